@@ -1,0 +1,5 @@
+//! The agent: the loop of turns, its events and queues, and what a tool is.
+
+pub mod tool;
+
+pub use crate::llm::cancel::CancelToken;

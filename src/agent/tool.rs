@@ -1,0 +1,106 @@
+//! What a tool is to the agent.
+
+use crate::llm::cancel::CancelToken;
+use crate::llm::message::{Block, ToolSpec, Usage};
+use crate::llm::model::Model;
+use serde_json::{Map, Value};
+
+/// A tool: a row of facts, and a function.
+pub trait Tool: Send + Sync {
+    fn info(&self) -> &ToolInfo;
+
+    /// Reshapes arguments before validation, for forms that models send in spite of the schema.
+    fn prepare(&self, arguments: Map<String, Value>) -> Map<String, Value> {
+        arguments
+    }
+
+    /// Does the work. An `Err` is a result for the model, not an end of the run.
+    fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError>;
+}
+
+/// The facts about a tool.
+#[derive(Clone, Debug, Default)]
+pub struct ToolInfo {
+    /// What the model is told: name, description, schema.
+    pub spec: ToolSpec,
+    /// For people.
+    pub label: String,
+    /// One line for the system prompt; tools without one are not listed there.
+    pub snippet: Option<String>,
+    /// Rules for the system prompt, dropped when the tool is not active.
+    pub rules: Vec<String>,
+    /// Makes every batch that contains this tool run one call at a time.
+    pub sequential: bool,
+    /// Known to change nothing.
+    pub reads_only: bool,
+}
+
+/// One call of a tool.
+pub struct Invocation<'a> {
+    pub id: &'a str,
+    /// Valid by the tool's schema.
+    pub arguments: &'a Map<String, Value>,
+    pub cancel: &'a CancelToken,
+    /// The model that asked: its input kinds and limits decide what a result may hold.
+    pub model: &'a Model,
+    /// Reports the result so far. Replaces the earlier report.
+    pub update: &'a (dyn Fn(ToolOutput) + Sync),
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolOutput {
+    pub content: Vec<Block>,
+    /// For people and programs, never sent to the model.
+    pub details: Option<Value>,
+    pub usage: Option<Usage>,
+    /// Asks the agent to stop after this batch; it does if every result of the batch asks.
+    pub terminate: bool,
+}
+
+impl ToolOutput {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            content: vec![Block::text(text)],
+            ..Self::default()
+        }
+    }
+
+    pub fn with_details(mut self, details: Value) -> Self {
+        self.details = Some(details);
+        self
+    }
+}
+
+/// What the model is told when a call failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolError {
+    pub message: String,
+    pub details: Option<Value>,
+}
+
+impl ToolError {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            details: None,
+        }
+    }
+
+    pub fn aborted() -> Self {
+        Self::new("Operation aborted")
+    }
+}
+
+impl std::fmt::Display for ToolError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ToolError {}
+
+impl From<String> for ToolError {
+    fn from(message: String) -> Self {
+        Self::new(message)
+    }
+}

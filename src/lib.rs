@@ -1,0 +1,20 @@
+//! `pi`, a terminal coding agent. This page is the map of the crate.
+//!
+//! | room | owns | never sees |
+//! |---|---|---|
+//! | [`llm`] | messages, models, catalogue, credentials, wire protocols, http | agent, files of the project, terminal |
+//! | [`agent`] | the loop, events, queues, the `Tool` trait | sessions, terminal |
+//! | [`tools`] | the built-in tools and what they share | sessions, terminal, llm's wire |
+//! | [`session`] | entries, the log file, the tree | terminal |
+//! | [`resources`] | settings, context files, system prompt | llm's wire, terminal |
+//! | [`runtime`] | one conversation with its agent, log and resources | terminal |
+//! | [`mode`] | print, json: a surface each | wire protocols |
+//! | [`cli`] | flags and subcommands | – |
+//!
+//! `tests/tidy.rs` holds the arrows between them.
+
+pub mod agent;
+pub mod llm;
+pub mod resources;
+pub mod session;
+pub mod tools;

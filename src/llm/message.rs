@@ -1,0 +1,410 @@
+//! What is said between the user, the model and the tools.
+//!
+//! The JSON is that of the reference's message types, field for field; fields that are not known here
+//! are kept in `extra` and written back. Timestamps are Unix milliseconds.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Fields of a newer version, kept for the way back.
+pub type Extra = Map<String, Value>;
+
+/// A message that a provider understands. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "camelCase")]
+pub enum Message {
+    System(Arc<SystemMessage>),
+    User(Arc<UserMessage>),
+    Assistant(Arc<AssistantMessage>),
+    ToolResult(Arc<ToolResultMessage>),
+}
+
+/// One piece of a message's content.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+pub enum Block {
+    Text(TextContent),
+    Thinking(ThinkingContent),
+    Image(ImageContent),
+    ToolCall(ToolCall),
+    /// A kind that is not known here: kept, never sent.
+    #[serde(untagged)]
+    Other(Value),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TextContent {
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_signature: Option<String>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ThinkingContent {
+    pub thinking: String,
+    /// Opaque data that lets the same provider continue from this block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_signature: Option<String>,
+    /// The text was withheld; the encrypted payload is in `thinking_signature`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redacted: Option<bool>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageContent {
+    /// Base64, standard alphabet with padding.
+    pub data: String,
+    pub mime_type: String,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    pub arguments: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thought_signature: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Why the streamed arguments are not a JSON object, with the position. Such a call must not run.
+    #[serde(skip)]
+    pub invalid: Option<String>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Plain text or blocks: both forms are found in files and sent by clients.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Content {
+    Text(String),
+    Blocks(Vec<Block>),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SystemMessage {
+    #[serde(default)]
+    pub content: Content,
+    /// Named parts of the prompt, in order; `null` removes an earlier one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sections: Option<Map<String, Value>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools_added: Vec<ToolSpec>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools_removed: Vec<ToolReference>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replace: Option<bool>,
+    #[serde(default)]
+    pub timestamp: u64,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A tool as the model sees it. `parameters` is a JSON schema of an object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolSpec {
+    pub name: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    pub parameters: Value,
+    /// `false`, or the reference's constrained sampling configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constrained_sampling: Option<Value>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolReference {
+    pub name: String,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UserMessage {
+    pub content: Content,
+    #[serde(default)]
+    pub timestamp: u64,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AssistantMessage {
+    pub content: Vec<Block>,
+    pub api: String,
+    pub provider: String,
+    pub model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_thinking_level: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnostics: Option<Value>,
+    #[serde(default)]
+    pub usage: Usage,
+    pub stop_reason: StopReason,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_stop_reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_turn: Option<bool>,
+    #[serde(default)]
+    pub timestamp: u64,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResultMessage {
+    pub tool_call_id: String,
+    pub tool_name: String,
+    #[serde(default)]
+    pub content: Vec<Block>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+    /// Model work done inside the tool; not part of the conversation's own usage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    #[serde(default)]
+    pub is_error: bool,
+    #[serde(default)]
+    pub timestamp: u64,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Why a message ended. `Pending` exists only while it streams and is never stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StopReason {
+    #[default]
+    Pending,
+    Stop,
+    Length,
+    ToolUse,
+    Error,
+    Aborted,
+    Deferred,
+}
+
+/// Tokens of one answer, and what they cost in US dollars.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    /// Input tokens that were neither read from nor written to a cache.
+    #[serde(default, with = "number::count")]
+    pub input: u64,
+    #[serde(default, with = "number::count")]
+    pub output: u64,
+    #[serde(default, with = "number::count")]
+    pub cache_read: u64,
+    #[serde(default, with = "number::count")]
+    pub cache_write: u64,
+    /// The part of `cache_write` that is kept for an hour.
+    #[serde(
+        default,
+        rename = "cacheWrite1h",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cache_write_1h: Option<u64>,
+    /// The part of `output` that was thinking, where the provider says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<u64>,
+    #[serde(default, with = "number::count")]
+    pub total_tokens: u64,
+    #[serde(default)]
+    pub cost: UsageCost,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageCost {
+    #[serde(default, with = "number::amount")]
+    pub input: f64,
+    #[serde(default, with = "number::amount")]
+    pub output: f64,
+    #[serde(default, with = "number::amount")]
+    pub cache_read: f64,
+    #[serde(default, with = "number::amount")]
+    pub cache_write: f64,
+    #[serde(default, with = "number::amount")]
+    pub total: f64,
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
+}
+
+impl Content {
+    /// The text of all text blocks, joined by newlines.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Blocks(blocks) => text_of(blocks),
+        }
+    }
+
+    /// The content as blocks; plain text becomes one text block (none when empty).
+    pub fn to_blocks(&self) -> Vec<Block> {
+        match self {
+            Self::Text(text) if text.is_empty() => Vec::new(),
+            Self::Text(text) => vec![Block::text(text)],
+            Self::Blocks(blocks) => blocks.clone(),
+        }
+    }
+}
+
+impl Block {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextContent {
+            text: text.into(),
+            ..TextContent::default()
+        })
+    }
+
+    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Image(ImageContent {
+            data: data.into(),
+            mime_type: mime_type.into(),
+            ..ImageContent::default()
+        })
+    }
+
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(block) => Some(&block.text),
+            _ => None,
+        }
+    }
+
+    pub fn as_tool_call(&self) -> Option<&ToolCall> {
+        match self {
+            Self::ToolCall(call) => Some(call),
+            _ => None,
+        }
+    }
+}
+
+/// The text blocks of `blocks`, joined by newlines.
+pub fn text_of(blocks: &[Block]) -> String {
+    blocks
+        .iter()
+        .filter_map(Block::as_text)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+impl UserMessage {
+    pub fn new(content: Content) -> Self {
+        Self {
+            content,
+            timestamp: now_ms(),
+            extra: Extra::new(),
+        }
+    }
+}
+
+impl AssistantMessage {
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.iter().filter_map(Block::as_tool_call)
+    }
+}
+
+/// Unix time in milliseconds.
+pub fn now_ms() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        })
+}
+
+/// Numbers as JavaScript writes them: whole ones without a fraction, whatever the type.
+pub mod number {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub mod count {
+        use super::*;
+
+        pub fn serialize<S: Serializer>(value: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.serialize_u64(*value)
+        }
+
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates as wanted
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+            Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(0.0) as u64)
+        }
+    }
+
+    pub mod amount {
+        use super::*;
+
+        #[allow(clippy::cast_possible_truncation)] // checked to be a small whole number
+        pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+            if value.fract() == 0.0 && value.abs() < 1e15 {
+                serializer.serialize_i64(*value as i64)
+            } else {
+                serializer.serialize_f64(*value)
+            }
+        }
+
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+            Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(0.0))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn round_trip(json: &str) {
+        let message: Message = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&message).unwrap(), json);
+    }
+
+    #[test]
+    fn json_is_written_back_as_it_was_read() {
+        round_trip(r#"{"role":"user","content":"hi","timestamp":5}"#);
+        round_trip(
+            r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"image","data":"AA==","mimeType":"image/png"}],"timestamp":5,"later":{"x":[1]}}"#,
+        );
+        round_trip(
+            r#"{"role":"assistant","content":[{"type":"thinking","thinking":"t","thinkingSignature":"s"},{"type":"hologram","z":1,"a":2},{"type":"toolCall","id":"1","name":"bash","arguments":{"b":1,"a":2}}],"api":"x","provider":"p","model":"m","usage":{"input":1,"output":2,"cacheRead":0,"cacheWrite":0,"totalTokens":3,"cost":{"input":0.5,"output":0,"cacheRead":0,"cacheWrite":0,"total":0.5}},"stopReason":"toolUse","timestamp":6}"#,
+        );
+        round_trip(
+            r#"{"role":"toolResult","toolCallId":"1","toolName":"bash","content":[{"type":"text","text":"x"}],"details":{},"isError":false,"timestamp":7}"#,
+        );
+        round_trip(
+            r#"{"role":"system","content":"","sections":{"preamble":"p","cwd":null},"toolsAdded":[{"name":"read","description":"d","parameters":{"type":"object"}}],"timestamp":8}"#,
+        );
+    }
+}

@@ -1,0 +1,13 @@
+//! Talking to models: messages, models and their catalogue, credentials, wire protocols.
+//!
+//! Everything above this room sees one shape: [`stream::stream`] takes a model, a context and options and
+//! gives events. It knows no agent, no files of the project and no terminal.
+
+pub mod api;
+pub mod cancel;
+pub mod context;
+pub mod event;
+pub mod json_stream;
+pub mod message;
+pub mod model;
+pub mod stream;

@@ -1,0 +1,229 @@
+//! What is known about a model, in the JSON of the reference's catalogue and `models.json`.
+
+use super::message::{Extra, Usage, UsageCost, number};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Model {
+    pub id: String,
+    pub name: String,
+    /// The wire protocol, a key of the table in [`crate::llm::api`].
+    pub api: String,
+    pub provider: String,
+    pub base_url: String,
+    #[serde(default)]
+    pub reasoning: bool,
+    /// Thinking level to the provider's own word; `null` takes the level away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_level_map: Option<Map<String, Value>>,
+    /// `text`, `image`.
+    #[serde(default)]
+    pub input: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_limits: Option<InputLimits>,
+    #[serde(default)]
+    pub cost: Cost,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_cache: Option<Value>,
+    /// Tokens.
+    #[serde(default, with = "number::count")]
+    pub context_window: u64,
+    /// Tokens of one answer.
+    #[serde(default, with = "number::count")]
+    pub max_tokens: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling_params: Option<Map<String, Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers: Option<Map<String, Value>>,
+    /// Compatibility switches; each protocol reads its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compat: Option<Map<String, Value>>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Prices in US dollars for a million tokens.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cost {
+    #[serde(default, with = "number::amount")]
+    pub input: f64,
+    #[serde(default, with = "number::amount")]
+    pub output: f64,
+    #[serde(default, with = "number::amount")]
+    pub cache_read: f64,
+    #[serde(default, with = "number::amount")]
+    pub cache_write: f64,
+    /// The highest threshold that the request's whole input passes prices all of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tiers: Vec<CostTier>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CostTier {
+    #[serde(default, with = "number::amount")]
+    pub input: f64,
+    #[serde(default, with = "number::amount")]
+    pub output: f64,
+    #[serde(default, with = "number::amount")]
+    pub cache_read: f64,
+    #[serde(default, with = "number::amount")]
+    pub cache_write: f64,
+    #[serde(with = "number::count")]
+    pub input_tokens_above: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InputLimits {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_request_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<ImageLimits>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageLimits {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resize: Option<ImageResize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_per_message: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_per_request: Option<u64>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageResize {
+    /// Pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_width: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_height: Option<u32>,
+    /// Bytes after base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<u64>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// How much a model is asked to think. Ordered from none to most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThinkingLevel {
+    #[default]
+    Off,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    Xhigh,
+    Max,
+}
+
+impl ThinkingLevel {
+    pub const ALL: [Self; 7] = [
+        Self::Off,
+        Self::Minimal,
+        Self::Low,
+        Self::Medium,
+        Self::High,
+        Self::Xhigh,
+        Self::Max,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Xhigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.name() == name)
+    }
+}
+
+impl Model {
+    pub fn takes_images(&self) -> bool {
+        self.input.iter().any(|kind| kind == "image")
+    }
+
+    /// The levels this model has, in order. A model that does not reason has only `off`;
+    /// `xhigh` and `max` exist only where the map names them; `null` takes a level away.
+    pub fn thinking_levels(&self) -> Vec<ThinkingLevel> {
+        if !self.reasoning {
+            return vec![ThinkingLevel::Off];
+        }
+        let mapped = |level: ThinkingLevel| {
+            self.thinking_level_map
+                .as_ref()
+                .and_then(|map| map.get(level.name()))
+        };
+        ThinkingLevel::ALL
+            .into_iter()
+            .filter(|&level| match mapped(level) {
+                Some(value) => !value.is_null(),
+                None => level < ThinkingLevel::Xhigh,
+            })
+            .collect()
+    }
+
+    /// The nearest level the model has: upward first, then downward.
+    pub fn clamp_thinking(&self, wanted: ThinkingLevel) -> ThinkingLevel {
+        let levels = self.thinking_levels();
+        let above = levels.iter().copied().find(|&level| level >= wanted);
+        above.or(levels.last().copied()).unwrap_or_default()
+    }
+
+    /// The provider's own word for `level`, where the map gives one.
+    pub fn thinking_word(&self, level: ThinkingLevel) -> Option<&str> {
+        self.thinking_level_map
+            .as_ref()?
+            .get(level.name())?
+            .as_str()
+    }
+
+    /// Fills `usage.cost` from this model's prices. One-hour cache writes cost twice the input price.
+    #[allow(clippy::cast_precision_loss)] // token counts are far below 2^52
+    pub fn price(&self, usage: &mut Usage) {
+        let whole_input = usage.input + usage.cache_read + usage.cache_write;
+        let cost = &self.cost;
+        let tier = cost
+            .tiers
+            .iter()
+            .filter(|tier| whole_input > tier.input_tokens_above)
+            .max_by_key(|tier| tier.input_tokens_above);
+        let (input, output, read, write) = match tier {
+            Some(tier) => (tier.input, tier.output, tier.cache_read, tier.cache_write),
+            None => (cost.input, cost.output, cost.cache_read, cost.cache_write),
+        };
+        let dollars = |tokens: u64, price: f64| price / 1_000_000.0 * tokens as f64;
+        let long = usage.cache_write_1h.unwrap_or(0).min(usage.cache_write);
+        let short = usage.cache_write - long;
+        let mut sum = UsageCost {
+            input: dollars(usage.input, input),
+            output: dollars(usage.output, output),
+            cache_read: dollars(usage.cache_read, read),
+            cache_write: (write * short as f64 + input * 2.0 * long as f64) / 1_000_000.0,
+            total: 0.0,
+        };
+        sum.total = sum.input + sum.output + sum.cache_read + sum.cache_write;
+        usage.cost = sum;
+    }
+}

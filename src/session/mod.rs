@@ -1,0 +1,1 @@
+//! What is stored of a conversation: entries, the log file, the tree.

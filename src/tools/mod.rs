@@ -1,0 +1,55 @@
+//! The built-in tools and what they share.
+
+pub mod backend;
+
+use backend::Backend;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// What the tools of one session work in.
+pub struct Workspace {
+    /// Relative paths start here.
+    pub cwd: PathBuf,
+    pub home: Option<PathBuf>,
+    pub backend: Arc<dyn Backend>,
+    pub options: Options,
+    /// Session variables for child processes (`PI_SESSION_ID` …); replaced when the session changes.
+    pub env: Mutex<Vec<(String, String)>>,
+    /// Where whole outputs are kept; made when first needed.
+    pub outputs: Arc<dyn OutputDir>,
+}
+
+/// Settings that tools follow.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub shell_path: Option<String>,
+    /// Put before every command, with a newline.
+    pub shell_command_prefix: Option<String>,
+    /// Seconds; none by default.
+    pub bash_timeout_seconds: Option<f64>,
+    /// Processes that outlive their call live on when pi ends.
+    pub bash_keep_background: bool,
+    /// Bytes kept of one command's output.
+    pub output_cap_bytes: u64,
+    /// Images over the model's limits are scaled down.
+    pub resize_images: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            shell_path: None,
+            shell_command_prefix: None,
+            bash_timeout_seconds: None,
+            bash_keep_background: false,
+            output_cap_bytes: 1 << 30,
+            resize_images: true,
+        }
+    }
+}
+
+/// The folder for whole outputs: beside the session, or one that is removed at exit.
+pub trait OutputDir: Send + Sync {
+    /// Makes the folder if it is not there (0700).
+    fn path(&self) -> std::io::Result<PathBuf>;
+}
