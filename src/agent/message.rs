@@ -1,0 +1,356 @@
+//! Everything that can stand in a conversation, and how it reaches a provider.
+//!
+//! A provider knows four roles ([`Message`]). An agent's conversation also holds commands the user ran
+//! by hand, messages of extensions, and the summaries that stand for what was cut or left. They keep
+//! their own shape in events and files; [`to_llm`] alone turns them into user text, at the call.
+
+use crate::llm::message::{
+    AssistantMessage, Block, Content, Extra, Message, SystemMessage, ToolResultMessage,
+    UserMessage, number,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A message of any kind. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "camelCase")]
+pub enum AgentMessage {
+    System(Arc<SystemMessage>),
+    User(Arc<UserMessage>),
+    Assistant(Arc<AssistantMessage>),
+    ToolResult(Arc<ToolResultMessage>),
+    BashExecution(Arc<BashExecution>),
+    Custom(Arc<CustomMessage>),
+    BranchSummary(Arc<BranchSummary>),
+    CompactionSummary(Arc<CompactionSummary>),
+    /// A role that is not known here, or a known one in a shape that is not: kept, never sent.
+    #[serde(untagged)]
+    Unknown(Arc<Value>),
+}
+
+/// A shell command that the user ran, not the model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BashExecution {
+    pub command: String,
+    #[serde(default)]
+    pub output: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
+    #[serde(default)]
+    pub cancelled: bool,
+    #[serde(default)]
+    pub truncated: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_output_path: Option<String>,
+    #[serde(default)]
+    pub timestamp: u64,
+    /// The model is not told of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclude_from_context: Option<bool>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A message that an extension put into the conversation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CustomMessage {
+    pub custom_type: String,
+    #[serde(default)]
+    pub content: Content,
+    /// Shown on the screen.
+    #[serde(default)]
+    pub display: bool,
+    /// For the extension, never sent to the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+    #[serde(default)]
+    pub timestamp: u64,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What happened on a branch that was left.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BranchSummary {
+    pub summary: String,
+    /// The entry at which the branch was left.
+    #[serde(default)]
+    pub from_id: Option<String>,
+    #[serde(default)]
+    pub timestamp: u64,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What stands for the messages that a compaction cut off.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompactionSummary {
+    pub summary: String,
+    #[serde(default, with = "number::count")]
+    pub tokens_before: u64,
+    #[serde(default)]
+    pub timestamp: u64,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl AgentMessage {
+    pub fn role(&self) -> &str {
+        match self {
+            Self::System(_) => "system",
+            Self::User(_) => "user",
+            Self::Assistant(_) => "assistant",
+            Self::ToolResult(_) => "toolResult",
+            Self::BashExecution(_) => "bashExecution",
+            Self::Custom(_) => "custom",
+            Self::BranchSummary(_) => "branchSummary",
+            Self::CompactionSummary(_) => "compactionSummary",
+            Self::Unknown(value) => value.get("role").and_then(Value::as_str).unwrap_or(""),
+        }
+    }
+
+    /// Unix milliseconds; 0 when the message does not say.
+    pub fn timestamp(&self) -> u64 {
+        match self {
+            Self::System(message) => message.timestamp,
+            Self::User(message) => message.timestamp,
+            Self::Assistant(message) => message.timestamp,
+            Self::ToolResult(message) => message.timestamp,
+            Self::BashExecution(message) => message.timestamp,
+            Self::Custom(message) => message.timestamp,
+            Self::BranchSummary(message) => message.timestamp,
+            Self::CompactionSummary(message) => message.timestamp,
+            Self::Unknown(value) => value.get("timestamp").and_then(Value::as_u64).unwrap_or(0),
+        }
+    }
+
+    /// What a provider is told for this message, if anything.
+    pub fn to_llm(&self) -> Option<Message> {
+        Some(match self {
+            Self::System(message) => Message::System(message.clone()),
+            Self::User(message) => Message::User(message.clone()),
+            Self::Assistant(message) => Message::Assistant(message.clone()),
+            Self::ToolResult(message) => Message::ToolResult(message.clone()),
+            Self::BashExecution(bash) if bash.exclude_from_context == Some(true) => return None,
+            Self::BashExecution(bash) => user(vec![Block::text(bash.text())], bash.timestamp),
+            Self::Custom(custom) => user(custom.content.to_blocks(), custom.timestamp),
+            Self::BranchSummary(branch) => user(
+                vec![Block::text(format!(
+                    "Another branch of this conversation was followed and then left. What was done there:\n\n<summary>\n{}\n</summary>",
+                    branch.summary
+                ))],
+                branch.timestamp,
+            ),
+            Self::CompactionSummary(compaction) => user(
+                vec![Block::text(format!(
+                    "To save space, the conversation up to here was replaced by this summary of it:\n\n<summary>\n{}\n</summary>",
+                    compaction.summary
+                ))],
+                compaction.timestamp,
+            ),
+            Self::Unknown(_) => return None,
+        })
+    }
+}
+
+/// The provider messages of a conversation, in order. Kinds that no provider is told of are left out.
+pub fn to_llm(messages: &[AgentMessage]) -> Vec<Message> {
+    messages.iter().filter_map(AgentMessage::to_llm).collect()
+}
+
+fn user(blocks: Vec<Block>, timestamp: u64) -> Message {
+    Message::User(Arc::new(UserMessage {
+        content: Content::Blocks(blocks),
+        timestamp,
+        extra: Extra::new(),
+    }))
+}
+
+impl BashExecution {
+    /// The command and what came of it, as the model reads it.
+    pub fn text(&self) -> String {
+        let mut text = format!("Ran `{}`\n", self.command);
+        if self.output.is_empty() {
+            text.push_str("(no output)");
+        } else {
+            text.push_str("```\n");
+            text.push_str(&self.output);
+            text.push_str("\n```");
+        }
+        match self.exit_code {
+            _ if self.cancelled => text.push_str("\n\n(command cancelled)"),
+            Some(code) if code != 0 => {
+                text.push_str(&format!("\n\nCommand exited with code {code}"));
+            }
+            _ => {}
+        }
+        if let (true, Some(path)) = (self.truncated, &self.full_output_path) {
+            text.push_str(&format!("\n\n[Output truncated. Full output: {path}]"));
+        }
+        text
+    }
+}
+
+impl From<Message> for AgentMessage {
+    fn from(message: Message) -> Self {
+        match message {
+            Message::System(message) => Self::System(message),
+            Message::User(message) => Self::User(message),
+            Message::Assistant(message) => Self::Assistant(message),
+            Message::ToolResult(message) => Self::ToolResult(message),
+        }
+    }
+}
+
+macro_rules! from_struct {
+    ($($kind:ident($message:ty)),+ $(,)?) => {$(
+        impl From<$message> for AgentMessage {
+            fn from(message: $message) -> Self {
+                Self::$kind(Arc::new(message))
+            }
+        }
+    )+};
+}
+
+from_struct!(
+    System(SystemMessage),
+    User(UserMessage),
+    Assistant(AssistantMessage),
+    ToolResult(ToolResultMessage),
+    BashExecution(BashExecution),
+    Custom(CustomMessage),
+    BranchSummary(BranchSummary),
+    CompactionSummary(CompactionSummary),
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::message::text_of;
+
+    /// Checks that `json` survives a round trip, and what the model is told for it.
+    #[track_caller]
+    fn check(json: &str, role: &str, told: Option<&str>) {
+        let message: AgentMessage = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&message).unwrap(), json);
+        assert_eq!(message.role(), role);
+        assert_eq!(message.timestamp(), 5);
+        let text = message.to_llm().map(|message| match message {
+            Message::User(user) => user.content.text(),
+            Message::ToolResult(result) => text_of(&result.content),
+            Message::Assistant(answer) => text_of(&answer.content),
+            Message::System(system) => system.content.text(),
+        });
+        assert_eq!(text.as_deref(), told);
+    }
+
+    #[test]
+    fn every_kind_survives_and_becomes_what_a_provider_knows() {
+        check(
+            r#"{"role":"user","content":"hi","timestamp":5}"#,
+            "user",
+            Some("hi"),
+        );
+        check(
+            r#"{"role":"toolResult","toolCallId":"1","toolName":"bash","content":[{"type":"text","text":"x"}],"isError":false,"timestamp":5,"later":1}"#,
+            "toolResult",
+            Some("x"),
+        );
+        check(
+            r#"{"role":"custom","customType":"k","content":[{"type":"text","text":"c"}],"display":true,"details":{"a":1},"timestamp":5,"later":[]}"#,
+            "custom",
+            Some("c"),
+        );
+        check(
+            r#"{"role":"custom","customType":"k","content":"plain","display":false,"timestamp":5}"#,
+            "custom",
+            Some("plain"),
+        );
+        check(
+            r#"{"role":"branchSummary","summary":"went\nwrong","fromId":null,"timestamp":5}"#,
+            "branchSummary",
+            Some(
+                "Another branch of this conversation was followed and then left. What was done there:\n\n<summary>\nwent\nwrong\n</summary>",
+            ),
+        );
+        check(
+            r#"{"role":"compactionSummary","summary":"s","tokensBefore":50000,"timestamp":5}"#,
+            "compactionSummary",
+            Some(
+                "To save space, the conversation up to here was replaced by this summary of it:\n\n<summary>\ns\n</summary>",
+            ),
+        );
+        check(
+            r#"{"role":"hologram","timestamp":5,"z":{"a":[1]}}"#,
+            "hologram",
+            None,
+        );
+        // A known role without what makes it one.
+        check(
+            r#"{"role":"assistant","timestamp":5,"z":null}"#,
+            "assistant",
+            None,
+        );
+    }
+
+    #[test]
+    fn a_command_of_the_user_is_told_as_a_block() {
+        let rows: &[(&str, Option<&str>)] = &[
+            (
+                r#""command":"ls","output":"a\nb","exitCode":0,"cancelled":false,"truncated":false"#,
+                Some("Ran `ls`\n```\na\nb\n```"),
+            ),
+            (
+                r#""command":"false","output":"","exitCode":1,"cancelled":false,"truncated":false"#,
+                Some("Ran `false`\n(no output)\n\nCommand exited with code 1"),
+            ),
+            (
+                r#""command":"x","output":"o","cancelled":true,"truncated":false"#,
+                Some("Ran `x`\n```\no\n```\n\n(command cancelled)"),
+            ),
+            (
+                r#""command":"x","output":"o","exitCode":2,"cancelled":false,"truncated":true,"fullOutputPath":"/t/f""#,
+                Some(
+                    "Ran `x`\n```\no\n```\n\nCommand exited with code 2\n\n[Output truncated. Full output: /t/f]",
+                ),
+            ),
+        ];
+        for (fields, told) in rows {
+            let json = format!(r#"{{"role":"bashExecution",{fields},"timestamp":5}}"#);
+            check(&json, "bashExecution", *told);
+            let hidden = json.replace(
+                "\"timestamp\":5",
+                "\"timestamp\":5,\"excludeFromContext\":true",
+            );
+            check(&hidden, "bashExecution", None);
+        }
+    }
+
+    #[test]
+    fn a_conversation_keeps_its_order() {
+        let messages: Vec<AgentMessage> = vec![
+            UserMessage {
+                content: Content::Text("a".into()),
+                ..UserMessage::default()
+            }
+            .into(),
+            AgentMessage::Unknown(Arc::new(Value::Null)),
+            BranchSummary {
+                summary: "b".into(),
+                ..BranchSummary::default()
+            }
+            .into(),
+            AssistantMessage::default().into(),
+        ];
+        let told = to_llm(&messages);
+        assert!(matches!(
+            told.as_slice(),
+            [Message::User(_), Message::User(_), Message::Assistant(_)]
+        ));
+    }
+}
