@@ -7,6 +7,7 @@ pub mod api;
 pub mod cancel;
 pub mod context;
 pub mod event;
+pub mod http;
 pub mod json_stream;
 pub mod message;
 pub mod model;

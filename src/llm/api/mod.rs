@@ -7,7 +7,7 @@ use super::context::Context;
 use super::event::{AssistantEvent, StreamError};
 use super::model::Model;
 use super::stream::StreamOptions;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 /// An HTTP request to a provider; always a POST with a JSON body.
 #[derive(Clone, Debug, Default)]
@@ -79,4 +79,103 @@ pub struct Gone;
 pub enum Api {
     Wire(Arc<dyn Protocol>),
     Source(Arc<dyn Source>),
+}
+
+/// The protocols that are always there, by name.
+const BUILTIN: &[(&str, fn() -> Api)] = &[];
+
+/// Entries added at run time, oldest first.
+static ADDED: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
+
+struct Entry {
+    owner: String,
+    name: String,
+    api: Api,
+}
+
+/// The protocol of that name: the one registered last, else the builtin one.
+pub fn find(name: &str) -> Option<Api> {
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    let last = added.iter().rev().find(|entry| entry.name == name);
+    last.map(|entry| entry.api.clone()).or_else(|| {
+        let builtin = BUILTIN.iter().find(|(known, _)| *known == name)?;
+        Some(builtin.1())
+    })
+}
+
+/// Every name that [`find`] knows, sorted.
+pub fn names() -> Vec<String> {
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    let builtin = BUILTIN.iter().map(|(name, _)| (*name).to_owned());
+    let mut names: Vec<String> = added.iter().map(|entry| entry.name.clone()).collect();
+    names.extend(builtin);
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Puts a protocol before all others of that name, until its owner leaves.
+pub fn register(owner: &str, name: &str, api: Api) {
+    added_mut().push(Entry {
+        owner: owner.to_owned(),
+        name: name.to_owned(),
+        api,
+    });
+}
+
+/// Takes away all that `owner` registered; what it covered shows again.
+pub fn unregister(owner: &str) {
+    added_mut().retain(|entry| entry.owner != owner);
+}
+
+fn added_mut() -> RwLockWriteGuard<'static, Vec<Entry>> {
+    ADDED.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Silent;
+
+    impl Source for Silent {
+        fn run(&self, _: &Call<'_>, _: &mut dyn FnMut(AssistantEvent) -> Result<(), Gone>) {}
+    }
+
+    fn found(name: &str) -> Option<*const ()> {
+        match find(name)? {
+            Api::Source(source) => Some(Arc::as_ptr(&source).cast()),
+            Api::Wire(protocol) => Some(Arc::as_ptr(&protocol).cast()),
+        }
+    }
+
+    #[test]
+    fn the_last_registration_wins_and_an_owner_leaves_with_all_its_entries() {
+        // Zero-sized values may share an address: the two sources must differ.
+        struct Other(#[allow(dead_code)] u8);
+        impl Source for Other {
+            fn run(&self, _: &Call<'_>, _: &mut dyn FnMut(AssistantEvent) -> Result<(), Gone>) {}
+        }
+        let (first, second): (Arc<dyn Source>, Arc<dyn Source>) =
+            (Arc::new(Silent), Arc::new(Other(1)));
+        let address = |source: &Arc<dyn Source>| Some(Arc::as_ptr(source).cast::<()>());
+
+        register("table test a", "table-test-x", Api::Source(first.clone()));
+        register("table test b", "table-test-x", Api::Source(second.clone()));
+        register("table test b", "table-test-y", Api::Source(second.clone()));
+        assert_eq!(found("table-test-x"), address(&second));
+        let mine = |names: Vec<String>| -> Vec<String> {
+            let mine = names.into_iter().filter(|n| n.starts_with("table-test-"));
+            mine.collect()
+        };
+        assert_eq!(mine(names()), ["table-test-x", "table-test-y"]);
+
+        unregister("table test b");
+        assert_eq!(found("table-test-x"), address(&first));
+        assert_eq!(found("table-test-y"), None);
+
+        unregister("table test a");
+        assert_eq!(found("table-test-x"), None);
+        assert!(mine(names()).is_empty());
+    }
 }
