@@ -1,6 +1,10 @@
 //! The agent: the loop of turns, its events and queues, and what a tool is.
 
+mod batch;
+pub mod event;
 pub mod message;
+pub mod queue;
+pub mod run;
 pub mod schema;
 pub mod tool;
 

@@ -126,3 +126,10 @@ impl StreamHandle {
         (self.fold.into_message(), self.error)
     }
 }
+impl StreamHandle {
+    /// A request that failed before it could be sent: its only event is the error.
+    pub fn failed(model: &Model, error: StreamError) -> Self {
+        let _ = (model, error);
+        todo!()
+    }
+}

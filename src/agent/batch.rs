@@ -1,0 +1,317 @@
+//! The tool calls of one answer.
+//!
+//! Calls are prepared one after another, in source order, and each starts as soon as it is prepared, on
+//! a small pool of threads that ends with the batch. Ends are told as they come; the result messages
+//! follow in source order. One sequential tool, or the agent, makes the batch run call by call.
+
+use super::event::AgentEvent;
+use super::message::AgentMessage;
+use super::run::{Agent, Fatal, Host, Permission};
+use super::schema;
+use super::tool::{Invocation, Tool, ToolError, ToolOutput};
+use crate::llm::cancel::CancelToken;
+use crate::llm::message::{
+    AssistantMessage, Block, Extra, StopReason, ToolCall, ToolResultMessage, now_ms,
+};
+use crate::llm::model::Model;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use serde_json::{Map, Value};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+
+/// More calls than this wait for a free thread.
+const THREADS_MAX: usize = 16;
+
+pub(super) struct Batch {
+    pub results: Vec<AgentMessage>,
+    /// The model has results to look at.
+    pub wants_answer: bool,
+}
+
+/// A call that may run.
+struct Prepared {
+    index: usize,
+    tool: Arc<dyn Tool>,
+    arguments: Map<String, Value>,
+}
+
+struct Finished {
+    output: ToolOutput,
+    is_error: bool,
+}
+
+enum Note {
+    Update(usize, ToolOutput),
+    End(usize, Result<ToolOutput, ToolError>),
+}
+
+pub(super) fn run(
+    agent: &mut Agent,
+    message: &AssistantMessage,
+    host: &mut dyn Host,
+    cancel: &CancelToken,
+) -> Result<Batch, Fatal> {
+    let calls: Vec<&ToolCall> = message.tool_calls().collect();
+    let sequential = agent.sequential
+        || calls
+            .iter()
+            .any(|call| find(agent, &call.name).is_some_and(|tool| tool.info().sequential));
+    let mut batch = Batch {
+        results: Vec::new(),
+        wants_answer: false,
+    };
+    let mut all_terminate = true;
+    let mut keep = |agent: &mut Agent, host: &mut dyn Host, call: &ToolCall, finished: Finished| {
+        all_terminate &= finished.output.terminate;
+        super::run::add(
+            agent,
+            host,
+            &mut batch.results,
+            result_message(call, finished),
+        )
+    };
+    if message.stop_reason == StopReason::Length {
+        for call in &calls {
+            tell_start(host, call)?;
+            let finished = failed(format!(
+                "Tool call \"{}\" was not executed: the response hit the output token limit, so its arguments may \
+                 be truncated. Re-issue the tool call with complete arguments.",
+                call.name
+            ));
+            tell_end(host, call, &finished)?;
+            keep(agent, host, call, finished)?;
+        }
+    } else if sequential {
+        for call in &calls {
+            let finished = run_calls(agent, &[call], host, cancel)?.remove(0);
+            keep(agent, host, call, finished)?;
+        }
+    } else {
+        let finished = run_calls(agent, &calls, host, cancel)?;
+        for (call, finished) in calls.iter().zip(finished) {
+            keep(agent, host, call, finished)?;
+        }
+    }
+    batch.wants_answer = !calls.is_empty() && !all_terminate;
+    Ok(batch)
+}
+
+/// Runs `calls` beside each other; one result for each, in their order.
+fn run_calls(
+    agent: &Agent,
+    calls: &[&ToolCall],
+    host: &mut dyn Host,
+    cancel: &CancelToken,
+) -> Result<Vec<Finished>, Fatal> {
+    // When the host fails, this ends the calls that are under way.
+    let cancel = &cancel.child();
+    let (jobs, waiting) = bounded::<Prepared>(calls.len().max(1));
+    let (notes, notices) = bounded::<Note>(64);
+    let model = &*agent.model;
+    thread::scope(|scope| {
+        let mut finished: Vec<Option<Finished>> = Vec::new();
+        finished.resize_with(calls.len(), || None);
+        let mut conduct = || {
+            let mut threads = 0;
+            for (index, call) in calls.iter().enumerate() {
+                tell_start(host, call)?;
+                match prepare(agent, index, call, host, cancel) {
+                    Ok(prepared) => {
+                        if jobs.send(prepared).is_ok() && threads < THREADS_MAX {
+                            threads += 1;
+                            let (waiting, notes) = (waiting.clone(), notes.clone());
+                            let worker = move || work(&waiting, &notes, calls, model, cancel);
+                            let spawned = thread::Builder::new()
+                                .name("tool".into())
+                                .spawn_scoped(scope, worker);
+                            spawned.map_err(|error| {
+                                Fatal(format!("Cannot start a thread for a tool: {error}"))
+                            })?;
+                        }
+                    }
+                    Err(immediate) => {
+                        tell_end(host, call, &immediate)?;
+                        finished[index] = Some(immediate);
+                    }
+                }
+            }
+            Ok(())
+        };
+        let mut outcome = conduct();
+        drop((jobs, waiting, notes));
+        while outcome.is_ok()
+            && let Ok(note) = notices.recv()
+        {
+            outcome = match note {
+                Note::Update(index, output) => {
+                    let call = calls[index];
+                    let (id, name, arguments) =
+                        (call.id.as_str(), call.name.as_str(), &call.arguments);
+                    host.event(&AgentEvent::ToolUpdate {
+                        id,
+                        name,
+                        arguments,
+                        output: &output,
+                    })
+                }
+                Note::End(index, result) => {
+                    let mut ended = conclude(result);
+                    ended.is_error =
+                        host.after_tool(calls[index], &mut ended.output, ended.is_error);
+                    let told = tell_end(host, calls[index], &ended);
+                    finished[index] = Some(ended);
+                    told
+                }
+            };
+        }
+        if outcome.is_err() {
+            cancel.cancel();
+            drop(notices);
+        }
+        outcome.map(|()| {
+            finished
+                .into_iter()
+                .map(|ended| ended.unwrap_or_else(|| conclude(Err(ToolError::aborted()))))
+                .collect()
+        })
+    })
+}
+
+/// Takes calls until there are no more.
+fn work(
+    waiting: &Receiver<Prepared>,
+    notes: &Sender<Note>,
+    calls: &[&ToolCall],
+    model: &Model,
+    cancel: &CancelToken,
+) {
+    for Prepared {
+        index,
+        tool,
+        arguments,
+    } in waiting
+    {
+        // An update is a snapshot: one that finds the reader busy is followed by a later one.
+        let update = |output| drop(notes.try_send(Note::Update(index, output)));
+        let invocation = Invocation {
+            id: &calls[index].id,
+            arguments: &arguments,
+            cancel,
+            model,
+            update: &update,
+        };
+        let result = if cancel.is_cancelled() {
+            Err(ToolError::aborted())
+        } else {
+            catch_unwind(AssertUnwindSafe(|| tool.run(&invocation))).unwrap_or_else(|_| {
+                Err(ToolError::new(format!(
+                    "The tool {} failed inside; this is a fault of the tool",
+                    calls[index].name
+                )))
+            })
+        };
+        if notes.send(Note::End(index, result)).is_err() {
+            return;
+        }
+    }
+}
+
+fn find<'a>(agent: &'a Agent, name: &str) -> Option<&'a Arc<dyn Tool>> {
+    agent
+        .tools
+        .iter()
+        .find(|tool| tool.info().spec.name == name)
+}
+
+/// Looks the tool up, checks the arguments and asks the host. `Err` is the result of a call that does not run.
+fn prepare(
+    agent: &Agent,
+    index: usize,
+    call: &ToolCall,
+    host: &mut dyn Host,
+    cancel: &CancelToken,
+) -> Result<Prepared, Finished> {
+    if cancel.is_cancelled() {
+        return Err(conclude(Err(ToolError::aborted())));
+    }
+    let tool = find(agent, &call.name)
+        .ok_or_else(|| failed(format!("Tool {} not found", call.name)))?
+        .clone();
+    if let Some(fault) = &call.invalid {
+        return Err(failed(format!(
+            "The arguments of the call to \"{}\" are not valid JSON, so it was not executed: {fault}",
+            call.name
+        )));
+    }
+    let spec = &tool.info().spec;
+    let shaped = tool.prepare(call.arguments.clone());
+    let mut arguments = schema::validate(&spec.name, &spec.parameters, &shaped).map_err(failed)?;
+    match host.before_tool(call, &arguments) {
+        Permission::Allow => {}
+        Permission::Change(changed) => arguments = changed,
+        Permission::Block { reason, terminate } => {
+            let mut blocked = failed(reason.unwrap_or_else(|| "Tool execution was blocked".into()));
+            blocked.output.terminate = terminate;
+            return Err(blocked);
+        }
+    }
+    Ok(Prepared {
+        index,
+        tool,
+        arguments,
+    })
+}
+
+fn conclude(result: Result<ToolOutput, ToolError>) -> Finished {
+    match result {
+        Ok(output) => Finished {
+            output,
+            is_error: false,
+        },
+        Err(error) => {
+            let details = error.details.unwrap_or_else(|| Value::Object(Map::new()));
+            Finished {
+                output: ToolOutput::text(error.message).with_details(details),
+                is_error: true,
+            }
+        }
+    }
+}
+
+fn failed(message: String) -> Finished {
+    conclude(Err(ToolError::new(message)))
+}
+
+fn tell_start(host: &mut dyn Host, call: &ToolCall) -> Result<(), Fatal> {
+    host.event(&AgentEvent::ToolStart {
+        id: &call.id,
+        name: &call.name,
+        arguments: &call.arguments,
+    })
+}
+
+fn tell_end(host: &mut dyn Host, call: &ToolCall, finished: &Finished) -> Result<(), Fatal> {
+    let Finished { output, is_error } = finished;
+    host.event(&AgentEvent::ToolEnd {
+        id: &call.id,
+        name: &call.name,
+        output,
+        is_error: *is_error,
+    })
+}
+
+fn result_message(call: &ToolCall, finished: Finished) -> AgentMessage {
+    let Finished { output, is_error } = finished;
+    let content: Vec<Block> = output.content;
+    AgentMessage::ToolResult(Arc::new(ToolResultMessage {
+        tool_call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        content,
+        details: output.details,
+        usage: output.usage,
+        is_error,
+        timestamp: now_ms(),
+        extra: Extra::new(),
+    }))
+}

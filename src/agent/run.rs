@@ -1,0 +1,267 @@
+//! The loop: a model's answer, its tool calls, their results, and again, until there is nothing to do.
+//!
+//! It runs on the caller's thread and owns the conversation while it does. Everything that is not the
+//! loop itself (the log, settings, credentials, queues, hooks) is behind [`Host`].
+//!
+//! A turn is one answer and the results of its tool calls. A failed or aborted answer ends the run and
+//! runs no tool. An answer that was cut at the output limit runs none either, since its arguments may
+//! be cut too. An abort at any moment leaves every call with a result.
+
+use super::batch;
+use super::event::AgentEvent;
+use super::message::{self, AgentMessage};
+use super::tool::{Tool, ToolOutput};
+use crate::llm::cancel::CancelToken;
+use crate::llm::context::Context;
+use crate::llm::event::{AssistantEvent, StreamError};
+use crate::llm::message::{AssistantMessage, StopReason, ToolCall};
+use crate::llm::model::{Model, ThinkingLevel};
+use crate::llm::stream::{StreamHandle, StreamOptions};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// What the loop works on.
+pub struct Agent {
+    pub messages: Vec<AgentMessage>,
+    pub model: Arc<Model>,
+    pub thinking: ThinkingLevel,
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// Runs every batch of tool calls one call at a time.
+    pub sequential: bool,
+    /// Why the last answer failed, for who decides on a retry.
+    pub failure: Option<StreamError>,
+}
+
+/// What a run begins with.
+pub enum Input {
+    Prompt(Vec<AgentMessage>),
+    /// Goes on from the conversation as it is: after a retry, or a compaction.
+    Continue,
+}
+
+/// The run cannot go on: the log cannot be written, the reader of the events has gone.
+#[derive(Debug)]
+pub struct Fatal(pub String);
+
+impl std::fmt::Display for Fatal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Fatal {}
+
+/// Whether a tool call may run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Permission {
+    Allow,
+    /// Replaces the arguments; they are not checked again.
+    Change(Map<String, Value>),
+    Block {
+        reason: Option<String>,
+        terminate: bool,
+    },
+}
+
+/// What follows a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterTurn {
+    /// Tool results, steering and follow-up decide.
+    Natural,
+    /// At least one more request.
+    Continue,
+    End,
+}
+
+/// What the loop asks of whoever runs it. All calls come on the loop's thread.
+pub trait Host {
+    /// Something happened. A message that ended is stored before this returns.
+    fn event(&mut self, event: &AgentEvent<'_>) -> Result<(), Fatal>;
+
+    /// A later turn is about to begin: the moment for a compaction.
+    fn before_turn(&mut self, agent: &mut Agent) -> Result<(), Fatal> {
+        let _ = agent;
+        Ok(())
+    }
+
+    /// `pending` is about to join the conversation; a changed prompt or tool set goes in as a system message.
+    fn announce(&mut self, agent: &Agent, pending: &mut Vec<AgentMessage>) -> Result<(), Fatal>;
+
+    /// What the next request is made with, credentials resolved.
+    fn options(&mut self, agent: &Agent) -> Result<StreamOptions, StreamError>;
+
+    /// The last look at the messages before they become a request.
+    fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
+        let _ = messages;
+        None
+    }
+
+    fn steering(&mut self) -> Vec<AgentMessage>;
+    fn follow_up(&mut self) -> Vec<AgentMessage>;
+
+    fn before_tool(&mut self, call: &ToolCall, arguments: &Map<String, Value>) -> Permission {
+        let _ = (call, arguments);
+        Permission::Allow
+    }
+
+    /// May change the result, and says whether it is an error.
+    fn after_tool(&mut self, call: &ToolCall, output: &mut ToolOutput, is_error: bool) -> bool {
+        let _ = (call, output);
+        is_error
+    }
+
+    fn after_turn(&mut self, message: &AssistantMessage, results: &[AgentMessage]) -> AfterTurn {
+        let _ = (message, results);
+        AfterTurn::Natural
+    }
+
+    /// Whether the failed answer `message` will be tried again by a later run.
+    fn will_retry(&mut self, message: &AssistantMessage, failure: Option<&StreamError>) -> bool {
+        let _ = (message, failure);
+        false
+    }
+}
+
+/// Runs until the model has nothing more to do. Gives the messages that were added.
+pub fn run(
+    agent: &mut Agent,
+    input: Input,
+    host: &mut dyn Host,
+    cancel: &CancelToken,
+) -> Result<Vec<AgentMessage>, Fatal> {
+    let mut pending = match input {
+        Input::Prompt(messages) => messages,
+        Input::Continue => continuation(agent, host)?,
+    };
+    pending.extend(host.steering());
+    let mut added = Vec::new();
+    host.event(&AgentEvent::AgentStart)?;
+    let mut first = true;
+    loop {
+        if !first {
+            host.before_turn(agent)?;
+            if pending.is_empty() {
+                pending = host.steering();
+            }
+        }
+        first = false;
+        host.event(&AgentEvent::TurnStart)?;
+        host.announce(agent, &mut pending)?;
+        for message in pending.drain(..) {
+            add(agent, host, &mut added, message)?;
+        }
+        let Answer { message, failure } = answer(agent, host, cancel)?;
+        agent.failure = failure;
+        added.push(AgentMessage::Assistant(message.clone()));
+        if matches!(message.stop_reason, StopReason::Error | StopReason::Aborted) {
+            host.after_turn(&message, &[]);
+            host.event(&AgentEvent::TurnEnd {
+                message: &message,
+                tool_results: &[],
+            })?;
+            let will_retry = host.will_retry(&message, agent.failure.as_ref());
+            host.event(&AgentEvent::AgentEnd {
+                messages: &added,
+                will_retry,
+            })?;
+            return Ok(added);
+        }
+        let batch = batch::run(agent, &message, host, cancel)?;
+        added.extend(batch.results.iter().cloned());
+        let next = host.after_turn(&message, &batch.results);
+        host.event(&AgentEvent::TurnEnd {
+            message: &message,
+            tool_results: &batch.results,
+        })?;
+        if next == AfterTurn::End {
+            break;
+        }
+        pending = host.steering();
+        if batch.wants_answer || !pending.is_empty() {
+            continue;
+        }
+        pending = host.follow_up();
+        if pending.is_empty() && next == AfterTurn::Natural {
+            break;
+        }
+    }
+    host.event(&AgentEvent::AgentEnd {
+        messages: &added,
+        will_retry: false,
+    })?;
+    Ok(added)
+}
+
+/// What a run without a new prompt begins with: nothing, or messages that wait.
+fn continuation(agent: &Agent, host: &mut dyn Host) -> Result<Vec<AgentMessage>, Fatal> {
+    let stuck = match agent.messages.last() {
+        None => "Cannot continue: no messages in context",
+        Some(AgentMessage::Assistant(_)) => "Cannot continue from message role: assistant",
+        Some(_) => return Ok(Vec::new()),
+    };
+    let mut waiting = host.steering();
+    if waiting.is_empty() {
+        waiting = host.follow_up();
+    }
+    if waiting.is_empty() {
+        Err(Fatal(stuck.into()))
+    } else {
+        Ok(waiting)
+    }
+}
+
+/// A complete message joins the conversation.
+pub(super) fn add(
+    agent: &mut Agent,
+    host: &mut dyn Host,
+    added: &mut Vec<AgentMessage>,
+    message: AgentMessage,
+) -> Result<(), Fatal> {
+    host.event(&AgentEvent::MessageStart { message: &message })?;
+    host.event(&AgentEvent::MessageEnd { message: &message })?;
+    agent.messages.push(message.clone());
+    added.push(message);
+    Ok(())
+}
+
+struct Answer {
+    message: Arc<AssistantMessage>,
+    failure: Option<StreamError>,
+}
+
+/// One request, streamed.
+fn answer(agent: &mut Agent, host: &mut dyn Host, cancel: &CancelToken) -> Result<Answer, Fatal> {
+    let hooked = host.context(&agent.messages);
+    let messages = message::to_llm(hooked.as_deref().unwrap_or(&agent.messages));
+    let mut stream = match host.options(agent) {
+        Ok(options) => {
+            crate::llm::stream::stream(&agent.model, Context { messages }, options, cancel)
+        }
+        Err(error) => StreamHandle::failed(&agent.model, error),
+    };
+    let mut started = false;
+    while let Some(event) = stream.next_event() {
+        match event {
+            AssistantEvent::Start => {
+                started = true;
+                let message = AgentMessage::Assistant(Arc::new(stream.partial().clone()));
+                host.event(&AgentEvent::MessageStart { message: &message })?;
+            }
+            AssistantEvent::Info(_) => {}
+            AssistantEvent::Done { .. } | AssistantEvent::Error(_) => break,
+            event => host.event(&AgentEvent::MessageUpdate {
+                event: &event,
+                fold: stream.fold(),
+            })?,
+        }
+    }
+    let (message, failure) = stream.finish();
+    let message = Arc::new(message);
+    let ended = AgentMessage::Assistant(message.clone());
+    if !started {
+        host.event(&AgentEvent::MessageStart { message: &ended })?;
+    }
+    host.event(&AgentEvent::MessageEnd { message: &ended })?;
+    agent.messages.push(ended);
+    Ok(Answer { message, failure })
+}
