@@ -14,6 +14,7 @@
 //! `tests/tidy.rs` holds the arrows between them.
 
 pub mod agent;
+pub mod cli;
 pub mod llm;
 pub mod resources;
 pub mod session;

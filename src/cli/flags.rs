@@ -1,0 +1,360 @@
+//! The command line: one table feeds the parser, `--help` and `pi docs cli`.
+//!
+//! Parsing touches nothing but the arguments. Names and shapes are the reference's, among them short
+//! names of several letters (`-nt`, `-xt`), which is why words are looked up whole before they are read
+//! as clusters of letters. `--name=value` works everywhere.
+
+use super::table::{Flag, GROUPS, Set, Value};
+use crate::llm::model::ThinkingLevel;
+use lexopt::{Arg, Parser, ValueExt};
+use std::ffi::OsString;
+
+/// What the command line said.
+#[derive(Debug, Default, PartialEq)]
+pub struct Args {
+    pub help: bool,
+    pub version: bool,
+    pub mode: Option<Mode>,
+    pub print: bool,
+    pub cumulative_events: bool,
+    pub messages: Vec<String>,
+    /// Paths given as `@path`.
+    pub files: Vec<OsString>,
+    pub cwd: Option<String>,
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    pub models: Option<Vec<String>>,
+    pub api_key: Option<String>,
+    pub base_url: Option<String>,
+    pub thinking: Option<ThinkingLevel>,
+    /// `Some("")`: all of them.
+    pub list_models: Option<String>,
+    pub continue_last: bool,
+    pub session: Option<String>,
+    pub session_id: Option<String>,
+    pub session_dir: Option<String>,
+    pub no_session: bool,
+    pub name: Option<String>,
+    pub tools: Option<Vec<String>>,
+    pub exclude_tools: Option<Vec<String>>,
+    pub no_tools: bool,
+    pub no_builtin_tools: bool,
+    pub system_prompt: Option<String>,
+    pub append_system_prompt: Vec<String>,
+    pub no_context_files: bool,
+    pub verbose: bool,
+    /// Said on stderr; the run goes on.
+    pub warnings: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Text,
+    Json,
+}
+
+/// The command line cannot be understood.
+#[derive(Debug, PartialEq)]
+pub struct UsageError(pub String);
+
+fn list(text: &str) -> Vec<String> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Reads the arguments, the program's name left out.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Args, UsageError> {
+    let mut args = Args::default();
+    let mut parser = Parser::from_args(arguments);
+    parse_into(&mut args, &mut parser).map_err(UsageError)?;
+    check_combinations(&args).map_err(UsageError)?;
+    Ok(args)
+}
+
+fn parse_into(args: &mut Args, parser: &mut Parser) -> Result<(), String> {
+    loop {
+        // `-nt` is a name here, not `-n -t`: look at the raw word before lexopt takes it apart.
+        if let Some(mut raw) = parser.try_raw_args()
+            && let Some(flag) = raw
+                .peek()
+                .and_then(|word| word.to_str())
+                .and_then(long_short)
+        {
+            raw.next();
+            set(args, flag, parser)?;
+            continue;
+        }
+        match parser.next().map_err(|error| error.to_string())? {
+            None => return Ok(()),
+            Some(Arg::Long(name)) => {
+                let name = name.to_owned();
+                let flag = flags()
+                    .find(|flag| flag.long == name)
+                    .ok_or_else(|| unknown(&name))?;
+                set(args, flag, parser)?;
+            }
+            Some(Arg::Short(letter)) => {
+                let mut short = [0; 4];
+                let short: &str = letter.encode_utf8(&mut short);
+                let flag = flags().find(|flag| flag.short == Some(short));
+                set(
+                    args,
+                    flag.ok_or_else(|| format!("Unknown option: -{letter}"))?,
+                    parser,
+                )?;
+            }
+            Some(Arg::Value(word)) => positional(args, word)?,
+        }
+    }
+}
+
+fn positional(args: &mut Args, word: OsString) -> Result<(), String> {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    match word.as_bytes() {
+        // Stdin is read whenever it is not a terminal; the dash only says so.
+        b"-" => {}
+        [b'@', path @ ..] if !path.is_empty() => args.files.push(OsString::from_vec(path.to_vec())),
+        _ => args.messages.push(string(word)?),
+    }
+    Ok(())
+}
+
+fn string(word: OsString) -> Result<String, String> {
+    word.string().map_err(|error| error.to_string())
+}
+
+fn flags() -> impl Iterator<Item = &'static Flag> {
+    GROUPS.iter().flat_map(|group| group.flags)
+}
+
+/// A flag whose short name has several letters, by the whole word.
+fn long_short(word: &str) -> Option<&'static Flag> {
+    let name = word.strip_prefix('-').filter(|name| name.len() > 1)?;
+    flags().find(|flag| flag.short == Some(name))
+}
+
+fn set(args: &mut Args, flag: &Flag, parser: &mut Parser) -> Result<(), String> {
+    let value = match flag.value {
+        Value::None => None,
+        Value::Required(_) => {
+            let value = parser
+                .value()
+                .map_err(|_| format!("--{} requires a value", flag.long))?;
+            Some(string(value)?)
+        }
+        Value::Optional(_) => Some(optional(flag, parser)?.unwrap_or_default()),
+    };
+    let value = value.unwrap_or_default();
+    match &flag.set {
+        Set::Switch(field) => *field(args) = true,
+        Set::Text(field) => *field(args) = Some(value),
+        Set::List(field) => *field(args) = Some(list(&value)),
+        Set::With(set) => set(args, value)?,
+        Set::Nothing => {}
+        Set::Absent => return Err(format!("--{} is not part of this version", flag.long)),
+    }
+    Ok(())
+}
+
+fn optional(flag: &Flag, parser: &mut Parser) -> Result<Option<String>, String> {
+    if let Some(value) = parser.optional_value() {
+        return string(value).map(Some);
+    }
+    let Some(mut raw) = parser.try_raw_args() else {
+        return Ok(None);
+    };
+    // A prompt may begin with dashes like the `---` of a document's head.
+    let is_value = |word: &str| {
+        !word.starts_with('@')
+            && (!word.starts_with('-') || (flag.long == "print" && word.starts_with("---")))
+    };
+    match raw.peek().map(|word| word.to_str().is_none_or(is_value)) {
+        Some(true) => raw.next().map(string).transpose(),
+        _ => Ok(None),
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let near = flags()
+        .filter(|flag| !matches!(flag.set, Set::Absent | Set::Nothing))
+        .map(|flag| flag.long);
+    match near
+        .map(|long| (distance(name, long), long))
+        .min()
+        .filter(|(distance, _)| *distance <= 2)
+    {
+        Some((_, long)) => format!("Unknown option: --{name}. Did you mean --{long}?"),
+        None => format!("Unknown option: --{name}"),
+    }
+}
+
+/// How many letters must change to get from one word to the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut before = i;
+        row[0] = i + 1;
+        for (j, &b) in to.iter().enumerate() {
+            let change = before + usize::from(a != b);
+            before = row[j + 1];
+            row[j + 1] = change.min(before + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+fn check_combinations(args: &Args) -> Result<(), String> {
+    let Some(id) = &args.session_id else {
+        return Ok(());
+    };
+    for (given, flag) in [
+        (args.session.is_some(), "--session"),
+        (args.continue_last, "--continue"),
+    ] {
+        if given {
+            return Err(format!("--session-id cannot be combined with {flag}"));
+        }
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    if !id.chars().all(allowed) || !edge(id.chars().next()) || !edge(id.chars().last()) {
+        return Err(format!(
+            "Invalid session id \"{id}\": letters, digits, '.', '_' and '-', with a letter or digit at both ends"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_words(words: &str) -> Result<Args, String> {
+        parse(words.split_whitespace().map(OsString::from)).map_err(|error| error.0)
+    }
+
+    #[track_caller]
+    fn check(words: &str, expected: impl FnOnce(&mut Args)) {
+        let mut args = Args::default();
+        expected(&mut args);
+        assert_eq!(parse_words(words), Ok(args), "{words}");
+    }
+
+    #[track_caller]
+    fn refused(words: &str, expected: &str) {
+        assert_eq!(parse_words(words), Err(expected.into()), "{words}");
+    }
+
+    #[test]
+    fn short_names_of_several_letters_are_whole_words() {
+        check("-nt", |args| args.no_tools = true);
+        check("-n t", |args| args.name = Some("t".into()));
+        check("-nbt -nc", |args| {
+            (args.no_builtin_tools, args.no_context_files) = (true, true)
+        });
+        check("-xt read,bash", |args| {
+            args.exclude_tools = Some(vec!["read".into(), "bash".into()])
+        });
+        check("-ne -ns -np -na", |_| {});
+    }
+
+    #[test]
+    fn print_takes_the_next_word_unless_it_is_a_flag_or_a_file() {
+        check("-p hello", |args| {
+            (args.print, args.messages) = (true, vec!["hello".into()])
+        });
+        check("-p ---x", |args| {
+            (args.print, args.messages) = (true, vec!["---x".into()])
+        });
+        check("-p -c", |args| {
+            (args.print, args.continue_last) = (true, true)
+        });
+        check("-p @a b", |args| {
+            (args.print, args.files, args.messages) = (true, vec!["a".into()], vec!["b".into()]);
+        });
+        check("-p", |args| args.print = true);
+    }
+
+    #[test]
+    fn two_dashes_end_the_options() {
+        check("-p -- -dash @f --help", |args| {
+            args.print = true;
+            args.messages = vec!["-dash".into(), "--help".into()];
+            args.files = vec!["f".into()];
+        });
+    }
+
+    #[test]
+    fn values_may_be_joined_or_separate() {
+        check("--model=a/b:high --thinking low", |args| {
+            (args.model, args.thinking) = (Some("a/b:high".into()), Some(ThinkingLevel::Low));
+        });
+        check(
+            "--append-system-prompt -x --append-system-prompt y",
+            |args| {
+                args.append_system_prompt = vec!["-x".into(), "y".into()];
+            },
+        );
+        check("--list-models -p", |args| {
+            (args.list_models, args.print) = (Some(String::new()), true)
+        });
+        check("--list-models son", |args| {
+            args.list_models = Some("son".into())
+        });
+        check("--tools read,,grep,", |args| {
+            args.tools = Some(vec!["read".into(), "grep".into()])
+        });
+    }
+
+    #[test]
+    fn bad_usage_is_named() {
+        refused("--bogus", "Unknown option: --bogus");
+        refused(
+            "--modell x",
+            "Unknown option: --modell. Did you mean --model?",
+        );
+        refused("-z", "Unknown option: -z");
+        refused("--mode", "--mode requires a value");
+        refused(
+            "--mode foo",
+            "Invalid mode \"foo\". Valid values: text, json",
+        );
+        refused("--model", "--model requires a value");
+        refused(
+            "--session-id a --session b",
+            "--session-id cannot be combined with --session",
+        );
+        refused(
+            "--session-id a -c",
+            "--session-id cannot be combined with --continue",
+        );
+        assert!(parse_words("--session-id a/b").is_err());
+        assert!(parse_words("--session-id .a").is_err());
+        refused("--fork x", "--fork is not part of this version");
+    }
+
+    #[test]
+    fn a_bad_thinking_level_is_only_a_warning() {
+        let args = parse_words("--thinking loud hi").unwrap();
+        assert_eq!(args.messages, ["hi"]);
+        assert_eq!(args.warnings.len(), 1);
+    }
+
+    #[test]
+    fn every_name_is_there_once() {
+        let mut names: Vec<String> = flags().map(|flag| format!("--{}", flag.long)).collect();
+        names.extend(
+            flags()
+                .filter_map(|flag| flag.short)
+                .map(|short| format!("-{short}")),
+        );
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

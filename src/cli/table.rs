@@ -1,0 +1,165 @@
+//! The table of flags: names, values, help, and where each value goes.
+
+use super::flags::{Args, Mode};
+use crate::llm::model::ThinkingLevel;
+
+/// One row of the table.
+pub struct Flag {
+    pub long: &'static str,
+    /// Without the dash; may have several letters.
+    pub short: Option<&'static str>,
+    pub value: Value,
+    pub help: &'static str,
+    pub(super) set: Set,
+}
+
+/// Whether a flag takes a value, and what it is called in `--help`.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Value {
+    None,
+    Required(&'static str),
+    /// The next word, unless it looks like a flag or a file.
+    Optional(&'static str),
+}
+
+pub(super) enum Set {
+    Switch(fn(&mut Args) -> &mut bool),
+    Text(fn(&mut Args) -> &mut Option<String>),
+    /// Parts between commas.
+    List(fn(&mut Args) -> &mut Option<Vec<String>>),
+    With(fn(&mut Args, String) -> Result<(), String>),
+    /// Concerns a part that this version does not have; setting it changes nothing.
+    Nothing,
+    /// Asks for a part that this version does not have.
+    Absent,
+}
+
+pub struct Group {
+    pub title: &'static str,
+    pub flags: &'static [Flag],
+}
+
+type Short = Option<&'static str>;
+
+const fn row(long: &'static str, short: Short, value: Value, set: Set, help: &'static str) -> Flag {
+    Flag {
+        long,
+        short,
+        value,
+        help,
+        set,
+    }
+}
+
+use Set::{Absent, List, Nothing, Switch, Text, With};
+use Value::{None as No, Optional, Required};
+
+#[rustfmt::skip]
+pub const GROUPS: &[Group] = &[
+    Group { title: "Run", flags: &[
+        row("print", Some("p"), Optional("prompt"), With(set_print), "Answer on stdout, then exit"),
+        row("mode", None, Required("text|json"), With(set_mode), "What stdout carries: the answer, or every event as JSON lines"),
+        row("json", None, No, With(|args, _| set_mode(args, "json".into())), "Short for --mode json"),
+        row("cumulative-events", None, No, Switch(|args| &mut args.cumulative_events), "JSON events carry the whole message so far, as older clients expect"),
+        row("cwd", None, Required("dir"), Text(|args| &mut args.cwd), "Work in this folder"),
+    ]},
+    Group { title: "Model", flags: &[
+        row("model", None, Required("pattern"), Text(|args| &mut args.model), "Model: id, provider/id or part of a name; :level sets the thinking level"),
+        row("provider", None, Required("name"), Text(|args| &mut args.provider), "Look for --model at this provider only"),
+        row("models", None, Required("patterns"), List(|args| &mut args.models), "Models to choose from: ids, names, globs, separated by commas"),
+        row("api-key", None, Required("key"), Text(|args| &mut args.api_key), "Key for this run; never stored"),
+        row("base-url", None, Required("url"), Text(|args| &mut args.base_url), "Send this run's requests to this server"),
+        row("thinking", None, Required("level"), With(set_thinking), "off, minimal, low, medium, high, xhigh or max"),
+        row("list-models", None, Optional("search"), With(set_list_models), "List the models that can be used, then exit"),
+    ]},
+    Group { title: "Session", flags: &[
+        row("continue", Some("c"), No, Switch(|args| &mut args.continue_last), "Go on with the newest session of this folder"),
+        row("session", None, Required("path|id"), Text(|args| &mut args.session), "Open a session by file, id or beginning of an id"),
+        row("session-id", None, Required("id"), Text(|args| &mut args.session_id), "Open the session with this id, or make it"),
+        row("session-dir", None, Required("dir"), Text(|args| &mut args.session_dir), "Keep sessions in this folder"),
+        row("no-session", None, No, Switch(|args| &mut args.no_session), "Store nothing"),
+        row("name", Some("n"), Required("name"), With(set_name), "Name of the session"),
+    ]},
+    Group { title: "Tools", flags: &[
+        row("tools", Some("t"), Required("list"), List(|args| &mut args.tools), "Use exactly these: read, bash, edit, write, grep, find, ls"),
+        row("exclude-tools", Some("xt"), Required("list"), List(|args| &mut args.exclude_tools), "Take these away"),
+        row("no-builtin-tools", Some("nbt"), No, Switch(|args| &mut args.no_builtin_tools), "Without the built-in tools"),
+        row("no-tools", Some("nt"), No, Switch(|args| &mut args.no_tools), "Without any tool"),
+    ]},
+    Group { title: "Prompt", flags: &[
+        row("system-prompt", None, Required("text|file"), Text(|args| &mut args.system_prompt), "Replace the system prompt"),
+        row("append-system-prompt", None, Required("text|file"), With(add_to_prompt), "Add to the system prompt; may be given again"),
+        row("no-context-files", Some("nc"), No, Switch(|args| &mut args.no_context_files), "Do not read AGENTS.md and CLAUDE.md"),
+    ]},
+    Group { title: "Other", flags: &[
+        row("offline", None, No, Nothing, "No network but the model's own (this is so anyway)"),
+        row("verbose", None, No, Switch(|args| &mut args.verbose), "Say more on stderr"),
+        row("help", Some("h"), No, Switch(|args| &mut args.help), "Show this help"),
+        row("version", Some("v"), No, Switch(|args| &mut args.version), "Show the version"),
+    ]},
+    // Names of the reference for parts that this version does not have. Not in `--help`.
+    Group { title: "", flags: &[
+        row("approve", Some("a"), No, Nothing, ""),
+        row("no-approve", Some("na"), No, Nothing, ""),
+        row("no-extensions", Some("ne"), No, Nothing, ""),
+        row("no-skills", Some("ns"), No, Nothing, ""),
+        row("no-prompt-templates", Some("np"), No, Nothing, ""),
+        row("no-themes", None, No, Nothing, ""),
+        row("use-theme", None, Required("name"), Nothing, ""),
+        row("tui-mode", None, Required("mode"), Nothing, ""),
+        row("extension", Some("e"), Required("path"), Absent, ""),
+        row("skill", None, Required("path"), Absent, ""),
+        row("prompt-template", None, Required("path"), Absent, ""),
+        row("theme", None, Required("path"), Absent, ""),
+        row("resume", Some("r"), No, Absent, ""),
+        row("fork", None, Required("path|id"), Absent, ""),
+        row("export", None, Required("file"), Absent, ""),
+    ]},
+];
+
+fn set_print(args: &mut Args, prompt: String) -> Result<(), String> {
+    args.print = true;
+    args.messages
+        .extend(Some(prompt).filter(|prompt| !prompt.is_empty()));
+    Ok(())
+}
+
+fn set_list_models(args: &mut Args, search: String) -> Result<(), String> {
+    args.list_models = Some(search);
+    Ok(())
+}
+
+fn add_to_prompt(args: &mut Args, text: String) -> Result<(), String> {
+    args.append_system_prompt.push(text);
+    Ok(())
+}
+
+fn set_mode(args: &mut Args, mode: String) -> Result<(), String> {
+    args.mode = Some(match mode.as_str() {
+        "text" => Mode::Text,
+        "json" => Mode::Json,
+        "rpc" => return Err("--mode rpc is not part of this version".into()),
+        _ => return Err(format!("Invalid mode \"{mode}\". Valid values: text, json")),
+    });
+    Ok(())
+}
+
+fn set_thinking(args: &mut Args, level: String) -> Result<(), String> {
+    args.thinking = ThinkingLevel::parse(&level);
+    if args.thinking.is_none() {
+        let valid = ThinkingLevel::ALL.map(ThinkingLevel::name).join(", ");
+        args.warnings.push(format!(
+            "Invalid thinking level \"{level}\". Valid values: {valid}"
+        ));
+    }
+    Ok(())
+}
+
+fn set_name(args: &mut Args, name: String) -> Result<(), String> {
+    let name = name.trim();
+    if name.is_empty() {
+        return Err("--name requires a non-empty value".into());
+    }
+    args.name = Some(name.to_owned());
+    Ok(())
+}
