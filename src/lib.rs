@@ -16,6 +16,8 @@
 pub mod agent;
 pub mod cli;
 pub mod llm;
+pub mod mode;
 pub mod resources;
+pub mod runtime;
 pub mod session;
 pub mod tools;

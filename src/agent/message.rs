@@ -6,7 +6,7 @@
 
 use crate::llm::message::{
     AssistantMessage, Block, Content, Extra, Message, SystemMessage, ToolResultMessage,
-    UserMessage, number,
+    UserMessage, number, text_of,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -126,6 +126,21 @@ impl AgentMessage {
             Self::BranchSummary(message) => message.timestamp,
             Self::CompactionSummary(message) => message.timestamp,
             Self::Unknown(value) => value.get("timestamp").and_then(Value::as_u64).unwrap_or(0),
+        }
+    }
+
+    /// The words of the message, for lists and searches; empty for a message without any.
+    pub fn text(&self) -> String {
+        match self {
+            Self::System(message) => message.content.text(),
+            Self::User(message) => message.content.text(),
+            Self::Assistant(message) => text_of(&message.content),
+            Self::ToolResult(message) => text_of(&message.content),
+            Self::BashExecution(bash) => bash.text(),
+            Self::Custom(message) => message.content.text(),
+            Self::BranchSummary(message) => message.summary.clone(),
+            Self::CompactionSummary(message) => message.summary.clone(),
+            Self::Unknown(_) => String::new(),
         }
     }
 

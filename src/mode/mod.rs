@@ -1,0 +1,4 @@
+//! Adapters from a surface to the runtime: print and JSON.
+
+pub mod event_json;
+pub mod output;

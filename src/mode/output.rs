@@ -1,0 +1,327 @@
+//! The one owner of stdout: a thread that writes what is handed to it.
+//!
+//! A reader that is slower than the model costs neither memory nor quadratic time: while lines wait,
+//! deltas of one block are joined, and everything else makes the caller wait. A reader that has gone
+//! ends the run through `cancel`.
+
+use super::event_json::{self, Delta};
+use crate::runtime::CancelToken;
+use crate::runtime::event::Event;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// Bytes that wait before deltas are joined: about what a pipe holds.
+const JOIN_ABOVE: usize = 64 * 1024;
+/// Bytes that wait before the caller does.
+const WAIT_ABOVE: usize = 1024 * 1024;
+
+pub struct Output {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    cumulative: bool,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// There is something to write, or nothing more will come.
+    work: Condvar,
+    /// There is room again, or all is written.
+    room: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    ready: Vec<u8>,
+    joined: Option<Delta>,
+    /// The thread is writing what it took.
+    writing: bool,
+    closed: bool,
+    error: Option<io::ErrorKind>,
+}
+
+impl Output {
+    /// Writes to `sink` until the output is dropped. `broken` is cancelled when a write fails.
+    pub fn start(
+        sink: impl Write + Send + 'static,
+        cumulative: bool,
+        broken: CancelToken,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            work: Condvar::new(),
+            room: Condvar::new(),
+        });
+        let writer = shared.clone();
+        let thread = std::thread::Builder::new()
+            .name("stdout".into())
+            .spawn(move || writer.write_all(sink, &broken))?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+            cumulative,
+        })
+    }
+
+    /// Hands one event over. Fails when the reader has gone.
+    pub fn event(&self, event: &Event<'_>) -> io::Result<()> {
+        let mut state = self.shared.lock();
+        if !self.cumulative
+            && let Some((kind, index, delta, usage)) = Delta::of(event)
+            && state.error.is_none()
+        {
+            if state.ready.len() <= JOIN_ABOVE && state.joined.is_none() {
+                event_json::write_delta(kind, index, delta, usage, &mut state.ready);
+                self.shared.work.notify_one();
+                return Ok(());
+            }
+            match &mut state.joined {
+                Some(joined) if joined.kind == kind && joined.index == index => {
+                    joined.delta.push_str(delta);
+                    joined.usage.clone_from(usage);
+                }
+                _ => {
+                    state.settle();
+                    let (delta, usage) = (delta.to_owned(), usage.clone());
+                    state.joined = Some(Delta {
+                        kind,
+                        index,
+                        delta,
+                        usage,
+                    });
+                }
+            }
+            return Ok(());
+        }
+        let mut state = self.shared.wait_for_room(state)?;
+        state.settle();
+        event_json::write_event(event, self.cumulative, &mut state.ready);
+        self.shared.work.notify_one();
+        Ok(())
+    }
+
+    /// Hands over one line of JSON.
+    pub fn line(&self, value: &impl serde::Serialize) -> io::Result<()> {
+        let mut state = self.shared.wait_for_room(self.shared.lock())?;
+        state.settle();
+        event_json::line(&mut state.ready, value);
+        self.shared.work.notify_one();
+        Ok(())
+    }
+
+    /// Waits until all is written.
+    pub fn flush(&self) -> io::Result<()> {
+        let mut state = self.shared.lock();
+        state.settle();
+        self.shared.work.notify_one();
+        while state.error.is_none() && (state.writing || !state.ready.is_empty()) {
+            state = self
+                .shared
+                .room
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        state.check()
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        {
+            let mut state = self.shared.lock();
+            state.settle();
+            state.closed = true;
+        }
+        self.shared.work.notify_one();
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+impl State {
+    /// What was joined becomes a line, since something else follows.
+    fn settle(&mut self) {
+        if let Some(Delta {
+            kind,
+            index,
+            delta,
+            usage,
+        }) = self.joined.take()
+        {
+            event_json::write_delta(kind, index, &delta, &usage, &mut self.ready);
+        }
+    }
+
+    fn check(&self) -> io::Result<()> {
+        self.error.map_or(Ok(()), |kind| Err(kind.into()))
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait_for_room<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+    ) -> io::Result<MutexGuard<'a, State>> {
+        while state.ready.len() > WAIT_ABOVE && state.error.is_none() {
+            state = self
+                .room
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        state.check().map(|()| state)
+    }
+
+    fn write_all(&self, mut sink: impl Write, broken: &CancelToken) {
+        let mut taken = Vec::new();
+        loop {
+            {
+                let mut state = self.lock();
+                state.writing = false;
+                self.room.notify_all();
+                while state.ready.is_empty() && state.joined.is_none() && !state.closed {
+                    state = self
+                        .work
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+                state.settle();
+                if state.ready.is_empty() {
+                    return;
+                }
+                taken.clear();
+                std::mem::swap(&mut taken, &mut state.ready);
+                state.writing = true;
+            }
+            if let Err(error) = sink.write_all(&taken).and_then(|()| sink.flush()) {
+                let mut state = self.lock();
+                state.error = Some(error.kind());
+                state.ready = Vec::new();
+                state.writing = false;
+                self.room.notify_all();
+                drop(state);
+                broken.cancel();
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::{AgentEvent, AssistantEvent, AssistantMessage, Fold};
+    use crossbeam_channel::{Receiver, Sender, bounded};
+    use serde_json::Value;
+
+    /// A reader that takes nothing until it is let.
+    struct Gated {
+        gate: Receiver<()>,
+        written: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Write for Gated {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.gate.recv();
+            self.written.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn gated() -> (Sender<()>, Arc<Mutex<Vec<u8>>>, Output) {
+        let (open, gate) = bounded(0);
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let sink = Gated {
+            gate,
+            written: written.clone(),
+        };
+        (
+            open,
+            written,
+            Output::start(sink, false, CancelToken::new()).unwrap(),
+        )
+    }
+
+    fn tell(output: &Output, fold: &mut Fold, event: AssistantEvent) -> io::Result<()> {
+        fold.apply(&event);
+        output.event(&Event::Agent(AgentEvent::MessageUpdate {
+            event: &event,
+            fold,
+        }))
+    }
+
+    #[test]
+    fn deltas_join_while_nobody_reads() {
+        let (open, written, output) = gated();
+        let mut fold = Fold::new(AssistantMessage::default());
+        tell(&output, &mut fold, AssistantEvent::TextStart { index: 0 }).unwrap();
+        let mut said = String::new();
+        for n in 0..100_000 {
+            let delta = format!("{n} ");
+            said.push_str(&delta);
+            tell(
+                &output,
+                &mut fold,
+                AssistantEvent::TextDelta { index: 0, delta },
+            )
+            .unwrap();
+        }
+        drop(open);
+        tell(
+            &output,
+            &mut fold,
+            AssistantEvent::TextEnd {
+                index: 0,
+                signature: None,
+            },
+        )
+        .unwrap();
+        output.flush().unwrap();
+        drop(output);
+        let written = written.lock().unwrap();
+        let lines: Vec<Value> = written
+            .split(|&b| b == b'\n')
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .collect();
+        assert!(lines.len() < 2000, "{} lines", lines.len());
+        let deltas: String = lines
+            .iter()
+            .filter_map(|line| line["assistantMessageEvent"]["delta"].as_str())
+            .collect();
+        assert_eq!(deltas, said);
+        assert_eq!(
+            lines.last().unwrap()["assistantMessageEvent"]["content"],
+            said.as_str()
+        );
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_ends_the_run() {
+        struct Broken;
+        impl Write for Broken {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let cancel = CancelToken::new();
+        let output = Output::start(Broken, false, cancel.clone()).unwrap();
+        output.event(&Event::AgentSettled).unwrap();
+        assert_eq!(
+            output.flush().unwrap_err().kind(),
+            io::ErrorKind::BrokenPipe
+        );
+        assert!(cancel.receiver().recv().is_err());
+        assert!(output.event(&Event::AgentSettled).is_err());
+    }
+}
