@@ -1,6 +1,13 @@
 //! The built-in tools and what they share.
 
 pub mod backend;
+pub mod fold;
+pub mod local;
+pub mod path;
+pub mod truncate;
+
+#[cfg(test)]
+pub mod testing;
 
 use backend::Backend;
 use std::path::PathBuf;
