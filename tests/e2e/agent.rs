@@ -1,0 +1,367 @@
+//! The built binary in a world of its own: an empty home, an empty folder, a scripted provider.
+//!
+//! What the test leaves behind is checked when it ends: no process that carries its mark, no file in
+//! its temporary folder.
+
+use super::server::{PATIENCE, Server};
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+/// The mark that every process of a test carries in its environment.
+const MARK: &str = "PI_TEST_WORLD";
+
+/// Folders of one test, removed with it.
+pub struct World {
+    root: PathBuf,
+    mark: String,
+}
+
+impl World {
+    pub fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::SeqCst));
+        let root = std::env::temp_dir().join(format!("pi-test-{mark}"));
+        for folder in ["home/.pi/agent", "work", "tmp"] {
+            fs::create_dir_all(root.join(folder)).expect("make the folders of a test");
+        }
+        // The canonical path is what the program prints.
+        let root = root.canonicalize().expect("a canonical folder");
+        Self { root, mark }
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    pub fn agent_dir(&self) -> PathBuf {
+        self.root.join("home/.pi/agent")
+    }
+
+    /// The folder that the agent works in.
+    pub fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+
+    pub fn tmp(&self) -> PathBuf {
+        self.root.join("tmp")
+    }
+
+    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.work().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("make a folder");
+        fs::write(&path, content).expect("write a file");
+        path
+    }
+
+    pub fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.work().join(path)).expect("read a file")
+    }
+
+    pub fn write_config(&self, name: &str, content: &str) {
+        fs::write(self.agent_dir().join(name), content).expect("write a configuration file");
+    }
+
+    /// Makes the provider `mock` with the model `m1`, behind `server`.
+    pub fn use_server(&self, server: &Server) {
+        let config = serde_json::json!({"providers": {"mock": {"baseUrl": server.url(), "apiKey": "test-key",
+            "api": "openai-completions", "models": [{"id": "m1", "input": ["text", "image"]}]}}});
+        self.write_config("models.json", &config.to_string());
+    }
+
+    /// All session files, drafts too.
+    pub fn session_files(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        files_below(&self.agent_dir().join("sessions"), &mut found);
+        found.sort();
+        found
+    }
+
+    /// The lines of the only session file.
+    pub fn session(&self) -> Vec<Value> {
+        let files: Vec<PathBuf> =
+            self.session_files().into_iter().filter(|path| path.extension() == Some(OsStr::new("jsonl"))).collect();
+        assert_eq!(files.len(), 1, "one session file, not {files:?}");
+        lines(&fs::read_to_string(&files[0]).expect("read the session"))
+    }
+
+    /// Processes that carry this test's mark.
+    pub fn processes(&self) -> Vec<u32> {
+        let mark = format!("{MARK}={}", self.mark);
+        let is_ours = |pid: &u32| {
+            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            let alive = fs::read_to_string(format!("/proc/{pid}/stat"))
+                .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'));
+            alive && environ.split(|&b| b == 0).any(|entry| entry == mark.as_bytes())
+        };
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_ours).collect()
+    }
+
+    /// The program, ready to be given arguments.
+    pub fn pi(&self) -> Pi<'_> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pi"));
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.home())
+            .env("TMPDIR", self.tmp())
+            .env(MARK, &self.mark)
+            .current_dir(self.work());
+        Pi { world: self, command, stdin: None }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let left = self.processes();
+        for pid in &left {
+            drop(Command::new("kill").args(["-9", &pid.to_string()]).status());
+        }
+        let mut files = Vec::new();
+        files_below(&self.tmp(), &mut files);
+        let keep = thread::panicking() && std::env::var_os("PI_TEST_KEEP").is_some();
+        if !keep {
+            drop(fs::remove_dir_all(&self.root));
+        }
+        if !thread::panicking() {
+            assert_eq!(left, [0u32; 0], "processes were left behind");
+            assert_eq!(files, [PathBuf::new(); 0], "temporary files were left behind");
+        }
+    }
+}
+
+fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            files_below(&entry.path(), found);
+        } else {
+            found.push(entry.path());
+        }
+    }
+}
+
+/// The JSON values of a text of lines.
+#[track_caller]
+pub fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"))).collect()
+}
+
+/// A run that is being prepared.
+pub struct Pi<'w> {
+    world: &'w World,
+    command: Command,
+    stdin: Option<Vec<u8>>,
+}
+
+impl<'w> Pi<'w> {
+    pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    /// Arguments as a shell would split them; no quoting.
+    pub fn words(self, words: &str) -> Self {
+        self.args(words.split_whitespace())
+    }
+
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub fn stdin(mut self, text: impl Into<Vec<u8>>) -> Self {
+        self.stdin = Some(text.into());
+        self
+    }
+
+    pub fn current_dir(mut self, dir: &Path) -> Self {
+        self.command.current_dir(dir);
+        self
+    }
+
+    pub fn command(&mut self) -> &mut Command {
+        &mut self.command
+    }
+
+    pub fn spawn(mut self) -> Running<'w> {
+        let stdin = if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+        self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().expect("start pi");
+        let input = self.stdin.map(|text| {
+            let mut pipe = child.stdin.take().expect("a pipe to stdin");
+            thread::spawn(move || drop(pipe.write_all(&text)))
+        });
+        let stdout = Arc::new(Stream::default());
+        let stderr = Arc::new(Stream::default());
+        let threads = vec![
+            stdout.clone().follow(child.stdout.take().expect("a pipe from stdout")),
+            stderr.clone().follow(child.stderr.take().expect("a pipe from stderr")),
+        ];
+        Running { _world: self.world, child, stdout, stderr, threads: threads.into_iter().chain(input).collect() }
+    }
+
+    pub fn run(self) -> Outcome {
+        self.spawn().wait()
+    }
+}
+
+/// What a stream has said so far.
+#[derive(Default)]
+struct Stream {
+    text: Mutex<Vec<u8>>,
+    more: Condvar,
+}
+
+impl Stream {
+    fn follow(self: Arc<Self>, source: impl Read + Send + 'static) -> JoinHandle<()> {
+        thread::spawn(move || {
+            let mut source = BufReader::new(source);
+            loop {
+                let read = match source.fill_buf() {
+                    Ok([]) | Err(_) => return,
+                    Ok(bytes) => {
+                        self.text.lock().unwrap().extend_from_slice(bytes);
+                        bytes.len()
+                    }
+                };
+                source.consume(read);
+                self.more.notify_all();
+            }
+        })
+    }
+
+    fn so_far(&self) -> String {
+        String::from_utf8_lossy(&self.text.lock().unwrap()).into_owned()
+    }
+
+    #[track_caller]
+    fn wait_for(&self, part: &str) {
+        let text = self.text.lock().unwrap();
+        let holds = |text: &mut Vec<u8>| !String::from_utf8_lossy(text).contains(part);
+        let (text, late) = self.more.wait_timeout_while(text, PATIENCE, holds).unwrap();
+        assert!(!late.timed_out(), "{part:?} did not come in:\n{}", String::from_utf8_lossy(&text));
+    }
+}
+
+/// A run under way; killed when the test gives up on it.
+pub struct Running<'w> {
+    _world: &'w World,
+    child: Child,
+    stdout: Arc<Stream>,
+    stderr: Arc<Stream>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Running<'_> {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until stdout holds `part`.
+    #[track_caller]
+    pub fn wait_for(&self, part: &str) {
+        self.stdout.wait_for(part);
+    }
+
+    #[track_caller]
+    pub fn wait_for_stderr(&self, part: &str) {
+        self.stderr.wait_for(part);
+    }
+
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
+        assert!(status.expect("run kill").success());
+    }
+
+    /// Waits for the end.
+    #[track_caller]
+    pub fn wait(mut self) -> Outcome {
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("wait for pi") {
+                break status;
+            }
+            if start.elapsed() > PATIENCE * 2 {
+                drop(self.child.kill());
+                panic!("pi does not end.\nstdout: {}\nstderr: {}", self.stdout.so_far(), self.stderr.so_far());
+            }
+            thread::sleep(std::time::Duration::from_millis(2));
+        };
+        for thread in self.threads.drain(..) {
+            drop(thread.join());
+        }
+        Outcome { status, stdout: self.stdout.so_far(), stderr: self.stderr.so_far() }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            drop(self.child.kill());
+            drop(self.child.wait());
+        }
+    }
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Outcome {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Outcome {
+    /// The exit code; 128 and the signal's number where a signal ended it.
+    pub fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+    }
+
+    #[track_caller]
+    pub fn success(self) -> Self {
+        assert!(self.status.success(), "{self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub fn fails_with(self, code: i32) -> Self {
+        assert_eq!(self.code(), code, "{self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub fn stdout_is(self, expected: &str) -> Self {
+        assert_eq!(self.stdout, expected, "stderr: {}", self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub fn stderr_has(self, part: &str) -> Self {
+        assert!(self.stderr.contains(part), "{part:?} is not in stderr: {}", self.stderr);
+        self
+    }
+
+    /// The JSON values on stdout.
+    #[track_caller]
+    pub fn events(&self) -> Vec<Value> {
+        lines(&self.stdout)
+    }
+
+    /// The `type` of each event, runs of `message_update` told once.
+    #[track_caller]
+    pub fn event_types(&self) -> Vec<String> {
+        let mut types: Vec<String> =
+            self.events().iter().map(|event| event["type"].as_str().unwrap_or("?").to_owned()).collect();
+        types.dedup_by(|a, b| a == b && a == "message_update");
+        types
+    }
+}

@@ -1,0 +1,23 @@
+//! The built binary, run as a user runs it, against a provider that plays a script.
+
+mod agent;
+mod server;
+
+mod cli;
+mod event;
+mod failure;
+mod print;
+mod session;
+mod signal;
+mod tool;
+
+use agent::World;
+use server::{Reply, Server};
+
+/// A world whose provider `mock` plays `replies`.
+fn world(replies: impl IntoIterator<Item = Reply>) -> (World, Server) {
+    let world = World::new();
+    let server = Server::start(replies);
+    world.use_server(&server);
+    (world, server)
+}
