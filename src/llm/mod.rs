@@ -5,10 +5,16 @@
 
 pub mod api;
 pub mod cancel;
+pub mod config_value;
 pub mod context;
+pub mod credential;
+pub mod env;
 pub mod event;
+pub mod faux;
 pub mod http;
 pub mod json_stream;
+pub mod local;
 pub mod message;
 pub mod model;
+pub mod provider;
 pub mod stream;

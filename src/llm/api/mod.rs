@@ -82,7 +82,7 @@ pub enum Api {
 }
 
 /// The protocols that are always there, by name.
-const BUILTIN: &[(&str, fn() -> Api)] = &[];
+const BUILTIN: &[(&str, fn() -> Api)] = &[("faux", super::faux::api)];
 
 /// Entries added at run time, oldest first.
 static ADDED: RwLock<Vec<Entry>> = RwLock::new(Vec::new());

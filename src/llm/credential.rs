@@ -1,0 +1,534 @@
+//! Which key a request goes out with.
+//!
+//! Looked for in this order: `--api-key`, the provider's entry in auth.json, `apiKey` in models.json, the
+//! environment. The first that exists decides: an entry that cannot be used (a sign-in that has expired,
+//! a variable that is not set) is an error and never gives way to a key from the environment, which may
+//! belong to someone else.
+//!
+//! auth.json is `{provider: {"type": "api_key", "key", "env"?}}` or
+//! `{provider: {"type": "oauth", "access", "refresh", "expires", "env"?}}`, `expires` in Unix
+//! milliseconds. It is read when first needed and again when it has changed; nothing here writes it.
+//!
+//! No error, source or `Debug` text holds a key.
+
+use super::cancel::CancelToken;
+use super::config_value::{self, Keep};
+use super::env::Env;
+use super::event::{ErrorKind, StreamError};
+use super::local;
+use super::message::now_ms;
+use super::model::Model;
+use super::provider::{self, Ambient, BEARER_VARIABLE, Placement, Provider};
+use super::stream::Secret;
+use serde_json::{Map, Value};
+use std::fmt;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+/// All the keys of one user.
+pub struct Credentials {
+    file: PathBuf,
+    env: Env,
+    /// The provider that `--api-key` is for, and the key.
+    given: Option<(String, Secret)>,
+    read: Mutex<Option<(Stamp, Entries)>>,
+}
+
+type Entries = Result<Arc<Map<String, Value>>, String>;
+/// Tells whether the file is still the one that was read; `None` when there is no file.
+type Stamp = Option<(SystemTime, u64)>;
+
+/// What models.json says about a provider's key and headers, not resolved yet.
+#[derive(Clone, Default)]
+pub struct Configured {
+    pub api_key: Option<String>,
+    /// The provider's, then the model's: a later one wins.
+    pub headers: Vec<(String, String)>,
+    /// Send the key as `Authorization: Bearer`, whatever the protocol does.
+    pub auth_header: bool,
+}
+
+/// What a request is signed with.
+#[derive(Clone)]
+pub struct Resolved {
+    /// `None` where the server needs no key, or where a header or a signature stands in for it.
+    pub key: Option<Secret>,
+    pub source: Source,
+    /// Settings of the credential, before the process environment.
+    pub env: Vec<(String, String)>,
+    /// Names in lower case, each once; `None` takes one of the protocol's own away.
+    pub headers: Vec<(String, Option<String>)>,
+    /// Replaces the model's, which has a variable in it or is set beside the key.
+    pub base_url: Option<String>,
+}
+
+/// Where a key came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    Flag,
+    AuthFile,
+    /// The access token of a sign-in, in auth.json.
+    SignIn,
+    ModelsFile,
+    Variable(&'static str),
+    /// Something that is no key of this provider.
+    Ambient(&'static str),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag => f.write_str("--api-key"),
+            Self::AuthFile => f.write_str("auth.json"),
+            Self::SignIn => f.write_str("auth.json (signed in)"),
+            Self::ModelsFile => f.write_str("models.json"),
+            Self::Variable(name) => write!(f, "environment variable {name}"),
+            Self::Ambient(what) => f.write_str(what),
+        }
+    }
+}
+
+impl fmt::Debug for Configured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Configured")
+            .field("api_key", &self.api_key.as_ref().map(Secret::new))
+            .field("headers", &names)
+            .field("auth_header", &self.auth_header)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Resolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let env: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
+        let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Resolved")
+            .field("key", &self.key)
+            .field("source", &self.source)
+            .field("env", &env)
+            .field("headers", &headers)
+            .field("base_url", &self.base_url)
+            .finish()
+    }
+}
+
+/// A key that was found.
+struct Found {
+    key: Option<Secret>,
+    source: Source,
+    /// The key is a token that goes out as `Authorization: Bearer`.
+    bearer: bool,
+}
+
+impl Found {
+    fn key(key: Secret, source: Source) -> Self {
+        Self {
+            key: Some(key),
+            source,
+            bearer: false,
+        }
+    }
+}
+
+impl Credentials {
+    /// Reads nothing yet.
+    pub fn load(agent_dir: &Path, env: Env) -> Self {
+        Self {
+            file: agent_dir.join("auth.json"),
+            env,
+            given: None,
+            read: Mutex::new(None),
+        }
+    }
+
+    /// `--api-key`: for requests to this provider and no other.
+    pub fn give(&mut self, provider: &str, key: Secret) {
+        self.given = Some((provider.to_owned(), key));
+    }
+
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// What is wrong with auth.json, for the user to be told at the start.
+    pub fn warning(&self) -> Option<String> {
+        if let Err(error) = self.entries() {
+            return Some(error);
+        }
+        let mode = std::fs::metadata(&self.file).ok()?.permissions().mode();
+        let file = self.file.display();
+        (mode & 0o077 != 0)
+            .then(|| format!("{file} can be read by other users; run: chmod 600 {file}"))
+    }
+
+    /// Whether a request to this provider would have a key, as far as can be told without running a
+    /// command. True for a sign-in that has expired: its error says so better than silence.
+    pub fn has(&self, provider: &str, configured: &Configured) -> bool {
+        if self.given_for(provider).is_some() {
+            return true;
+        }
+        let entries = self.entries().unwrap_or_default();
+        let entry = entries.get(provider);
+        let env = self.env.with(&settings_of(entry));
+        if let Some(key) = entry
+            .and_then(|entry| entry.get("key"))
+            .and_then(Value::as_str)
+            && !key.is_empty()
+        {
+            return config_value::is_resolvable(key, &env);
+        }
+        if entry.is_some_and(|entry| entry.get("type").is_none_or(|kind| kind != "api_key")) {
+            return true;
+        }
+        if let Some(key) = &configured.api_key {
+            return config_value::is_resolvable(key, &env);
+        }
+        provider::find(provider).is_some_and(|provider| {
+            provider.key_variable(&env).is_some() || provider.ambient(&env).is_some()
+        })
+    }
+
+    /// The key and headers for a request to `model`. Runs commands where values are commands.
+    pub fn resolve(
+        &self,
+        model: &Model,
+        configured: &Configured,
+        cancel: &CancelToken,
+    ) -> Result<Resolved, StreamError> {
+        let row = provider::find(&model.provider);
+        let open = row.is_some_and(|row| row.ambient == Ambient::Open);
+        let entries = match self.entries() {
+            Ok(entries) => entries,
+            // A server that takes requests without a key does not wait for the file to be repaired.
+            Err(_) if open || self.given_for(&model.provider).is_some() => Arc::default(),
+            Err(error) => return Err(auth_error(error)),
+        };
+        let entry = entries.get(&model.provider);
+        let settings = settings_of(entry);
+        let env = self.env.with(&settings);
+        let found = self
+            .find(model, row, entry, configured, &env, cancel)
+            .map_err(|error| {
+                if cancel.is_cancelled() {
+                    StreamError::aborted()
+                } else {
+                    auth_error(error)
+                }
+            })?;
+        let headers = headers(model, row, configured, &found, &env, cancel)
+            .map_err(|error| StreamError::new(ErrorKind::Request, error))?;
+        let header_carries_key =
+            found.bearer || row.is_some_and(|row| row.placement != Placement::Protocol);
+        Ok(Resolved {
+            base_url: base_url(model, row, &env)
+                .map_err(|error| StreamError::new(ErrorKind::Request, error))?,
+            key: found.key.filter(|_| !header_carries_key),
+            source: found.source,
+            env: settings,
+            headers,
+        })
+    }
+
+    fn given_for(&self, provider: &str) -> Option<&Secret> {
+        let (for_provider, key) = self.given.as_ref()?;
+        (for_provider == provider).then_some(key)
+    }
+
+    fn find(
+        &self,
+        model: &Model,
+        row: Option<&'static Provider>,
+        entry: Option<&Value>,
+        configured: &Configured,
+        env: &Env,
+        cancel: &CancelToken,
+    ) -> Result<Found, String> {
+        let id = &model.provider;
+        if let Some(key) = self.given_for(id) {
+            return Ok(Found::key(usable(key, id, &Source::Flag)?, Source::Flag));
+        }
+        if let Some(entry) = entry
+            && let Some(found) = self.stored(id, entry, env, cancel)?
+        {
+            return Ok(found);
+        }
+        if let Some(value) = &configured.api_key {
+            let setting = format!("\"apiKey\" of provider \"{id}\" in models.json");
+            let key = config_value::resolve(value, &setting, Keep::No, env, cancel)?;
+            let source = Source::ModelsFile;
+            return Ok(Found::key(usable(&key, id, &source)?, source));
+        }
+        if let Some(name) = row.and_then(|row| key_variable(row, model, env))
+            && let Some(value) = env.get(name)
+        {
+            let source = Source::Variable(name);
+            let key = usable(&Secret::new(value), id, &source)?;
+            let bearer = name == BEARER_VARIABLE;
+            return Ok(Found {
+                key: Some(key),
+                source,
+                bearer,
+            });
+        }
+        if let Some(what) = row.and_then(|row| row.ambient(env)) {
+            let source = Source::Ambient(what);
+            return Ok(Found {
+                key: None,
+                source,
+                bearer: false,
+            });
+        }
+        Err(self.no_key(id, row))
+    }
+
+    /// The key of an entry in auth.json; `None` for one that only has settings.
+    fn stored(
+        &self,
+        id: &str,
+        entry: &Value,
+        env: &Env,
+        cancel: &CancelToken,
+    ) -> Result<Option<Found>, String> {
+        let place = format!("the entry \"{id}\" in {}", self.file.display());
+        let text = |name: &str| {
+            let text = entry.get(name).and_then(Value::as_str);
+            text.filter(|text| !text.is_empty())
+        };
+        match text("type") {
+            Some("api_key") => {
+                let Some(value) = text("key") else {
+                    return match entry.get("key") {
+                        None | Some(Value::Null) => Ok(None),
+                        Some(Value::String(_)) => Ok(None),
+                        Some(_) => Err(format!("\"key\" of {place} is not a text")),
+                    };
+                };
+                let setting = format!("\"key\" of {place}");
+                let key = config_value::resolve(value, &setting, Keep::Process, env, cancel)?;
+                let source = Source::AuthFile;
+                Ok(Some(Found::key(usable(&key, id, &source)?, source)))
+            }
+            Some("oauth") => {
+                let token =
+                    text("access").ok_or_else(|| format!("{place} has no \"access\" token"))?;
+                let expires = entry.get("expires").and_then(Value::as_f64);
+                let expires =
+                    expires.ok_or_else(|| format!("{place} does not say when it \"expires\""))?;
+                #[allow(clippy::cast_precision_loss)] // milliseconds are far below 2^52
+                if expires <= now_ms() as f64 {
+                    return Err(format!(
+                        "The sign-in for {id} has expired, and cannot be renewed here yet. Sign in again \
+                         with the program that wrote {}, or remove its entry \"{id}\" to use a key.",
+                        self.file.display()
+                    ));
+                }
+                let key = usable(&Secret::new(token), id, &Source::SignIn)?;
+                let bearer = id == "kimi-coding";
+                Ok(Some(Found {
+                    key: Some(key),
+                    source: Source::SignIn,
+                    bearer,
+                }))
+            }
+            _ => Err(format!(
+                "{place} has no \"type\" that is known: \"api_key\" or \"oauth\""
+            )),
+        }
+    }
+
+    fn no_key(&self, id: &str, row: Option<&Provider>) -> String {
+        let file = self.file.display();
+        let entry = format!("{{\"{id}\": {{\"type\": \"api_key\", \"key\": \"…\"}}}}");
+        let Some(row) = row else {
+            return format!(
+                "No API key for provider \"{id}\". Give it an \"apiKey\" in models.json, pass --api-key, or \
+                 put {entry} into {file}."
+            );
+        };
+        let Some(variable) = row.keys.last() else {
+            return format!(
+                "Not signed in to {}. It takes no API key: it needs an \"oauth\" entry \"{id}\" in {file}. \
+                 See: pi docs providers",
+                row.name
+            );
+        };
+        let others = match row.keys.split_last() {
+            Some((_, others)) if !others.is_empty() => format!(" (or {})", others.join(", ")),
+            _ => String::new(),
+        };
+        let ambient = match row.ambient {
+            Ambient::Aws => " AWS credentials from the environment work too.",
+            Ambient::Google => {
+                " Application default credentials work too, with GOOGLE_CLOUD_PROJECT and \
+                 GOOGLE_CLOUD_LOCATION."
+            }
+            Ambient::None | Ambient::Open => "",
+        };
+        format!(
+            "No API key for {name}. Set {variable}{others}:\n  export {variable}=…\nor pass --api-key, or \
+             put {entry} into {file}.{ambient} See: pi docs providers",
+            name = row.name
+        )
+    }
+
+    fn entries(&self) -> Entries {
+        let stamp = std::fs::metadata(&self.file).ok().map(|facts| {
+            (
+                facts.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+                facts.len(),
+            )
+        });
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*read {
+            Some((known, entries)) if *known == stamp => entries.clone(),
+            _ => {
+                let entries = read_entries(&self.file);
+                *read = Some((stamp, entries.clone()));
+                entries
+            }
+        }
+    }
+}
+
+fn read_entries(file: &Path) -> Entries {
+    let name = file.display();
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Arc::default()),
+        Err(error) => return Err(format!("Cannot read {name}: {error}")),
+    };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    if text.trim().is_empty() {
+        return Ok(Arc::default());
+    }
+    // The parser's own words are left out, since they may quote the text.
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        format!("{name} is not valid JSON at line {line}, column {column}. Repair it or remove it; it is left as it is.")
+    })?;
+    match value {
+        Value::Object(entries) => Ok(Arc::new(entries)),
+        _ => Err(format!(
+            "{name} is not a JSON object of providers. Repair it or remove it."
+        )),
+    }
+}
+
+/// The `env` of an entry.
+fn settings_of(entry: Option<&Value>) -> Vec<(String, String)> {
+    let env = entry
+        .and_then(|entry| entry.get("env"))
+        .and_then(Value::as_object);
+    env.into_iter()
+        .flatten()
+        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
+
+/// The variable whose key this model's server may see.
+fn key_variable(row: &Provider, model: &Model, env: &Env) -> Option<&'static str> {
+    if row.id == local::PROVIDER {
+        local::key_variable(&model.base_url, env)
+    } else {
+        row.key_variable(env)
+    }
+}
+
+/// A key fit for a header: without blanks around it, and without characters that no header may hold.
+fn usable(key: &Secret, provider: &str, source: &Source) -> Result<Secret, String> {
+    let text = key.expose().trim();
+    if text.is_empty() {
+        return Err(format!("The key for {provider} from {source} is empty."));
+    }
+    if !text.chars().all(|c| c.is_ascii_graphic()) {
+        return Err(format!(
+            "The key for {provider} from {source} holds a blank, a control character or a character \
+             outside ASCII: it may have been copied with something else."
+        ));
+    }
+    Ok(Secret::new(text))
+}
+
+fn headers(
+    model: &Model,
+    row: Option<&Provider>,
+    configured: &Configured,
+    found: &Found,
+    env: &Env,
+    cancel: &CancelToken,
+) -> Result<Vec<(String, Option<String>)>, String> {
+    let mut headers: Vec<(String, Option<String>)> = Vec::new();
+    let mut set = |name: &str, value: Option<String>| {
+        let name = name.to_ascii_lowercase();
+        headers.retain(|(known, _)| *known != name);
+        headers.push((name, value));
+    };
+    let bearer = found
+        .key
+        .as_ref()
+        .map(|key| format!("Bearer {}", key.expose()));
+    if let Some(Placement::Header(name)) = row.map(|row| row.placement) {
+        set("authorization", None);
+        set("x-api-key", None);
+        set(name, bearer.clone());
+    }
+    if found.bearer {
+        set("authorization", bearer.clone());
+    }
+    if configured.auth_header {
+        let id = &model.provider;
+        let bearer = bearer.ok_or_else(|| {
+            format!(
+                "\"authHeader\" of provider \"{id}\" in models.json needs a key, and there is none."
+            )
+        })?;
+        set("authorization", Some(bearer));
+    }
+    for (name, value) in &configured.headers {
+        let setting = format!(
+            "header \"{name}\" of provider \"{}\" in models.json",
+            model.provider
+        );
+        let value = config_value::resolve(value, &setting, Keep::No, env, cancel)?;
+        set(name, Some(value.expose().to_owned()));
+    }
+    Ok(headers)
+}
+
+/// The model's address with the provider's settings in it; `None` where it is complete.
+fn base_url(model: &Model, row: Option<&Provider>, env: &Env) -> Result<Option<String>, String> {
+    let Some(row) = row else { return Ok(None) };
+    if row.id == "llama.cpp" {
+        return Ok(env.get("LLAMA_BASE_URL").map(|url| local::api_url(&url)));
+    }
+    if !model.base_url.contains('{') {
+        return Ok(None);
+    }
+    let mut url = model.base_url.clone();
+    for name in row.required {
+        let hole = format!("{{{name}}}");
+        if url.contains(&hole) {
+            let value = env.get(name).ok_or_else(|| {
+                let id = row.id;
+                format!(
+                    "{} needs {name}: set the environment variable, or \"env\": {{\"{name}\": \"…\"}} in the \
+                     entry \"{id}\" of auth.json. See: pi docs providers",
+                    row.name
+                )
+            })?;
+            url = url.replace(&hole, &value);
+        }
+    }
+    Ok(Some(url))
+}
+
+fn auth_error(message: String) -> StreamError {
+    StreamError::new(ErrorKind::Auth, message)
+}
+
+#[cfg(test)]
+mod tests;

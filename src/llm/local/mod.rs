@@ -1,0 +1,502 @@
+//! Model servers on this machine, found without configuration.
+//!
+//! | server | port | asked |
+//! |---|---|---|
+//! | the one that `PI_LOCAL_URL` names | – | `/v1/models`, then what its answers point to |
+//! | Ollama | 11434, `OLLAMA_HOST` | `/api/tags`, `/api/ps`, `/api/show` |
+//! | llama.cpp | 8080, `LLAMA_BASE_URL` | `/v1/models`, `/props` |
+//! | LM Studio | 1234 | `/v1/models`, `/api/v0/models` |
+//! | vLLM | 8000 | `/v1/models` |
+//! | SGLang | 30000 | `/v1/models` |
+//!
+//! All are asked at the same time, and what has answered when the time is up is the result: a server
+//! that accepts and says nothing costs the time limit and no more. Its thread ends by the same limit.
+//! Only this machine is asked, but for a host that the user gave to `pi` (`PI_LOCAL_URL`,
+//! `LLAMA_BASE_URL`); an `OLLAMA_HOST` elsewhere is a setting of another program and is left alone.
+//!
+//! The models are of provider `local`, named as their server names them.
+
+mod answer;
+mod probe;
+
+use super::env::Env;
+use super::model::Model;
+use super::stream::Secret;
+use answer::Listed;
+use probe::Probe;
+use serde_json::{Map, Value, json};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub const PROVIDER: &str = "local";
+
+/// What a start may spend on looking for servers.
+pub const TIME_LIMIT: Duration = Duration::from_millis(200);
+
+const OLLAMA: &str = "http://127.0.0.1:11434";
+const LLAMA_CPP: &str = "http://127.0.0.1:8080";
+const LM_STUDIO: &str = "http://127.0.0.1:1234";
+const VLLM: &str = "http://127.0.0.1:8000";
+const SGLANG: &str = "http://127.0.0.1:30000";
+
+/// Tokens, for a server that does not tell.
+const WINDOW_UNKNOWN: u64 = 32_768;
+/// Tokens of one answer, at most.
+const ANSWER_MAX: u64 = 32_768;
+
+/// What kind of server it is, as far as can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Ollama,
+    LlamaCpp,
+    LmStudio,
+    Vllm,
+    Sglang,
+    Other,
+}
+
+/// A server that answered with a list of models.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    pub kind: Kind,
+    /// Without a path: `http://127.0.0.1:8080`.
+    pub root: String,
+}
+
+/// A model that a server on this machine has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offer {
+    pub server: Server,
+    pub model: Arc<Model>,
+    pub tools: Tools,
+    /// In memory now: its first answer does not wait for that.
+    pub loaded: bool,
+    /// The server told the window; otherwise it is a guess.
+    pub window_known: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tools {
+    Unknown,
+    Supported,
+    /// Why, and what to do.
+    Unsupported(String),
+}
+
+/// All that answered, best first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    pub offers: Vec<Offer>,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ollama => "Ollama",
+            Self::LlamaCpp => "llama.cpp",
+            Self::LmStudio => "LM Studio",
+            Self::Vllm => "vLLM",
+            Self::Sglang => "SGLang",
+            Self::Other => "model server",
+        }
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}", self.kind.name(), self.root)
+    }
+}
+
+impl fmt::Display for Offer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let about = if self.window_known { "" } else { "about " };
+        let window = self.model.context_window;
+        write!(
+            f,
+            "{} ({}, window {about}{window})",
+            self.model.name, self.server
+        )
+    }
+}
+
+impl Found {
+    /// The model that plain `local` means: one in memory rather than one that must be loaded, and one
+    /// with tools rather than one without.
+    pub fn preferred(&self) -> Option<&Offer> {
+        let rank = |offer: &&Offer| {
+            let without_tools = matches!(offer.tools, Tools::Unsupported(_));
+            (without_tools, !offer.loaded)
+        };
+        self.offers.iter().min_by_key(rank)
+    }
+
+    /// The model that `local`, `local/<id>`, or `<id>` means. A file that llama.cpp serves is also known
+    /// by its name without folder and ending.
+    pub fn find(&self, name: &str) -> Option<&Offer> {
+        if name == PROVIDER {
+            return self.preferred();
+        }
+        let id = name.strip_prefix("local/").unwrap_or(name);
+        let by_id = self.offers.iter().find(|offer| offer.model.id == id);
+        by_id.or_else(|| {
+            let known_as = |offer: &&Offer| offer.model.name.eq_ignore_ascii_case(id);
+            self.offers.iter().find(known_as)
+        })
+    }
+}
+
+/// A server that may be there.
+#[derive(Clone)]
+struct Target {
+    /// What usually listens there.
+    kind: Kind,
+    root: String,
+    key: Option<Secret>,
+}
+
+/// Asks all places where a server may be, for no longer than `limit`.
+pub fn discover(env: &Env, limit: Duration) -> Found {
+    ask_all(targets(env), env, limit)
+}
+
+fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
+    let deadline = Instant::now() + limit;
+    let (sender, answers) = crossbeam_channel::bounded(targets.len().max(1));
+    for (rank, target) in targets.into_iter().enumerate() {
+        let (sender, env) = (sender.clone(), env.clone());
+        let work = move || {
+            let probe = Probe::new(&target.root, target.key.clone(), deadline);
+            // The channel holds all answers there can be: a late one is dropped with it.
+            let _ = sender.send((rank, survey(&target, &probe, &env)));
+        };
+        // Without a thread there is no answer, as if nothing listened.
+        let _ = std::thread::Builder::new()
+            .name("local-probe".to_owned())
+            .spawn(work);
+    }
+    drop(sender);
+    let mut found = Vec::new();
+    while let Ok(answer) = answers.recv_deadline(deadline) {
+        found.push(answer);
+    }
+    found.sort_by_key(|(rank, _)| *rank);
+    let offers = found.into_iter().flat_map(|(_, offers)| offers).collect();
+    Found { offers }
+}
+
+fn targets(env: &Env) -> Vec<Target> {
+    let key = |name: &str| env.get(name).map(Secret::new);
+    let mut targets = Vec::new();
+    let mut add = |kind, root: String, key| {
+        if !targets.iter().any(|known: &Target| known.root == root) {
+            targets.push(Target { kind, root, key });
+        }
+    };
+    if let Some(url) = env.get("PI_LOCAL_URL") {
+        add(Kind::Other, root(&url), key("PI_LOCAL_API_KEY"));
+    }
+    if let Some(url) = env.get("LLAMA_BASE_URL") {
+        add(Kind::LlamaCpp, root(&url), key("LLAMA_API_KEY"));
+    }
+    let ollama = env
+        .get("OLLAMA_HOST")
+        .map_or(OLLAMA.to_owned(), |host| ollama_root(&host));
+    if is_loopback(&ollama) {
+        add(Kind::Ollama, ollama, None);
+    }
+    add(Kind::LlamaCpp, LLAMA_CPP.to_owned(), key("LLAMA_API_KEY"));
+    add(Kind::LmStudio, LM_STUDIO.to_owned(), None);
+    add(Kind::Vllm, VLLM.to_owned(), None);
+    add(Kind::Sglang, SGLANG.to_owned(), None);
+    targets
+}
+
+/// The variable whose key the server at `base_url` may see: a key meant for one server is not shown to
+/// another that happens to listen on this machine.
+pub fn key_variable(base_url: &str, env: &Env) -> Option<&'static str> {
+    let server = root(base_url);
+    let is = |name: &str| env.get(name).is_some_and(|url| root(&url) == server);
+    let name = if is("PI_LOCAL_URL") {
+        "PI_LOCAL_API_KEY"
+    } else if is("LLAMA_BASE_URL") || server == LLAMA_CPP {
+        "LLAMA_API_KEY"
+    } else {
+        return None;
+    };
+    env.has(name).then_some(name)
+}
+
+/// The address that requests go to, from what a user writes: with or without scheme, `/v1`, slash.
+pub fn api_url(url: &str) -> String {
+    format!("{}/v1", root(url))
+}
+
+/// Whether `url` is on this machine.
+pub fn is_loopback(url: &str) -> bool {
+    let host = authority(url).1;
+    let host = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let named = host.eq_ignore_ascii_case("localhost");
+    named
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+/// Scheme, host with port, path.
+fn authority(url: &str) -> (&str, &str, &str) {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    let at = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    (scheme, &rest[..at], &rest[at..])
+}
+
+fn root(url: &str) -> String {
+    let (scheme, host, path) = authority(url.trim());
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let path = path.trim_end_matches('/');
+    let path = path
+        .strip_suffix("/v1")
+        .unwrap_or(path)
+        .trim_end_matches('/');
+    format!("{scheme}://{}{path}", reachable(host))
+}
+
+/// Ollama's own rules for `OLLAMA_HOST`: port 11434 unless a scheme is given.
+fn ollama_root(host: &str) -> String {
+    let host = host.trim().trim_matches(['"', '\'']);
+    let root = root(host);
+    let (_, authority, _) = authority(&root);
+    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| {
+        !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    if has_port || host.contains("://") {
+        return root;
+    }
+    root.replacen(
+        authority,
+        &format!("{}:11434", authority.trim_end_matches(':')),
+        1,
+    )
+}
+
+/// An address to listen on, as one to connect to.
+fn reachable(host: &str) -> String {
+    for any in ["0.0.0.0", "[::]"] {
+        if let Some(port) = host.strip_prefix(any)
+            && (port.is_empty() || port.starts_with(':'))
+        {
+            return format!("127.0.0.1{port}");
+        }
+    }
+    match host.strip_prefix(':') {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None if host.is_empty() => "127.0.0.1".to_owned(),
+        None => host.to_owned(),
+    }
+}
+
+/// What one place offers; nothing if what listens there is no model server.
+fn survey(target: &Target, probe: &Probe, env: &Env) -> Vec<Offer> {
+    if target.kind == Kind::Ollama
+        && let Some(tags) = probe.get("/api/tags")
+        && let Some(listed) = answer::ollama_tags(&tags)
+    {
+        return ollama(target, probe, env, listed);
+    }
+    let Some(list) = probe.get("/v1/models") else {
+        return Vec::new();
+    };
+    let Some(listed) = answer::models(&list) else {
+        return Vec::new();
+    };
+    let kind = match answer::owner(&list) {
+        Some(kind) => kind,
+        None if target.kind == Kind::Other => guess(probe),
+        None => target.kind,
+    };
+    match kind {
+        Kind::Ollama => ollama(target, probe, env, listed),
+        Kind::LlamaCpp => llama_cpp(target, probe, listed),
+        Kind::LmStudio => lm_studio(target, probe, listed),
+        Kind::Vllm | Kind::Sglang | Kind::Other => offers(target, kind, listed),
+    }
+}
+
+/// Tells servers apart that do not say what they are in their model list.
+fn guess(probe: &Probe) -> Kind {
+    if probe
+        .get("/api/tags")
+        .is_some_and(|tags| answer::ollama_tags(&tags).is_some())
+    {
+        Kind::Ollama
+    } else if probe
+        .get("/api/v0/models")
+        .is_some_and(|list| answer::lm_studio(&list).is_some())
+    {
+        Kind::LmStudio
+    } else if probe
+        .get("/props")
+        .is_some_and(|props| answer::is_llama_props(&props))
+    {
+        Kind::LlamaCpp
+    } else {
+        Kind::Other
+    }
+}
+
+fn ollama(target: &Target, probe: &Probe, env: &Env, mut listed: Vec<Listed>) -> Vec<Offer> {
+    if let Some(running) = probe.get("/api/ps") {
+        answer::ollama_ps(&running, &mut listed);
+    }
+    // What is in memory is the likely choice: told about first, should the time run out.
+    listed.sort_by_key(|model| !model.loaded);
+    let asks = listed
+        .iter()
+        .map(|model| json!({"model": model.id}).to_string());
+    let shown = probe.post_all("/api/show", &asks.collect::<Vec<_>>());
+    for (model, facts) in listed.iter_mut().zip(shown) {
+        if let Some(facts) = facts {
+            let setting = env
+                .get("OLLAMA_CONTEXT_LENGTH")
+                .and_then(|text| text.parse().ok());
+            answer::ollama_show(&facts, setting, model);
+        }
+    }
+    offers(target, Kind::Ollama, listed)
+}
+
+fn llama_cpp(target: &Target, probe: &Probe, mut listed: Vec<Listed>) -> Vec<Offer> {
+    // One model, or a router that has several and tells about each. Only those in memory are asked
+    // about, since asking would load or wake the others.
+    for model in &mut listed {
+        let path = match model.routed {
+            false => "/props".to_owned(),
+            true if model.loaded => format!("/props?model={}", probe::encode(&model.id)),
+            true => continue,
+        };
+        if let Some(props) = probe.get(&path) {
+            answer::llama_props(&props, model);
+        }
+    }
+    offers(target, Kind::LlamaCpp, listed)
+}
+
+fn lm_studio(target: &Target, probe: &Probe, listed: Vec<Listed>) -> Vec<Offer> {
+    let told = probe
+        .get("/api/v0/models")
+        .and_then(|list| answer::lm_studio(&list));
+    offers(target, Kind::LmStudio, told.unwrap_or(listed))
+}
+
+fn offers(target: &Target, kind: Kind, listed: Vec<Listed>) -> Vec<Offer> {
+    let server = Server {
+        kind,
+        root: target.root.clone(),
+    };
+    let usable = listed.into_iter().filter(|model| model.answers);
+    usable
+        .map(|listed| Offer {
+            model: Arc::new(model(&server, &listed)),
+            server: server.clone(),
+            loaded: listed.loaded,
+            window_known: listed.window.is_some(),
+            tools: listed.tools,
+        })
+        .collect()
+}
+
+fn model(server: &Server, listed: &Listed) -> Model {
+    let window = listed.window.unwrap_or(WINDOW_UNKNOWN);
+    let mut compat = object(json!({
+        "supportsStore": false,
+        "supportsDeveloperRole": false,
+        "supportsReasoningEffort": false,
+        "supportsUsageInStreaming": true,
+        "supportsStrictMode": false,
+        "supportsLongCacheRetention": false,
+        "sendSessionAffinityHeaders": false,
+        "maxTokensField": "max_tokens",
+    }));
+    let mut levels = None;
+    if listed.thinking_switch {
+        compat.insert("thinkingFormat".to_owned(), "qwen-chat-template".into());
+        levels = Some(
+            json!({"off": "off", "minimal": null, "low": null, "medium": "medium", "high": null}),
+        );
+    } else if listed.thinks {
+        // It thinks whether asked or not.
+        levels = Some(
+            json!({"off": null, "minimal": null, "low": null, "medium": "medium", "high": null}),
+        );
+    }
+    let input = ["text", "image"]
+        .into_iter()
+        .take(if listed.vision { 2 } else { 1 });
+    Model {
+        id: listed.id.clone(),
+        name: short_name(&listed.id).to_owned(),
+        api: "openai-completions".to_owned(),
+        provider: PROVIDER.to_owned(),
+        base_url: format!("{}/v1", server.root),
+        reasoning: levels.is_some(),
+        thinking_level_map: levels.map(object),
+        input: input.map(str::to_owned).collect(),
+        context_window: window,
+        max_tokens: (window / 4).clamp(window.min(1024), ANSWER_MAX),
+        compat: Some(compat),
+        ..Model::default()
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// llama.cpp names a model by its file unless told otherwise.
+fn short_name(id: &str) -> &str {
+    match id.strip_suffix(".gguf") {
+        Some(file) => file.rsplit(['/', '\\']).next().unwrap_or(file),
+        None => id,
+    }
+}
+
+/// What to do about a server's refusal of tools; `None` if `error` is something else.
+pub fn explain_refused_tools(error: &str) -> Option<&'static str> {
+    let error = error.to_ascii_lowercase();
+    if error.contains("requires --jinja")
+        || error.contains("tool_choice") && error.contains("jinja")
+    {
+        Some(
+            "llama.cpp takes tools only with its template engine on: start llama-server with --jinja. \
+             Or go on without tools: --no-tools",
+        )
+    } else if error.contains("generate parser for this template") {
+        Some(
+            "llama.cpp cannot use tools with this model's chat template. Start llama-server with --jinja \
+             and a template that has tools (--chat-template-file), choose another model, or go on \
+             without tools: --no-tools",
+        )
+    } else if error.contains("does not support tools") {
+        Some(
+            "This model has no tools in Ollama (`ollama show MODEL` lists what it can do). Choose one that \
+             has, or go on without tools: --no-tools",
+        )
+    } else if error.contains("enable-auto-tool-choice") {
+        Some(
+            "vLLM takes tools only when started with --enable-auto-tool-choice and --tool-call-parser. Or \
+             go on without tools: --no-tools",
+        )
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;
