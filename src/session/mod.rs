@@ -1,1 +1,24 @@
-//! What is stored of a conversation: entries, the log file, the tree.
+//! Conversations on disk: entries, the log file, the tree in it, and what of it the model sees.
+//!
+//! A session is one append-only file of JSON lines. The file is the truth: memory holds where each entry
+//! lies and how they hang together, and a message is read when a request needs it.
+
+pub mod context;
+pub mod entry;
+mod error;
+pub mod failpoint;
+mod file;
+pub mod id;
+pub mod index;
+pub mod log;
+mod migrate;
+mod notice;
+#[cfg(test)]
+mod scratch;
+pub mod store;
+pub mod time;
+
+pub use error::SessionError;
+pub use log::{Log, Sync};
+pub use notice::Notice;
+pub use store::Store;

@@ -1,0 +1,609 @@
+//! What the model sees of a session: the path from the root to the leaf, as compactions and edits leave
+//! it.
+//!
+//! Only the entries that are needed are read: those from the latest compaction on, and for the model the
+//! last entry that names one.
+
+use super::entry::{self, Body, Compaction, Entry, Replacement};
+use super::index::Kind;
+use super::log::Log;
+use super::time;
+use crate::agent::message::{self, AgentMessage};
+use crate::llm::message::{Block, Content, Extra, StopReason};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The conversation at the leaf.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionContext {
+    pub messages: Vec<ContextMessage>,
+    /// The model that was used last.
+    pub model: Option<StoredModel>,
+    /// The thinking level that was chosen last, as it stands in the file.
+    pub thinking_level: Option<String>,
+}
+
+/// A message and the entry it comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContextMessage {
+    pub entry: Arc<str>,
+    pub message: AgentMessage,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredModel {
+    pub provider: String,
+    pub id: String,
+}
+
+impl SessionContext {
+    pub fn into_messages(self) -> Vec<AgentMessage> {
+        self.messages
+            .into_iter()
+            .map(|message| message.message)
+            .collect()
+    }
+}
+
+impl Log {
+    /// Builds the context at the leaf. Entries that cannot be read are left out and reported.
+    pub fn context(&mut self) -> SessionContext {
+        let path = self.index().path(self.leaf_position());
+        let mut context = SessionContext {
+            messages: Vec::new(),
+            model: self.last_model(&path),
+            thinking_level: self.last_thinking_level(&path),
+        };
+        let (compaction, selected) = self.select(&path);
+        if let Some((position, compaction)) = compaction {
+            context
+                .messages
+                .extend(self.checkpoint(position, compaction));
+        }
+        let mut edits: HashMap<String, Option<Replacement>> = HashMap::new();
+        for &position in &selected {
+            if let Some(Body::ContextEdit(edit)) = self.body_of(position, Kind::ContextEdit) {
+                edits.insert(edit.target_id, edit.replacement);
+            }
+        }
+        for &position in &selected {
+            let Some(slot) = self.index().get(position) else {
+                continue;
+            };
+            let (id, kind) = (slot.id.clone(), slot.kind);
+            let edit = edits.get(&*id);
+            if matches!(edit, Some(None)) {
+                continue;
+            }
+            if let Some(mut message) = self.message_at(position, kind) {
+                if let Some(Some(replacement)) = edit {
+                    replace_content(&mut message, &replacement.content);
+                }
+                context.messages.push(ContextMessage { entry: id, message });
+            }
+        }
+        context
+    }
+
+    /// The latest compaction on the path, and the entries that stand for themselves.
+    fn select(&mut self, path: &[u32]) -> (Option<(u32, Compaction)>, Vec<u32>) {
+        let compactions: Vec<usize> = (0..path.len())
+            .rev()
+            .filter(|&at| self.is(path, at, Kind::Compaction))
+            .collect();
+        for at in compactions {
+            let (before, after) = path.split_at(at);
+            let Some((&position, after)) = after.split_first() else {
+                continue;
+            };
+            let Some(Body::Compaction(compaction)) = self.body_of(position, Kind::Compaction)
+            else {
+                continue;
+            };
+            let index = self.index();
+            let is_first = |position: &u32| {
+                let id = index.get(*position).map(|slot| &*slot.id);
+                id.is_some() && id == compaction.first_kept_entry_id.as_deref()
+            };
+            let first = before.iter().position(is_first).unwrap_or(before.len());
+            let kept = before.iter().skip(first).copied();
+            let not_system = |&position: &u32| {
+                index
+                    .get(position)
+                    .is_some_and(|slot| slot.kind != Kind::System)
+            };
+            let selected = kept
+                .filter(not_system)
+                .chain(after.iter().copied())
+                .collect();
+            return (Some((position, compaction)), selected);
+        }
+        (None, path.to_vec())
+    }
+
+    fn is(&self, path: &[u32], at: usize, kind: Kind) -> bool {
+        let slot = path
+            .get(at)
+            .and_then(|&position| self.index().get(position));
+        slot.is_some_and(|slot| slot.kind == kind)
+    }
+
+    /// What a compaction puts in the place of all it cut off.
+    fn checkpoint(&self, position: u32, compaction: Compaction) -> Vec<ContextMessage> {
+        let Some(slot) = self.index().get(position) else {
+            return Vec::new();
+        };
+        let timestamp = self
+            .entry_at(position)
+            .and_then(|entry| time::parse_iso(&entry.timestamp));
+        let summary = message::CompactionSummary {
+            summary: compaction.summary,
+            tokens_before: compaction.tokens_before,
+            timestamp: timestamp.unwrap_or(0),
+            extra: Extra::new(),
+        };
+        let system = compaction.system_message.map(complete);
+        system
+            .into_iter()
+            .chain([summary.into()])
+            .map(|message| ContextMessage {
+                entry: slot.id.clone(),
+                message,
+            })
+            .collect()
+    }
+
+    fn message_at(&mut self, position: u32, kind: Kind) -> Option<AgentMessage> {
+        match kind {
+            kind if kind.is_message() => {
+                #[derive(Deserialize)]
+                struct Line {
+                    message: AgentMessage,
+                }
+                let line = self.line(self.index().get(position)?)?;
+                let Ok(line) = entry::read::<Line>(&line) else {
+                    self.mark_damaged(position);
+                    return None;
+                };
+                Some(complete(line.message))
+            }
+            Kind::BranchSummary | Kind::CustomMessage => {
+                let entry = self.sound_entry(position)?;
+                let timestamp = time::parse_iso(&entry.timestamp).unwrap_or(0);
+                summary_or_custom(entry.body, timestamp)
+            }
+            _ => None,
+        }
+    }
+
+    /// The body of the entry at `position` when it is of `kind`.
+    fn body_of(&mut self, position: u32, kind: Kind) -> Option<Body> {
+        let slot = self.index().get(position)?;
+        if slot.kind != kind {
+            return None;
+        }
+        Some(self.sound_entry(position)?.body)
+    }
+
+    /// The entry at `position`, which is reported when it cannot be read.
+    fn sound_entry(&mut self, position: u32) -> Option<Entry> {
+        let entry = self.entry_at(position);
+        if entry.is_none() {
+            self.mark_damaged(position);
+        }
+        entry
+    }
+
+    fn last_model(&mut self, path: &[u32]) -> Option<StoredModel> {
+        path.iter()
+            .rev()
+            .find_map(|&position| match self.index().get(position)?.kind {
+                Kind::ModelChange => match self.body_of(position, Kind::ModelChange)? {
+                    Body::ModelChange(change) => Some(StoredModel {
+                        provider: change.provider,
+                        id: change.model_id,
+                    }),
+                    _ => None,
+                },
+                Kind::Assistant => match self.message_at(position, Kind::Assistant)? {
+                    AgentMessage::Assistant(answer) => Some(StoredModel {
+                        provider: answer.provider.clone(),
+                        id: answer.model.clone(),
+                    }),
+                    _ => None,
+                },
+                _ => None,
+            })
+    }
+
+    fn last_thinking_level(&mut self, path: &[u32]) -> Option<String> {
+        path.iter().rev().find_map(|&position| {
+            match self.body_of(position, Kind::ThinkingLevelChange)? {
+                Body::ThinkingLevelChange(change) => Some(change.thinking_level),
+                _ => None,
+            }
+        })
+    }
+}
+
+fn summary_or_custom(body: Body, timestamp: u64) -> Option<AgentMessage> {
+    match body {
+        Body::BranchSummary(branch) if !branch.summary.is_empty() => Some(
+            message::BranchSummary {
+                summary: branch.summary,
+                from_id: branch.from_id,
+                timestamp,
+                extra: Extra::new(),
+            }
+            .into(),
+        ),
+        Body::CustomMessage(custom) => Some(
+            message::CustomMessage {
+                custom_type: custom.custom_type,
+                content: custom.content.unwrap_or(Content::Blocks(Vec::new())),
+                display: custom.display,
+                details: custom.details,
+                timestamp,
+                extra: Extra::new(),
+            }
+            .into(),
+        ),
+        _ => None,
+    }
+}
+
+fn replace_content(message: &mut AgentMessage, content: &Content) {
+    let blocks = || match content {
+        Content::Text(text) => vec![Block::text(text)],
+        Content::Blocks(blocks) => blocks.clone(),
+    };
+    match message {
+        AgentMessage::User(user) => Arc::make_mut(user).content = content.clone(),
+        AgentMessage::Custom(custom) => Arc::make_mut(custom).content = content.clone(),
+        AgentMessage::Assistant(answer) => Arc::make_mut(answer).content = blocks(),
+        AgentMessage::ToolResult(result) => Arc::make_mut(result).content = blocks(),
+        _ => {}
+    }
+}
+
+/// Old versions, forks and people's hands leave messages without fields that every message has.
+fn complete(message: AgentMessage) -> AgentMessage {
+    let AgentMessage::Unknown(value) = &message else {
+        return message;
+    };
+    let Value::Object(fields) = &**value else {
+        return message;
+    };
+    let missing: &[(&str, Value)] = match message.role() {
+        "user" | "custom" => &[("content", json!([]))],
+        "system" => &[("content", json!(""))],
+        "toolResult" => &[
+            ("content", json!([])),
+            ("toolName", json!("")),
+            ("isError", json!(false)),
+        ],
+        "assistant" => &[
+            ("content", json!([])),
+            ("api", json!("")),
+            ("provider", json!("")),
+            ("model", json!("")),
+            ("stopReason", json!("stop")),
+        ],
+        _ => return message,
+    };
+    let mut fields: Map<String, Value> = fields.clone();
+    for (name, value) in missing {
+        if fields.get(*name).is_none_or(Value::is_null) {
+            fields.insert((*name).to_owned(), value.clone());
+        }
+    }
+    if let Some(reason) = fields.get_mut("stopReason")
+        && StopReason::deserialize(&*reason).is_err()
+    {
+        *reason = json!("stop");
+    }
+    serde_json::from_value(Value::Object(fields)).unwrap_or(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Sync;
+    use crate::session::scratch::Scratch;
+    use std::path::Path;
+
+    const USAGE: &str = r#""usage":{"input":1,"output":1,"cacheRead":0,"cacheWrite":0,"totalTokens":2,"cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"total":0}}"#;
+
+    /// A file of entries, each `id type fields`; each hangs on the one before it, or on the one named
+    /// as `id<parent`.
+    fn session(entries: &[&str]) -> String {
+        let mut text =
+            r#"{"type":"session","version":3,"id":"x","timestamp":"t","cwd":"/x"}"#.to_owned();
+        let mut previous = "null".to_owned();
+        for entry in entries {
+            let mut parts = entry.splitn(3, ' ');
+            let (id, kind, fields) = (
+                parts.next().unwrap(),
+                parts.next().unwrap(),
+                parts.next().unwrap_or(""),
+            );
+            let (id, parent) = match id.split_once('<') {
+                Some((id, parent)) => (id, format!("\"{parent}\"")),
+                None => (id, previous),
+            };
+            let (kind, fields) = match kind {
+                "user" => (
+                    "message",
+                    format!(r#""message":{{"role":"user","content":"{fields}","timestamp":1}}"#),
+                ),
+                "system" => (
+                    "message",
+                    format!(r#""message":{{"role":"system","content":"{fields}","timestamp":1}}"#),
+                ),
+                "answer" => (
+                    "message",
+                    format!(
+                        r#""message":{{"role":"assistant","content":[{{"type":"text","text":"{fields}"}}],"api":"a","provider":"p","model":"{fields}",{USAGE},"stopReason":"stop","timestamp":1}}"#
+                    ),
+                ),
+                "result" => (
+                    "message",
+                    format!(
+                        r#""message":{{"role":"toolResult","toolCallId":"c","toolName":"t","content":[{{"type":"text","text":"{fields}"}}],"isError":false,"timestamp":1}}"#
+                    ),
+                ),
+                "raw" => ("message", format!(r#""message":{fields}"#)),
+                kind => (kind, fields.to_owned()),
+            };
+            let comma = if fields.is_empty() { "" } else { "," };
+            text.push_str(&format!(
+                "\n{{\"type\":\"{kind}\",\"id\":\"{id}\",\"parentId\":{parent},\"timestamp\":\"1970-01-01T00:00:09.000Z\"{comma}{fields}}}"
+            ));
+            previous = format!("\"{id}\"");
+        }
+        text + "\n"
+    }
+
+    fn context(entries: &[&str]) -> SessionContext {
+        let scratch = Scratch::new();
+        let path = scratch.file("x.jsonl", session(entries));
+        let mut log = Log::open(&path, Path::new("/"), Sync::Never).unwrap();
+        let context = log.context();
+        assert_eq!(log.take_notices(), []);
+        context
+    }
+
+    /// Checks what is seen: `entry role text` of each message.
+    #[track_caller]
+    fn check(entries: &[&str], expected: &[&str]) {
+        let seen: Vec<String> = context(entries)
+            .messages
+            .iter()
+            .map(|seen| {
+                let text = match &seen.message {
+                    AgentMessage::CompactionSummary(summary) => summary.summary.clone(),
+                    AgentMessage::BranchSummary(summary) => summary.summary.clone(),
+                    AgentMessage::System(system) => system.content.text(),
+                    AgentMessage::User(user) => user.content.text(),
+                    AgentMessage::Custom(custom) => custom.content.text(),
+                    AgentMessage::Assistant(answer) => {
+                        crate::llm::message::text_of(&answer.content)
+                    }
+                    AgentMessage::ToolResult(result) => {
+                        crate::llm::message::text_of(&result.content)
+                    }
+                    _ => String::new(),
+                };
+                format!("{} {} {text}", seen.entry, seen.message.role())
+            })
+            .collect();
+        assert_eq!(seen, expected, "{entries:#?}");
+    }
+
+    fn compaction(id: &str, first_kept: &str) -> String {
+        format!(
+            r#"{id} compaction "summary":"sum {id}","firstKeptEntryId":"{first_kept}","tokensBefore":9,"systemMessage":{{"role":"system","content":"sys {id}","timestamp":1}}"#
+        )
+    }
+
+    #[test]
+    fn without_a_compaction_all_messages_of_the_path_are_seen() {
+        check(
+            &[
+                "1 session_info \"name\":\"n\"",
+                "2 model_change \"provider\":\"p\",\"modelId\":\"m\"",
+                "3 system s",
+                "4 user a",
+                "5 custom \"customType\":\"k\",\"data\":1",
+                "6 answer b",
+                "7 label \"targetId\":\"4\",\"label\":\"l\"",
+                "8 hologram \"x\":1",
+                "9<4 custom_message \"customType\":\"k\",\"content\":\"c\",\"display\":true",
+                "10 branch_summary \"fromId\":\"8\",\"summary\":\"left\"",
+                "11 branch_summary \"fromId\":\"8\",\"summary\":\"\"",
+                &format!("12 usage \"kind\":\"k\",\"provider\":\"p\",\"model\":\"u\",{USAGE}"),
+                "13 raw {\"role\":\"bashExecution\",\"command\":\"ls\",\"output\":\"\",\"cancelled\":false,\"truncated\":false,\"timestamp\":1}",
+            ],
+            &[
+                "3 system s",
+                "4 user a",
+                "9 custom c",
+                "10 branchSummary left",
+                "13 bashExecution ",
+            ],
+        );
+        let seen = context(&["1 custom_message \"customType\":\"k\",\"display\":true"]);
+        assert_eq!(seen.messages[0].message.timestamp(), 9000);
+    }
+
+    #[test]
+    fn the_latest_compaction_stands_for_what_it_cut_off() {
+        let all = [
+            "1 system s",
+            "2 user a",
+            "3 answer b",
+            "4 user c",
+            "5 system t",
+            "6 answer d",
+        ];
+        let with = |more: &[&str]| -> Vec<String> {
+            all.iter()
+                .chain(more)
+                .map(|entry| (*entry).to_owned())
+                .collect()
+        };
+        let check = |more: &[&str], expected: &[&str]| {
+            let entries = with(more);
+            check(
+                &entries.iter().map(String::as_str).collect::<Vec<_>>(),
+                expected,
+            );
+        };
+        // Its checkpoint replaces the system messages that it kept.
+        check(
+            &[&compaction("7", "4"), "8 user e", "9 system u"],
+            &[
+                "7 system sys 7",
+                "7 compactionSummary sum 7",
+                "4 user c",
+                "6 assistant d",
+                "8 user e",
+                "9 system u",
+            ],
+        );
+        // Its own id keeps nothing, and neither does one that is not on the path.
+        for first_kept in ["7", "nope", "12"] {
+            check(
+                &[
+                    &compaction("7", first_kept),
+                    "8 user e",
+                    "12<2 user x",
+                    "9<8 answer f",
+                ],
+                &[
+                    "7 system sys 7",
+                    "7 compactionSummary sum 7",
+                    "8 user e",
+                    "9 assistant f",
+                ],
+            );
+        }
+        // An older one in the kept range says nothing.
+        check(
+            &[
+                &compaction("7", "4"),
+                "8 user e",
+                &compaction("9", "6"),
+                "10 user f",
+            ],
+            &[
+                "9 system sys 9",
+                "9 compactionSummary sum 9",
+                "6 assistant d",
+                "8 user e",
+                "10 user f",
+            ],
+        );
+        // The reference before system messages.
+        check(
+            &["7 compaction \"summary\":\"old\",\"tokensBefore\":9"],
+            &["7 compactionSummary old"],
+        );
+    }
+
+    #[test]
+    fn the_latest_edit_on_the_path_wins() {
+        let edit = |id: &str, target: &str, replacement: &str| {
+            format!("{id} context_edit \"targetId\":\"{target}\",\"replacement\":{replacement}")
+        };
+        let text = r#"{"content":"new"}"#;
+        let blocks = r#"{"content":[{"type":"text","text":"blocks"}]}"#;
+        check(
+            &[
+                "1 user a",
+                "2 answer b",
+                "3 result c",
+                "4 custom_message \"customType\":\"k\",\"content\":\"d\",\"display\":true",
+                &edit("5", "1", "null"),
+                &edit("6", "1", text),
+                &edit("7", "2", text),
+                &edit("8", "3", blocks),
+                &edit("9", "4", "null"),
+                &edit("10", "nope", "null"),
+            ],
+            &["1 user new", "2 assistant new", "3 toolResult blocks"],
+        );
+        // Before the edit, the original is back.
+        check(
+            &[
+                "1 user a",
+                "2 answer b",
+                &edit("3", "1", "null"),
+                "4<2 user c",
+            ],
+            &["1 user a", "2 assistant b", "4 user c"],
+        );
+        // An edit that was cut off does not count, one that was kept does.
+        check(
+            &[
+                "1 user a",
+                &edit("2", "3", "null"),
+                "3 user b",
+                &edit("4", "1", "null"),
+                &compaction("5", "3"),
+            ],
+            &["5 system sys 5", "5 compactionSummary sum 5", "3 user b"],
+        );
+    }
+
+    #[test]
+    fn model_and_thinking_level_are_the_last_of_the_path() {
+        let entries = [
+            "1 model_change \"provider\":\"p\",\"modelId\":\"m\"",
+            "2 thinking_level_change \"thinkingLevel\":\"high\"",
+            "3 user a",
+            "4 answer b",
+            &compaction("5", "5"),
+            "6<3 model_change \"provider\":\"q\",\"modelId\":\"n\"",
+            "7<3 answer z",
+            "8<1 user y",
+        ];
+        let rows: &[(usize, &str, Option<&str>)] = &[
+            (1, "m", None),
+            (2, "m", Some("high")),
+            (4, "b", Some("high")),
+            (5, "b", Some("high")),
+            (6, "n", Some("high")),
+            (7, "z", Some("high")),
+            (8, "m", None),
+        ];
+        for (count, model, level) in rows {
+            let seen = context(&entries[..*count]);
+            assert_eq!(seen.model.unwrap().id, *model, "{count}");
+            assert_eq!(seen.thinking_level.as_deref(), *level, "{count}");
+        }
+        assert_eq!(context(&[]), SessionContext::default());
+    }
+
+    #[test]
+    fn messages_without_content_are_completed() {
+        for role in ["user", "assistant", "toolResult", "system", "custom"] {
+            for content in ["", r#","content":null"#] {
+                let raw = format!(
+                    r#"1 raw {{"role":"{role}","toolCallId":"c","customType":"k","timestamp":7,"later":1{content}}}"#
+                );
+                let seen = context(&[&raw]);
+                let message = &seen.messages[0].message;
+                assert!(!matches!(message, AgentMessage::Unknown(_)), "{raw}");
+                assert_eq!((message.role(), message.timestamp()), (role, 7));
+            }
+        }
+        let seen = context(&[r#"1 raw {"role":"assistant","stopReason":"new reason"}"#]);
+        assert!(matches!(
+            seen.messages[0].message,
+            AgentMessage::Assistant(_)
+        ));
+    }
+}

@@ -1,0 +1,546 @@
+//! The lines of a session file, version 3: a header, then entries that form a tree.
+//!
+//! Fields that are not known here are kept and written back, and so are whole entries of unknown types
+//! or in unknown shapes: a file of a newer version loses nothing by passing through.
+
+use super::SessionError;
+use crate::agent::message::AgentMessage;
+use crate::llm::message::{Content, Extra, Usage, number};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version this program writes.
+pub const VERSION: u64 = 3;
+
+/// The first line of a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Header {
+    r#type: HeaderType,
+    /// Files of the first version do not say.
+    #[serde(default = "first_version")]
+    pub version: u64,
+    pub id: String,
+    #[serde(default)]
+    pub timestamp: String,
+    /// The folder the conversation works in.
+    #[serde(default)]
+    pub cwd: String,
+    /// The file this one was forked from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_session: Option<String>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum HeaderType {
+    Session,
+}
+
+fn first_version() -> u64 {
+    1
+}
+
+/// One node of the tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub id: String,
+    pub parent_id: Option<String>,
+    /// ISO 8601.
+    pub timestamp: String,
+    pub body: Body,
+}
+
+/// What an entry says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Body {
+    Message(Message),
+    ModelChange(ModelChange),
+    ThinkingLevelChange(ThinkingLevelChange),
+    Usage(UsageRecord),
+    Compaction(Compaction),
+    ContextEdit(ContextEdit),
+    BranchSummary(BranchSummary),
+    Custom(Custom),
+    CustomMessage(CustomMessage),
+    Label(Label),
+    SessionInfo(SessionInfo),
+    Unknown(Unknown),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    pub message: AgentMessage,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelChange {
+    pub provider: String,
+    pub model_id: String,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ThinkingLevelChange {
+    pub thinking_level: String,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Tokens spent outside the conversation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UsageRecord {
+    pub kind: String,
+    #[serde(default)]
+    pub provider: String,
+    #[serde(default)]
+    pub model: String,
+    pub usage: Usage,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Replaces what came before `first_kept_entry_id` by a summary. Its own id there keeps nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Compaction {
+    #[serde(default)]
+    pub summary: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_kept_entry_id: Option<String>,
+    #[serde(default, with = "number::count")]
+    pub tokens_before: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Made by an extension.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_hook: Option<bool>,
+    /// The whole prompt and all tools at this point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_message: Option<AgentMessage>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Changes what the model sees of an earlier entry.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextEdit {
+    pub target_id: String,
+    /// `null` leaves the target out.
+    #[serde(default)]
+    pub replacement: Option<Replacement>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Replacement {
+    pub content: Content,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What happened on a branch that was left at `from_id`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BranchSummary {
+    #[serde(default)]
+    pub from_id: Option<String>,
+    #[serde(default)]
+    pub summary: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_hook: Option<bool>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// State of an extension; the model does not see it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Custom {
+    pub custom_type: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A message of an extension; the model sees its content.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CustomMessage {
+    pub custom_type: String,
+    #[serde(default)]
+    pub content: Option<Content>,
+    #[serde(default)]
+    pub display: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A bookmark; without a label it takes an earlier one away.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Label {
+    pub target_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// The session's name; an empty one clears it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionInfo {
+    #[serde(default)]
+    pub name: String,
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A type that is not known here, or a known one in a shape that is not.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unknown {
+    #[serde(skip)]
+    pub kind: String,
+    #[serde(flatten)]
+    pub fields: Extra,
+}
+
+impl Header {
+    pub fn new(id: String, timestamp: String, cwd: String) -> Self {
+        Self {
+            r#type: HeaderType::Session,
+            version: VERSION,
+            id,
+            timestamp,
+            cwd,
+            parent_session: None,
+            extra: Extra::new(),
+        }
+    }
+}
+
+impl Body {
+    /// The word in the `type` field.
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::Message(_) => "message",
+            Self::ModelChange(_) => "model_change",
+            Self::ThinkingLevelChange(_) => "thinking_level_change",
+            Self::Usage(_) => "usage",
+            Self::Compaction(_) => "compaction",
+            Self::ContextEdit(_) => "context_edit",
+            Self::BranchSummary(_) => "branch_summary",
+            Self::Custom(_) => "custom",
+            Self::CustomMessage(_) => "custom_message",
+            Self::Label(_) => "label",
+            Self::SessionInfo(_) => "session_info",
+            Self::Unknown(unknown) => &unknown.kind,
+        }
+    }
+
+    fn new(kind: String, fields: Extra) -> Self {
+        fn typed<T: DeserializeOwned>(wrap: fn(T) -> Body, kind: String, fields: Extra) -> Body {
+            match T::deserialize(&Value::Object(fields.clone())) {
+                Ok(body) => wrap(body),
+                Err(_) => Body::Unknown(Unknown { kind, fields }),
+            }
+        }
+        match kind.as_str() {
+            "message" => typed(Self::Message, kind, fields),
+            "model_change" => typed(Self::ModelChange, kind, fields),
+            "thinking_level_change" => typed(Self::ThinkingLevelChange, kind, fields),
+            "usage" => typed(Self::Usage, kind, fields),
+            "compaction" => typed(Self::Compaction, kind, fields),
+            "context_edit" => typed(Self::ContextEdit, kind, fields),
+            "branch_summary" => typed(Self::BranchSummary, kind, fields),
+            "custom" => typed(Self::Custom, kind, fields),
+            "custom_message" => typed(Self::CustomMessage, kind, fields),
+            "label" => typed(Self::Label, kind, fields),
+            "session_info" => typed(Self::SessionInfo, kind, fields),
+            _ => Self::Unknown(Unknown { kind, fields }),
+        }
+    }
+}
+
+impl Serialize for Entry {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Line<'a> {
+            r#type: &'a str,
+            id: &'a str,
+            parent_id: Option<&'a str>,
+            timestamp: &'a str,
+            #[serde(flatten)]
+            body: &'a Body,
+        }
+        Line {
+            r#type: self.body.kind(),
+            id: &self.id,
+            parent_id: self.parent_id.as_deref(),
+            timestamp: &self.timestamp,
+            body: &self.body,
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Line {
+            r#type: String,
+            #[serde(default)]
+            id: String,
+            #[serde(default)]
+            parent_id: Option<String>,
+            #[serde(default)]
+            timestamp: String,
+            #[serde(flatten)]
+            fields: Extra,
+        }
+        let line = Line::deserialize(deserializer)?;
+        Ok(Self {
+            id: line.id,
+            parent_id: line.parent_id,
+            timestamp: line.timestamp,
+            body: Body::new(line.r#type, line.fields),
+        })
+    }
+}
+
+/// `value` as one line of a file, with its newline.
+pub fn line(value: &impl Serialize) -> Result<Vec<u8>, SessionError> {
+    let mut line = serde_json::to_vec(value).map_err(|source| SessionError::Io {
+        doing: "encode an entry of",
+        path: "the session".into(),
+        source: source.into(),
+    })?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Reads one line of a file. What other programs let pass is repaired: bytes that are not UTF-8, and
+/// escapes of half a surrogate pair.
+pub fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
+    serde_json::from_slice(line).or_else(|error| match repair(line) {
+        Some(repaired) => serde_json::from_str(&repaired),
+        None => Err(error),
+    })
+}
+
+/// The line with U+FFFD in place of what no string can hold; none when there is no such thing.
+fn repair(line: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(line);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = &*text;
+    while let Some((before, escape)) = rest.split_once('\\') {
+        out.push_str(before);
+        let unit = |text: &str| u32::from_str_radix(text.strip_prefix('u')?.get(..4)?, 16).ok();
+        let low = || unit(escape.get(5..)?.strip_prefix('\\')?);
+        let (taken, lone) = match unit(escape) {
+            Some(0xd800..=0xdbff) if matches!(low(), Some(0xdc00..=0xdfff)) => (11, false),
+            Some(0xd800..=0xdfff) => (5, true),
+            _ => (escape.chars().next().map_or(0, char::len_utf8), false),
+        };
+        let (taken, after) = escape.split_at_checked(taken)?;
+        out.push('\\');
+        out.push_str(if lone { "ufffd" } else { taken });
+        rest = after;
+    }
+    out.push_str(rest);
+    (out.as_bytes() != line).then_some(out)
+}
+
+macro_rules! from_struct {
+    ($($kind:ident),+ $(,)?) => {$(
+        impl From<$kind> for Body {
+            fn from(body: $kind) -> Self {
+                Self::$kind(body)
+            }
+        }
+    )+};
+}
+
+from_struct!(
+    Message,
+    ModelChange,
+    ThinkingLevelChange,
+    Compaction,
+    ContextEdit,
+    BranchSummary,
+    Custom,
+    CustomMessage,
+    Label,
+    SessionInfo,
+);
+
+impl From<AgentMessage> for Body {
+    fn from(message: AgentMessage) -> Self {
+        Self::Message(Message {
+            message,
+            extra: Extra::new(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn round_trip(json: &str) -> Entry {
+        let entry: Entry = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&entry).unwrap(), json);
+        entry
+    }
+
+    /// Checks that an entry with `fields` is known, survives, and keeps a field of a newer version.
+    #[track_caller]
+    fn check(kind: &str, fields: &str) {
+        for later in ["", r#","later":{"x":[null]}"#] {
+            let entry = round_trip(&format!(
+                r#"{{"type":"{kind}","id":"a1b2c3d4","parentId":null,"timestamp":"2024-12-03T14:00:00.000Z",{fields}{later}}}"#
+            ));
+            assert_eq!(entry.body.kind(), kind);
+            assert!(!matches!(entry.body, Body::Unknown(_)), "{kind} {fields}");
+        }
+    }
+
+    #[test]
+    fn every_type_is_written_back_as_it_was_read() {
+        let usage = r#""usage":{"input":0,"output":0,"cacheRead":50000,"cacheWrite":0,"totalTokens":50000,"cost":{"input":0,"output":0,"cacheRead":0.015,"cacheWrite":0,"total":0.015}}"#;
+        check(
+            "message",
+            r#""message":{"role":"user","content":"Hello","timestamp":1733234401000}"#,
+        );
+        check("message", r#""message":{"role":"hologram","z":1}"#);
+        check("model_change", r#""provider":"openai","modelId":"gpt-4o""#);
+        check("thinking_level_change", r#""thinkingLevel":"high""#);
+        check(
+            "usage",
+            &format!(r#""kind":"cache_warm","provider":"p","model":"m",{usage},"note":"n""#),
+        );
+        check(
+            "compaction",
+            r#""summary":"s","firstKeptEntryId":"c3d4e5f6","tokensBefore":50000"#,
+        );
+        check(
+            "compaction",
+            &format!(
+                r#""summary":"s","firstKeptEntryId":"c3d4e5f6","tokensBefore":50000,"details":{{"readFiles":[]}},{usage},"fromHook":true,"systemMessage":{{"role":"system","content":"You","toolsAdded":[{{"name":"x","description":"","parameters":{{}}}}],"timestamp":5}}"#
+            ),
+        );
+        check(
+            "context_edit",
+            r#""targetId":"c3d4e5f6","replacement":null"#,
+        );
+        check(
+            "context_edit",
+            r#""targetId":"c3d4e5f6","replacement":{"content":"x","also":1}"#,
+        );
+        check(
+            "branch_summary",
+            r#""fromId":"f6g7h8i9","summary":"Branch""#,
+        );
+        check(
+            "branch_summary",
+            r#""fromId":null,"summary":"","details":{},"fromHook":false"#,
+        );
+        check(
+            "custom",
+            r#""customType":"my-extension","data":{"count":42}"#,
+        );
+        check(
+            "custom_message",
+            r#""customType":"x","content":"Injected","display":true"#,
+        );
+        check(
+            "custom_message",
+            r#""customType":"x","content":[{"type":"text","text":"a"}],"display":false,"details":[]"#,
+        );
+        check("label", r#""targetId":"a1b2c3d4","label":"checkpoint-1""#);
+        check("label", r#""targetId":"a1b2c3d4""#);
+        check("session_info", r#""name":"Refactor auth module""#);
+    }
+
+    #[test]
+    fn what_is_not_known_passes_through() {
+        for json in [
+            r#"{"type":"hologram","id":"1","parentId":"0","timestamp":"t","depth":{"z":1,"a":[2]}}"#,
+            r#"{"type":"label","id":"1","parentId":"0","timestamp":"t","label":5}"#,
+        ] {
+            assert!(matches!(round_trip(json).body, Body::Unknown(_)));
+        }
+    }
+
+    #[test]
+    fn strings_that_are_not_quite_strings_are_read() {
+        let rows: &[(&[u8], &str)] = &[
+            (br#""a\ud83d\ude00b""#, "a\u{1f600}b"),
+            (br#""a\ud83db""#, "a\u{fffd}b"),
+            (br#""a\ud83d\ud83d\ude00""#, "a\u{fffd}\u{1f600}"),
+            (br#""\ude00\u0041\\ud83d""#, "\u{fffd}A\\ud83d"),
+            (br#""\ud83d""#, "\u{fffd}"),
+            (b"\"a\xff\xc3\"", "a\u{fffd}\u{fffd}"),
+            (
+                "\"\u{2028}\u{2029}\u{85}\"".as_bytes(),
+                "\u{2028}\u{2029}\u{85}",
+            ),
+        ];
+        for (line, text) in rows {
+            assert_eq!(read::<String>(line).unwrap(), *text);
+        }
+        for line in [
+            &br#""\"#[..],
+            br#""\ud8"#,
+            br#""\ud83d\u""#,
+            b"\"\xff",
+            b"\\\xc3\xa4",
+        ] {
+            assert!(read::<String>(line).is_err());
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_panics(line in proptest::collection::vec(proptest::sample::select(br#"\ud8c0{}":a "#.as_slice()), 0..40)) {
+            let _ = read::<Entry>(&line);
+        }
+    }
+
+    #[test]
+    fn headers_survive() {
+        for json in [
+            r#"{"type":"session","version":3,"id":"uuid","timestamp":"2024-12-03T14:00:00.000Z","cwd":"/path/to/project"}"#,
+            r#"{"type":"session","version":4,"id":"uuid","timestamp":"t","cwd":"/p","parentSession":"/o.jsonl","later":[1]}"#,
+        ] {
+            let header: Header = serde_json::from_str(json).unwrap();
+            assert_eq!(serde_json::to_string(&header).unwrap(), json);
+        }
+        let old: Header = serde_json::from_str(r#"{"type":"session","id":"x"}"#).unwrap();
+        assert_eq!(old.version, 1);
+        assert!(serde_json::from_str::<Header>(r#"{"type":"message","id":"x"}"#).is_err());
+    }
+}

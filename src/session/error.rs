@@ -1,0 +1,127 @@
+//! What can go wrong with a session, and how it is told.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug)]
+pub enum SessionError {
+    /// Another process writes to this session.
+    Held {
+        path: PathBuf,
+        pid: Option<u32>,
+    },
+    /// The file is something else.
+    NotASession {
+        path: PathBuf,
+    },
+    Io {
+        /// Completes "could not … PATH".
+        doing: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    InvalidId {
+        id: String,
+    },
+    NotFound {
+        wanted: String,
+    },
+    /// Several sessions begin with the id that was asked for.
+    Ambiguous {
+        wanted: String,
+        found: Vec<PathBuf>,
+    },
+    /// An older file was changed before it could be brought to this version.
+    Changed {
+        path: PathBuf,
+        why: String,
+    },
+    /// The log was opened to be read only.
+    ReadOnly {
+        path: PathBuf,
+    },
+}
+
+impl SessionError {
+    pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io {
+            doing,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+impl fmt::Display for SessionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Held { path, pid } => {
+                let holder = pid.map_or("another process".into(), |pid| format!("process {pid}"));
+                write!(f, "Session {} is in use by {holder}. ", path.display())?;
+                f.write_str("Close it there, or fork it to go on from a copy.")
+            }
+            Self::NotASession { path } => {
+                write!(
+                    f,
+                    "Session file is not a valid pi session: {}",
+                    path.display()
+                )
+            }
+            Self::Io {
+                doing,
+                path,
+                source,
+            } => {
+                write!(
+                    f,
+                    "Could not {doing} {}: {}",
+                    path.display(),
+                    explain(source)
+                )
+            }
+            Self::InvalidId { id } => write!(
+                f,
+                "Session id {id:?} is not allowed: use letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+            ),
+            Self::NotFound { wanted } => write!(f, "No session found matching '{wanted}'"),
+            Self::Ambiguous { wanted, found } => {
+                write!(f, "Several sessions match '{wanted}'; give more of the id:")?;
+                found
+                    .iter()
+                    .try_for_each(|path| write!(f, "\n  {}", path.display()))
+            }
+            Self::Changed { path, why } => {
+                write!(f, "Session file {} {why}; open it again", path.display())
+            }
+            Self::ReadOnly { path } => {
+                write!(f, "Session {} was opened to be read only", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for SessionError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// The system's words, with what to do where that is known.
+fn explain(source: &io::Error) -> String {
+    let hint = match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space and try again"
+        }
+        io::ErrorKind::FileTooLarge => "; the limit for the size of a file was reached",
+        io::ErrorKind::ReadOnlyFilesystem => "; choose another folder with --session-dir",
+        io::ErrorKind::PermissionDenied => {
+            "; check its owner and mode, or choose another folder with --session-dir"
+        }
+        _ => "",
+    };
+    format!("{source}{hint}")
+}

@@ -1,0 +1,494 @@
+//! Where the entries of a session lie and how they hang together, without their contents.
+//!
+//! A line written by this program or the reference begins with type, id, parent and time, and for a
+//! message with its role: these are read from its first bytes, and the rest is only searched for a sign
+//! that the line is two lines fused into one. Any other line is parsed.
+//!
+//! Nothing is given up for a damaged line: what stands before and after it keeps its place. When its
+//! beginning can be read, the tree goes through it; when it cannot, an entry that misses its parent is
+//! hung on the entry before the damage, or where no line is damaged on the entry before it.
+
+use super::entry::{self, Header, VERSION};
+use memchr::memmem::{self, Finder};
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+/// What an entry is, as far as context building needs to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    System,
+    User,
+    Assistant,
+    ToolResult,
+    OtherMessage,
+    ModelChange,
+    ThinkingLevelChange,
+    Usage,
+    Compaction,
+    ContextEdit,
+    BranchSummary,
+    Custom,
+    CustomMessage,
+    Label,
+    SessionInfo,
+    Unknown,
+    /// The beginning can be read, the whole cannot.
+    Damaged,
+}
+
+impl Kind {
+    pub fn new(kind: &str, role: Option<&str>) -> Self {
+        match (kind, role) {
+            ("message", Some("system")) => Self::System,
+            ("message", Some("user")) => Self::User,
+            ("message", Some("assistant")) => Self::Assistant,
+            ("message", Some("toolResult")) => Self::ToolResult,
+            ("message", _) => Self::OtherMessage,
+            ("model_change", _) => Self::ModelChange,
+            ("thinking_level_change", _) => Self::ThinkingLevelChange,
+            ("usage", _) => Self::Usage,
+            ("compaction", _) => Self::Compaction,
+            ("context_edit", _) => Self::ContextEdit,
+            ("branch_summary", _) => Self::BranchSummary,
+            ("custom", _) => Self::Custom,
+            ("custom_message", _) => Self::CustomMessage,
+            ("label", _) => Self::Label,
+            ("session_info", _) => Self::SessionInfo,
+            _ => Self::Unknown,
+        }
+    }
+
+    pub fn is_message(self) -> bool {
+        matches!(
+            self,
+            Self::System | Self::User | Self::Assistant | Self::ToolResult | Self::OtherMessage
+        )
+    }
+}
+
+/// One entry: where it lies and what it hangs on.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    pub id: Arc<str>,
+    /// A position in [`Index::slots`].
+    pub parent: Option<u32>,
+    pub kind: Kind,
+    /// Bytes from the start of the file to the line.
+    pub start: u64,
+    /// Bytes of the line without its end.
+    pub len: u64,
+}
+
+/// All entries in the order of the file.
+#[derive(Clone, Debug, Default)]
+pub struct Index {
+    pub slots: Vec<Slot>,
+    by_id: HashMap<Arc<str>, u32>,
+}
+
+impl Index {
+    pub fn find(&self, id: &str) -> Option<u32> {
+        self.by_id.get(id).copied()
+    }
+
+    pub fn get(&self, position: u32) -> Option<&Slot> {
+        self.slots.get(position as usize)
+    }
+
+    pub fn push(&mut self, slot: Slot) -> u32 {
+        let position = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+        self.by_id.insert(slot.id.clone(), position);
+        self.slots.push(slot);
+        position
+    }
+
+    /// The last entry that can be read.
+    pub fn last_sound(&self) -> Option<u32> {
+        let position = self
+            .slots
+            .iter()
+            .rposition(|slot| slot.kind != Kind::Damaged)?;
+        u32::try_from(position).ok()
+    }
+
+    /// The positions from the root to `leaf`. A chain that bites its own tail ends there.
+    pub fn path(&self, leaf: Option<u32>) -> Vec<u32> {
+        let mut seen = vec![false; self.slots.len()];
+        let mut path = Vec::new();
+        let mut next = leaf;
+        while let Some(position) = next {
+            let index = position as usize;
+            let (Some(slot), Some(seen)) = (self.slots.get(index), seen.get_mut(index)) else {
+                break;
+            };
+            if std::mem::replace(seen, true) {
+                break;
+            }
+            path.push(position);
+            next = slot.parent;
+        }
+        path.reverse();
+        path
+    }
+}
+
+/// What a whole file holds.
+#[derive(Debug, Default)]
+pub struct Scan {
+    pub header: Option<Header>,
+    /// The header itself could not be read; it was made up from what is known.
+    pub header_lost: bool,
+    pub index: Index,
+    /// Lines, counted from 1, that could not be read as they stand.
+    pub damaged: Vec<usize>,
+    /// Bytes in the file.
+    pub size: u64,
+    /// The file is not empty and its last byte is not a newline.
+    pub torn: bool,
+    /// There was something besides blanks.
+    pub has_content: bool,
+    /// Where the line after the header begins; 0 when the header is lost.
+    pub header_end: u64,
+}
+
+/// Reads a file from its start. `name` is that of the file: it tells the id when the header is lost.
+pub fn scan(mut file: impl Read, name: &str) -> io::Result<Scan> {
+    const CHUNK: usize = 1 << 20;
+    const HEADER_MAX: usize = 16 << 20;
+    let mut scanner = Scanner::new(name);
+    let mut buffer = Vec::new();
+    loop {
+        let kept = buffer.len();
+        let read = (&mut file).take(CHUNK as u64).read_to_end(&mut buffer)?;
+        if read == 0 {
+            break;
+        }
+        let mut line_start = 0;
+        for at in memchr::memchr_iter(b'\n', buffer.get(kept..).unwrap_or_default()) {
+            let end = kept + at;
+            scanner.line(buffer.get(line_start..end).unwrap_or_default());
+            scanner.size += 1;
+            line_start = end + 1;
+        }
+        buffer.drain(..line_start);
+        if scanner.scan.header.is_none() && buffer.len() > HEADER_MAX {
+            scanner.foreign = true;
+        }
+        if scanner.foreign {
+            break;
+        }
+    }
+    let torn = !buffer.is_empty();
+    scanner.line(&buffer);
+    Ok(scanner.finish(torn))
+}
+
+struct Scanner<'a> {
+    name: &'a str,
+    scan: Scan,
+    line: usize,
+    size: u64,
+    parent_key: Finder<'static>,
+    entry_start: Finder<'static>,
+    orphans: Vec<Orphan>,
+    last_sound: Option<u32>,
+    /// The last sound entry before the newest damage.
+    before_damage: Option<u32>,
+    /// The first sound line was something else than a session.
+    foreign: bool,
+}
+
+/// An entry whose parent was not known when it came.
+struct Orphan {
+    position: u32,
+    parent: Arc<str>,
+    /// What it is hung on when the parent does not come later either.
+    stand_in: Option<u32>,
+}
+
+impl<'a> Scanner<'a> {
+    fn new(name: &'a str) -> Self {
+        Self {
+            name,
+            scan: Scan::default(),
+            line: 0,
+            size: 0,
+            parent_key: Finder::new(b"\"parentId\":"),
+            entry_start: Finder::new(b"{\"type\":\""),
+            orphans: Vec::new(),
+            last_sound: None,
+            before_damage: None,
+            foreign: false,
+        }
+    }
+
+    /// Takes the next line, without its newline.
+    fn line(&mut self, bytes: &[u8]) {
+        self.line += 1;
+        let start = self.size;
+        self.size += bytes.len() as u64;
+        let mut line = bytes;
+        if self.line == 1 {
+            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        }
+        let start = start + (bytes.len() - line.len()) as u64;
+        let line = line.trim_ascii_end();
+        if line.trim_ascii().is_empty() || self.foreign {
+            return;
+        }
+        self.scan.has_content = true;
+        if self.scan.header.is_none() {
+            return self.first_line(line, start);
+        }
+        self.entry(line, start);
+    }
+
+    /// A line while no header is known.
+    fn first_line(&mut self, line: &[u8], start: u64) {
+        if let Ok(header) = entry::read::<Header>(line) {
+            self.scan.header = Some(header);
+            self.scan.header_end = self.size + 1;
+            return;
+        }
+        let is_entry = self
+            .fast_head(line)
+            .is_some_and(|head| head.kind != Kind::Unknown);
+        if is_entry && !self.scan.damaged.is_empty() {
+            // What stood before was the header: an entry follows it.
+            let id = self.name.rsplit('_').next().unwrap_or_default();
+            self.scan.header = Some(Header::new(id.to_owned(), String::new(), String::new()));
+            self.scan.header_lost = true;
+            self.entry(line, start);
+        } else if !is_entry && (is_like_header(line) || !is_json(line)) {
+            self.scan.damaged.push(self.line);
+        } else {
+            self.foreign = true;
+        }
+    }
+
+    fn entry(&mut self, line: &[u8], start: u64) {
+        if let Some(head) = self.fast_head(line) {
+            return self.push(&head, start, line.len());
+        }
+        match serde_json::from_slice::<Line>(line) {
+            Ok(line_head) => match line_head.head() {
+                Some(head) => self.push(&head, start, line.len()),
+                // A second header, as two files put together have it.
+                None if line_head.kind == "session" => {}
+                // Files of the first version have no ids; they are read again after migration.
+                None if self.is_first_version() => {}
+                None => self.damage(),
+            },
+            Err(_) => self.salvage(line, start),
+        }
+    }
+
+    fn is_first_version(&self) -> bool {
+        self.scan
+            .header
+            .as_ref()
+            .is_some_and(|header| header.version < 2)
+    }
+
+    /// Keeps what can be told of a line that is not whole: an entry at its beginning, or what that one
+    /// was, and an entry that was written behind it.
+    fn salvage(&mut self, line: &[u8], start: u64) {
+        const ATTEMPTS: usize = 64;
+        self.damage();
+        let mut values = serde_json::Deserializer::from_slice(line).into_iter::<Line>();
+        let first = values.next().and_then(Result::ok);
+        let mut at = 1;
+        if let Some(head) = first.as_ref().and_then(Line::head) {
+            at = values.byte_offset();
+            self.push(&head, start, at);
+        } else if let Some((head, _)) = Head::parse(line)
+            && self.scan.index.find(head.id).is_none()
+        {
+            let torn = Head {
+                kind: Kind::Damaged,
+                ..head
+            };
+            self.push(&torn, start, line.len());
+        }
+        let later = line.get(at..).unwrap_or_default();
+        let finder = self.entry_start.clone();
+        for found in finder.find_iter(later).take(ATTEMPTS) {
+            let rest = later.get(found..).unwrap_or_default();
+            if Head::parse(rest).is_some()
+                && let Ok(whole) = serde_json::from_slice::<Line>(rest)
+                && let Some(head) = whole.head()
+            {
+                return self.push(&head, start + (at + found) as u64, rest.len());
+            }
+        }
+    }
+
+    fn damage(&mut self) {
+        self.scan.damaged.push(self.line);
+        self.before_damage = self.last_sound;
+    }
+
+    /// The head of a line that looks whole from its outside.
+    fn fast_head<'b>(&self, line: &'b [u8]) -> Option<Head<'b>> {
+        let (head, rest) = Head::parse(line)?;
+        (rest.ends_with(b"}") && self.parent_key.find(rest).is_none()).then_some(head)
+    }
+
+    fn push(&mut self, head: &Head<'_>, start: u64, len: usize) {
+        if let Some(header) = self
+            .scan
+            .header
+            .as_mut()
+            .filter(|header| header.version < 2)
+        {
+            // An entry with an id is of a later version, whatever the header forgot to say.
+            header.version = VERSION;
+        }
+        let index = &mut self.scan.index;
+        let parent = head.parent.and_then(|parent| index.find(parent));
+        if let Some(known) = index.find(head.id).and_then(|known| index.get(known))
+            && known.kind == head.kind
+            && known.parent == parent
+        {
+            // The same line again: a write that was thought to have failed.
+            self.scan.damaged.push(self.line);
+            return;
+        }
+        let previous = self.last_sound;
+        let id: Arc<str> = head.id.into();
+        let position = index.push(Slot {
+            id,
+            parent,
+            kind: head.kind,
+            start,
+            len: len as u64,
+        });
+        if head.kind != Kind::Damaged {
+            self.last_sound = Some(position);
+        }
+        if let (None, Some(missing)) = (parent, head.parent) {
+            self.orphans.push(Orphan {
+                position,
+                parent: missing.into(),
+                stand_in: self.before_damage.or(previous),
+            });
+        }
+    }
+
+    fn finish(mut self, torn: bool) -> Scan {
+        let index = &mut self.scan.index;
+        for orphan in self.orphans {
+            let found = index
+                .find(&orphan.parent)
+                .filter(|found| *found > orphan.position);
+            if let Some(slot) = index.slots.get_mut(orphan.position as usize) {
+                slot.parent = found.or(orphan.stand_in);
+            }
+        }
+        self.scan.size = self.size;
+        self.scan.torn = torn;
+        if self.foreign {
+            self.scan.header = None;
+        }
+        self.scan
+    }
+}
+
+fn is_json(line: &[u8]) -> bool {
+    entry::read::<serde::de::IgnoredAny>(line).is_ok()
+}
+
+/// Most of a header is there.
+fn is_like_header(line: &[u8]) -> bool {
+    let keys: [&[u8]; 5] = [
+        b"\"session\"",
+        b"\"version\":",
+        b"\"id\":",
+        b"\"timestamp\":",
+        b"\"cwd\":",
+    ];
+    let found = keys.iter().filter(|key| memmem::find(line, key).is_some());
+    found.count() >= 4
+}
+
+/// What stands at the beginning of a line.
+struct Head<'a> {
+    id: &'a str,
+    parent: Option<&'a str>,
+    kind: Kind,
+}
+
+impl<'a> Head<'a> {
+    /// Reads the usual order of fields, and gives the rest of the line.
+    fn parse(line: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let (kind, rest) = string(line.strip_prefix(b"{\"type\":\"")?)?;
+        let (id, rest) = string(rest.strip_prefix(b",\"id\":\"")?)?;
+        let rest = rest.strip_prefix(b",\"parentId\":")?;
+        let (parent, rest) = match rest.strip_prefix(b"null") {
+            Some(rest) => (None, rest),
+            None => {
+                let (parent, rest) = string(rest.strip_prefix(b"\"")?)?;
+                (Some(parent), rest)
+            }
+        };
+        let (_, rest) = string(rest.strip_prefix(b",\"timestamp\":\"")?)?;
+        let role = match rest.strip_prefix(b",\"message\":{\"role\":\"") {
+            Some(rest) => Some(string(rest)?.0),
+            None if kind == "message" => return None,
+            None => None,
+        };
+        let kind = Kind::new(kind, role);
+        (!id.is_empty()).then_some((Self { id, parent, kind }, rest))
+    }
+}
+
+/// A short string without escapes, up to its closing quote, and what follows it.
+fn string(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    const LONGEST: usize = 256;
+    let window = bytes.get(..LONGEST.min(bytes.len()))?;
+    let end = memchr::memchr(b'"', window)?;
+    let text = std::str::from_utf8(window.get(..end)?).ok()?;
+    let plain = text.bytes().all(|b| b >= b' ' && b != b'\\');
+    plain.then_some((text, bytes.get(end + 1..)?))
+}
+
+/// A line in any other order of fields.
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(default, borrow)]
+    id: Option<Cow<'a, str>>,
+    /// A line that says nothing of a parent hangs on one that cannot be told.
+    #[serde(default = "untold", borrow, rename = "parentId")]
+    parent: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    message: Option<Role<'a>>,
+}
+
+fn untold<'a>() -> Option<Cow<'a, str>> {
+    Some(Cow::Borrowed(""))
+}
+
+#[derive(Deserialize)]
+struct Role<'a> {
+    #[serde(default, borrow)]
+    role: Option<Cow<'a, str>>,
+}
+
+impl Line<'_> {
+    fn head(&self) -> Option<Head<'_>> {
+        let role = self
+            .message
+            .as_ref()
+            .and_then(|message| message.role.as_deref());
+        Some(Head {
+            id: self.id.as_deref().filter(|id| !id.is_empty())?,
+            parent: self.parent.as_deref(),
+            kind: Kind::new(&self.kind, role),
+        })
+    }
+}

@@ -1,0 +1,122 @@
+//! What a user should know about a session that is open all the same.
+
+use std::fmt;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// Lines, counted from 1, that are not whole. They stay in the file.
+    Damaged {
+        path: PathBuf,
+        lines: Vec<usize>,
+    },
+    /// The first line is not whole: the folder of the conversation is not known.
+    HeaderLost {
+        path: PathBuf,
+    },
+    /// An entry turned out to be damaged when it was needed.
+    Unreadable {
+        path: PathBuf,
+        id: String,
+    },
+    NewerVersion {
+        path: PathBuf,
+        version: u64,
+    },
+    /// An older file was rewritten; the old one lies beside it.
+    Migrated {
+        path: PathBuf,
+        from: u64,
+        backup: PathBuf,
+    },
+    /// Somebody else has been at the file, so the conversation goes on in a copy.
+    Moved {
+        from: PathBuf,
+        to: PathBuf,
+        why: String,
+    },
+    /// The draft could not get its final name; nothing of it is lost.
+    StillADraft {
+        path: PathBuf,
+        why: String,
+    },
+    /// The disk did not take what was written; the next entry goes to a copy.
+    NotStored {
+        why: String,
+    },
+    /// A newer session was passed over, since a process has it open.
+    PassedOver {
+        path: PathBuf,
+        pid: Option<u32>,
+    },
+    /// A session was passed over, since it cannot be opened.
+    Unusable {
+        why: String,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damaged { path, lines } => {
+                let (verb, word) = match lines.len() {
+                    1 => ("was", "line"),
+                    _ => ("were", "lines"),
+                };
+                let shown: Vec<String> = lines.iter().take(10).map(usize::to_string).collect();
+                let more = if lines.len() > shown.len() {
+                    ", …"
+                } else {
+                    ""
+                };
+                write!(
+                    f,
+                    "{} damaged {word} of session {} {verb} skipped and left in the file ({word} {}{more})",
+                    lines.len(),
+                    path.display(),
+                    shown.join(", ")
+                )
+            }
+            Self::HeaderLost { path } => write!(
+                f,
+                "The first line of session {} is damaged: its id and folder are guessed",
+                path.display()
+            ),
+            Self::Unreadable { path, id } => write!(
+                f,
+                "Entry {id} of session {} is damaged: it was skipped and left in the file",
+                path.display()
+            ),
+            Self::NewerVersion { path, version } => write!(
+                f,
+                "Session {} was written by a newer program (version {version}): what is not known here is kept and not shown",
+                path.display()
+            ),
+            Self::Migrated { path, from, backup } => write!(
+                f,
+                "Session {} was brought from version {from} to 3; the old file is kept as {}",
+                path.display(),
+                backup.display()
+            ),
+            Self::Moved { from, to, why } => write!(
+                f,
+                "Session file {} {why}; the conversation goes on in {}",
+                from.display(),
+                to.display()
+            ),
+            Self::StillADraft { path, why } => {
+                write!(f, "The session stays in {} for now: {why}", path.display())
+            }
+            Self::NotStored { why } => write!(f, "The session may not survive a power loss: {why}"),
+            Self::PassedOver { path, pid } => {
+                let holder = pid.map_or("another process".into(), |pid| format!("process {pid}"));
+                write!(
+                    f,
+                    "The newest session {} is in use by {holder}",
+                    path.display()
+                )
+            }
+            Self::Unusable { why } => write!(f, "Passed over a session: {why}"),
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! Where sessions are, and how one is found.
+//!
+//! The store of the agent folder has a folder for each project folder, `sessions/--home-me-project--`.
+//! A session folder that the user names holds the sessions of all projects; their headers tell which
+//! is whose.
+
+use super::entry::{self, Header};
+use super::{Log, Notice, SessionError, Sync, file, id};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// Holds a folder for each project.
+    sessions: PathBuf,
+    /// The folder that the user named instead.
+    named: Option<PathBuf>,
+    sync: Sync,
+}
+
+/// A stored session, as its header and its place tell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    pub path: PathBuf,
+    pub header: Header,
+    pub modified: SystemTime,
+}
+
+/// What a user's word for a session led to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// A path was given; there may be nothing yet.
+    Path(PathBuf),
+    /// A session of this project.
+    Here(Stored),
+    /// A session of another project: to be forked, not opened unasked.
+    Elsewhere(Stored),
+}
+
+impl Store {
+    /// `named` is a folder that the user chose for sessions.
+    pub fn new(agent_folder: &Path, named: Option<PathBuf>, sync: Sync) -> Self {
+        Self {
+            sessions: agent_folder.join("sessions"),
+            named,
+            sync,
+        }
+    }
+
+    /// The folder for sessions of `cwd`.
+    pub fn folder(&self, cwd: &Path) -> PathBuf {
+        match &self.named {
+            Some(folder) => folder.clone(),
+            None => self.sessions.join(folder_name(cwd)),
+        }
+    }
+
+    /// A new session of `cwd`, with an id of the user's or a new one.
+    pub fn create(&self, cwd: &Path, id: Option<&str>) -> Result<Log, SessionError> {
+        Log::create(&self.folder(cwd), cwd, id, self.sync)
+    }
+
+    pub fn open(&self, path: &Path, cwd: &Path) -> Result<Log, SessionError> {
+        Log::open(path, cwd, self.sync)
+    }
+
+    /// Opens the newest session of `cwd` that nobody holds; none when there is none.
+    pub fn open_latest(&self, cwd: &Path) -> Result<Option<Log>, SessionError> {
+        let mut notices = Vec::new();
+        for stored in self.list(cwd) {
+            match self.open(&stored.path, cwd) {
+                Ok(mut log) => {
+                    log.add_notices(notices);
+                    return Ok(Some(log));
+                }
+                Err(SessionError::Held { path, pid }) => {
+                    notices.push(Notice::PassedOver { path, pid });
+                }
+                // Better an error than an older conversation that looks like the newest.
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Opens the session of `cwd` with exactly this id; none when there is none.
+    pub fn open_id(&self, cwd: &Path, id: &str) -> Result<Option<Log>, SessionError> {
+        if !id::is_valid(id) {
+            return Err(SessionError::InvalidId { id: id.to_owned() });
+        }
+        let stored = self
+            .list(cwd)
+            .into_iter()
+            .find(|stored| stored.header.id == id);
+        stored
+            .map(|stored| self.open(&stored.path, cwd))
+            .transpose()
+    }
+
+    /// Finds what a user calls `wanted`: a path (with a slash, or ending in `.jsonl`), an id, or the
+    /// beginning of one, in this project first. A `~` has been resolved before.
+    pub fn find(&self, cwd: &Path, wanted: &str) -> Result<Found, SessionError> {
+        if wanted.contains(['/', '\\']) || wanted.ends_with(".jsonl") {
+            return Ok(Found::Path(cwd.join(wanted)));
+        }
+        if let Some(stored) = choose(self.list(cwd), wanted)? {
+            return Ok(Found::Here(stored));
+        }
+        match choose(self.list_all(), wanted)? {
+            Some(stored) => Ok(Found::Elsewhere(stored)),
+            None => Err(SessionError::NotFound {
+                wanted: wanted.to_owned(),
+            }),
+        }
+    }
+
+    /// The sessions of `cwd`, the one that was written to last first.
+    pub fn list(&self, cwd: &Path) -> Vec<Stored> {
+        let folder = self.folder(cwd);
+        let shared = folder != self.sessions.join(folder_name(cwd));
+        let mut sessions = list_folder(&folder);
+        if shared {
+            sessions.retain(|stored| same_folder(Path::new(&stored.header.cwd), cwd));
+        }
+        sort(&mut sessions);
+        sessions
+    }
+
+    /// The sessions of all projects, newest first.
+    pub fn list_all(&self) -> Vec<Stored> {
+        let mut sessions = match &self.named {
+            Some(folder) => list_folder(folder),
+            None => read_dir(&self.sessions)
+                .flat_map(|folder| list_folder(&folder))
+                .collect(),
+        };
+        sort(&mut sessions);
+        sessions
+    }
+
+    /// Drafts of `cwd` whose process is gone: something was typed, and no answer came. Each can be
+    /// opened by its path.
+    pub fn drafts(&self, cwd: &Path) -> Vec<Stored> {
+        let mut drafts: Vec<Stored> = read_dir(&self.folder(cwd))
+            .filter(|path| path.to_string_lossy().ends_with(".jsonl.draft"))
+            // Killed between getting its name and losing the old one: nothing is left to offer.
+            .filter(|path| !path.with_extension("").exists() && !file::is_held(path))
+            .filter_map(|path| stored(&path))
+            .filter(|stored| same_folder(Path::new(&stored.header.cwd), cwd))
+            .collect();
+        sort(&mut drafts);
+        drafts
+    }
+}
+
+/// `--home-me-project--`: without the first slash, the others as dashes.
+pub fn folder_name(cwd: &Path) -> String {
+    let cwd = cwd.to_string_lossy();
+    let path = cwd.strip_prefix(['/', '\\']).unwrap_or(&cwd);
+    format!("--{}--", path.replace(['/', '\\', ':'], "-"))
+}
+
+fn choose(sessions: Vec<Stored>, wanted: &str) -> Result<Option<Stored>, SessionError> {
+    if let Some(exact) = sessions.iter().find(|stored| stored.header.id == wanted) {
+        return Ok(Some(exact.clone()));
+    }
+    let begins = |stored: &Stored| !wanted.is_empty() && stored.header.id.starts_with(wanted);
+    let mut found: Vec<Stored> = sessions.into_iter().filter(begins).collect();
+    match found.len() {
+        0 | 1 => Ok(found.pop()),
+        _ => Err(SessionError::Ambiguous {
+            wanted: wanted.to_owned(),
+            found: found.into_iter().map(|stored| stored.path).collect(),
+        }),
+    }
+}
+
+fn sort(sessions: &mut [Stored]) {
+    sessions.sort_by(|a, b| {
+        b.modified
+            .cmp(&a.modified)
+            .then_with(|| b.path.cmp(&a.path))
+    });
+}
+
+fn list_folder(folder: &Path) -> Vec<Stored> {
+    let is_session = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl");
+    read_dir(folder)
+        .filter(is_session)
+        .filter_map(|path| stored(&path))
+        .collect()
+}
+
+/// The paths in a folder; none when it cannot be read.
+fn read_dir(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
+}
+
+/// What the header of a file tells; none when it is not a session.
+fn stored(path: &Path) -> Option<Stored> {
+    let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    Some(Stored {
+        header: read_header(path)?,
+        path: path.to_owned(),
+        modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+    })
+}
+
+/// Looks for the header in the first megabyte.
+fn read_header(path: &Path) -> Option<Header> {
+    const LONGEST: u64 = 1 << 20;
+    let mut file = BufReader::with_capacity(4096, File::open(path).ok()?.take(LONGEST));
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if file.read_until(b'\n', &mut line).ok()? == 0 {
+            return None;
+        }
+        let text = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
+        if let Ok(header) = entry::read::<Header>(text) {
+            return Some(header);
+        }
+        // Blank and damaged lines may stand before it, other values not.
+        if entry::read::<serde::de::IgnoredAny>(text).is_ok() {
+            return None;
+        }
+    }
+}
+
+/// Equal as written, or the same place on disk.
+fn same_folder(a: &Path, b: &Path) -> bool {
+    a == b || matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::message::AgentMessage;
+    use crate::session::scratch::{Scratch, answer, user};
+
+    const CWD: &str = "/home/me/pro:ject";
+
+    fn write(store: &Store, cwd: &str, id: &str, age: u64) -> PathBuf {
+        let mut log = store.create(Path::new(cwd), Some(id)).unwrap();
+        log.append_message(&user(id)).unwrap();
+        log.append_message(&answer("x")).unwrap();
+        let path = log.path().unwrap().to_owned();
+        let file = File::options().append(true).open(&path).unwrap();
+        let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000 - age);
+        file.set_modified(time).unwrap();
+        path
+    }
+
+    fn ids(sessions: &[Stored]) -> Vec<&str> {
+        sessions
+            .iter()
+            .map(|stored| stored.header.id.as_str())
+            .collect()
+    }
+
+    fn first_text(mut log: Log) -> AgentMessage {
+        log.context().messages.swap_remove(0).message
+    }
+
+    #[test]
+    fn each_project_has_its_folder() {
+        let rows = [
+            ("/", "----"),
+            ("/a/b", "--a-b--"),
+            (CWD, "--home-me-pro-ject--"),
+            ("C:\\x", "--C--x--"),
+            ("/ä /b", "--ä -b--"),
+        ];
+        for (cwd, name) in rows {
+            assert_eq!(folder_name(Path::new(cwd)), name);
+        }
+        let scratch = Scratch::new();
+        let store = Store::new(scratch.path(), None, Sync::Never);
+        write(&store, CWD, "one", 0);
+        let files = scratch.files();
+        let name = files[0]
+            .strip_prefix("sessions/--home-me-pro-ject--/")
+            .unwrap();
+        assert_eq!(name.len(), "2024-12-03T14-00-00-000Z_one.jsonl".len());
+        assert!(name.ends_with("Z_one.jsonl"), "{name}");
+    }
+
+    #[test]
+    fn sessions_are_found_by_path_id_and_beginning() {
+        let scratch = Scratch::new();
+        for named in [None, Some(scratch.path().join("named"))] {
+            let store = Store::new(scratch.path(), named, Sync::Never);
+            let cwd = Path::new(CWD);
+            write(&store, CWD, "abc1", 2);
+            write(&store, CWD, "abc", 1);
+            write(&store, "/other", "abd", 0);
+            write(&store, "/other", "xyz", 3);
+            std::fs::write(store.folder(cwd).join("junk.jsonl"), "junk").unwrap();
+            std::fs::create_dir_all(store.folder(cwd).join("folder.jsonl")).unwrap();
+            assert_eq!(ids(&store.list(cwd)), ["abc", "abc1"]);
+            assert_eq!(ids(&store.list_all()), ["abd", "abc", "abc1", "xyz"]);
+
+            let find = |wanted: &str| match store.find(cwd, wanted) {
+                Ok(Found::Path(path)) => path.display().to_string(),
+                Ok(Found::Here(stored)) => format!("here {}", stored.header.id),
+                Ok(Found::Elsewhere(stored)) => format!("elsewhere {}", stored.header.id),
+                Err(error) => error
+                    .to_string()
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned(),
+            };
+            assert_eq!(find("abc"), "here abc");
+            assert_eq!(find("abc1"), "here abc1");
+            assert_eq!(find("abd"), "elsewhere abd");
+            assert_eq!(find("x"), "elsewhere xyz");
+            assert_eq!(
+                find("ab"),
+                "Several sessions match 'ab'; give more of the id:"
+            );
+            assert_eq!(find("nope"), "No session found matching 'nope'");
+            assert_eq!(find(""), "No session found matching ''");
+            assert_eq!(find("a/b"), format!("{CWD}/a/b"));
+            assert_eq!(find("b.jsonl"), format!("{CWD}/b.jsonl"));
+            assert_eq!(find("/b.jsonl"), "/b.jsonl");
+
+            assert!(store.open_id(cwd, "abc1").unwrap().is_some());
+            assert!(store.open_id(cwd, "ab").unwrap().is_none());
+            assert!(store.open_id(cwd, "abd").unwrap().is_none());
+            assert!(store.open_id(cwd, "../x").is_err());
+        }
+    }
+
+    #[test]
+    fn the_newest_session_that_nobody_holds_is_gone_on_with() {
+        let scratch = Scratch::new();
+        let store = Store::new(scratch.path(), None, Sync::Never);
+        let cwd = Path::new(CWD);
+        assert!(store.open_latest(cwd).unwrap().is_none());
+        write(&store, CWD, "old", 5);
+        let newest = write(&store, CWD, "new", 1);
+        write(&store, "/other", "other", 0);
+
+        let log = store.open_latest(cwd).unwrap().unwrap();
+        assert_eq!(log.header().id, "new");
+        let mut second = store.open_latest(cwd).unwrap().unwrap();
+        assert_eq!(second.header().id, "old");
+        assert!(matches!(
+            &*second.take_notices(),
+            [Notice::PassedOver { path, .. }] if *path == newest
+        ));
+        assert!(store.open_latest(cwd).unwrap().is_none());
+        drop(log);
+        assert_eq!(
+            first_text(store.open_latest(cwd).unwrap().unwrap()),
+            user("new")
+        );
+    }
+
+    #[test]
+    fn drafts_of_dead_processes_are_offered() {
+        let scratch = Scratch::new();
+        let store = Store::new(scratch.path(), None, Sync::Never);
+        let cwd = Path::new(CWD);
+        let mut log = store.create(cwd, Some("draft")).unwrap();
+        log.append_message(&user("typed")).unwrap();
+        assert_eq!(store.drafts(cwd), []);
+        assert_eq!(store.list(cwd), []);
+        drop(log);
+        let drafts = store.drafts(cwd);
+        assert_eq!(ids(&drafts), ["draft"]);
+        assert_eq!(store.drafts(Path::new("/other")), []);
+
+        let mut log = store.open(&drafts[0].path, cwd).unwrap();
+        log.append_message(&answer("answered")).unwrap();
+        assert_eq!(store.drafts(cwd), []);
+        assert_eq!(ids(&store.list(cwd)), ["draft"]);
+        assert_eq!(first_text(log), user("typed"));
+    }
+
+    #[test]
+    fn headers_are_found_behind_what_is_not_one() {
+        let scratch = Scratch::new();
+        let header = r#"{"type":"session","version":3,"id":"x","timestamp":"t","cwd":"/x"}"#;
+        let long = format!(
+            r#"{{"type":"session","id":"x","cwd":"{}"}}"#,
+            "x".repeat(100_000)
+        );
+        let endless = format!(
+            r#"{{"type":"session","id":"x","cwd":"{}"}}"#,
+            "x".repeat(2 << 20)
+        );
+        let rows = [
+            (header.to_owned(), true),
+            (format!("{header}\n{{}}\n"), true),
+            (format!("\n \nbroken\n\u{feff}{header}"), true),
+            (format!("\u{feff}{header}\r\n"), true),
+            (long, true),
+            (endless, false),
+            (format!("{{}}\n{header}"), false),
+            (String::new(), false),
+        ];
+        for (text, found) in rows {
+            let path = scratch.file("x.jsonl", &text);
+            assert_eq!(read_header(&path).is_some(), found, "{text:.80}");
+        }
+    }
+}
