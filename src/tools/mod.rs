@@ -1,6 +1,7 @@
 //! The built-in tools and what they share.
 
 pub mod backend;
+pub mod diff;
 pub mod fold;
 pub mod local;
 pub mod path;
