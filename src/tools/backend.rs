@@ -47,3 +47,68 @@ pub struct DirEntry {
     /// Of the entry itself, links not followed.
     pub kind: Kind,
 }
+
+/// The name of an error, as programs and models know it: `ENOENT`.
+pub fn error_code(error: &io::Error) -> Option<&'static str> {
+    known_error(error).map(|(_, code, _)| code)
+}
+
+/// An error of a call on a path: `ENOENT: no such file or directory, open '/x'`.
+pub fn error_text(error: &io::Error, call: &str, path: &Path) -> String {
+    let path = path.display();
+    match known_error(error) {
+        Some((_, code, words)) => format!("{code}: {words}, {call} '{path}'"),
+        None => format!("Cannot {call} '{path}': {error}"),
+    }
+}
+
+/// An error of [`Backend::write`].
+pub fn write_error_text(error: &io::Error, path: &Path) -> String {
+    match error_code(error) {
+        Some("ENOSPC" | "EDQUOT" | "EFBIG" | "EIO") => {
+            let text = error_text(error, "write", path);
+            format!("{text}. The file is as it was before.")
+        }
+        _ => error_text(error, "open", path),
+    }
+}
+
+type KnownError = (i32, &'static str, &'static str);
+
+fn known_error(error: &io::Error) -> Option<KnownError> {
+    use io::ErrorKind;
+    // Backends that are not this machine have kinds only.
+    let number = error.raw_os_error().or(match error.kind() {
+        _ if error.get_ref().is_some() => None,
+        ErrorKind::NotFound => Some(libc::ENOENT),
+        ErrorKind::PermissionDenied => Some(libc::EACCES),
+        ErrorKind::IsADirectory => Some(libc::EISDIR),
+        ErrorKind::NotADirectory => Some(libc::ENOTDIR),
+        ErrorKind::AlreadyExists => Some(libc::EEXIST),
+        ErrorKind::StorageFull => Some(libc::ENOSPC),
+        ErrorKind::ReadOnlyFilesystem => Some(libc::EROFS),
+        _ => None,
+    })?;
+    KNOWN_ERRORS.iter().find(|known| known.0 == number).copied()
+}
+
+/// The words are those of Node, which the reference passes on.
+const KNOWN_ERRORS: &[KnownError] = &[
+    (libc::ENOENT, "ENOENT", "no such file or directory"),
+    (libc::EACCES, "EACCES", "permission denied"),
+    (libc::EPERM, "EPERM", "operation not permitted"),
+    (libc::EISDIR, "EISDIR", "illegal operation on a directory"),
+    (libc::ENOTDIR, "ENOTDIR", "not a directory"),
+    (libc::EEXIST, "EEXIST", "file already exists"),
+    (libc::ENOSPC, "ENOSPC", "no space left on device"),
+    (libc::EDQUOT, "EDQUOT", "disk quota exceeded"),
+    (libc::EFBIG, "EFBIG", "file too large"),
+    (libc::EROFS, "EROFS", "read-only file system"),
+    (libc::ELOOP, "ELOOP", "too many symbolic links encountered"),
+    (libc::ENAMETOOLONG, "ENAMETOOLONG", "name too long"),
+    (libc::EMFILE, "EMFILE", "too many open files"),
+    (libc::ENFILE, "ENFILE", "file table overflow"),
+    (libc::EBUSY, "EBUSY", "resource busy or locked"),
+    (libc::ETXTBSY, "ETXTBSY", "text file is busy"),
+    (libc::EIO, "EIO", "i/o error"),
+];

@@ -1,11 +1,15 @@
 //! The built-in tools and what they share.
 
+pub mod argument;
 pub mod backend;
 pub mod diff;
 pub mod fold;
 pub mod local;
+pub mod mutation;
 pub mod path;
+pub mod text;
 pub mod truncate;
+pub mod write;
 
 #[cfg(test)]
 pub mod testing;
