@@ -3,6 +3,7 @@
 pub mod argument;
 pub mod backend;
 pub mod diff;
+pub mod edit;
 pub mod fold;
 pub mod local;
 pub mod mutation;
