@@ -244,12 +244,17 @@ impl Group {
     fn wait(&self, child: Child, deadline: Instant) -> io::Result<ExitStatus> {
         let (done, ended) = crossbeam_channel::bounded::<()>(0);
         std::thread::scope(|scope| {
-            scope.spawn(move || {
+            let watch = move || {
                 let timeout = crossbeam_channel::RecvTimeoutError::Timeout;
                 if ended.recv_deadline(deadline) == Err(timeout) {
                     self.kill();
                 }
-            });
+            };
+            let thread = std::thread::Builder::new().name("config-command".to_owned());
+            if thread.spawn_scoped(scope, watch).is_err() {
+                // Nobody to watch the time: better no key than no end.
+                self.kill();
+            }
             wait_unreaped(&child);
             drop(done);
         });

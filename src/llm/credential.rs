@@ -11,6 +11,8 @@
 //!
 //! No error, source or `Debug` text holds a key.
 
+mod file;
+
 use super::cancel::CancelToken;
 use super::config_value::{self, Keep};
 use super::env::Env;
@@ -20,26 +22,19 @@ use super::message::now_ms;
 use super::model::Model;
 use super::provider::{self, Ambient, BEARER_VARIABLE, Placement, Provider};
 use super::stream::Secret;
-use serde_json::{Map, Value};
+use file::{AuthFile, settings_of};
+use serde_json::Value;
 use std::fmt;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::path::Path;
+use std::sync::Arc;
 
 /// All the keys of one user.
 pub struct Credentials {
-    file: PathBuf,
+    file: AuthFile,
     env: Env,
     /// The provider that `--api-key` is for, and the key.
     given: Option<(String, Secret)>,
-    read: Mutex<Option<(Stamp, Entries)>>,
 }
-
-type Entries = Result<Arc<Map<String, Value>>, String>;
-/// Tells whether the file is still the one that was read; `None` when there is no file.
-type Stamp = Option<(SystemTime, u64)>;
 
 /// What models.json says about a provider's key and headers, not resolved yet.
 #[derive(Clone, Default)]
@@ -138,10 +133,9 @@ impl Credentials {
     /// Reads nothing yet.
     pub fn load(agent_dir: &Path, env: Env) -> Self {
         Self {
-            file: agent_dir.join("auth.json"),
+            file: AuthFile::new(agent_dir.join("auth.json")),
             env,
             given: None,
-            read: Mutex::new(None),
         }
     }
 
@@ -156,13 +150,7 @@ impl Credentials {
 
     /// What is wrong with auth.json, for the user to be told at the start.
     pub fn warning(&self) -> Option<String> {
-        if let Err(error) = self.entries() {
-            return Some(error);
-        }
-        let mode = std::fs::metadata(&self.file).ok()?.permissions().mode();
-        let file = self.file.display();
-        (mode & 0o077 != 0)
-            .then(|| format!("{file} can be read by other users; run: chmod 600 {file}"))
+        self.file.warning()
     }
 
     /// Whether a request to this provider would have a key, as far as can be told without running a
@@ -171,7 +159,7 @@ impl Credentials {
         if self.given_for(provider).is_some() {
             return true;
         }
-        let entries = self.entries().unwrap_or_default();
+        let entries = self.file.entries().unwrap_or_default();
         let entry = entries.get(provider);
         let env = self.env.with(&settings_of(entry));
         if let Some(key) = entry
@@ -201,7 +189,7 @@ impl Credentials {
     ) -> Result<Resolved, StreamError> {
         let row = provider::find(&model.provider);
         let open = row.is_some_and(|row| row.ambient == Ambient::Open);
-        let entries = match self.entries() {
+        let entries = match self.file.entries() {
             Ok(entries) => entries,
             // A server that takes requests without a key does not wait for the file to be repaired.
             Err(_) if open || self.given_for(&model.provider).is_some() => Arc::default(),
@@ -293,7 +281,7 @@ impl Credentials {
         env: &Env,
         cancel: &CancelToken,
     ) -> Result<Option<Found>, String> {
-        let place = format!("the entry \"{id}\" in {}", self.file.display());
+        let place = format!("the entry \"{id}\" in {}", self.file.path.display());
         let text = |name: &str| {
             let text = entry.get(name).and_then(Value::as_str);
             text.filter(|text| !text.is_empty())
@@ -323,7 +311,7 @@ impl Credentials {
                     return Err(format!(
                         "The sign-in for {id} has expired, and cannot be renewed here yet. Sign in again \
                          with the program that wrote {}, or remove its entry \"{id}\" to use a key.",
-                        self.file.display()
+                        self.file.path.display()
                     ));
                 }
                 let key = usable(&Secret::new(token), id, &Source::SignIn)?;
@@ -341,7 +329,7 @@ impl Credentials {
     }
 
     fn no_key(&self, id: &str, row: Option<&Provider>) -> String {
-        let file = self.file.display();
+        let file = self.file.path.display();
         let entry = format!("{{\"{id}\": {{\"type\": \"api_key\", \"key\": \"…\"}}}}");
         let Some(row) = row else {
             return format!(
@@ -374,59 +362,6 @@ impl Credentials {
             name = row.name
         )
     }
-
-    fn entries(&self) -> Entries {
-        let stamp = std::fs::metadata(&self.file).ok().map(|facts| {
-            (
-                facts.modified().unwrap_or(SystemTime::UNIX_EPOCH),
-                facts.len(),
-            )
-        });
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*read {
-            Some((known, entries)) if *known == stamp => entries.clone(),
-            _ => {
-                let entries = read_entries(&self.file);
-                *read = Some((stamp, entries.clone()));
-                entries
-            }
-        }
-    }
-}
-
-fn read_entries(file: &Path) -> Entries {
-    let name = file.display();
-    let text = match std::fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Arc::default()),
-        Err(error) => return Err(format!("Cannot read {name}: {error}")),
-    };
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    if text.trim().is_empty() {
-        return Ok(Arc::default());
-    }
-    // The parser's own words are left out, since they may quote the text.
-    let value: Value = serde_json::from_str(text).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        format!("{name} is not valid JSON at line {line}, column {column}. Repair it or remove it; it is left as it is.")
-    })?;
-    match value {
-        Value::Object(entries) => Ok(Arc::new(entries)),
-        _ => Err(format!(
-            "{name} is not a JSON object of providers. Repair it or remove it."
-        )),
-    }
-}
-
-/// The `env` of an entry.
-fn settings_of(entry: Option<&Value>) -> Vec<(String, String)> {
-    let env = entry
-        .and_then(|entry| entry.get("env"))
-        .and_then(Value::as_object);
-    env.into_iter()
-        .flatten()
-        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
-        .collect()
 }
 
 /// The variable whose key this model's server may see.

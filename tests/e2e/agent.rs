@@ -28,7 +28,11 @@ pub struct World {
 impl World {
     pub fn new() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::SeqCst));
+        let mark = format!(
+            "{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::SeqCst)
+        );
         let root = std::env::temp_dir().join(format!("pi-test-{mark}"));
         for folder in ["home/.pi/agent", "work", "tmp"] {
             fs::create_dir_all(root.join(folder)).expect("make the folders of a test");
@@ -87,8 +91,11 @@ impl World {
 
     /// The lines of the only session file.
     pub fn session(&self) -> Vec<Value> {
-        let files: Vec<PathBuf> =
-            self.session_files().into_iter().filter(|path| path.extension() == Some(OsStr::new("jsonl"))).collect();
+        let files: Vec<PathBuf> = self
+            .session_files()
+            .into_iter()
+            .filter(|path| path.extension() == Some(OsStr::new("jsonl")))
+            .collect();
         assert_eq!(files.len(), 1, "one session file, not {files:?}");
         lines(&fs::read_to_string(&files[0]).expect("read the session"))
     }
@@ -98,12 +105,24 @@ impl World {
         let mark = format!("{MARK}={}", self.mark);
         let is_ours = |pid: &u32| {
             let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            let alive = fs::read_to_string(format!("/proc/{pid}/stat"))
-                .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'));
-            alive && environ.split(|&b| b == 0).any(|entry| entry == mark.as_bytes())
+            let alive = fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+                !stat
+                    .rsplit(')')
+                    .next()
+                    .unwrap_or("")
+                    .trim_start()
+                    .starts_with('Z')
+            });
+            alive
+                && environ
+                    .split(|&b| b == 0)
+                    .any(|entry| entry == mark.as_bytes())
         };
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_ours).collect()
+        entries
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(is_ours)
+            .collect()
     }
 
     /// The program, ready to be given arguments.
@@ -116,7 +135,11 @@ impl World {
             .env("TMPDIR", self.tmp())
             .env(MARK, &self.mark)
             .current_dir(self.work());
-        Pi { world: self, command, stdin: None }
+        Pi {
+            world: self,
+            command,
+            stdin: None,
+        }
     }
 }
 
@@ -134,7 +157,11 @@ impl Drop for World {
         }
         if !thread::panicking() {
             assert_eq!(left, [0u32; 0], "processes were left behind");
-            assert_eq!(files, [PathBuf::new(); 0], "temporary files were left behind");
+            assert_eq!(
+                files,
+                [PathBuf::new(); 0],
+                "temporary files were left behind"
+            );
         }
     }
 }
@@ -152,7 +179,9 @@ fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
 /// The JSON values of a text of lines.
 #[track_caller]
 pub fn lines(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"))).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}")))
+        .collect()
 }
 
 /// A run that is being prepared.
@@ -193,8 +222,15 @@ impl<'w> Pi<'w> {
     }
 
     pub fn spawn(mut self) -> Running<'w> {
-        let stdin = if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
-        self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let stdin = if self.stdin.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        };
+        self.command
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = self.command.spawn().expect("start pi");
         let input = self.stdin.map(|text| {
             let mut pipe = child.stdin.take().expect("a pipe to stdin");
@@ -203,10 +239,20 @@ impl<'w> Pi<'w> {
         let stdout = Arc::new(Stream::default());
         let stderr = Arc::new(Stream::default());
         let threads = vec![
-            stdout.clone().follow(child.stdout.take().expect("a pipe from stdout")),
-            stderr.clone().follow(child.stderr.take().expect("a pipe from stderr")),
+            stdout
+                .clone()
+                .follow(child.stdout.take().expect("a pipe from stdout")),
+            stderr
+                .clone()
+                .follow(child.stderr.take().expect("a pipe from stderr")),
         ];
-        Running { _world: self.world, child, stdout, stderr, threads: threads.into_iter().chain(input).collect() }
+        Running {
+            _world: self.world,
+            child,
+            stdout,
+            stderr,
+            threads: threads.into_iter().chain(input).collect(),
+        }
     }
 
     pub fn run(self) -> Outcome {
@@ -248,7 +294,11 @@ impl Stream {
         let text = self.text.lock().unwrap();
         let holds = |text: &mut Vec<u8>| !String::from_utf8_lossy(text).contains(part);
         let (text, late) = self.more.wait_timeout_while(text, PATIENCE, holds).unwrap();
-        assert!(!late.timed_out(), "{part:?} did not come in:\n{}", String::from_utf8_lossy(&text));
+        assert!(
+            !late.timed_out(),
+            "{part:?} did not come in:\n{}",
+            String::from_utf8_lossy(&text)
+        );
     }
 }
 
@@ -278,7 +328,9 @@ impl Running<'_> {
     }
 
     pub fn signal(&self, name: &str) {
-        let status = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
+        let status = Command::new("kill")
+            .args([&format!("-{name}"), &self.pid().to_string()])
+            .status();
         assert!(status.expect("run kill").success());
     }
 
@@ -292,14 +344,22 @@ impl Running<'_> {
             }
             if start.elapsed() > PATIENCE * 2 {
                 drop(self.child.kill());
-                panic!("pi does not end.\nstdout: {}\nstderr: {}", self.stdout.so_far(), self.stderr.so_far());
+                panic!(
+                    "pi does not end.\nstdout: {}\nstderr: {}",
+                    self.stdout.so_far(),
+                    self.stderr.so_far()
+                );
             }
             thread::sleep(std::time::Duration::from_millis(2));
         };
         for thread in self.threads.drain(..) {
             drop(thread.join());
         }
-        Outcome { status, stdout: self.stdout.so_far(), stderr: self.stderr.so_far() }
+        Outcome {
+            status,
+            stdout: self.stdout.so_far(),
+            stderr: self.stderr.so_far(),
+        }
     }
 }
 
@@ -323,7 +383,9 @@ pub struct Outcome {
 impl Outcome {
     /// The exit code; 128 and the signal's number where a signal ended it.
     pub fn code(&self) -> i32 {
-        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+        self.status
+            .code()
+            .unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
     }
 
     #[track_caller]
@@ -346,7 +408,11 @@ impl Outcome {
 
     #[track_caller]
     pub fn stderr_has(self, part: &str) -> Self {
-        assert!(self.stderr.contains(part), "{part:?} is not in stderr: {}", self.stderr);
+        assert!(
+            self.stderr.contains(part),
+            "{part:?} is not in stderr: {}",
+            self.stderr
+        );
         self
     }
 
@@ -359,8 +425,11 @@ impl Outcome {
     /// The `type` of each event, runs of `message_update` told once.
     #[track_caller]
     pub fn event_types(&self) -> Vec<String> {
-        let mut types: Vec<String> =
-            self.events().iter().map(|event| event["type"].as_str().unwrap_or("?").to_owned()).collect();
+        let mut types: Vec<String> = self
+            .events()
+            .iter()
+            .map(|event| event["type"].as_str().unwrap_or("?").to_owned())
+            .collect();
         types.dedup_by(|a, b| a == b && a == "message_update");
         types
     }

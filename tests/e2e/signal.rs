@@ -16,7 +16,10 @@ fn ends_by(signal: &str, code: i32) {
     running.wait().fails_with(code);
     let session = world.session();
     let last = &session.last().unwrap()["message"];
-    assert_eq!((&last["stopReason"], &last["content"][0]["text"]), (&json!("aborted"), &json!("half an answer")));
+    assert_eq!(
+        (&last["stopReason"], &last["content"][0]["text"]),
+        (&json!("aborted"), &json!("half an answer"))
+    );
 }
 
 #[test]
@@ -38,8 +41,11 @@ fn a_running_command_is_killed_with_all_it_started() {
     running.signal("INT");
     running.wait().fails_with(130);
     assert_eq!(world.processes(), [0u32; 0]);
-    let results: Vec<_> =
-        world.session().into_iter().filter(|entry| entry["message"]["role"] == "toolResult").collect();
+    let results: Vec<_> = world
+        .session()
+        .into_iter()
+        .filter(|entry| entry["message"]["role"] == "toolResult")
+        .collect();
     assert_eq!(results.len(), 1, "the call has its result");
 }
 
@@ -55,9 +61,19 @@ fn a_server_that_says_nothing_is_left_at_once() {
 #[test]
 fn a_command_waits_for_no_input_and_has_no_terminal() {
     let (world, server) = world([
-        Reply::tool("t", "bash", &json!({"command": "cat; read x; echo \"got [$x]\"; tty; true"})),
+        Reply::tool(
+            "t",
+            "bash",
+            &json!({"command": "cat; read x; echo \"got [$x]\"; tty; true"}),
+        ),
         Reply::text("ok"),
     ]);
     world.pi().args(JSON).run().success();
-    assert!(server.requests()[1].last_text().contains("got []\nnot a tty"), "{}", server.requests()[1].last_text());
+    assert!(
+        server.requests()[1]
+            .last_text()
+            .contains("got []\nnot a tty"),
+        "{}",
+        server.requests()[1].last_text()
+    );
 }

@@ -1,4 +1,6 @@
 use super::*;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 /// An agent folder that is removed with the value.
 struct Folder(PathBuf);

@@ -43,9 +43,18 @@ fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name)?.as_str().filter(|text| !text.is_empty())
 }
 
+/// The name of a model: nothing that could not stand in a line.
+fn name<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
+    text(value, field).filter(|name| !name.chars().any(char::is_control))
+}
+
 /// A number of tokens; servers write 0 or -1 for "not set".
 fn tokens(value: &Value, name: &str) -> Option<u64> {
-    value.get(name)?.as_u64().filter(|&count| count > 0)
+    value.get(name)?.as_u64().filter(believable)
+}
+
+fn believable(count: &u64) -> bool {
+    (1..=1_000_000_000).contains(count)
 }
 
 fn holds(value: &Value, name: &str, word: &str) -> bool {
@@ -60,7 +69,7 @@ pub(super) fn models(list: &Value) -> Option<Vec<Listed>> {
     let shared = data.iter().find_map(|entry| tokens(entry, "max_model_len"));
     data.iter()
         .map(|entry| {
-            let mut model = Listed::new(text(entry, "id")?);
+            let mut model = Listed::new(name(entry, "id")?);
             let meta = entry.get("meta").unwrap_or(&Value::Null);
             model.window = tokens(entry, "max_model_len")
                 .or(shared)
@@ -99,7 +108,7 @@ pub(super) fn ollama_tags(tags: &Value) -> Option<Vec<Listed>> {
     models
         .iter()
         .map(|entry| {
-            let mut model = Listed::new(text(entry, "model").or_else(|| text(entry, "name"))?);
+            let mut model = Listed::new(name(entry, "model").or_else(|| name(entry, "name"))?);
             model.loaded = false;
             Some(model)
         })
@@ -113,7 +122,7 @@ pub(super) fn ollama_ps(running: &Value, listed: &mut [Listed]) {
     }
     let entries = running.get("models").and_then(Value::as_array);
     for entry in entries.into_iter().flatten() {
-        let name = text(entry, "model").or_else(|| text(entry, "name"));
+        let name = name(entry, "model").or_else(|| name(entry, "name"));
         if let Some(model) = listed
             .iter_mut()
             .find(|model| Some(model.id.as_str()) == name)
@@ -134,7 +143,7 @@ pub(super) fn ollama_show(facts: &Value, setting: Option<u64>, model: &mut Liste
             let length = info
                 .iter()
                 .find(|(name, _)| name.ends_with(".context_length"));
-            length?.1.as_u64().filter(|&count| count > 0)
+            length?.1.as_u64().filter(believable)
         });
     let asked = text(facts, "parameters").and_then(num_ctx).or(setting);
     let asked = match (asked, trained) {
@@ -164,7 +173,7 @@ pub(super) fn ollama_show(facts: &Value, setting: Option<u64>, model: &mut Liste
 fn num_ctx(parameters: &str) -> Option<u64> {
     let mut lines = parameters.lines().map(str::split_whitespace);
     lines.find_map(|mut words| match (words.next()?, words.next()?) {
-        ("num_ctx", value) => value.parse().ok().filter(|&count| count > 0),
+        ("num_ctx", value) => value.parse().ok().filter(believable),
         _ => None,
     })
 }
@@ -214,7 +223,7 @@ pub(super) fn lm_studio(list: &Value) -> Option<Vec<Listed>> {
     let mut models = data
         .iter()
         .map(|entry| {
-            let mut model = Listed::new(text(entry, "id")?);
+            let mut model = Listed::new(name(entry, "id")?);
             let kind = text(entry, "type")?;
             model.answers = kind != "embeddings";
             model.vision = kind == "vlm";

@@ -16,12 +16,14 @@
 //!
 //! The models are of provider `local`, named as their server names them.
 
+mod address;
 mod answer;
 mod probe;
 
 use super::env::Env;
 use super::model::Model;
-use super::stream::Secret;
+use address::{Target, targets};
+pub use address::{api_url, is_loopback, key_variable};
 use answer::Listed;
 use probe::Probe;
 use serde_json::{Map, Value, json};
@@ -33,12 +35,6 @@ pub const PROVIDER: &str = "local";
 
 /// What a start may spend on looking for servers.
 pub const TIME_LIMIT: Duration = Duration::from_millis(200);
-
-const OLLAMA: &str = "http://127.0.0.1:11434";
-const LLAMA_CPP: &str = "http://127.0.0.1:8080";
-const LM_STUDIO: &str = "http://127.0.0.1:1234";
-const VLLM: &str = "http://127.0.0.1:8000";
-const SGLANG: &str = "http://127.0.0.1:30000";
 
 /// Tokens, for a server that does not tell.
 const WINDOW_UNKNOWN: u64 = 32_768;
@@ -147,15 +143,6 @@ impl Found {
     }
 }
 
-/// A server that may be there.
-#[derive(Clone)]
-struct Target {
-    /// What usually listens there.
-    kind: Kind,
-    root: String,
-    key: Option<Secret>,
-}
-
 /// Asks all places where a server may be, for no longer than `limit`.
 pub fn discover(env: &Env, limit: Duration) -> Found {
     ask_all(targets(env), env, limit)
@@ -184,119 +171,6 @@ fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
     found.sort_by_key(|(rank, _)| *rank);
     let offers = found.into_iter().flat_map(|(_, offers)| offers).collect();
     Found { offers }
-}
-
-fn targets(env: &Env) -> Vec<Target> {
-    let key = |name: &str| env.get(name).map(Secret::new);
-    let mut targets = Vec::new();
-    let mut add = |kind, root: String, key| {
-        if !targets.iter().any(|known: &Target| known.root == root) {
-            targets.push(Target { kind, root, key });
-        }
-    };
-    if let Some(url) = env.get("PI_LOCAL_URL") {
-        add(Kind::Other, root(&url), key("PI_LOCAL_API_KEY"));
-    }
-    if let Some(url) = env.get("LLAMA_BASE_URL") {
-        add(Kind::LlamaCpp, root(&url), key("LLAMA_API_KEY"));
-    }
-    let ollama = env
-        .get("OLLAMA_HOST")
-        .map_or(OLLAMA.to_owned(), |host| ollama_root(&host));
-    if is_loopback(&ollama) {
-        add(Kind::Ollama, ollama, None);
-    }
-    add(Kind::LlamaCpp, LLAMA_CPP.to_owned(), key("LLAMA_API_KEY"));
-    add(Kind::LmStudio, LM_STUDIO.to_owned(), None);
-    add(Kind::Vllm, VLLM.to_owned(), None);
-    add(Kind::Sglang, SGLANG.to_owned(), None);
-    targets
-}
-
-/// The variable whose key the server at `base_url` may see: a key meant for one server is not shown to
-/// another that happens to listen on this machine.
-pub fn key_variable(base_url: &str, env: &Env) -> Option<&'static str> {
-    let server = root(base_url);
-    let is = |name: &str| env.get(name).is_some_and(|url| root(&url) == server);
-    let name = if is("PI_LOCAL_URL") {
-        "PI_LOCAL_API_KEY"
-    } else if is("LLAMA_BASE_URL") || server == LLAMA_CPP {
-        "LLAMA_API_KEY"
-    } else {
-        return None;
-    };
-    env.has(name).then_some(name)
-}
-
-/// The address that requests go to, from what a user writes: with or without scheme, `/v1`, slash.
-pub fn api_url(url: &str) -> String {
-    format!("{}/v1", root(url))
-}
-
-/// Whether `url` is on this machine.
-pub fn is_loopback(url: &str) -> bool {
-    let host = authority(url).1;
-    let host = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    let named = host.eq_ignore_ascii_case("localhost");
-    named
-        || host
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
-}
-
-/// Scheme, host with port, path.
-fn authority(url: &str) -> (&str, &str, &str) {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
-    let at = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    (scheme, &rest[..at], &rest[at..])
-}
-
-fn root(url: &str) -> String {
-    let (scheme, host, path) = authority(url.trim());
-    let path = path.split(['?', '#']).next().unwrap_or_default();
-    let path = path.trim_end_matches('/');
-    let path = path
-        .strip_suffix("/v1")
-        .unwrap_or(path)
-        .trim_end_matches('/');
-    format!("{scheme}://{}{path}", reachable(host))
-}
-
-/// Ollama's own rules for `OLLAMA_HOST`: port 11434 unless a scheme is given.
-fn ollama_root(host: &str) -> String {
-    let host = host.trim().trim_matches(['"', '\'']);
-    let root = root(host);
-    let (_, authority, _) = authority(&root);
-    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| {
-        !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
-    });
-    if has_port || host.contains("://") {
-        return root;
-    }
-    root.replacen(
-        authority,
-        &format!("{}:11434", authority.trim_end_matches(':')),
-        1,
-    )
-}
-
-/// An address to listen on, as one to connect to.
-fn reachable(host: &str) -> String {
-    for any in ["0.0.0.0", "[::]"] {
-        if let Some(port) = host.strip_prefix(any)
-            && (port.is_empty() || port.starts_with(':'))
-        {
-            return format!("127.0.0.1{port}");
-        }
-    }
-    match host.strip_prefix(':') {
-        Some(port) => format!("127.0.0.1:{port}"),
-        None if host.is_empty() => "127.0.0.1".to_owned(),
-        None => host.to_owned(),
-    }
 }
 
 /// What one place offers; nothing if what listens there is no model server.

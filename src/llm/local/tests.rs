@@ -1,120 +1,10 @@
+mod server;
+
+use super::super::stream::Secret;
+use super::address::{LLAMA_CPP, LM_STUDIO, OLLAMA, SGLANG, VLLM, ollama_root, root};
 use super::*;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Mutex;
-
-/// What a scripted server does with a request line like `GET /props`, and its body.
-type Script = dyn Fn(&str, &str) -> Answer + Send + Sync;
-
-enum Answer {
-    Json(Value),
-    /// Status, content type, body.
-    Raw(u16, &'static str, String),
-    /// The beginning of an answer, and then silence until the client goes away.
-    Stall(&'static str),
-}
-
-/// A server on a free port, gone with the value.
-struct Server {
-    root: String,
-    address: std::net::SocketAddr,
-    seen: Arc<Mutex<Vec<String>>>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl Server {
-    fn start(script: impl Fn(&str, &str) -> Answer + Send + Sync + 'static) -> Self {
-        let script: Arc<Script> = Arc::new(script);
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let log = seen.clone();
-        let thread = std::thread::spawn(move || {
-            std::thread::scope(|scope| {
-                for stream in listener.incoming().map_while(Result::ok) {
-                    let (script, log) = (script.clone(), log.clone());
-                    let mut first = [0];
-                    if stream.peek(&mut first).is_ok() && first == [b'!'] {
-                        break;
-                    }
-                    scope.spawn(move || serve(stream, &*script, &log));
-                }
-            });
-        });
-        Self {
-            root: format!("http://{address}"),
-            address,
-            seen,
-            thread: Some(thread),
-        }
-    }
-
-    fn seen(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        if let Ok(mut stream) = TcpStream::connect(self.address) {
-            let _ = stream.write_all(b"!");
-        }
-        let _ = self.thread.take().unwrap().join();
-    }
-}
-
-fn serve(mut stream: TcpStream, script: &Script, log: &Mutex<Vec<String>>) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut line = String::new();
-    if reader.read_line(&mut line).is_err() || line.is_empty() {
-        return;
-    }
-    let request = line
-        .rsplit_once(' ')
-        .map_or("", |(request, _)| request)
-        .to_owned();
-    let (mut len, mut key) = (0, String::new());
-    loop {
-        let mut header = String::new();
-        if reader.read_line(&mut header).is_err() || header.trim().is_empty() {
-            break;
-        }
-        let lower = header.to_ascii_lowercase();
-        if let Some(value) = lower.strip_prefix("content-length:") {
-            len = value.trim().parse().unwrap();
-        }
-        if let Some(value) = lower.strip_prefix("authorization:") {
-            key = format!(" [{}]", value.trim());
-        }
-    }
-    let mut body = vec![0; len];
-    reader.read_exact(&mut body).unwrap();
-    log.lock().unwrap().push(format!("{request}{key}"));
-    let (status, kind, text) = match script(&request, &String::from_utf8_lossy(&body)) {
-        Answer::Json(value) => (200, "application/json", value.to_string()),
-        Answer::Raw(status, kind, text) => (status, kind, text),
-        Answer::Stall(begin) => {
-            let _ = stream.write_all(begin.as_bytes());
-            // The client's end is the only thing that ends this.
-            let _ = stream.read_to_end(&mut Vec::new());
-            return;
-        }
-    };
-    let head = format!(
-        "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        text.len()
-    );
-    let _ = stream.write_all(head.as_bytes());
-    let _ = stream.write_all(text.as_bytes());
-}
-
-fn not_found() -> Answer {
-    Answer::Raw(
-        404,
-        "application/json",
-        json!({"error": {"message": "not found"}}).to_string(),
-    )
-}
+use server::{Answer, Server, not_found};
+use std::net::TcpListener;
 
 /// Long enough that a busy machine is no reason to miss an answer.
 const PATIENT: Duration = Duration::from_secs(20);
@@ -432,7 +322,7 @@ fn silence_costs_the_time_limit_and_other_servers_still_count() {
         key: None,
     };
     let targets: Vec<_> = roots.into_iter().map(target).collect();
-    let found = ask_all(targets, &Env::of([]), Duration::from_millis(400));
+    let found = ask_all(targets, &Env::of([]), Duration::from_secs(1));
     assert_eq!(facts(&found.offers), [("m", 10, true)]);
     // Ends only when the probes have hung up.
     drop(mute);
@@ -500,6 +390,7 @@ fn addresses_as_people_write_them() {
         ("http://127.0.0.1:8080/v1/", "http://127.0.0.1:8080"),
         ("https://box/llm/v1?x#y", "https://box/llm"),
         ("box:9", "http://box:9"),
+        ("http://user:pw@box:9/v1", "http://box:9"),
         ("0.0.0.0:9", "http://127.0.0.1:9"),
         ("[::]:9", "http://127.0.0.1:9"),
         ("[::1]:9", "http://[::1]:9"),
@@ -527,6 +418,7 @@ fn addresses_as_people_write_them() {
         ("http://[::1]:1/v1", true),
         ("https://127.0.0.1.example.com", false),
         ("http://localhost.example.com", false),
+        ("http://127.0.0.1@example.com", false),
         ("http://10.0.0.1", false),
         ("http://[::2]", false),
         ("", false),
