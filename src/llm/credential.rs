@@ -193,27 +193,26 @@ impl Credentials {
             Ok(entries) => entries,
             // A server that takes requests without a key does not wait for the file to be repaired.
             Err(_) if open || self.given_for(&model.provider).is_some() => Arc::default(),
-            Err(error) => return Err(auth_error(error)),
+            Err(error) => return Err(StreamError::new(ErrorKind::Auth, error)),
         };
         let entry = entries.get(&model.provider);
         let settings = settings_of(entry);
         let env = self.env.with(&settings);
+        let failed = |kind, message| match cancel.is_cancelled() {
+            true => StreamError::aborted(),
+            false => StreamError::new(kind, message),
+        };
         let found = self
             .find(model, row, entry, configured, &env, cancel)
-            .map_err(|error| {
-                if cancel.is_cancelled() {
-                    StreamError::aborted()
-                } else {
-                    auth_error(error)
-                }
-            })?;
+            .map_err(|error| failed(ErrorKind::Auth, error))?;
         let headers = headers(model, row, configured, &found, &env, cancel)
-            .map_err(|error| StreamError::new(ErrorKind::Request, error))?;
+            .map_err(|error| failed(ErrorKind::Request, error))?;
+        let base_url =
+            base_url(model, row, &env).map_err(|error| failed(ErrorKind::Request, error))?;
         let header_carries_key =
             found.bearer || row.is_some_and(|row| row.placement != Placement::Protocol);
         Ok(Resolved {
-            base_url: base_url(model, row, &env)
-                .map_err(|error| StreamError::new(ErrorKind::Request, error))?,
+            base_url,
             key: found.key.filter(|_| !header_carries_key),
             source: found.source,
             env: settings,
@@ -290,8 +289,7 @@ impl Credentials {
             Some("api_key") => {
                 let Some(value) = text("key") else {
                     return match entry.get("key") {
-                        None | Some(Value::Null) => Ok(None),
-                        Some(Value::String(_)) => Ok(None),
+                        None | Some(Value::Null | Value::String(_)) => Ok(None),
                         Some(_) => Err(format!("\"key\" of {place} is not a text")),
                     };
                 };
@@ -429,6 +427,11 @@ fn headers(
             model.provider
         );
         let value = config_value::resolve(value, &setting, Keep::No, env, cancel)?;
+        if value.expose().chars().any(char::is_control) {
+            return Err(format!(
+                "{setting} holds a line break or another control character"
+            ));
+        }
         set(name, Some(value.expose().to_owned()));
     }
     Ok(headers)
@@ -459,10 +462,6 @@ fn base_url(model: &Model, row: Option<&Provider>, env: &Env) -> Result<Option<S
         }
     }
     Ok(Some(url))
-}
-
-fn auth_error(message: String) -> StreamError {
-    StreamError::new(ErrorKind::Auth, message)
 }
 
 #[cfg(test)]

@@ -434,6 +434,8 @@ fn headers_are_resolved_and_the_last_one_wins() {
     assert_eq!(headers, expected);
     case(configured(&[("x-token", "$NOPE")], false))
         .fails(true, &["x-token", "NOPE", "models.json"]);
+    let broken = configured(&[("x-token", "!printf 'a\\ncanary-5e1f'")], false);
+    case(broken).fails(true, &["x-token", "control character"]);
     let faux = Case {
         model: model("faux"),
         configured: configured(&[], true),
@@ -486,6 +488,16 @@ fn a_key_that_no_header_can_hold_is_refused_where_it_came_from() {
         ..Case::default()
     }
     .fails(true, &["--api-key", "empty"]);
+}
+
+#[test]
+fn a_cancel_is_an_abort_and_no_failure() {
+    let folder = Folder::new(r#"{"anthropic": {"type": "api_key", "key": "!sleep 1000"}}"#);
+    let credentials = Credentials::load(&folder.0, Env::of([]));
+    let cancel = CancelToken::new();
+    cancel.cancel();
+    let got = credentials.resolve(&model("anthropic"), &Configured::default(), &cancel);
+    assert_eq!(got.unwrap_err(), StreamError::aborted());
 }
 
 #[test]
