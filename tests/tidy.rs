@@ -7,17 +7,47 @@ use std::path::{Path, PathBuf};
 const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("llm", &[], &[]),
     ("agent", &["llm"], &[]),
-    ("tools", &["agent", "llm"], &["llm::api", "llm::http", "llm::sse", "llm::stream"]),
+    (
+        "tools",
+        &["agent", "llm"],
+        &["llm::api", "llm::http", "llm::sse", "llm::stream"],
+    ),
     ("session", &["llm", "agent"], &["llm::http", "llm::sse"]),
-    ("resources", &["llm"], &["llm::api", "llm::http", "llm::sse", "llm::stream"]),
-    ("runtime", &["llm", "agent", "tools", "session", "resources"], &["llm::http", "llm::sse"]),
+    (
+        "resources",
+        &["llm"],
+        &["llm::api", "llm::http", "llm::sse", "llm::stream"],
+    ),
+    (
+        "runtime",
+        &["llm", "agent", "tools", "session", "resources"],
+        &["llm::http", "llm::sse"],
+    ),
     ("mode", &["runtime"], &[]),
-    ("cli", &["llm", "agent", "tools", "session", "resources", "runtime", "mode", "docs"], &[]),
+    (
+        "cli",
+        &[
+            "llm",
+            "agent",
+            "tools",
+            "session",
+            "resources",
+            "runtime",
+            "mode",
+            "docs",
+        ],
+        &[],
+    ),
     ("docs", &[], &[]),
 ];
 
 /// Only these files start programs.
-const SPAWNERS: &[&str] = &["src/llm/config_value.rs", "src/tools/process", "src/tools/image", "src/tools/bash"];
+const SPAWNERS: &[&str] = &[
+    "src/llm/config_value.rs",
+    "src/tools/process",
+    "src/tools/image",
+    "src/tools/bash",
+];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -40,7 +70,10 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 /// The part of a source file before its tests.
 fn product(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
-    text.split("\n#[cfg(test)]\nmod ").next().unwrap().to_owned()
+    text.split("\n#[cfg(test)]\nmod ")
+        .next()
+        .unwrap()
+        .to_owned()
 }
 
 #[test]
@@ -50,11 +83,22 @@ fn rooms_use_only_what_they_may() {
             for (number, line) in product(&path).lines().enumerate() {
                 let code = line.split("//").next().unwrap_or("");
                 for used in code.split("crate::").skip(1) {
-                    let name: String = used.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                    let name: String = used
+                        .chars()
+                        .take_while(|c| c.is_alphanumeric() || *c == '_')
+                        .collect();
                     let place = || format!("{}:{}: {line}", path.display(), number + 1);
                     let known = ARROWS.iter().any(|(other, ..)| *other == name);
-                    assert!(name == *room || !known || allowed.contains(&&*name), "{}", place());
-                    assert!(!hidden.iter().any(|part| used.starts_with(part)), "{}", place());
+                    assert!(
+                        name == *room || !known || allowed.contains(&&*name),
+                        "{}",
+                        place()
+                    );
+                    assert!(
+                        !hidden.iter().any(|part| used.starts_with(part)),
+                        "{}",
+                        place()
+                    );
                 }
             }
         }
@@ -66,7 +110,10 @@ fn every_room_is_in_the_table() {
     for entry in fs::read_dir(root().join("src")).unwrap().flatten() {
         if entry.path().is_dir() {
             let name = entry.file_name().into_string().unwrap();
-            assert!(ARROWS.iter().any(|(room, ..)| *room == name), "{name} has no arrows");
+            assert!(
+                ARROWS.iter().any(|(room, ..)| *room == name),
+                "{name} has no arrows"
+            );
         }
     }
 }
@@ -75,26 +122,48 @@ fn every_room_is_in_the_table() {
 fn every_file_says_what_it_is() {
     for path in rust_files(&root().join("src")) {
         let text = fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with("//!") || path.ends_with("main.rs"), "{} has no header", path.display());
+        assert!(
+            text.starts_with("//!") || path.ends_with("main.rs"),
+            "{} has no header",
+            path.display()
+        );
     }
 }
 
 #[test]
 fn programs_are_started_in_few_places() {
     for path in rust_files(&root().join("src")) {
-        let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+        let name = path
+            .strip_prefix(root())
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned();
         if SPAWNERS.iter().any(|known| name.starts_with(known)) {
             continue;
         }
-        assert!(!product(&path).contains("Command::new"), "{name} starts a program");
+        assert!(
+            !product(&path).contains("Command::new"),
+            "{name} starts a program"
+        );
     }
 }
 
 #[test]
 fn the_top_level_stays_small() {
     const KNOWN: &[&str] = &[
-        ".ci", ".git", ".gitignore", "CHANGELOG.md", "Cargo.lock", "Cargo.toml", "LICENSE", "README.md", "scripts",
-        "src", "target", "tests",
+        ".ci",
+        ".git",
+        ".gitignore",
+        "CHANGELOG.md",
+        "Cargo.lock",
+        "Cargo.toml",
+        "LICENSE",
+        "README.md",
+        "scripts",
+        "src",
+        "target",
+        "tests",
     ];
     for entry in fs::read_dir(root()).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
