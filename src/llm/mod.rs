@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod cancel;
+pub mod catalogue;
 pub mod config_value;
 pub mod context;
 pub mod credential;
@@ -13,8 +14,11 @@ pub mod event;
 pub mod faux;
 pub mod http;
 pub mod json_stream;
+pub mod list_models;
 pub mod local;
 pub mod message;
 pub mod model;
+pub mod models;
 pub mod provider;
+pub mod resolve;
 pub mod stream;

@@ -227,3 +227,84 @@ impl Model {
         usage.cost = sum;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The levels of a model, and what each of the seven becomes on it, as the reference has them.
+    #[track_caller]
+    fn check(map: Value, levels: &str, clamped: &str) {
+        let model = Model {
+            reasoning: true,
+            thinking_level_map: map.as_object().cloned(),
+            ..Model::default()
+        };
+        let words = |levels: Vec<ThinkingLevel>| -> String {
+            let names: Vec<&str> = levels.into_iter().map(ThinkingLevel::name).collect();
+            names.join(" ")
+        };
+        assert_eq!(words(model.thinking_levels()), levels, "{map}");
+        let all = ThinkingLevel::ALL.map(|level| model.clamp_thinking(level));
+        assert_eq!(words(all.to_vec()), clamped, "{map}");
+
+        let silent = Model {
+            reasoning: false,
+            ..model
+        };
+        assert_eq!(silent.thinking_levels(), [ThinkingLevel::Off], "{map}");
+        for level in ThinkingLevel::ALL {
+            assert_eq!(silent.clamp_thinking(level), ThinkingLevel::Off, "{map}");
+        }
+    }
+
+    #[test]
+    fn levels_and_what_they_are_clamped_to() {
+        check(
+            json!(null),
+            "off minimal low medium high",
+            "off minimal low medium high high high",
+        );
+        check(
+            json!({"off": null, "xhigh": "xhigh", "max": "max"}),
+            "minimal low medium high xhigh max",
+            "minimal minimal low medium high xhigh max",
+        );
+        check(
+            json!({"max": "max"}),
+            "off minimal low medium high max",
+            "off minimal low medium high max max",
+        );
+        check(
+            json!({"off": null, "minimal": null, "low": null, "medium": null, "high": "high", "xhigh": "xhigh"}),
+            "high xhigh",
+            "high high high high high xhigh xhigh",
+        );
+        check(
+            json!({"off": "none", "minimal": null, "low": "low", "medium": null, "high": "high", "xhigh": null, "max": "max"}),
+            "off low high max",
+            "off low low high high max max",
+        );
+        check(
+            json!({"off": null, "minimal": "MINIMAL", "low": null, "medium": null, "high": "HIGH"}),
+            "minimal high",
+            "minimal minimal high high high high high",
+        );
+        check(
+            json!({"off": "none", "minimal": null, "low": "low", "medium": "medium", "high": null, "xhigh": null, "max": null}),
+            "off low medium",
+            "off low low medium medium medium medium",
+        );
+        check(
+            json!({"off": null, "minimal": null, "low": null, "medium": null, "high": null, "xhigh": null, "max": "max"}),
+            "max",
+            "max max max max max max max",
+        );
+        check(
+            json!({"off": null, "minimal": null, "low": null, "medium": null, "high": null}),
+            "",
+            "off off off off off off off",
+        );
+    }
+}

@@ -1,0 +1,339 @@
+//! Which models there are: the catalogue, `models.json` laid over it, and models found at run time.
+//!
+//! Loading reads `models.json` and nothing else. Models are unpacked when they are asked for, a
+//! provider at a time; who keeps one keeps its `Arc`.
+//!
+//! Not here: which model is meant by what a user typed (`llm::resolve`), and whether a provider can be
+//! used (`llm::credential`).
+
+pub mod config;
+pub mod jsonc;
+mod overlay;
+mod schema;
+
+use super::catalogue::{self, Shelf};
+use super::model::Model;
+use config::ModelsFile;
+pub use config::ProviderConfig;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The provider that plays a part instead of asking a model. It needs no key, and is never a default.
+pub const FAUX: &str = "faux";
+
+/// The file's name in the agent folder.
+const FILE_NAME: &str = "models.json";
+
+#[derive(Default)]
+pub struct Registry {
+    path: PathBuf,
+    file: ModelsFile,
+    /// Models found at run time, by provider in the order in which these came.
+    added: Vec<(String, Vec<Model>)>,
+}
+
+/// What a user may call a model by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelName {
+    pub provider: String,
+    pub id: String,
+    /// For people.
+    pub name: String,
+}
+
+impl ModelName {
+    /// `provider/id`.
+    pub fn full(&self) -> String {
+        format!("{}/{}", self.provider, self.id)
+    }
+}
+
+impl Registry {
+    /// Reads `models.json` in `agent_dir`, and says what is wrong with it.
+    pub fn load(agent_dir: &Path) -> (Self, Vec<String>) {
+        let mut registry = Self {
+            path: agent_dir.join(FILE_NAME),
+            ..Self::default()
+        };
+        let warnings = registry.reload();
+        (registry, warnings)
+    }
+
+    /// Reads `models.json` again. Models found at run time stay.
+    pub fn reload(&mut self) -> Vec<String> {
+        let (file, warnings) = ModelsFile::load(&self.path);
+        self.file = file;
+        warnings
+    }
+
+    /// Adds models found at run time; one of a known provider and id takes the other's place.
+    pub fn add(&mut self, models: impl IntoIterator<Item = Model>) {
+        for model in models {
+            let at = self
+                .added
+                .iter()
+                .position(|(name, _)| *name == model.provider);
+            let at = at.unwrap_or_else(|| {
+                self.added.push((model.provider.clone(), Vec::new()));
+                self.added.len() - 1
+            });
+            let (_, list) = &mut self.added[at];
+            replace_or_push(list, model);
+        }
+    }
+
+    /// Takes away what was added of a provider.
+    pub fn remove(&mut self, provider: &str) {
+        self.added.retain(|(name, _)| name != provider);
+    }
+
+    /// The providers that have models: built-in ones, those of `models.json`, those found at run time.
+    pub fn providers(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = catalogue::providers().collect();
+        let own = self.file.providers.iter();
+        let own = own.filter(|(_, config)| !config.models.is_empty());
+        let own = own.map(|(name, _)| name.as_str());
+        for name in own.chain(self.added.iter().map(|(name, _)| name.as_str())) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// What `models.json` says about a provider.
+    pub fn provider_config(&self, provider: &str) -> Option<&ProviderConfig> {
+        self.file.provider(provider)
+    }
+
+    pub fn find(&self, provider: &str, id: &str) -> Option<Arc<Model>> {
+        let model = if self.provider_config(provider).is_some() {
+            self.compose(provider)
+                .into_iter()
+                .find(|model| model.id == id)
+        } else {
+            let added = self.added_of(provider).iter().find(|model| model.id == id);
+            added.cloned().or_else(|| catalogue::find(provider, id))
+        };
+        model.map(Arc::new)
+    }
+
+    /// A provider's models in the catalogue's order, added ones last.
+    pub fn models_of(&self, provider: &str) -> Vec<Arc<Model>> {
+        self.compose(provider).into_iter().map(Arc::new).collect()
+    }
+
+    pub fn all(&self) -> Vec<Arc<Model>> {
+        let providers = self.providers();
+        providers
+            .into_iter()
+            .flat_map(|name| self.models_of(name))
+            .collect()
+    }
+
+    /// What the models of a provider are called. Far cheaper than the models.
+    pub fn names_of(&self, provider: &str) -> Vec<ModelName> {
+        let name = |id: &str, name: &str| ModelName {
+            provider: provider.to_owned(),
+            id: id.to_owned(),
+            name: name.to_owned(),
+        };
+        if self.provider_config(provider).is_some() || !self.added_of(provider).is_empty() {
+            let models = self.compose(provider);
+            return models
+                .iter()
+                .map(|model| name(&model.id, &model.name))
+                .collect();
+        }
+        let shelf = Shelf::open(provider);
+        let rows = shelf.iter().flat_map(Shelf::rows);
+        rows.map(|row| name(row.id, row.name)).collect()
+    }
+
+    /// What all models are called.
+    pub fn names(&self) -> Vec<ModelName> {
+        let providers = self.providers();
+        providers
+            .into_iter()
+            .flat_map(|name| self.names_of(name))
+            .collect()
+    }
+
+    fn added_of(&self, provider: &str) -> &[Model] {
+        let found = self.added.iter().find(|(name, _)| name == provider);
+        found.map_or(&[], |(_, models)| models)
+    }
+
+    fn compose(&self, provider: &str) -> Vec<Model> {
+        let mut models = Shelf::open(provider).map_or_else(Vec::new, |shelf| shelf.models());
+        for model in self.added_of(provider) {
+            replace_or_push(&mut models, model.clone());
+        }
+        match self.provider_config(provider) {
+            // A provider that does not compose was left out when the file was read; models found since
+            // cannot make it worse than itself.
+            Some(config) => overlay::compose(provider, models.clone(), config).unwrap_or(models),
+            None => models,
+        }
+    }
+}
+
+fn replace_or_push(models: &mut Vec<Model>, model: Model) {
+    match models.iter_mut().find(|known| known.id == model.id) {
+        Some(known) => *known = model,
+        None => models.push(model),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A registry with this `models.json`; nothing may be wrong with it.
+    fn registry(models_json: &str) -> Registry {
+        let dir = tempdir();
+        std::fs::write(dir.join(FILE_NAME), models_json).unwrap();
+        let (registry, warnings) = Registry::load(&dir);
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(warnings, Vec::<String>::new());
+        registry
+    }
+
+    fn tempdir() -> PathBuf {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("pi-models-{}-{count}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    fn model(provider: &str, id: &str) -> Model {
+        Model {
+            id: id.into(),
+            name: id.to_uppercase(),
+            provider: provider.into(),
+            api: "faux".into(),
+            ..Model::default()
+        }
+    }
+
+    /// Every way to ask gives the same models.
+    #[track_caller]
+    fn assert_consistent(registry: &Registry) {
+        let all = registry.all();
+        let mut of_providers = Vec::new();
+        for provider in registry.providers() {
+            let models = registry.models_of(provider);
+            assert!(!models.is_empty(), "{provider} has no models");
+            of_providers.extend(models);
+        }
+        assert_eq!(all, of_providers);
+        let names: Vec<String> = registry.names().iter().map(ModelName::full).collect();
+        let full: Vec<String> = all
+            .iter()
+            .map(|m| format!("{}/{}", m.provider, m.id))
+            .collect();
+        assert_eq!(names, full);
+        for model in all.iter().step_by(41) {
+            assert_eq!(
+                registry.find(&model.provider, &model.id).as_ref(),
+                Some(model)
+            );
+        }
+    }
+
+    #[test]
+    fn without_a_file_there_is_the_catalogue() {
+        let registry = registry(r#"{"providers": {}}"#);
+        assert_consistent(&registry);
+        assert_eq!(registry.all().len(), 1495);
+        assert!(registry.find("anthropic", "claude-opus-4-8").is_some());
+        assert!(registry.find("anthropic", "nope").is_none());
+        assert!(registry.find("nope", "nope").is_none());
+        assert!(registry.models_of("nope").is_empty());
+        assert!(registry.provider_config("anthropic").is_none());
+    }
+
+    #[test]
+    fn the_file_is_laid_over_the_catalogue() {
+        let registry = registry(
+            r#"{"providers": {
+                "anthropic": {"baseUrl": "http://proxy", "modelOverrides": {"claude-opus-4-8": {"name": "Mine"}}},
+                "mine": {"api": "openai-completions", "baseUrl": "http://m", "models": [{"id": "a"}, {"id": "b"}]},
+                "headers-only": {"headers": {"a": "b"}}}}"#,
+        );
+        assert_consistent(&registry);
+        assert_eq!(registry.all().len(), 1497);
+        let opus = registry.find("anthropic", "claude-opus-4-8").unwrap();
+        assert_eq!(
+            (opus.base_url.as_str(), opus.name.as_str()),
+            ("http://proxy", "Mine")
+        );
+        assert!(registry.find("mine", "b").is_some());
+        assert_eq!(registry.providers().last(), Some(&"mine"));
+        assert_eq!(
+            registry.provider_config("headers-only").unwrap().headers["a"],
+            "b"
+        );
+    }
+
+    #[test]
+    fn models_found_at_run_time_come_last_and_go_together() {
+        let mut registry =
+            registry(r#"{"providers": {"local": {"compat": {"supportsStore": false}}}}"#);
+        registry.add([
+            model("faux", "demo"),
+            model("local", "a"),
+            model("faux", "echo"),
+        ]);
+        registry.add([
+            model("faux", "demo"),
+            model("zai", "glm-4.7"),
+            model("zai", "x"),
+        ]);
+        assert_consistent(&registry);
+        assert_eq!(registry.providers()[41..], ["faux", "local"]);
+        assert_eq!(registry.names_of("faux").len(), 2);
+        assert_eq!(registry.find("zai", "glm-4.7").unwrap().api, "faux");
+        assert_eq!(registry.find("zai", "x").unwrap().name, "X");
+        assert_eq!(
+            registry
+                .find("local", "a")
+                .unwrap()
+                .compat
+                .as_ref()
+                .unwrap()["supportsStore"],
+            false
+        );
+        registry.remove("faux");
+        registry.remove("zai");
+        assert_consistent(&registry);
+        assert!(registry.find("faux", "demo").is_none());
+        assert_eq!(
+            registry.find("zai", "glm-4.7").unwrap().api,
+            "openai-completions"
+        );
+    }
+
+    #[test]
+    fn reading_again_keeps_what_was_found() {
+        let dir = tempdir();
+        let (mut registry, warnings) = Registry::load(&dir);
+        assert!(warnings.is_empty());
+        registry.add([model("faux", "demo")]);
+        std::fs::write(dir.join(FILE_NAME), "{").unwrap();
+        let warnings = registry.reload();
+        assert!(
+            warnings[0].starts_with("Failed to parse models.json: EOF"),
+            "{warnings:?}"
+        );
+        let valid =
+            r#"{"providers": {"p": {"api": "a", "baseUrl": "b", "models": [{"id": "m"}]}}}"#;
+        std::fs::write(dir.join(FILE_NAME), valid).unwrap();
+        assert!(registry.reload().is_empty());
+        assert!(registry.find("p", "m").is_some() && registry.find("faux", "demo").is_some());
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,389 @@
+//! What may stand in `models.json`, and what is said when something else does.
+//!
+//! One table describes the file; [`check`] walks a document along it. Fields that the table does not
+//! name are let through: a newer version may know them.
+
+use serde_json::{Map, Value};
+
+/// More than this many complaints help nobody.
+const PROBLEMS_MAX: usize = 8;
+
+enum Kind {
+    Bool,
+    Text,
+    /// Text that says something.
+    Word,
+    Number,
+    Positive,
+    /// A whole number within these bounds.
+    Whole(f64, f64),
+    OneOf(&'static [&'static str]),
+    /// Text, or `null`.
+    TextOrNull,
+    List(&'static Kind),
+    /// Any keys, values of one kind.
+    Table(&'static Kind),
+    Object(&'static [Field]),
+    Anything,
+}
+
+struct Field {
+    name: &'static str,
+    kind: Kind,
+    required: bool,
+}
+
+const fn field(name: &'static str, kind: Kind) -> Field {
+    Field {
+        name,
+        kind,
+        required: false,
+    }
+}
+
+const fn required(name: &'static str, kind: Kind) -> Field {
+    Field {
+        name,
+        kind,
+        required: true,
+    }
+}
+
+use Kind::{
+    Anything, Bool, List, Number, Object, OneOf, Positive, Table, Text, TextOrNull, Whole, Word,
+};
+
+static FILE: Kind = Object(&[required("providers", Table(&PROVIDER))]);
+
+static PROVIDER: Kind = Object(&[
+    field("name", Word),
+    field("baseUrl", Word),
+    field("apiKey", Word),
+    field("api", Word),
+    field("oauth", OneOf(&["radius"])),
+    field("headers", Table(&Text)),
+    field("compat", COMPAT),
+    field("authHeader", Bool),
+    field("models", List(&MODEL)),
+    field("modelOverrides", Table(&OVERRIDE)),
+]);
+
+static MODEL: Kind = Object(&[
+    required("id", Word),
+    field("name", Word),
+    field("api", Word),
+    field("baseUrl", Word),
+    field("reasoning", Bool),
+    field("thinkingLevelMap", LEVELS),
+    field("input", INPUT),
+    field("inputLimits", INPUT_LIMITS),
+    field(
+        "cost",
+        Object(&[
+            required("input", Number),
+            required("output", Number),
+            required("cacheRead", Number),
+            required("cacheWrite", Number),
+            field("tiers", List(&TIER)),
+        ]),
+    ),
+    field("promptCache", PROMPT_CACHE),
+    field("contextWindow", Number),
+    field("maxTokens", Number),
+    field("samplingParams", Table(&Anything)),
+    field("headers", Table(&Text)),
+    field("compat", COMPAT),
+]);
+
+static OVERRIDE: Kind = Object(&[
+    field("name", Word),
+    field("reasoning", Bool),
+    field("thinkingLevelMap", LEVELS),
+    field("input", INPUT),
+    field("inputLimits", INPUT_LIMITS),
+    field(
+        "cost",
+        Object(&[
+            field("input", Number),
+            field("output", Number),
+            field("cacheRead", Number),
+            field("cacheWrite", Number),
+            field("tiers", List(&TIER)),
+        ]),
+    ),
+    field("promptCache", PROMPT_CACHE),
+    field("contextWindow", Number),
+    field("maxTokens", Number),
+    field("samplingParams", Table(&Anything)),
+    field("headers", Table(&Text)),
+    field("compat", COMPAT),
+]);
+
+static TIER: Kind = Object(&[
+    required("inputTokensAbove", Number),
+    required("input", Number),
+    required("output", Number),
+    required("cacheRead", Number),
+    required("cacheWrite", Number),
+]);
+
+const INPUT: Kind = List(&OneOf(&["text", "image"]));
+
+const LEVELS: Kind = Object(&[
+    field("off", TextOrNull),
+    field("minimal", TextOrNull),
+    field("low", TextOrNull),
+    field("medium", TextOrNull),
+    field("high", TextOrNull),
+    field("xhigh", TextOrNull),
+    field("max", TextOrNull),
+]);
+
+const PROMPT_CACHE: Kind = Object(&[field("short", Positive), field("long", Positive)]);
+
+const COUNT: Kind = Whole(1.0, f64::INFINITY);
+
+const INPUT_LIMITS: Kind = Object(&[
+    field("maxRequestBytes", COUNT),
+    field(
+        "images",
+        Object(&[
+            field(
+                "resize",
+                Object(&[
+                    field("maxWidth", COUNT),
+                    field("maxHeight", COUNT),
+                    field("maxBytes", COUNT),
+                    field("jpegQuality", Whole(1.0, 100.0)),
+                ]),
+            ),
+            field("maxPerMessage", COUNT),
+            field("maxPerRequest", COUNT),
+        ]),
+    ),
+]);
+
+/// The switches belong to the protocols, and a provider's may be meant for several of them. The
+/// reference takes what any one protocol would take, which leaves this one to object to.
+const COMPAT: Kind = Object(&[field("supportsLongCacheRetention", Bool)]);
+
+/// What is wrong with `document`, one line for each complaint; empty when it may be used.
+pub fn check(document: &Value) -> Vec<String> {
+    let mut problems = Vec::new();
+    FILE.check(document, &mut String::new(), &mut problems);
+    problems.truncate(PROBLEMS_MAX);
+    problems
+}
+
+impl Kind {
+    fn check(&self, value: &Value, path: &mut String, problems: &mut Vec<String>) {
+        if problems.len() >= PROBLEMS_MAX {
+            return;
+        }
+        let inner =
+            |name: &str, kind: &Kind, value: &Value, path: &mut String, problems: &mut _| {
+                let length = path.len();
+                if length > 0 {
+                    path.push('.');
+                }
+                path.push_str(name);
+                kind.check(value, path, problems);
+                path.truncate(length);
+            };
+        match (self, value) {
+            (Object(fields), Value::Object(map)) => {
+                missing(fields, map, path, problems);
+                for field in *fields {
+                    if let Some(value) = map.get(field.name) {
+                        inner(field.name, &field.kind, value, path, problems);
+                    }
+                }
+            }
+            (Table(kind), Value::Object(map)) => {
+                for (key, value) in map {
+                    inner(key, kind, value, path, problems);
+                }
+            }
+            (List(kind), Value::Array(items)) => {
+                for (index, value) in items.iter().enumerate() {
+                    inner(&index.to_string(), kind, value, path, problems);
+                }
+            }
+            _ if self.takes(value) => {}
+            _ => {
+                let place = if path.is_empty() { "root" } else { path };
+                problems.push(format!("{place}: must be {}", self.describe()));
+            }
+        }
+    }
+
+    /// Whether a value without parts is of this kind.
+    fn takes(&self, value: &Value) -> bool {
+        match self {
+            Bool => value.is_boolean(),
+            Text => value.is_string(),
+            Word => value.as_str().is_some_and(|text| !text.is_empty()),
+            TextOrNull => value.is_string() || value.is_null(),
+            Number => value.is_number(),
+            Positive => value.as_f64().is_some_and(|number| number > 0.0),
+            Whole(least, most) => value
+                .as_f64()
+                .is_some_and(|number| number.fract() == 0.0 && (*least..=*most).contains(&number)),
+            OneOf(words) => value.as_str().is_some_and(|text| words.contains(&text)),
+            Anything => true,
+            List(_) | Table(_) | Object(_) => false,
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Bool => "boolean".into(),
+            Text => "string".into(),
+            Word => "a string that is not empty".into(),
+            TextOrNull => "string or null".into(),
+            Number => "number".into(),
+            Positive => "a number above 0".into(),
+            Whole(least, most) if most.is_finite() => {
+                format!("a whole number from {least} to {most}")
+            }
+            Whole(least, _) => format!("a whole number of at least {least}"),
+            OneOf(words) => {
+                let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                quoted.join(" or ")
+            }
+            List(_) => "array".into(),
+            Table(_) | Object(_) => "object".into(),
+            Anything => "anything".into(),
+        }
+    }
+}
+
+fn missing(fields: &[Field], map: &Map<String, Value>, path: &str, problems: &mut Vec<String>) {
+    let absent = |field: &&Field| field.required && !map.contains_key(field.name);
+    let names: Vec<&str> = fields.iter().filter(absent).map(|f| f.name).collect();
+    if let Some(first) = names.first() {
+        let dot = if path.is_empty() { "" } else { "." };
+        let names = names.join(", ");
+        problems.push(format!(
+            "{path}{dot}{first}: must have required properties {names}"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check_document(document: Value, expected: &[&str]) {
+        assert_eq!(check(&document), expected, "{document}");
+    }
+
+    #[track_caller]
+    fn check_provider(provider: Value, expected: &[&str]) {
+        check_document(json!({"providers": {"p": provider}}), expected);
+    }
+
+    #[test]
+    fn the_frame() {
+        check_document(json!({"providers": {}}), &[]);
+        check_document(json!({"providers": {}, "later": [1]}), &[]);
+        check_document(
+            json!({}),
+            &["providers: must have required properties providers"],
+        );
+        check_document(json!([]), &["root: must be object"]);
+        check_document(json!({"providers": []}), &["providers: must be object"]);
+        check_provider(json!(null), &["providers.p: must be object"]);
+    }
+
+    #[test]
+    fn providers() {
+        check_provider(
+            json!({"baseUrl": "http://x", "apiKey": "$K", "api": "a", "oauth": "radius",
+                "headers": {"a": ""}, "compat": {"supportsStore": 1, "x": {}}, "authHeader": true, "new": 1}),
+            &[],
+        );
+        check_provider(
+            json!({"baseUrl": 1}),
+            &["providers.p.baseUrl: must be a string that is not empty"],
+        );
+        check_provider(
+            json!({"apiKey": ""}),
+            &["providers.p.apiKey: must be a string that is not empty"],
+        );
+        check_provider(
+            json!({"oauth": "no"}),
+            &["providers.p.oauth: must be \"radius\""],
+        );
+        check_provider(
+            json!({"headers": {"a": 1}}),
+            &["providers.p.headers.a: must be string"],
+        );
+        check_provider(
+            json!({"authHeader": "y"}),
+            &["providers.p.authHeader: must be boolean"],
+        );
+        check_provider(
+            json!({"compat": {"supportsLongCacheRetention": 1}}),
+            &["providers.p.compat.supportsLongCacheRetention: must be boolean"],
+        );
+    }
+
+    #[test]
+    fn models() {
+        check_provider(
+            json!({"models": [{"id": "m", "input": ["text", "image"], "reasoning": true,
+            "cost": {"input": 1, "output": 0.5, "cacheRead": 0, "cacheWrite": 0}, "thinkingLevelMap": {"off": null, "low": "l"},
+            "samplingParams": {"top_p": 1}, "contextWindow": 1.5}]}),
+            &[],
+        );
+        check_provider(
+            json!({"models": [{"name": ""}]}),
+            &[
+                "providers.p.models.0.id: must have required properties id",
+                "providers.p.models.0.name: must be a string that is not empty",
+            ],
+        );
+        check_provider(
+            json!({"models": [{"id": "a"}, {"id": "b", "input": ["audio"], "cost": {"input": 1}}]}),
+            &[
+                "providers.p.models.1.input.0: must be \"text\" or \"image\"",
+                "providers.p.models.1.cost.output: must have required properties output, cacheRead, cacheWrite",
+            ],
+        );
+    }
+
+    #[test]
+    fn overrides() {
+        check_provider(
+            json!({"modelOverrides": {"m": {"cost": {"input": 1}, "promptCache": {"short": 0.5}}}}),
+            &[],
+        );
+        check_provider(
+            json!({"modelOverrides": {"m": {
+                "thinkingLevelMap": {"low": 3},
+                "inputLimits": {"maxRequestBytes": 0.5, "images": {"resize": {"jpegQuality": 101}}},
+                "promptCache": {"short": 0},
+                "cost": {"tiers": [{}]},
+            }}}),
+            &[
+                "providers.p.modelOverrides.m.thinkingLevelMap.low: must be string or null",
+                "providers.p.modelOverrides.m.inputLimits.maxRequestBytes: must be a whole number of at least 1",
+                "providers.p.modelOverrides.m.inputLimits.images.resize.jpegQuality: must be a whole number from 1 to 100",
+                "providers.p.modelOverrides.m.cost.tiers.0.inputTokensAbove: must have required properties inputTokensAbove, input, output, cacheRead, cacheWrite",
+                "providers.p.modelOverrides.m.promptCache.short: must be a number above 0",
+            ],
+        );
+    }
+
+    #[test]
+    fn complaints_are_bounded() {
+        let many: Vec<Value> = (0..1000).map(|_| json!({})).collect();
+        assert_eq!(
+            check(&json!({"providers": {"p": {"models": many}}})).len(),
+            PROBLEMS_MAX
+        );
+    }
+}
