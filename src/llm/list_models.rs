@@ -1,7 +1,8 @@
 //! The table of `--list-models`: one line for each model that can be used, of the width of its content.
 
+use super::faux::PROVIDER as FAUX;
 use super::model::Model;
-use super::models::{FAUX, Registry};
+use super::models::Registry;
 use super::resolve::{Usable, order};
 use std::fmt::Write;
 use std::sync::Arc;

@@ -12,14 +12,13 @@ mod overlay;
 mod schema;
 
 use super::catalogue::{self, Shelf};
+use super::credential::Configured;
 use super::model::Model;
 use config::ModelsFile;
 pub use config::ProviderConfig;
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The provider that plays a part instead of asking a model. It needs no key, and is never a default.
-pub const FAUX: &str = "faux";
 
 /// The file's name in the agent folder.
 const FILE_NAME: &str = "models.json";
@@ -104,6 +103,35 @@ impl Registry {
     /// What `models.json` says about a provider.
     pub fn provider_config(&self, provider: &str) -> Option<&ProviderConfig> {
         self.file.provider(provider)
+    }
+
+    /// The key and headers that `models.json` has for a provider, and for one of its models: what
+    /// credentials are resolved from.
+    pub fn configured(&self, provider: &str, id: Option<&str>) -> Configured {
+        let Some(config) = self.provider_config(provider) else {
+            return Configured::default();
+        };
+        let headers = |map: &Map<String, Value>| -> Vec<(String, String)> {
+            let text = map
+                .iter()
+                .filter_map(|(name, value)| Some((name, value.as_str()?)));
+            text.map(|(name, value)| (name.clone(), value.to_owned()))
+                .collect()
+        };
+        let of_model = |entry: &Value| entry.get("headers").and_then(Value::as_object).map(headers);
+        let changed = id.and_then(|id| of_model(config.model_overrides.get(id)?));
+        let is_it = |entry: &&Map<String, Value>| {
+            id.is_some() && entry.get("id").and_then(Value::as_str) == id
+        };
+        let defined = config.models.iter().rfind(is_it);
+        let defined = defined.and_then(|entry| entry.get("headers")?.as_object().map(headers));
+        let mut all = headers(&config.headers);
+        all.extend(changed.into_iter().chain(defined).flatten());
+        Configured {
+            api_key: config.api_key.clone(),
+            headers: all,
+            auth_header: config.auth_header.unwrap_or(false),
+        }
     }
 
     pub fn find(&self, provider: &str, id: &str) -> Option<Arc<Model>> {
@@ -277,6 +305,34 @@ mod tests {
             registry.provider_config("headers-only").unwrap().headers["a"],
             "b"
         );
+    }
+
+    #[test]
+    fn keys_and_headers_are_handed_on_as_they_are_written() {
+        let registry = registry(
+            r#"{"providers": {"p": {"api": "a", "baseUrl": "b", "apiKey": "$KEY", "authHeader": true,
+                "headers": {"A": "provider", "B": "!b"},
+                "models": [{"id": "m", "headers": {"A": "definition"}}, {"id": "n"}],
+                "modelOverrides": {"m": {"headers": {"A": "override"}}, "n": {"headers": {"C": "c"}}}}}}"#,
+        );
+        for (id, expected) in [
+            (None, "A=provider B=!b"),
+            (Some("m"), "A=provider B=!b A=override A=definition"),
+            (Some("n"), "A=provider B=!b C=c"),
+            (Some("other"), "A=provider B=!b"),
+        ] {
+            let configured = registry.configured("p", id);
+            let headers = configured.headers.iter();
+            let headers: Vec<String> = headers
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
+            assert_eq!(headers.join(" "), expected, "{id:?}");
+            assert_eq!(configured.api_key.as_deref(), Some("$KEY"));
+            assert!(configured.auth_header);
+        }
+        assert!(registry.find("p", "m").unwrap().headers.is_none());
+        let nothing = registry.configured("anthropic", None);
+        assert!(nothing.api_key.is_none() && nothing.headers.is_empty() && !nothing.auth_header);
     }
 
     #[test]

@@ -13,8 +13,10 @@ mod glob;
 mod nearest;
 pub mod order;
 
+use super::faux::PROVIDER as FAUX;
+use super::local::PROVIDER as LOCAL;
 use super::model::{Model, ThinkingLevel};
-use super::models::{FAUX, ModelName, Registry};
+use super::models::{ModelName, Registry};
 use candidate::{Candidates, find_with_level, split_level};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -210,6 +212,7 @@ pub fn resolve(
             };
             (Some(provider), without_provider(text, provider), false)
         }
+        None if text == LOCAL || text == FAUX => (known(text), "", false),
         None => match text.split_once('/').map(|(name, id)| (known(name), id)) {
             Some((Some(provider), id)) => (Some(provider), id, true),
             _ => (None, text, false),

@@ -2,6 +2,9 @@
 //!
 //! In this order: the provider's own base URL and switches go onto every model it already has; each
 //! of `models` replaces the model of its id or is added; `modelOverrides` then changes single fields.
+//!
+//! Headers stay out of it: a model's own are sent as they are, and these have yet to be resolved
+//! (`Registry::configured`).
 
 use super::config::ProviderConfig;
 use crate::llm::model::Model;
@@ -103,6 +106,7 @@ fn define(
     }
 
     let mut model = definition.clone();
+    model.remove("headers");
     model.insert("provider".into(), provider.into());
     model.insert("api".into(), api.into());
     model.insert("baseUrl".into(), base_url.into());
@@ -130,7 +134,7 @@ pub fn apply_override(model: &Model, change: &Value) -> Result<Model, String> {
     if let (Some(json), Some(change)) = (json.as_object_mut(), change.as_object()) {
         for (name, value) in change {
             let tables: &[&str] = match name.as_str() {
-                "id" | "provider" | "api" | "baseUrl" => continue,
+                "id" | "provider" | "api" | "baseUrl" | "headers" => continue,
                 "compat" => &COMPAT_TABLES,
                 "inputLimits" => &["images", "resize"],
                 _ => &[],
@@ -200,7 +204,7 @@ mod tests {
             json!({"id": "r", "name": "R", "api": "openai-completions", "provider": "ollama",
                 "baseUrl": "http://other", "reasoning": true, "input": ["text", "image"],
                 "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
-                "contextWindow": 9, "maxTokens": 8, "headers": {"X": "$Y"}, "samplingParams": {"top_k": 5},
+                "contextWindow": 9, "maxTokens": 8, "samplingParams": {"top_k": 5},
                 "compat": {"supportsStore": false, "chatTemplateKwargs": {"a": 1, "b": 2}}, "later": 1})
         );
         assert_eq!(models[2].api, "anthropic-messages");
@@ -264,7 +268,6 @@ mod tests {
         expected["samplingParams"] = json!({"top_p": 0.5});
         expected["inputLimits"]["images"]["maxPerMessage"] = 3.into();
         expected["inputLimits"]["images"]["resize"]["maxWidth"] = 9.into();
-        expected["headers"] = json!({"X-A": "a"});
         expected["compat"]["supportsTemperature"] = false.into();
         assert_eq!(as_json(&after), expected);
     }

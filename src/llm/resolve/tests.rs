@@ -14,13 +14,7 @@ fn usable(provider: &str) -> bool {
 /// The catalogue and the actor.
 fn registry() -> Registry {
     let (mut registry, _) = Registry::load(Path::new("/nonexistent"));
-    registry.add(["demo", "echo", "script"].map(|id| Model {
-        id: id.into(),
-        name: id.into(),
-        provider: FAUX.into(),
-        api: FAUX.into(),
-        ..Model::default()
-    }));
+    registry.add(crate::llm::faux::models());
     registry
 }
 
@@ -361,6 +355,7 @@ fn a_provider_alone_means_its_default_model() {
     check(Some("openai"), "", "openai/gpt-5.5", None);
     check(None, "openai/", "openai/gpt-5.5", None);
     check(Some("faux"), "", "faux/demo", None);
+    check(None, "faux", "faux/demo", None);
 }
 
 #[test]
