@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 /// What to say when no provider can be used.
 pub const NO_MODELS: &str = "\
-No models available. Set a provider's key, for example ANTHROPIC_API_KEY, or start a model server on \
-this machine. \"pi docs providers\" lists what there is; \"--model faux/demo\" works without any.";
+No models available: no provider has a key.
+
+  Set a key:      export ANTHROPIC_API_KEY=...   (all variables: pi docs providers)
+  Or look first:  pi --model faux/demo -p \"What is in this folder?\"";
 
 const HEAD: [&str; 6] = [
     "provider", "model", "context", "max-out", "thinking", "images",

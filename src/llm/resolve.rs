@@ -199,6 +199,8 @@ pub fn resolve(
     usable: Usable<'_>,
     wanted: Wanted<'_>,
 ) -> Result<Choice, String> {
+    // The actor can always be used, but only who names it wants it.
+    let usable: Usable<'_> = &|provider| provider != FAUX && usable(provider);
     let providers = registry.providers();
     let known = |name: &str| {
         let mut providers = providers.iter().copied();

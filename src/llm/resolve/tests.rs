@@ -165,6 +165,25 @@ fn of_several_providers_one_with_a_key_is_taken() {
 }
 
 #[test]
+fn the_actor_is_found_only_by_name() {
+    let wanted = |model| Wanted {
+        model: Some(model),
+        ..Wanted::default()
+    };
+    let with_actor = |provider: &str| provider == FAUX;
+    let found = |model| {
+        full(
+            &resolve(&registry(), &with_actor, wanted(model))
+                .unwrap()
+                .model,
+        )
+    };
+    assert_eq!(found("script"), "faux/script");
+    assert_eq!(found("faux/ec"), "faux/echo");
+    assert!(!found("e").starts_with("faux/"));
+}
+
+#[test]
 fn a_level_may_stand_at_the_end() {
     for (model, expected) in [
         (
@@ -474,6 +493,14 @@ fn a_pattern_without_a_model_is_reported() {
         &["anthropic/claude-haiku-4-5"],
         &[
             "\"bogus\" in pattern \"haiku:bogus\" is not a thinking level. Using the default instead.",
+        ],
+    );
+    check_scope(
+        &["haiku:bogus:high", "opus:low:bogus"],
+        &["anthropic/claude-haiku-4-5", "anthropic/claude-opus-5-5"],
+        &[
+            "\"bogus\" in pattern \"haiku:bogus:high\" is not a thinking level. Using the default instead.",
+            "\"bogus\" in pattern \"opus:low:bogus\" is not a thinking level. Using the default instead.",
         ],
     );
     check_scope(&["xai/*"], &[], &["No models match pattern \"xai/*\""]);
