@@ -18,6 +18,7 @@ use super::local::PROVIDER as LOCAL;
 use super::model::{Model, ThinkingLevel};
 use super::models::{ModelName, Registry};
 use candidate::{Candidates, find_with_level, split_level};
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -199,8 +200,14 @@ pub fn resolve(
     usable: Usable<'_>,
     wanted: Wanted<'_>,
 ) -> Result<Choice, String> {
-    // The actor can always be used, but only who names it wants it.
-    let usable: Usable<'_> = &|provider| provider != FAUX && usable(provider);
+    // The actor can always be used, but only who names it wants it. Asked once for each provider: the
+    // answer may cost a look at a file.
+    let answers = RefCell::new(HashMap::new());
+    let usable: Usable<'_> = &|provider| {
+        let mut answers = answers.borrow_mut();
+        let ask = || provider != FAUX && usable(provider);
+        *answers.entry(provider.to_owned()).or_insert_with(ask)
+    };
     let providers = registry.providers();
     let known = |name: &str| {
         let mut providers = providers.iter().copied();
@@ -346,7 +353,7 @@ pub fn scope<S: AsRef<str>>(
         .into_iter()
         .filter(|name| offered(name));
     let names: Vec<ModelName> = providers.flat_map(|name| registry.names_of(name)).collect();
-    let candidates = Candidates::new(&names, &offered);
+    let candidates = Candidates::new(&names, &|_| true);
 
     let mut chosen: Vec<(&ModelName, Option<ThinkingLevel>)> = Vec::new();
     let mut warnings = Vec::new();

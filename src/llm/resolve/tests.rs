@@ -165,6 +165,27 @@ fn of_several_providers_one_with_a_key_is_taken() {
 }
 
 #[test]
+fn keys_are_asked_for_once_a_provider() {
+    let asked = std::cell::RefCell::new(HashSet::new());
+    let usable = |provider: &str| {
+        assert!(
+            asked.borrow_mut().insert(provider.to_owned()),
+            "{provider} twice"
+        );
+        false
+    };
+    let wanted = Wanted {
+        model: Some("claude"),
+        ..Wanted::default()
+    };
+    resolve(&registry(), &usable, wanted).unwrap();
+    assert!(asked.borrow().len() > 1);
+    asked.borrow_mut().clear();
+    scope(&registry(), &usable, &["claude", "*gpt*"]);
+    assert_eq!(asked.borrow().len(), 41);
+}
+
+#[test]
 fn the_actor_is_found_only_by_name() {
     let wanted = |model| Wanted {
         model: Some(model),
