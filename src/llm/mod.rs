@@ -21,4 +21,5 @@ pub mod model;
 pub mod models;
 pub mod provider;
 pub mod resolve;
+pub mod sse;
 pub mod stream;
