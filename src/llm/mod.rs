@@ -23,3 +23,5 @@ pub mod provider;
 pub mod resolve;
 pub mod sse;
 pub mod stream;
+#[cfg(test)]
+pub mod testing;

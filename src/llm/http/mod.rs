@@ -1,0 +1,468 @@
+//! HTTP to model servers.
+//!
+//! One client for the process: it keeps connections, finds the proxy, decides whom to trust, and writes
+//! the debug log. A request ends the moment its [`CancelToken`] is cancelled, because the socket it
+//! waits on is closed under it; only a name lookup and the opening of a connection end by limits of
+//! their own, and do nothing more after a cancel. There is no read limit here: how long a server may be
+//! silent is for the clocks of [`stream`](crate::llm::stream).
+//!
+//! Redirects are followed only to the same scheme, host and port: keys are meant for one server.
+
+mod connection;
+mod debug;
+mod failure;
+mod proxy;
+mod secrets;
+mod tls;
+
+pub(crate) use failure::{Target, html_text, request_id, status_error};
+pub(crate) use proxy::is_loopback;
+pub(crate) use secrets::Secrets;
+
+use super::cancel::{CancelGuard, CancelToken};
+use super::event::{ErrorKind, StreamError};
+use connection::Lease;
+use debug::{Exchange, Log};
+use failure::Phase;
+use std::io::Read;
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::Duration;
+use ureq::http::{Method, Request as WireRequest, Uri};
+use ureq::unversioned::resolver::DefaultResolver;
+
+/// For the connection with all that belongs to it: proxy and TLS.
+const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+/// The largest body that [`get`] and [`post`] take, in bytes.
+pub const REPLY_LIMIT: usize = 16 << 20;
+const MAX_REDIRECTS: usize = 5;
+/// What is read of an answer that nobody needs, so that its connection can be used again.
+const DRAIN_READS: usize = 16;
+const DRAIN_PATIENCE: Duration = Duration::from_millis(250);
+
+/// Looks up an environment variable.
+pub(crate) type Env = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// A whole answer, whatever its status.
+#[derive(Clone, Debug, Default)]
+pub struct Reply {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// True for 200 to 299.
+    pub fn is_ok(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        header(&self.headers, name)
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Option<serde_json::Value> {
+        serde_json::from_slice(&self.body).ok()
+    }
+}
+
+/// Asks for `url` and waits for the whole answer, `timeout` at most for all of it. Error statuses are
+/// answers too.
+pub fn get(
+    url: &str,
+    headers: &[(&str, &str)],
+    timeout: Duration,
+    cancel: &CancelToken,
+) -> Result<Reply, StreamError> {
+    let request = Request {
+        method: Method::GET,
+        headers: owned(headers),
+        timeout: Some(timeout),
+        ..Request::new(url)
+    };
+    Client::shared().whole(&request, cancel)
+}
+
+/// Like [`get`], with a body. The content type is JSON unless `headers` say otherwise.
+pub fn post(
+    url: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+    timeout: Duration,
+    cancel: &CancelToken,
+) -> Result<Reply, StreamError> {
+    let mut headers = owned(headers);
+    if header(&headers, "content-type").is_none() {
+        headers.push(("content-type".to_owned(), "application/json".to_owned()));
+    }
+    let request = Request {
+        headers,
+        body,
+        timeout: Some(timeout),
+        ..Request::new(url)
+    };
+    Client::shared().whole(&request, cancel)
+}
+
+fn owned(headers: &[(&str, &str)]) -> Vec<(String, String)> {
+    let pairs = headers.iter();
+    pairs
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
+}
+
+/// The value of a header, whatever the case of its name.
+pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    let mut headers = headers.iter();
+    let found = headers.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+    Some(&found.1)
+}
+
+/// What is asked.
+pub(crate) struct Request<'a> {
+    pub method: Method,
+    pub url: &'a str,
+    pub headers: Vec<(String, String)>,
+    pub body: &'a [u8],
+    /// For all of it, answer included.
+    pub timeout: Option<Duration>,
+    /// What no log and no error may show, besides the headers that are known to be secret.
+    pub secrets: Secrets,
+    /// Variables that come before the client's environment.
+    pub env: &'a [(String, String)],
+}
+
+impl<'a> Request<'a> {
+    /// A POST without headers.
+    pub(crate) fn new(url: &'a str) -> Self {
+        Self {
+            method: Method::POST,
+            url,
+            headers: Vec::new(),
+            body: &[],
+            timeout: None,
+            secrets: Secrets::default(),
+            env: &[],
+        }
+    }
+}
+
+/// Cheap to clone; all clones share their connections.
+#[derive(Clone)]
+pub(crate) struct Client(Arc<Inner>);
+
+struct Inner {
+    agent: ureq::Agent,
+    trust: Arc<tls::Trust>,
+    env: Env,
+    log: OnceLock<Result<Option<Log>, String>>,
+}
+
+impl Client {
+    /// The client of this process.
+    pub(crate) fn shared() -> &'static Self {
+        static SHARED: LazyLock<Client> = LazyLock::new(|| {
+            let variable = |name: &str| {
+                let value = std::env::var_os(name)?;
+                Some(value.to_string_lossy().into_owned())
+            };
+            Client::new(Arc::new(variable))
+        });
+        &SHARED
+    }
+
+    pub(crate) fn new(env: Env) -> Self {
+        let config = ureq::Agent::config_builder()
+            .user_agent(user_agent())
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .timeout_connect(Some(CONNECT_LIMIT))
+            .input_buffer_size(64 << 10)
+            .output_buffer_size(64 << 10)
+            .build();
+        let trust = Arc::new(tls::Trust::new(env.clone()));
+        let connector = connection::connector(trust.clone());
+        Self(Arc::new(Inner {
+            agent: ureq::Agent::with_parts(config, connector, DefaultResolver::default()),
+            trust,
+            env,
+            log: OnceLock::new(),
+        }))
+    }
+
+    /// Sends a request and waits for the head of the answer.
+    pub(crate) fn send(
+        &self,
+        request: &Request<'_>,
+        cancel: &CancelToken,
+    ) -> Result<Answer, StreamError> {
+        let mut secrets = request.secrets.clone();
+        secrets.add_headers(&request.headers);
+        let result = self.send_all(request, &secrets, cancel);
+        if cancel.is_cancelled() {
+            return Err(StreamError::aborted());
+        }
+        result.map_err(|mut error| {
+            error.message = secrets.hide(&error.message).into_owned();
+            error
+        })
+    }
+
+    fn send_all(
+        &self,
+        request: &Request<'_>,
+        secrets: &Secrets,
+        cancel: &CancelToken,
+    ) -> Result<Answer, StreamError> {
+        let mut url = request.url.to_owned();
+        for _ in 0..=MAX_REDIRECTS {
+            let answer = self.send_once(request, &url, secrets, cancel)?;
+            let location = match answer.status {
+                301 | 302 | 303 | 307 | 308 => header(&answer.headers, "location"),
+                _ => None,
+            };
+            let Some(location) = location else {
+                return Ok(answer);
+            };
+            url = answer.target.redirect(location, answer.status, request)?;
+            answer.detach().drain();
+        }
+        let text = format!("more than {MAX_REDIRECTS} redirects in a row from {url}");
+        Err(StreamError::new(ErrorKind::Request, text))
+    }
+
+    fn send_once(
+        &self,
+        request: &Request<'_>,
+        url: &str,
+        secrets: &Secrets,
+        cancel: &CancelToken,
+    ) -> Result<Answer, StreamError> {
+        let uri: Uri = url.parse().map_err(|_| failure::bad_url(url))?;
+        let mut target = Target::new(&uri).ok_or_else(|| failure::bad_url(url))?;
+        let proxy = proxy::choose(&target, &|name| self.variable(request, name))?;
+        target.proxy = proxy.as_ref().map(proxy::shown);
+
+        let log = self.log()?;
+        let exchange = log.map(|log| log.begin(request, &uri, secrets));
+        let lease = Lease::new();
+        let guard = {
+            let lease = lease.clone();
+            cancel.on_cancel(move || lease.cancel())
+        };
+
+        let run = |fresh: bool| {
+            let mut builder = WireRequest::builder()
+                .method(request.method.clone())
+                .uri(&uri);
+            for (name, value) in &request.headers {
+                builder = builder.header(name, value);
+            }
+            let _entered = lease.enter();
+            let agent = &self.0.agent;
+            // A GET must not have a body, not even an empty one.
+            if request.method == Method::GET {
+                let wire = builder.body(()).map_err(ureq::Error::Http)?;
+                agent.run(self.configure(wire, request, proxy.as_ref(), fresh))
+            } else {
+                let wire = builder.body(request.body).map_err(ureq::Error::Http)?;
+                agent.run(self.configure(wire, request, proxy.as_ref(), fresh))
+            }
+        };
+        let mut result = run(false);
+        if let Err(error) = &result
+            && lease.went_stale(error)
+        {
+            result = run(true);
+        }
+        let response = result.map_err(|error| {
+            let phase = match lease.has_connected() {
+                true => Phase::Answer,
+                false => Phase::Connect,
+            };
+            let error = failure::transport(&error, &target, phase, &self.0.trust);
+            if let Some(exchange) = &exchange {
+                exchange.failed(&error.message);
+            }
+            error
+        })?;
+
+        let (head, body) = response.into_parts();
+        let headers = head.headers.iter().map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+            (name.as_str().to_owned(), value)
+        });
+        let headers: Vec<_> = headers.collect();
+        let status = head.status.as_u16();
+        if let Some(exchange) = &exchange {
+            exchange.answered(status, &headers);
+        }
+        Ok(Answer {
+            status,
+            headers,
+            target,
+            body: body.into_with_config().reader(),
+            lease,
+            trust: self.0.trust.clone(),
+            exchange,
+            _guard: guard,
+        })
+    }
+
+    fn configure<S: ureq::AsSendBody>(
+        &self,
+        wire: WireRequest<S>,
+        request: &Request<'_>,
+        proxy: Option<&ureq::Proxy>,
+        fresh: bool,
+    ) -> WireRequest<S> {
+        let mut config = self
+            .0
+            .agent
+            .configure_request(wire)
+            .proxy(proxy.cloned())
+            .timeout_global(request.timeout);
+        if fresh {
+            config = config.max_idle_age(Duration::ZERO);
+        }
+        config.build()
+    }
+
+    /// Sends a request and reads the whole answer.
+    fn whole(&self, request: &Request<'_>, cancel: &CancelToken) -> Result<Reply, StreamError> {
+        let mut answer = self.send(request, cancel)?;
+        let mut body = Vec::new();
+        let mut buffer = vec![0; 16 << 10];
+        loop {
+            let count = match answer.read(&mut buffer) {
+                Ok(count) => count,
+                Err(_) if cancel.is_cancelled() => return Err(StreamError::aborted()),
+                Err(error) => return Err(error),
+            };
+            if count == 0 {
+                break;
+            }
+            body.extend_from_slice(&buffer[..count]);
+            if body.len() > REPLY_LIMIT {
+                let text = format!("the answer of {} is too large", answer.target.server());
+                return Err(StreamError::new(ErrorKind::Protocol, text));
+            }
+        }
+        Ok(Reply {
+            status: answer.status,
+            headers: std::mem::take(&mut answer.headers),
+            body,
+        })
+    }
+
+    fn variable(&self, request: &Request<'_>, name: &str) -> Option<String> {
+        let own = request.env.iter().find(|(known, _)| known == name);
+        let value = own
+            .map(|(_, value)| value.clone())
+            .or_else(|| (self.0.env)(name));
+        value.filter(|value| !value.is_empty())
+    }
+
+    fn log(&self) -> Result<Option<&Log>, StreamError> {
+        let log = self.0.log.get_or_init(|| match (self.0.env)(debug::FILE) {
+            Some(path) if !path.is_empty() => Log::open(&path).map(Some),
+            _ => Ok(None),
+        });
+        match log {
+            Ok(log) => Ok(log.as_ref()),
+            Err(problem) => Err(StreamError::new(ErrorKind::Request, problem)),
+        }
+    }
+}
+
+/// The head of an answer, and its body as it comes.
+pub(crate) struct Answer {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub target: Target,
+    body: ureq::BodyReader<'static>,
+    lease: Arc<Lease>,
+    trust: Arc<tls::Trust>,
+    exchange: Option<Exchange>,
+    /// Closes the socket when the token is cancelled.
+    _guard: CancelGuard,
+}
+
+impl Answer {
+    /// Reads the next bytes of the body; 0 at its end.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, StreamError> {
+        match self.body.read(buffer) {
+            Ok(count) => {
+                if let Some(exchange) = &mut self.exchange {
+                    exchange.body(&buffer[..count]);
+                }
+                Ok(count)
+            }
+            Err(error) => {
+                let error = ureq::Error::from(error);
+                let error = failure::transport(&error, &self.target, Phase::Body, &self.trust);
+                if let Some(exchange) = &self.exchange {
+                    exchange.failed(&error.message);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Reads at most `limit` bytes, and waits for each part at most `patience`. What came is the result,
+    /// whatever happens.
+    pub(crate) fn read_some(&mut self, limit: usize, patience: Duration) -> Vec<u8> {
+        self.lease.set_patience(patience);
+        let mut body = Vec::new();
+        let mut buffer = vec![0; 16 << 10];
+        while let Ok(count) = self.read(&mut buffer)
+            && count > 0
+            && body.len() < limit
+        {
+            body.extend_from_slice(&buffer[..count]);
+        }
+        body.truncate(limit);
+        body
+    }
+
+    /// Takes the connection out of the reach of the cancel token.
+    pub(crate) fn detach(self) -> Rest {
+        Rest {
+            body: self.body,
+            lease: self.lease,
+        }
+    }
+}
+
+/// What is left of an answer that is no longer needed.
+pub(crate) struct Rest {
+    body: ureq::BodyReader<'static>,
+    lease: Arc<Lease>,
+}
+
+impl Rest {
+    /// Reads on if it is short and comes at once, so that the connection can be used again.
+    pub(crate) fn drain(mut self) {
+        self.lease.set_patience(DRAIN_PATIENCE);
+        let mut buffer = vec![0; 16 << 10];
+        for _ in 0..DRAIN_READS {
+            if !matches!(self.body.read(&mut buffer), Ok(1..)) {
+                break;
+            }
+        }
+    }
+}
+
+fn user_agent() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    format!("pi/{version} ({os}; {arch})")
+}

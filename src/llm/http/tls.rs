@@ -1,0 +1,204 @@
+//! TLS, and whom it trusts: the built-in web roots, the system's bundle, and what `SSL_CERT_FILE`,
+//! `SSL_CERT_DIR` and `NODE_EXTRA_CA_CERTS` name. All of them together: a company's own root does not
+//! take the web away.
+//!
+//! Nothing is loaded before the first https connection. ureq's own connector is not used because it
+//! takes either the built-in roots or given certificates.
+
+use super::Env;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use ureq::Error;
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport,
+    TransportAdapter,
+};
+
+/// Where systems keep their bundle. The first that exists is taken.
+const SYSTEM_BUNDLES: [&str; 6] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/etc/pki/tls/cacert.pem",
+];
+const FILE_VARIABLES: [&str; 2] = ["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"];
+const FOLDERS_VARIABLE: &str = "SSL_CERT_DIR";
+
+/// The certificates that are trusted, loaded at first use.
+pub(super) struct Trust {
+    env: Env,
+    loaded: OnceLock<Loaded>,
+}
+
+struct Loaded {
+    config: Arc<ClientConfig>,
+    /// What the variables name and could not be read.
+    problems: Vec<String>,
+}
+
+impl Trust {
+    pub(super) fn new(env: Env) -> Self {
+        Self {
+            env,
+            loaded: OnceLock::new(),
+        }
+    }
+
+    fn config(&self) -> Result<Arc<ClientConfig>, Error> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded.config.clone());
+        }
+        let loaded = self.load()?;
+        Ok(self.loaded.get_or_init(|| loaded).config.clone())
+    }
+
+    fn load(&self) -> Result<Loaded, Error> {
+        let mut roots = RootCertStore {
+            roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
+        };
+        let mut problems = Vec::new();
+        let bundles = SYSTEM_BUNDLES.iter().map(Path::new);
+        if let Some(bundle) = bundles.into_iter().find(|path| path.exists()) {
+            let _ = add_file(&mut roots, bundle); // the web roots are there anyway
+        }
+        for variable in FILE_VARIABLES {
+            if let Some(path) = self.variable(variable)
+                && let Err(problem) = add_file(&mut roots, Path::new(&path))
+            {
+                problems.push(format!("{variable}={path}: {problem}"));
+            }
+        }
+        for folder in self
+            .variable(FOLDERS_VARIABLE)
+            .iter()
+            .flat_map(|v| v.split(':'))
+        {
+            match std::fs::read_dir(folder) {
+                Ok(entries) => entries.flatten().for_each(|entry| {
+                    let _ = add_file(&mut roots, &entry.path()); // not all files there are certificates
+                }),
+                Err(error) => problems.push(format!("{FOLDERS_VARIABLE}={folder}: {error}")),
+            }
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Loaded {
+            config: Arc::new(config),
+            problems,
+        })
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        (self.env)(name).filter(|value| !value.is_empty())
+    }
+
+    /// What went wrong when the certificates were loaded.
+    pub(super) fn problems(&self) -> &[String] {
+        self.loaded.get().map_or(&[], |loaded| &loaded.problems)
+    }
+}
+
+/// Adds the certificates of a PEM file.
+fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
+    let pem = std::fs::read(path).map_err(|error| error.to_string())?;
+    let certificates = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok);
+    match roots.add_parsable_certificates(certificates) {
+        (0, _) => Err("no certificate in PEM form".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// Wraps a connection in TLS where the URL asks for it.
+pub(super) struct TlsConnector(Arc<Trust>);
+
+impl TlsConnector {
+    pub(super) fn new(trust: Arc<Trust>) -> Self {
+        Self(trust)
+    }
+}
+
+impl<In: Transport> Connector<In> for TlsConnector {
+    type Out = Either<In, TlsTransport>;
+
+    fn connect(
+        &self,
+        details: &ConnectionDetails<'_>,
+        chained: Option<In>,
+    ) -> Result<Option<Self::Out>, Error> {
+        let Some(transport) = chained else {
+            return Ok(None);
+        };
+        if !details.needs_tls() || transport.is_tls() {
+            return Ok(Some(Either::A(transport)));
+        }
+        let host = details.uri.host().unwrap_or_default();
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| Error::BadUri(format!("{host} is not a host name")))?;
+        let mut connection = ClientConnection::new(self.0.config()?, name)?;
+        let mut socket = TransportAdapter::new(transport.boxed(), details.current_time.clone());
+        socket.set_timeout(details.timeout);
+        connection.complete_io(&mut socket)?;
+        let config = details.config;
+        Ok(Some(Either::B(TlsTransport {
+            buffers: LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size()),
+            stream: StreamOwned::new(connection, socket),
+        })))
+    }
+}
+
+impl fmt::Debug for TlsConnector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TlsConnector")
+    }
+}
+
+pub(super) struct TlsTransport {
+    buffers: LazyBuffers,
+    stream: StreamOwned<ClientConnection, TransportAdapter>,
+}
+
+impl Transport for TlsTransport {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
+        self.stream.sock.set_timeout(timeout);
+        let output = self.buffers.output();
+        let output = output.get(..amount).ok_or(io::ErrorKind::InvalidInput);
+        self.stream.write_all(output.map_err(io::Error::from)?)?;
+        Ok(())
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
+        self.stream.sock.set_timeout(timeout);
+        let count = self.stream.read(self.buffers.input_append_buf())?;
+        self.buffers.input_appended(count);
+        Ok(count > 0)
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.stream.sock.get_mut().is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for TlsTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TlsTransport({:?})", self.stream.sock.inner())
+    }
+}

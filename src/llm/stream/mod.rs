@@ -1,0 +1,342 @@
+//! One request to a model, from the call to the last event.
+//!
+//! A thread of its own talks to the provider and sends events in batches over a bounded channel, so a
+//! slow reader slows the socket and memory stays flat. The handle is the other end: it waits for the
+//! next batch, for the cancel token and for a clock at the same time, so neither a silent server nor a
+//! hanging connection keeps it. It also gives the stream its form: `Start` first (but for an error before
+//! the provider answered), exactly one `Done` or `Error` last.
+//!
+//! Not here: what the thread does (`worker`), the wire protocols ([`api`](super::api)).
+
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+use super::api::{self, Api};
+use super::cancel::CancelToken;
+use super::context::Context;
+use super::event::{AssistantEvent, ErrorKind, Fold, StreamError};
+use super::http::{self, Client};
+use super::message::{AssistantMessage, now_ms};
+use super::model::{Model, ThinkingLevel};
+use crossbeam_channel::{Receiver, TryRecvError, after, bounded, never, select};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use worker::{Batch, Job};
+
+/// What one request may ask for beyond the conversation.
+#[derive(Clone, Debug, Default)]
+pub struct StreamOptions {
+    /// The resolved key; never printed.
+    pub api_key: Option<Secret>,
+    /// Added to the protocol's own headers; `None` takes one away.
+    pub headers: Vec<(String, Option<String>)>,
+    /// Settings of the credential, before the process environment.
+    pub env: Vec<(String, String)>,
+    pub temperature: Option<f64>,
+    pub max_tokens: Option<u64>,
+    /// Clamped to the model by the caller.
+    pub thinking: ThinkingLevel,
+    /// Tokens for a level, where the provider takes a budget.
+    pub thinking_budgets: Vec<(ThinkingLevel, u64)>,
+    pub cache: CacheRetention,
+    /// Lets a provider route requests of one conversation to the same cache.
+    pub session_id: Option<String>,
+    /// Merged into the body as it is, for servers on the OpenAI protocols.
+    pub sampling_params: Map<String, Value>,
+    pub tool_choice: Option<ToolChoice>,
+    pub clocks: Clocks,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheRetention {
+    None,
+    #[default]
+    Short,
+    Long,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolChoice {
+    Auto,
+    None,
+    Required,
+}
+
+/// How long a server may say nothing. Comments and pings say nothing. `None` waits for ever.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocks {
+    /// Until the first event.
+    pub first: Option<Duration>,
+    /// Between two events.
+    pub idle: Option<Duration>,
+}
+
+impl Default for Clocks {
+    fn default() -> Self {
+        let limit = Some(Duration::from_secs(300));
+        Self {
+            first: limit,
+            idle: limit,
+        }
+    }
+}
+
+/// A key or token. Its value is in no output: `Debug` shows dots.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    /// The value, for the one place that sends it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("•••")
+    }
+}
+
+/// Batches on their way to the handle. Each holds at most one read of the socket.
+const CHANNEL_BATCHES: usize = 4;
+
+/// A running request. Dropping it ends the request.
+pub struct StreamHandle {
+    fold: Fold,
+    error: Option<StreamError>,
+    events: Receiver<Batch>,
+    batch: std::vec::IntoIter<AssistantEvent>,
+    /// The first event of a provider that forgot `Start`.
+    held: Option<AssistantEvent>,
+    cancel: CancelToken,
+    /// Ends the provider thread; also cancelled by `cancel`.
+    stop: CancelToken,
+    clocks: Clocks,
+    begun: Instant,
+    /// Who is waited for.
+    server: String,
+    started: bool,
+    /// An event after `Start` has come.
+    progressed: bool,
+    ended: bool,
+}
+
+/// Starts a request on a thread of its own. Never fails: what goes wrong is the last event.
+pub fn stream(
+    model: &Arc<Model>,
+    context: Context,
+    options: StreamOptions,
+    cancel: &CancelToken,
+) -> StreamHandle {
+    let api = api::find(&model.api);
+    start(
+        Client::shared().clone(),
+        api,
+        model,
+        context,
+        options,
+        cancel,
+    )
+}
+
+fn start(
+    client: Client,
+    api: Option<Api>,
+    model: &Arc<Model>,
+    context: Context,
+    options: StreamOptions,
+    cancel: &CancelToken,
+) -> StreamHandle {
+    let Some(api) = api else {
+        let known = api::names().join(", ");
+        let (id, api) = (&model.id, &model.api);
+        let text =
+            format!("the model {id} speaks {api:?}, which is not known here; known: {known}");
+        return StreamHandle::failed(model, StreamError::new(ErrorKind::Request, text));
+    };
+    let (sender, events) = bounded(CHANNEL_BATCHES);
+    let mut clocks = options.clocks;
+    if host_of(&model.base_url).is_some_and(http::is_loopback) {
+        clocks.first = None; // to read a long prompt can take this machine minutes
+    }
+    let handle = StreamHandle::new(model, events, clocks, cancel.clone());
+    let job = Job {
+        client,
+        api,
+        model: model.clone(),
+        context,
+        options,
+        stop: handle.stop.clone(),
+    };
+    let thread = std::thread::Builder::new().name("llm-stream".to_owned());
+    match thread.spawn(move || worker::run(&job, sender)) {
+        Ok(_) => handle,
+        Err(error) => {
+            let text = format!("cannot start a thread for the request: {error}");
+            StreamHandle::failed(model, StreamError::new(ErrorKind::Request, text))
+        }
+    }
+}
+
+/// The host in a URL, without brackets.
+fn host_of(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (_, place) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let host = match place.strip_prefix('[') {
+        Some(address) => address.split(']').next()?,
+        None => place.split(':').next()?,
+    };
+    (!host.is_empty()).then_some(host)
+}
+
+impl StreamHandle {
+    /// A request that failed before it could be sent: its only event is the error.
+    pub fn failed(model: &Model, error: StreamError) -> Self {
+        let mut handle = Self::new(model, never(), Clocks::default(), CancelToken::new());
+        handle.batch = vec![AssistantEvent::Error(error)].into_iter();
+        handle
+    }
+
+    fn new(model: &Model, events: Receiver<Batch>, clocks: Clocks, cancel: CancelToken) -> Self {
+        let message = AssistantMessage {
+            api: model.api.clone(),
+            provider: model.provider.clone(),
+            model: model.id.clone(),
+            timestamp: now_ms(),
+            ..AssistantMessage::default()
+        };
+        Self {
+            fold: Fold::new(message),
+            error: None,
+            events,
+            batch: Vec::new().into_iter(),
+            held: None,
+            stop: cancel.child(),
+            cancel,
+            clocks,
+            begun: Instant::now(),
+            server: host_of(&model.base_url)
+                .unwrap_or(&model.provider)
+                .to_owned(),
+            started: false,
+            progressed: false,
+            ended: false,
+        }
+    }
+
+    /// The next event; `None` after the last. Returns at once with the terminal event when the token is
+    /// cancelled, whatever the provider thread is waiting for.
+    pub fn next_event(&mut self) -> Option<AssistantEvent> {
+        if self.ended {
+            return None;
+        }
+        let mut event = self.next_raw();
+        if !self.started && !matches!(event, AssistantEvent::Error(_)) {
+            self.started = true;
+            if event != AssistantEvent::Start {
+                self.held = Some(event);
+                event = AssistantEvent::Start;
+            }
+        }
+        self.fold.apply(&event);
+        match &event {
+            AssistantEvent::Start => {}
+            AssistantEvent::Done { .. } => self.end(),
+            AssistantEvent::Error(error) => {
+                self.error = Some(error.clone());
+                self.end();
+                self.stop.cancel();
+            }
+            _ => self.progressed = true,
+        }
+        Some(event)
+    }
+
+    /// The next event as it comes, but for a second `Start`.
+    fn next_raw(&mut self) -> AssistantEvent {
+        loop {
+            if self.cancel.is_cancelled() {
+                return AssistantEvent::Error(StreamError::aborted());
+            }
+            match self.held.take().or_else(|| self.batch.next()) {
+                Some(AssistantEvent::Start) if self.started => {}
+                Some(event) => return event,
+                None => match self.wait() {
+                    Ok(batch) => self.batch = batch.into_iter(),
+                    Err(error) => return AssistantEvent::Error(error),
+                },
+            }
+        }
+    }
+
+    /// Waits for a batch, for the cancel, or for the clock that counts now.
+    fn wait(&self) -> Result<Batch, StreamError> {
+        let ended = || {
+            let text = "the provider's thread ended without a last event";
+            StreamError::new(ErrorKind::Protocol, text)
+        };
+        match self.events.try_recv() {
+            Ok(batch) => return Ok(batch),
+            Err(TryRecvError::Disconnected) => return Err(ended()),
+            Err(TryRecvError::Empty) => {}
+        }
+        let limit = match self.progressed {
+            true => self.clocks.idle,
+            false => self.clocks.first,
+        };
+        let left = limit.map(|limit| match self.progressed {
+            true => limit,
+            false => limit.saturating_sub(self.begun.elapsed()),
+        });
+        let clock = left.map_or_else(never, after);
+        select! {
+            recv(self.events) -> batch => batch.map_err(|_| ended()),
+            recv(self.cancel.receiver()) -> _ => Err(StreamError::aborted()),
+            recv(clock) -> _ => {
+                let seconds = limit.unwrap_or_default().as_secs_f64();
+                let what = if self.progressed { "nothing more" } else { "no answer" };
+                let text = format!(
+                    "Request timed out: {what} came from {} in {seconds} seconds", self.server
+                );
+                Err(StreamError::new(ErrorKind::Timeout, text))
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.batch = Vec::new().into_iter();
+        self.held = None;
+    }
+
+    /// The answer so far; complete after the terminal event.
+    pub fn partial(&self) -> &AssistantMessage {
+        self.fold.message()
+    }
+
+    pub fn fold(&self) -> &Fold {
+        &self.fold
+    }
+
+    /// The whole answer, and why it failed if it did. Drains what is left.
+    pub fn finish(mut self) -> (AssistantMessage, Option<StreamError>) {
+        while self.next_event().is_some() {}
+        let fold = std::mem::replace(&mut self.fold, Fold::new(AssistantMessage::default()));
+        (fold.into_message(), self.error.take())
+    }
+}
+
+impl Drop for StreamHandle {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}

@@ -1,0 +1,440 @@
+//! The whole way from `stream` to the last event, against scripted servers.
+//!
+//! The protocol is a toy: `+text` is a delta, `.` is the last event, `!text` is an error of the
+//! provider, `panic` is a bug in the decoder.
+
+use super::*;
+use crate::llm::api::{Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source};
+use crate::llm::message::StopReason;
+use crate::llm::testing::{Connection, ROOT, Received, Server};
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::mpsc;
+
+struct Toy {
+    url: String,
+}
+
+#[derive(Default)]
+struct ToyDecoder {
+    begun: bool,
+    done: bool,
+}
+
+impl Protocol for Toy {
+    fn request(
+        &self,
+        _: &Model,
+        _: &Context,
+        options: &StreamOptions,
+    ) -> Result<HttpRequest, StreamError> {
+        let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        if let Some(key) = &options.api_key {
+            headers.push((
+                "authorization".to_owned(),
+                format!("Bearer {}", key.expose()),
+            ));
+        }
+        Ok(HttpRequest {
+            url: self.url.clone(),
+            headers,
+            body: b"{\"ask\":1}".to_vec(),
+        })
+    }
+
+    fn decoder(&self, _: &Model, _: &Context, _: &StreamOptions) -> Box<dyn Decoder> {
+        Box::new(ToyDecoder::default())
+    }
+}
+
+impl Decoder for ToyDecoder {
+    fn frame(
+        &mut self,
+        frame: Frame<'_>,
+        out: &mut Vec<AssistantEvent>,
+    ) -> Result<(), StreamError> {
+        let data = match frame {
+            Frame::Sse { data, .. } => data,
+            Frame::Body(body) => {
+                self.done = true;
+                return self.frame(
+                    Frame::Sse {
+                        event: "",
+                        data: &format!("+{body}"),
+                    },
+                    out,
+                );
+            }
+        };
+        match data.as_bytes() {
+            [b'+', ..] => {
+                if !std::mem::replace(&mut self.begun, true) {
+                    out.push(AssistantEvent::TextStart { index: 0 });
+                }
+                let delta = data[1..].to_owned();
+                out.push(AssistantEvent::TextDelta { index: 0, delta });
+            }
+            b"." => self.done = true,
+            b"panic" => panic!("a bug"),
+            [b'!', ..] => return Err(StreamError::new(ErrorKind::Provider, &data[1..])),
+            _ => {
+                return Err(StreamError::new(
+                    ErrorKind::Protocol,
+                    format!("what is {data:?}?"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
+        if !self.done {
+            let text = "the stream ended without its last event";
+            return Err(StreamError::new(ErrorKind::Transport, text));
+        }
+        if self.begun {
+            out.push(AssistantEvent::TextEnd {
+                index: 0,
+                signature: None,
+            });
+        }
+        out.push(AssistantEvent::Done {
+            reason: StopReason::Stop,
+        });
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+}
+
+/// What a client needs to ask a server.
+struct Asker {
+    client: Client,
+    toy: Arc<Toy>,
+    model: Arc<Model>,
+    options: StreamOptions,
+    cancel: CancelToken,
+}
+
+impl Asker {
+    fn new(url: impl Into<String>) -> Self {
+        Self::with_env(url, &[])
+    }
+
+    fn with_env(url: impl Into<String>, env: &[(&str, &str)]) -> Self {
+        let env: Vec<(String, String)> = env
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let variable = move |name: &str| {
+            let found = env.iter().find(|(known, _)| known == name);
+            found.map(|(_, value)| value.clone())
+        };
+        Self {
+            client: Client::new(Arc::new(variable)),
+            toy: Arc::new(Toy { url: url.into() }),
+            model: Arc::new(Model {
+                id: "toy-1".to_owned(),
+                api: "toy".to_owned(),
+                provider: "toys".to_owned(),
+                base_url: "http://model.test/v1".to_owned(),
+                ..Model::default()
+            }),
+            options: StreamOptions {
+                api_key: Some(Secret::new("sk-canary-0123456789")),
+                // Far beyond what any test needs: a hang fails instead of lasting.
+                clocks: Clocks {
+                    first: Some(Duration::from_secs(20)),
+                    idle: Some(Duration::from_secs(20)),
+                },
+                ..StreamOptions::default()
+            },
+            cancel: CancelToken::new(),
+        }
+    }
+
+    fn start(&self) -> StreamHandle {
+        self.start_api(Some(Api::Wire(self.toy.clone())))
+    }
+
+    fn start_api(&self, api: Option<Api>) -> StreamHandle {
+        let (client, options) = (self.client.clone(), self.options.clone());
+        start(
+            client,
+            api,
+            &self.model,
+            Context::default(),
+            options,
+            &self.cancel,
+        )
+    }
+
+    fn ask(&self) -> Outcome {
+        Outcome::of(self.start())
+    }
+
+    /// Waits until no provider thread is left: each holds the protocol.
+    #[track_caller]
+    fn settle(&self) {
+        for _ in 0..10_000 {
+            if Arc::strong_count(&self.toy) == 1 {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("a provider thread is left");
+    }
+}
+
+/// What came of a request; its events have the form they must have.
+#[derive(Debug)]
+struct Outcome {
+    text: String,
+    reason: StopReason,
+    error: Option<StreamError>,
+}
+
+impl Outcome {
+    #[track_caller]
+    fn of(mut handle: StreamHandle) -> Self {
+        let mut events = Vec::new();
+        while let Some(event) = handle.next_event() {
+            events.push(event);
+        }
+        assert_eq!(handle.next_event(), None);
+        let is_terminal = |event: &AssistantEvent| {
+            matches!(
+                event,
+                AssistantEvent::Done { .. } | AssistantEvent::Error(_)
+            )
+        };
+        let terminals = events.iter().filter(|event| is_terminal(event)).count();
+        assert!(
+            terminals == 1 && is_terminal(events.last().unwrap()),
+            "{events:?}"
+        );
+        let starts = events
+            .iter()
+            .filter(|event| **event == AssistantEvent::Start)
+            .count();
+        assert!(
+            starts == 1 && events[0] == AssistantEvent::Start || events.len() == 1,
+            "{events:?}"
+        );
+
+        let (message, error) = handle.finish();
+        assert_eq!(
+            (message.api.as_str(), message.model.as_str()),
+            ("toy", "toy-1")
+        );
+        assert_eq!(
+            message.error_message,
+            error.as_ref().map(|error| error.message.clone())
+        );
+        assert!(message.timestamp > 0);
+        let shown = format!("{error:?}");
+        assert!(
+            !shown.contains("canary") && !shown.chars().any(char::is_control),
+            "{shown}"
+        );
+        let text = message.content.first().and_then(|block| block.as_text());
+        Self {
+            text: text.unwrap_or_default().to_owned(),
+            reason: message.stop_reason,
+            error,
+        }
+    }
+
+    #[track_caller]
+    fn whole(self, text: &str) {
+        assert_eq!(
+            (self.text.as_str(), self.reason, &self.error),
+            (text, StopReason::Stop, &None)
+        );
+    }
+
+    /// Checks kind and text of the error, which must hold all of `parts`.
+    #[track_caller]
+    fn failed(self, kind: ErrorKind, parts: &[&str]) -> StreamError {
+        let error = self.error.expect("an error");
+        assert_eq!(error.kind, kind, "{error:?}");
+        for part in parts {
+            assert!(
+                error.message.contains(part),
+                "{part:?} in {:?}",
+                error.message
+            );
+        }
+        error
+    }
+}
+
+const ANSWER: &str = "data: +Hel\n\ndata: +lo\n\n: ping\n\ndata: .\n\n";
+
+fn chunked(pieces: &[&str]) -> String {
+    let mut body = String::from(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
+    );
+    for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+        body += &format!("{:x}\r\n{piece}\r\n", piece.len());
+    }
+    body + "0\r\n\r\n"
+}
+
+fn sized(body: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn unsized_(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\n\r\n{body}")
+}
+
+/// A server that gives the same answer to every request and keeps the connection.
+fn serve(answer: impl Into<Vec<u8>>) -> Server {
+    let answer = answer.into();
+    Server::start(
+        move |connection| {
+            while connection.request().is_some() && connection.send(&answer) {}
+        },
+    )
+}
+
+/// A server that gives the same answer to every request and closes the connection.
+fn serve_and_close(answer: impl Into<Vec<u8>>) -> Server {
+    let answer = answer.into();
+    Server::start(move |connection| {
+        if connection.request().is_some() {
+            connection.send(&answer);
+        }
+    })
+}
+
+#[test]
+fn an_answer_comes_as_events() {
+    let server = serve(chunked(&[ANSWER]));
+    let asker = Asker::new(server.url("/"));
+    let mut handle = asker.start();
+    let mut events = Vec::new();
+    while let Some(event) = handle.next_event() {
+        events.push(event);
+    }
+    let delta = |text: &str| AssistantEvent::TextDelta {
+        index: 0,
+        delta: text.to_owned(),
+    };
+    let expected = [
+        AssistantEvent::Start,
+        AssistantEvent::TextStart { index: 0 },
+        delta("Hel"),
+        delta("lo"),
+        AssistantEvent::TextEnd {
+            index: 0,
+            signature: None,
+        },
+        AssistantEvent::Done {
+            reason: StopReason::Stop,
+        },
+    ];
+    assert_eq!(events, expected);
+    assert_eq!(handle.partial().content[0].as_text(), Some("Hello"));
+    drop(handle);
+    asker.settle();
+}
+
+#[test]
+fn every_framing_and_every_split_gives_the_same_answer() {
+    let bodies = [
+        ANSWER.to_owned(),
+        ANSWER.replace('\n', "\r\n"),
+        ANSWER.replace('\n', "\r"),
+        ANSWER.replace("data: ", "data:"),
+        format!("\u{feff}{ANSWER}"),
+        ANSWER.trim_end().to_owned(),
+        format!("{ANSWER}data: what follows the last event is nobody's\n\n"),
+    ];
+    for body in &bodies {
+        for answer in [chunked(&[body]), sized(body), unsized_(body)] {
+            let server = serve_and_close(answer);
+            Asker::new(server.url("/")).ask().whole("Hello");
+        }
+        let bytes = chunked(&body.split_inclusive(|_| true).collect::<Vec<_>>());
+        let server = Server::start(move |connection| {
+            if connection.request().is_some() {
+                for byte in bytes.as_bytes().chunks(1) {
+                    connection.send(byte);
+                }
+            }
+        });
+        Asker::new(server.url("/")).ask().whole("Hello");
+    }
+}
+
+#[test]
+fn gzip_is_unpacked() {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packer.write_all(ANSWER.as_bytes()).unwrap();
+    let body = packer.finish().unwrap();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    for cut in [body.len(), body.len() - 12] {
+        let server = serve_and_close([head.as_bytes(), &body[..cut]].concat());
+        let outcome = Asker::new(server.url("/")).ask();
+        match cut == body.len() {
+            true => outcome.whole("Hello"),
+            false => assert!(outcome.error.is_some() || outcome.text == "Hello"),
+        }
+    }
+}
+
+/// N1: an answer that is cut anywhere is an error, or whole; it never stops cleanly too early.
+#[test]
+fn a_cut_answer_is_never_taken_for_a_whole_one() {
+    for answer in [
+        chunked(&["data: +Hel\n\n", "data: +lo\n\ndata: .\n\n"]),
+        sized(ANSWER),
+        unsized_(ANSWER),
+    ] {
+        for reset in [false, true] {
+            let bytes = answer.clone().into_bytes();
+            let cuts = bytes.len();
+            let server = Server::start(move |connection| {
+                let request = match reset {
+                    true => connection.head(), // the body stays unread: the close is a reset
+                    false => connection.request(),
+                };
+                let Some(request) = request else { return };
+                let cut: usize = request
+                    .line
+                    .split(['/', ' '])
+                    .nth(2)
+                    .unwrap()
+                    .parse()
+                    .unwrap();
+                connection.send(&bytes[..cut]);
+            });
+            let client = Asker::new("").client;
+            for cut in 0..=cuts {
+                let asker = Asker {
+                    client: client.clone(),
+                    ..Asker::new(server.url(&format!("/{cut}")))
+                };
+                let outcome = asker.ask();
+                match &outcome.error {
+                    None => outcome.whole("Hello"),
+                    Some(error) => {
+                        assert_eq!(error.kind, ErrorKind::Transport, "{error:?}");
+                        assert!("Hello".starts_with(&outcome.text), "{outcome:?}");
+                        assert_eq!(outcome.reason, StopReason::Error);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The provider thread: sends the request, reads the answer, and turns it into batches of events.
+
+use super::StreamOptions;
+use crate::llm::api::{Api, Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source};
+use crate::llm::cancel::CancelToken;
+use crate::llm::context::Context;
+use crate::llm::event::{AssistantEvent, ErrorKind, StreamError};
+use crate::llm::http::{self, Answer, Client, Request, Secrets};
+use crate::llm::model::Model;
+use crate::llm::sse::{EVENT_LIMIT, SseDecoder, TooLarge};
+use crossbeam_channel::Sender;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) type Batch = Vec<AssistantEvent>;
+
+/// Events in a batch: one read can hold thousands of small ones.
+const BATCH_LIMIT: usize = 512;
+/// Bytes of one read.
+const READ_SIZE: usize = 64 << 10;
+/// Of the body of an error, in bytes, and for each part of it.
+const ERROR_BODY_LIMIT: usize = 64 << 10;
+const ERROR_BODY_PATIENCE: Duration = Duration::from_secs(2);
+
+pub(super) struct Job {
+    pub client: Client,
+    pub api: Api,
+    pub model: Arc<Model>,
+    pub context: Context,
+    pub options: StreamOptions,
+    pub stop: CancelToken,
+}
+
+/// Why the thread stops before the end of the answer.
+enum Stop {
+    Gone,
+    Failed(StreamError),
+}
+
+impl From<StreamError> for Stop {
+    fn from(error: StreamError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Gone> for Stop {
+    fn from(_: Gone) -> Self {
+        Self::Gone
+    }
+}
+
+impl From<TooLarge> for Stop {
+    fn from(_: TooLarge) -> Self {
+        let megabytes = EVENT_LIMIT >> 20;
+        let text = format!("the server sent an event of more than {megabytes} MB");
+        Self::Failed(StreamError::new(ErrorKind::Protocol, text))
+    }
+}
+
+/// The body of the thread.
+pub(super) fn run(job: &Job, sender: Sender<Batch>) {
+    let mut secrets = Secrets::default();
+    if let Some(key) = &job.options.api_key {
+        secrets.add(key.expose());
+    }
+    let mut outlet = Outlet {
+        sender,
+        batch: Batch::new(),
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| match &job.api {
+        Api::Wire(protocol) => speak(job, protocol.as_ref(), &mut secrets, &mut outlet),
+        Api::Source(source) => play(job, source.as_ref(), &mut outlet),
+    }));
+    let mut error = match result {
+        Ok(Ok(())) | Ok(Err(Stop::Gone)) => return,
+        Ok(Err(Stop::Failed(error))) => error,
+        Err(panic) => {
+            let why = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let why = why.or_else(|| panic.downcast_ref::<String>().cloned());
+            let why = why.unwrap_or_default();
+            let text = format!("internal error in the protocol {}: {why}", job.model.api);
+            StreamError::new(ErrorKind::Protocol, text)
+        }
+    };
+    error.message = secrets.hide(&error.message).into_owned();
+    outlet.batch.push(AssistantEvent::Error(error));
+    let _ = outlet.flush(); // without a reader there is nobody to tell
+}
+
+/// Events on their way to the handle.
+struct Outlet {
+    sender: Sender<Batch>,
+    batch: Batch,
+}
+
+impl Outlet {
+    /// Sends what there is. Waits while the reader is slow.
+    fn flush(&mut self) -> Result<(), Gone> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let batch = std::mem::take(&mut self.batch);
+        self.sender.send(batch).map_err(|_| Gone)
+    }
+
+    fn flush_if_full(&mut self) -> Result<(), Gone> {
+        match self.batch.len() {
+            BATCH_LIMIT.. => self.flush(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Runs a source that is not behind HTTP.
+fn play(job: &Job, source: &dyn Source, outlet: &mut Outlet) -> Result<(), Stop> {
+    let call = Call {
+        model: &job.model,
+        context: &job.context,
+        options: &job.options,
+        cancel: &job.stop,
+    };
+    source.run(&call, &mut |event| {
+        outlet.batch.push(event);
+        outlet.flush()
+    });
+    Ok(())
+}
+
+/// Makes the request of a wire protocol and decodes the answer.
+fn speak(
+    job: &Job,
+    protocol: &dyn Protocol,
+    secrets: &mut Secrets,
+    outlet: &mut Outlet,
+) -> Result<(), Stop> {
+    let Job {
+        model,
+        context,
+        options,
+        ..
+    } = job;
+    let HttpRequest {
+        url,
+        mut headers,
+        body,
+    } = protocol.request(model, context, options)?;
+    for (name, value) in &options.headers {
+        headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        if let Some(value) = value {
+            headers.push((name.clone(), value.clone()));
+        }
+    }
+    secrets.add_headers(&headers);
+    let request = Request {
+        headers,
+        body: &body,
+        secrets: secrets.clone(),
+        env: &options.env,
+        ..Request::new(&url)
+    };
+    let mut answer = job.client.send(&request, &job.stop)?;
+    drop(body);
+    if !(200..300).contains(&answer.status) {
+        let said = answer.read_some(ERROR_BODY_LIMIT, ERROR_BODY_PATIENCE);
+        let error = http::status_error(answer.status, &answer.headers, &said, &answer.target);
+        return Err(error.into());
+    }
+    outlet.batch.push(AssistantEvent::Start);
+    outlet.flush()?;
+    let request_id = http::request_id(&answer.headers);
+    let mut reader = Reader {
+        decoder: protocol.decoder(model, context, options),
+        outlet,
+    };
+    let read = reader.read(&mut answer);
+    // From here on a cancel, which may come as soon as the last event is told, leaves the connection
+    // alone: it can serve the next request.
+    let rest = answer.detach();
+    read.map_err(|stop| match stop {
+        Stop::Failed(mut error) => {
+            error.request_id = error.request_id.or(request_id);
+            Stop::Failed(error)
+        }
+        Stop::Gone => Stop::Gone,
+    })?;
+    outlet.flush()?;
+    rest.drain();
+    Ok(())
+}
+
+/// Cuts a body into frames for a decoder.
+struct Reader<'a> {
+    decoder: Box<dyn Decoder>,
+    outlet: &'a mut Outlet,
+}
+
+/// What a body is. Its first bytes say so: content types are often wrong.
+enum Body {
+    Unknown,
+    Events(SseDecoder),
+    Json(Vec<u8>),
+    Page(Vec<u8>),
+}
+
+impl Body {
+    fn guess(bytes: &[u8]) -> Self {
+        match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            None => Self::Unknown,
+            Some(b'{' | b'[') => Self::Json(Vec::new()),
+            Some(b'<') => Self::Page(Vec::new()),
+            Some(_) => Self::Events(SseDecoder::new()),
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// Reads until the decoder has what it needs, and lets it say the last event, which is left in the
+    /// outlet.
+    fn read(&mut self, answer: &mut Answer) -> Result<(), Stop> {
+        let mut body = Body::Unknown;
+        let mut buffer = vec![0; READ_SIZE];
+        let mut lost = None;
+        while !self.decoder.is_done() {
+            let bytes = match answer.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => &buffer[..count],
+                Err(error) => {
+                    lost = Some(error);
+                    break;
+                }
+            };
+            if let Body::Unknown = body {
+                body = Body::guess(bytes);
+            }
+            match &mut body {
+                Body::Unknown => {}
+                Body::Events(events) => {
+                    events.feed(bytes, |event, data| self.event(event, data))?;
+                    self.outlet.flush()?;
+                }
+                Body::Json(text) if text.len() + bytes.len() > EVENT_LIMIT => {
+                    return Err(TooLarge.into());
+                }
+                Body::Json(text) => text.extend_from_slice(bytes),
+                Body::Page(page) if page.len() > ERROR_BODY_LIMIT => break,
+                Body::Page(page) => page.extend_from_slice(bytes),
+            }
+        }
+        match (body, lost) {
+            (Body::Page(page), _) => {
+                let page = http::html_text(&String::from_utf8_lossy(&page));
+                let url = &answer.target.url;
+                let text = format!(
+                    "{url} is not a model's API: it answers with {page}; check the base URL"
+                );
+                Err(StreamError::new(ErrorKind::Protocol, text).into())
+            }
+            (Body::Json(text), None) => {
+                let text = String::from_utf8_lossy(&text);
+                self.decoder
+                    .frame(Frame::Body(&text), &mut self.outlet.batch)?;
+                self.decoder.end(&mut self.outlet.batch)?;
+                Ok(())
+            }
+            // The connection may break after the answer: then it was whole.
+            (Body::Events(_), Some(lost)) => {
+                let ended = self.decoder.end(&mut self.outlet.batch);
+                ended.map_err(|_| lost.into())
+            }
+            (_, Some(lost)) => Err(lost.into()),
+            (Body::Events(mut events), None) => {
+                let last = events.end(|event, data| self.event(event, data));
+                if let Err(Stop::Failed(_)) = last {
+                    // An event that lacks its blank line and makes no sense was cut.
+                    let server = answer.target.server();
+                    let text = format!("connection lost: the answer of {server} was cut short");
+                    return Err(StreamError::new(ErrorKind::Transport, text).into());
+                }
+                last?;
+                self.decoder.end(&mut self.outlet.batch)?;
+                Ok(())
+            }
+            (Body::Unknown, None) => {
+                self.decoder.end(&mut self.outlet.batch)?;
+                Ok(())
+            }
+        }
+    }
+
+    fn event(&mut self, event: &str, data: &str) -> Result<(), Stop> {
+        // Some servers send empty events to keep the connection open.
+        if data.is_empty() || self.decoder.is_done() {
+            return Ok(());
+        }
+        let frame = Frame::Sse { event, data };
+        self.decoder.frame(frame, &mut self.outlet.batch)?;
+        self.outlet.flush_if_full()?;
+        Ok(())
+    }
+}
