@@ -4,12 +4,10 @@
 //! provider, `panic` is a bug in the decoder.
 
 use super::*;
-use crate::llm::api::{Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source};
+use crate::llm::api::{Decoder, Frame, HttpRequest, Protocol};
 use crate::llm::message::StopReason;
-use crate::llm::testing::{Connection, ROOT, Received, Server};
+use crate::llm::testing::Server;
 use std::io::Write;
-use std::sync::Mutex;
-use std::sync::mpsc;
 
 struct Toy {
     url: String,
