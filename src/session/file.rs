@@ -293,7 +293,7 @@ fn lock(file: &File, path: &Path) -> Result<(), SessionError> {
         Err(TryLockError::Error(_)) => Ok(()),
         _ => Err(SessionError::Held {
             path: path.to_owned(),
-            pid: holder(file, path),
+            pid: holder(file),
         }),
     }
 }
@@ -304,32 +304,18 @@ pub(super) fn is_held(path: &Path) -> bool {
     opened.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// The process that holds the lock: Linux lists locks by inode, elsewhere `lsof` knows who has the
-/// file open.
-fn holder(file: &File, path: &Path) -> Option<u32> {
-    if let (Ok(locks), Ok(metadata)) = (std::fs::read_to_string("/proc/locks"), file.metadata()) {
-        let inode = format!(":{}", metadata.ino());
-        return locks
-            .lines()
-            .map(|line| line.split_whitespace().collect::<Vec<_>>())
-            .filter(|fields| fields.get(1) == Some(&"FLOCK"))
-            .find(|fields| fields.get(5).is_some_and(|place| place.ends_with(&inode)))
-            .and_then(|fields| fields.get(4)?.parse().ok())
-            .filter(|pid| *pid != 0);
-    }
-    let output = std::process::Command::new("lsof")
-        .arg("-t")
-        .arg("--")
-        .arg(path)
-        .stdin(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .output();
-    let output = String::from_utf8(output.ok()?.stdout).ok()?;
-    let own = std::process::id();
-    output
-        .lines()
-        .filter_map(|line| line.trim().parse().ok())
-        .find(|pid| *pid != own)
+/// The process that holds the lock: Linux lists locks by inode. Elsewhere it cannot be told.
+fn holder(file: &File) -> Option<u32> {
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let inode = format!(":{}", file.metadata().ok()?.ino());
+    let of_this_file = |line: &&str| {
+        let mut fields = line.split_whitespace();
+        fields.nth(1) == Some("FLOCK") && fields.nth(3).is_some_and(|place| place.ends_with(&inode))
+    };
+    let line = locks.lines().find(of_this_file)?;
+    let pid = line.split_whitespace().nth(4)?.parse().ok()?;
+    // A process of another container has no number here.
+    (pid != 0).then_some(pid)
 }
 
 /// Copies a whole file, for a reader that wants all of it.

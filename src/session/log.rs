@@ -31,6 +31,18 @@ pub enum Sync {
     Never,
 }
 
+impl Sync {
+    /// The words of the setting `session.sync`.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "always" => Some(Self::Always),
+            "turn" => Some(Self::Turn),
+            "never" => Some(Self::Never),
+            _ => None,
+        }
+    }
+}
+
 pub struct Log {
     header: Header,
     index: Index,

@@ -1,3 +1,5 @@
+//! What a log promises, on real files.
+
 use super::*;
 use crate::session::failpoint;
 use crate::session::scratch::{Scratch, answer, user};

@@ -1,0 +1,151 @@
+//! The user's folders.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dirs {
+    home: Option<PathBuf>,
+    agent: PathBuf,
+    /// `PI_CODING_AGENT_SESSION_DIR`.
+    sessions: Option<String>,
+}
+
+/// There is no home folder, and nothing else says where to look.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NoHome;
+
+impl fmt::Display for NoHome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Could not find your home folder: set HOME, or PI_CODING_AGENT_DIR to the folder for settings and sessions")
+    }
+}
+
+impl std::error::Error for NoHome {}
+
+impl Dirs {
+    /// The folders that the environment names.
+    pub fn find() -> Result<Self, NoHome> {
+        // The user database knows a home even where the environment does not.
+        Self::new(|name| std::env::var_os(name), std::env::home_dir())
+    }
+
+    fn new(env: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Result<Self, NoHome> {
+        let env = |name| env(name).filter(|value| !value.is_empty());
+        let home = home.filter(|home| !home.as_os_str().is_empty());
+        let agent = match env("PI_CODING_AGENT_DIR") {
+            Some(folder) => expand(Path::new(&folder), home.as_deref()),
+            None => home.as_deref().ok_or(NoHome)?.join(".pi/agent"),
+        };
+        Ok(Self {
+            agent: std::path::absolute(&agent).unwrap_or(agent),
+            home,
+            sessions: env("PI_CODING_AGENT_SESSION_DIR")
+                .map(|folder| folder.to_string_lossy().into_owned()),
+        })
+    }
+
+    /// All folders at one place.
+    #[cfg(test)]
+    pub fn at(folder: &Path) -> Self {
+        Self {
+            home: Some(folder.to_owned()),
+            agent: folder.to_owned(),
+            sessions: None,
+        }
+    }
+
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    /// Settings, credentials, sessions: `~/.pi/agent`, or `PI_CODING_AGENT_DIR`.
+    pub fn agent(&self) -> &Path {
+        &self.agent
+    }
+
+    /// `path` with a `~` at its start resolved, relative to `cwd`.
+    pub fn resolve(&self, path: &str, cwd: &Path) -> PathBuf {
+        cwd.join(expand(Path::new(path), self.home()))
+    }
+
+    /// The folder that the user chose for sessions: by flag, else in the environment, else in the
+    /// settings.
+    pub fn sessions(
+        &self,
+        flag: Option<&str>,
+        setting: Option<&str>,
+        cwd: &Path,
+    ) -> Option<PathBuf> {
+        let chosen = flag.or(self.sessions.as_deref()).or(setting)?;
+        (!chosen.is_empty()).then(|| self.resolve(chosen, cwd))
+    }
+}
+
+fn expand(path: &Path, home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) if rest.as_os_str().is_empty() => home.to_owned(),
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dirs(env: &[(&str, &str)], home: Option<&str>) -> Result<Dirs, NoHome> {
+        let get = |name: &str| {
+            let found = env.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        };
+        Dirs::new(get, home.map(PathBuf::from))
+    }
+
+    #[test]
+    fn the_agent_folder_is_in_the_home_folder_unless_the_environment_says_otherwise() {
+        let name = "PI_CODING_AGENT_DIR";
+        let rows: &[(&[(&str, &str)], Option<&str>, Option<&str>)] = &[
+            (&[], Some("/h"), Some("/h/.pi/agent")),
+            (&[(name, "")], Some("/h"), Some("/h/.pi/agent")),
+            (&[(name, "/x")], Some("/h"), Some("/x")),
+            (&[(name, "/x")], None, Some("/x")),
+            (&[(name, "~")], Some("/h"), Some("/h")),
+            (&[(name, "~/x/y")], Some("/h"), Some("/h/x/y")),
+            (&[], None, None),
+            (&[], Some(""), None),
+        ];
+        for (env, home, agent) in rows {
+            let found = dirs(env, *home).ok();
+            assert_eq!(
+                found.as_ref().map(Dirs::agent),
+                agent.map(Path::new),
+                "{env:?}"
+            );
+        }
+        assert!(dirs(&[(name, "x")], None).unwrap().agent().is_absolute());
+        assert!(NoHome.to_string().contains("HOME"));
+    }
+
+    #[test]
+    fn a_flag_goes_before_the_environment_and_that_before_a_setting() {
+        let with = dirs(&[("PI_CODING_AGENT_SESSION_DIR", "~/env")], Some("/h")).unwrap();
+        let without = dirs(&[], Some("/h")).unwrap();
+        let cwd = Path::new("/w");
+        let path = |text: &str| Some(PathBuf::from(text));
+        assert_eq!(
+            with.sessions(Some("flag"), Some("set"), cwd),
+            path("/w/flag")
+        );
+        assert_eq!(with.sessions(None, Some("set"), cwd), path("/h/env"));
+        assert_eq!(without.sessions(None, Some("~/set"), cwd), path("/h/set"));
+        assert_eq!(
+            without.sessions(None, Some("../set"), cwd),
+            path("/w/../set")
+        );
+        assert_eq!(without.sessions(None, Some(""), cwd), None);
+        assert_eq!(without.sessions(None, None, cwd), None);
+        assert_eq!(without.resolve("~x/y", cwd), PathBuf::from("/w/~x/y"));
+    }
+}

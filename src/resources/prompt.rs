@@ -1,0 +1,372 @@
+//! The system prompt, as named sections in a fixed order.
+//!
+//! It holds no clock and nothing else that changes by itself: the same settings give the same bytes, so
+//! that what a provider has cached stays good. A later change is told as the sections that differ.
+
+use super::context_file::ContextFile;
+use super::dirs::Dirs;
+use super::{Diagnostic, text};
+use serde_json::{Map, Value};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What the prompt says of a tool.
+#[derive(Clone, Copy, Debug)]
+pub struct PromptTool<'a> {
+    pub name: &'a str,
+    /// Tools without one are not listed.
+    pub snippet: Option<&'a str>,
+    pub rules: &'a [String],
+}
+
+/// What the prompt is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct PromptOptions<'a> {
+    /// Stands for the preamble, the tools, the rules and the manual.
+    pub custom: Option<&'a str>,
+    pub addendum: Option<&'a str>,
+    /// The active ones.
+    pub tools: &'a [PromptTool<'a>],
+    pub context_files: &'a [ContextFile],
+    pub cwd: &'a Path,
+}
+
+/// The prompt texts of the user: from flags, else from `SYSTEM.md` and `APPEND_SYSTEM.md` of the agent
+/// folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserPrompts {
+    pub custom: Option<String>,
+    pub addendum: Option<String>,
+}
+
+/// The sections of the prompt: the preamble plain, each of the others in a tag of its name.
+pub fn sections(options: &PromptOptions<'_>) -> Map<String, Value> {
+    let mut sections = Map::new();
+    match options.custom {
+        Some(custom) => {
+            sections.insert("preamble".into(), custom.into());
+        }
+        None => {
+            let preamble = "You are pi, a coding agent in the user's terminal. You read, search, change and run \
+                            what is in the working folder until the task is done.";
+            sections.insert("preamble".into(), preamble.into());
+            insert(&mut sections, "tools", &tools(options.tools));
+            insert(&mut sections, "rules", &rules(options.tools));
+            insert(&mut sections, "docs", docs(options.tools));
+        }
+    }
+    if let Some(addendum) = options.addendum {
+        insert(&mut sections, "addendum", addendum);
+    }
+    if !options.context_files.is_empty() {
+        insert(
+            &mut sections,
+            "project_context",
+            &project_context(options.context_files),
+        );
+    }
+    insert(&mut sections, "cwd", &options.cwd.to_string_lossy());
+    sections
+}
+
+/// What turns the sections `previous` into `current`: new texts by name, `null` for those that are
+/// gone; none when nothing changed.
+pub fn diff(
+    previous: &Map<String, Value>,
+    current: &Map<String, Value>,
+) -> Option<Map<String, Value>> {
+    let changed = current
+        .iter()
+        .filter(|(name, text)| previous.get(*name) != Some(*text));
+    let gone = previous.keys().filter(|name| !current.contains_key(*name));
+    let patch: Map<String, Value> = changed
+        .map(|(name, text)| (name.clone(), text.clone()))
+        .chain(gone.map(|name| (name.clone(), Value::Null)))
+        .collect();
+    (!patch.is_empty()).then_some(patch)
+}
+
+/// Finds the user's prompt texts. Each flag is a text, or the path of a file with it.
+pub fn user_prompts(
+    dirs: &Dirs,
+    cwd: &Path,
+    custom: Option<&str>,
+    addenda: &[String],
+) -> (UserPrompts, Vec<Diagnostic>) {
+    let mut diagnostics = Vec::new();
+    let mut file = |name: &str| {
+        let path = dirs.agent().join(name);
+        path.is_file()
+            .then(|| read(path, &mut diagnostics))
+            .flatten()
+    };
+    let mut prompts = UserPrompts {
+        custom: if custom.is_none() {
+            file("SYSTEM.md")
+        } else {
+            None
+        },
+        addendum: if addenda.is_empty() {
+            file("APPEND_SYSTEM.md")
+        } else {
+            None
+        },
+    };
+    let mut source = |given: &str| {
+        let path = dirs.resolve(given, cwd);
+        let text = path
+            .is_file()
+            .then(|| read(path, &mut diagnostics))
+            .flatten();
+        text.unwrap_or_else(|| given.to_owned())
+    };
+    if let Some(custom) = custom {
+        prompts.custom = Some(source(custom));
+    }
+    if !addenda.is_empty() {
+        let texts: Vec<String> = addenda.iter().map(|given| source(given)).collect();
+        prompts.addendum = Some(texts.join("\n\n"));
+    }
+    prompts.custom = prompts.custom.filter(|text| !text.is_empty());
+    prompts.addendum = prompts.addendum.filter(|text| !text.is_empty());
+    (prompts, diagnostics)
+}
+
+fn read(path: PathBuf, diagnostics: &mut Vec<Diagnostic>) -> Option<String> {
+    match fs::read(&path) {
+        Ok(bytes) => Some(text(&bytes)),
+        Err(error) => {
+            let message = format!("could not be read: {error}");
+            diagnostics.push(Diagnostic { path, message });
+            None
+        }
+    }
+}
+
+fn insert(sections: &mut Map<String, Value>, name: &str, content: &str) {
+    let text = format!("<{name}>\n{content}\n</{name}>");
+    sections.insert(name.to_owned(), text.into());
+}
+
+fn tools(tools: &[PromptTool<'_>]) -> String {
+    let lines: Vec<String> = tools
+        .iter()
+        .filter_map(|tool| Some(format!("- {}: {}", tool.name, tool.snippet?)))
+        .collect();
+    if lines.is_empty() {
+        "(none)".into()
+    } else {
+        lines.join("\n")
+    }
+}
+
+fn rules(tools: &[PromptTool<'_>]) -> String {
+    let has = |name: &str| tools.iter().any(|tool| tool.name == name);
+    let searches = ["grep", "find", "ls"].into_iter().any(has);
+    let mut rules = Vec::new();
+    let of_tools = tools.iter().flat_map(|tool| tool.rules).map(String::as_str);
+    let bash =
+        (has("bash") && !searches).then_some("Use bash to list and search files: ls, rg, find.");
+    let last = ["Be brief.", "Name files by their path."];
+    for rule in bash.into_iter().chain(of_tools).chain(last) {
+        let rule = format!("- {}", rule.trim());
+        if rule.len() > 2 && !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    rules.join("\n")
+}
+
+fn docs(tools: &[PromptTool<'_>]) -> &'static str {
+    if tools.iter().any(|tool| tool.name == "bash") {
+        "When the user asks about pi itself, read its manual: `pi docs` lists the topics, `pi docs TOPIC` shows one."
+    } else {
+        "When the user asks about pi itself, name its manual: `pi docs` lists the topics."
+    }
+}
+
+fn project_context(files: &[ContextFile]) -> String {
+    let mut parts =
+        vec!["Instructions from the user and the project, the nearest last:".to_owned()];
+    parts.extend(files.iter().map(|file| {
+        let (path, content) = (file.path.display(), &file.content);
+        format!("<project_instructions path=\"{path}\">\n{content}\n</project_instructions>")
+    }));
+    parts.join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scratch::Scratch;
+    use super::*;
+
+    fn options<'a>(tools: &'a [PromptTool<'a>]) -> PromptOptions<'a> {
+        PromptOptions {
+            custom: None,
+            addendum: None,
+            tools,
+            context_files: &[],
+            cwd: Path::new("/work"),
+        }
+    }
+
+    fn tool(name: &'static str) -> PromptTool<'static> {
+        PromptTool {
+            name,
+            snippet: Some("Does it"),
+            rules: &[],
+        }
+    }
+
+    fn text(sections: &Map<String, Value>, name: &str) -> String {
+        sections
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or("")
+            .to_owned()
+    }
+
+    #[test]
+    fn sections_stand_in_their_order() {
+        let files = [ContextFile {
+            path: "/work/AGENTS.md".into(),
+            content: "Be kind.".into(),
+        }];
+        let tools = [tool("read"), tool("bash")];
+        let all = PromptOptions {
+            addendum: Some("More."),
+            context_files: &files,
+            ..options(&tools)
+        };
+        let made = sections(&all);
+        let names: Vec<&str> = made.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "preamble",
+                "tools",
+                "rules",
+                "docs",
+                "addendum",
+                "project_context",
+                "cwd"
+            ]
+        );
+        assert_eq!(
+            text(&made, "tools"),
+            "<tools>\n- read: Does it\n- bash: Does it\n</tools>"
+        );
+        assert_eq!(text(&made, "addendum"), "<addendum>\nMore.\n</addendum>");
+        assert_eq!(text(&made, "cwd"), "<cwd>\n/work\n</cwd>");
+        assert!(text(&made, "project_context").contains(
+            "\n\n<project_instructions path=\"/work/AGENTS.md\">\nBe kind.\n</project_instructions>\n"
+        ));
+        assert_eq!(made, sections(&all));
+
+        let made = sections(&PromptOptions {
+            custom: Some("Mine."),
+            ..all
+        });
+        let names: Vec<&str> = made.keys().map(String::as_str).collect();
+        assert_eq!(names, ["preamble", "addendum", "project_context", "cwd"]);
+        assert_eq!(text(&made, "preamble"), "Mine.");
+    }
+
+    #[test]
+    fn the_prompt_is_short() {
+        let tools = ["read", "bash", "edit", "write"].map(tool);
+        let length: usize = sections(&options(&tools))
+            .values()
+            .map(|text| text.to_string().len())
+            .sum();
+        // Characters; some four make a token.
+        assert!(length < 1000, "{length}");
+    }
+
+    #[test]
+    fn rules_follow_the_tools() {
+        let own = [
+            "Look twice.".to_owned(),
+            " Be brief. ".to_owned(),
+            " ".to_owned(),
+        ];
+        let edit = PromptTool {
+            name: "edit",
+            snippet: None,
+            rules: &own,
+        };
+        let rows: &[(&[PromptTool<'_>], &str)] = &[
+            (&[], "- Be brief.\n- Name files by their path."),
+            (
+                &[tool("bash")],
+                "- Use bash to list and search files: ls, rg, find.\n- Be brief.\n- Name files by their path.",
+            ),
+            (
+                &[tool("bash"), tool("ls")],
+                "- Be brief.\n- Name files by their path.",
+            ),
+            (
+                &[edit, edit],
+                "- Look twice.\n- Be brief.\n- Name files by their path.",
+            ),
+        ];
+        for (tools, expected) in rows {
+            let made = sections(&options(tools));
+            assert_eq!(
+                text(&made, "rules"),
+                format!("<rules>\n{expected}\n</rules>")
+            );
+        }
+        assert_eq!(
+            text(&sections(&options(&[edit])), "tools"),
+            "<tools>\n(none)\n</tools>"
+        );
+    }
+
+    #[test]
+    fn a_difference_turns_one_prompt_into_the_other() {
+        let map = |text: &str| serde_json::from_str::<Map<String, Value>>(text).unwrap();
+        let rows = [
+            (r#"{"a":"1"}"#, r#"{"a":"1"}"#, None),
+            (r#"{}"#, r#"{}"#, None),
+            (
+                r#"{"a":"1","b":"2"}"#,
+                r#"{"b":"3","c":"4"}"#,
+                Some(r#"{"b":"3","c":"4","a":null}"#),
+            ),
+        ];
+        for (previous, current, patch) in rows {
+            assert_eq!(diff(&map(previous), &map(current)), patch.map(map));
+        }
+    }
+
+    #[test]
+    fn flags_go_before_the_files_of_the_agent_folder() {
+        let scratch = Scratch::new();
+        let dirs = Dirs::at(scratch.path());
+        let none: &[String] = &[];
+        let find = |custom: Option<&str>, addenda: &[&str]| {
+            let addenda: Vec<String> = addenda.iter().map(|text| (*text).to_owned()).collect();
+            let (prompts, diagnostics) = user_prompts(&dirs, scratch.path(), custom, &addenda);
+            assert_eq!(diagnostics, []);
+            (prompts.custom, prompts.addendum)
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            user_prompts(&dirs, scratch.path(), None, none).0,
+            UserPrompts::default()
+        );
+        scratch.file("SYSTEM.md", "\u{feff}system");
+        scratch.file("APPEND_SYSTEM.md", "append");
+        scratch.file("mine.md", "from a file");
+        assert_eq!(find(None, &[]), (some("system"), some("append")));
+        assert_eq!(
+            find(Some("flag"), &["one", "mine.md"]),
+            (some("flag"), some("one\n\nfrom a file"))
+        );
+        assert_eq!(find(Some("mine.md"), &[""]), (some("from a file"), None));
+        assert_eq!(find(Some(""), &[]), (None, some("append")));
+        let long = "x".repeat(100_000);
+        assert_eq!(find(Some(&long), &[]).0, Some(long));
+    }
+}
