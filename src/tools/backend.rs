@@ -3,9 +3,12 @@
 //! All tools go through this one trait, so that an editor, a container or another machine can stand
 //! behind them. Limits, queues and diffs sit above it.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 pub trait Backend: Send + Sync {
     /// Opens a file for reading.
@@ -20,6 +23,9 @@ pub trait Backend: Send + Sync {
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
     /// The path with all links resolved; for a path that does not exist, its nearest parent resolved.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
+    /// Starts a command in a session of its own: no terminal, nothing on stdin, stdout and stderr
+    /// merged in order. The error's text says all there is to say.
+    fn spawn(&self, command: &ShellCommand) -> io::Result<Box<dyn Child>>;
 }
 
 pub trait Source: Read + Seek + Send {}
@@ -43,9 +49,62 @@ pub enum Kind {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirEntry {
-    pub name: std::ffi::OsString,
+    pub name: OsString,
     /// Of the entry itself, links not followed.
     pub kind: Kind,
+}
+
+/// What a shell is to do, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShellCommand {
+    /// The shell of the user's choice; by default the backend looks for bash, then sh.
+    pub shell: Option<PathBuf>,
+    pub text: String,
+    pub cwd: PathBuf,
+    /// The whole environment.
+    pub env: BTreeMap<OsString, OsString>,
+    /// Processes that outlive the shell are left alone when pi ends.
+    pub keep_background: bool,
+}
+
+/// A shell that runs, and all that it starts. Dropped before its end, it is killed.
+pub trait Child: Send {
+    /// Waits for output, for the end, or until `until`. Never waits for a process that holds the output
+    /// open after the shell has ended. Not to be called again after the end.
+    fn next(&mut self, buffer: &mut [u8], until: Option<Instant>) -> io::Result<Progress>;
+
+    /// Asks all processes to end, and kills after `grace` what has not. The end comes by `next`. False,
+    /// and without effect, when the shell has ended by itself.
+    fn terminate(&mut self, grace: Duration) -> bool;
+
+    /// Kills all processes, from any thread, without waiting; `next` ends soon whatever they do.
+    /// Without effect after the end.
+    fn killer(&self) -> Arc<dyn Fn() + Send + Sync>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// So many bytes of output are in the buffer.
+    Output(usize),
+    /// Time is up.
+    Waited,
+    Ended(End),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// 128 and the signal's number for a shell that a signal ended. `None` when that is not known.
+    pub exit_code: Option<i32>,
+    /// Processes of this command that live on.
+    pub survivors: Vec<Survivor>,
+}
+
+/// A process that outlived the shell which started it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Survivor {
+    pub pid: i32,
+    /// The program's name, as far as the system tells it.
+    pub name: String,
 }
 
 /// The name of an error, as programs and models know it: `ENOENT`.

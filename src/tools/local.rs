@@ -5,7 +5,8 @@
 
 mod replace;
 
-use super::backend::{Backend, DirEntry, Kind, Source, Stat};
+use super::backend::{Backend, Child, DirEntry, Kind, ShellCommand, Source, Stat};
+use super::process;
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -76,6 +77,10 @@ impl Backend for Local {
                 },
             }
         }
+    }
+
+    fn spawn(&self, command: &ShellCommand) -> io::Result<Box<dyn Child>> {
+        Ok(Box::new(process::spawn(command)?))
     }
 }
 

@@ -2,12 +2,16 @@
 
 pub mod argument;
 pub mod backend;
+pub mod bash;
 pub mod diff;
 pub mod edit;
 pub mod fold;
 pub mod local;
 pub mod mutation;
+pub mod output;
 pub mod path;
+pub mod plain;
+pub mod process;
 pub mod text;
 pub mod truncate;
 pub mod write;
@@ -15,7 +19,8 @@ pub mod write;
 #[cfg(test)]
 pub mod testing;
 
-use backend::Backend;
+use crate::agent::tool::ToolError;
+use backend::{Backend, ShellCommand};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -42,6 +47,8 @@ pub struct Options {
     pub bash_timeout_seconds: Option<f64>,
     /// Processes that outlive their call live on when pi ends.
     pub bash_keep_background: bool,
+    /// Changes a command before it starts.
+    pub spawn_hook: Option<SpawnHook>,
     /// Bytes kept of one command's output.
     pub output_cap_bytes: u64,
     /// Images over the model's limits are scaled down.
@@ -55,9 +62,34 @@ impl Default for Options {
             shell_command_prefix: None,
             bash_timeout_seconds: None,
             bash_keep_background: false,
+            spawn_hook: None,
             output_cap_bytes: 1 << 30,
             resize_images: true,
         }
+    }
+}
+
+/// Sees every command before it starts, and may change its text, folder and environment, or refuse it.
+#[derive(Clone)]
+pub struct SpawnHook(Arc<SpawnHookFn>);
+
+type SpawnHookFn = dyn Fn(&mut ShellCommand) -> Result<(), ToolError> + Send + Sync;
+
+impl SpawnHook {
+    pub fn new(
+        hook: impl Fn(&mut ShellCommand) -> Result<(), ToolError> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(hook))
+    }
+
+    fn call(&self, command: &mut ShellCommand) -> Result<(), ToolError> {
+        (self.0)(command)
+    }
+}
+
+impl std::fmt::Debug for SpawnHook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SpawnHook")
     }
 }
 

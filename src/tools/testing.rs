@@ -1,5 +1,7 @@
 //! What tests of tools stand on: a folder that goes away, and a tool called in it.
 
+pub mod leak;
+
 use super::local::Local;
 use super::{Options, OutputDir, Workspace};
 use crate::agent::CancelToken;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::agent::CancelToken;
 use crate::llm::model::Model;
-use crate::tools::backend::{Backend, DirEntry, Source, Stat};
+use crate::tools::backend::{Backend, Child, DirEntry, ShellCommand, Source, Stat};
 use crate::tools::local::Local;
 use crate::tools::testing::{TempDir, call, call_with, text};
 use proptest::prelude::*;
@@ -307,6 +307,9 @@ impl Backend for Meddling {
     }
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
         Local.canonical(path)
+    }
+    fn spawn(&self, command: &ShellCommand) -> io::Result<Box<dyn Child>> {
+        Local.spawn(command)
     }
 }
 

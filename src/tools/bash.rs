@@ -1,0 +1,398 @@
+//! The `bash` tool, and the same run for a command of the user.
+//!
+//! A command runs in a shell with no terminal and nothing to read (see [`super::process`]). It ends with
+//! its shell; with its time limit, by TERM and two seconds later KILL; or with an abort, by KILL. The
+//! model sees the end of what was printed, as plain text, and what still runs.
+//!
+//! The environment is pi's own, keys of providers included, as a shell started by hand would have it.
+//! Added are the session's variables and such that keep programs from waiting for a terminal; a command
+//! can set them otherwise for itself.
+//!
+//! Unlike the reference: escape sequences and the earlier states of a redrawn line are taken out of the
+//! model's text (the file keeps all bytes), TERM precedes KILL at the time limit, and processes left in
+//! the background are named.
+
+use super::backend::{Child, Progress, ShellCommand, Survivor};
+use super::output::{Finished, Output};
+use super::truncate::{Limits, Truncation};
+use super::{Options, Workspace, argument};
+use crate::agent::CancelToken;
+use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::llm::message::ToolSpec;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Between TERM and KILL when time is up.
+const GRACE: Duration = Duration::from_secs(2);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
+const BUFFER_BYTES: usize = 256 << 10;
+/// What a timer of the reference can hold, 2^31 - 1 milliseconds.
+const TIMEOUT_SECONDS_MAX: f64 = 2_147_483.647;
+
+/// Tell a command which session it runs in; those of an outer pi are removed.
+const SESSION_VARIABLES: [&str; 5] = [
+    "PI_SESSION_ID",
+    "PI_SESSION_FILE",
+    "PI_PROVIDER",
+    "PI_MODEL",
+    "PI_REASONING_LEVEL",
+];
+
+/// Say who is calling, and that nobody can answer a prompt or turn a page.
+const OWN_VARIABLES: [(&str, &str); 5] = [
+    ("AI_AGENT", "pi"),
+    ("PI_CODING_AGENT", "true"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+];
+
+/// The tool that models call.
+pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
+    let description = "Run a bash command in the working folder and get what it prints, stdout and \
+        stderr together. The last 2000 lines or 50KB are shown; the full output of a longer one is in a \
+        file that the result names. There is no terminal and nothing on stdin.";
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "command": {"type": "string", "description": "The command"},
+            "timeout": {"type": "number", "description": "Seconds until it is ended; none by default"},
+        },
+        "required": ["command"],
+    });
+    Arc::new(Bash {
+        info: ToolInfo {
+            spec: ToolSpec {
+                name: "bash".into(),
+                description: description.into(),
+                parameters,
+                constrained_sampling: Some(argument::strict_if_possible()),
+                extra: Map::new(),
+            },
+            label: "bash".into(),
+            snippet: Some("Run shell commands (tests, git, builds, searches)".into()),
+            rules: vec![
+                "PI_* environment variables tell commands about this session and model".into(),
+            ],
+            ..ToolInfo::default()
+        },
+        workspace,
+    })
+}
+
+struct Bash {
+    info: ToolInfo,
+    workspace: Arc<Workspace>,
+}
+
+impl Tool for Bash {
+    fn info(&self) -> &ToolInfo {
+        &self.info
+    }
+
+    fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
+        let request = Request {
+            command: argument::text(call, "command")?,
+            timeout_seconds: call
+                .arguments
+                .get("timeout")
+                .and_then(Value::as_f64)
+                .or(self.workspace.options.bash_timeout_seconds),
+            session_variables: true,
+        };
+        (call.update)(ToolOutput::default());
+        let update = |tail: &Truncation, path: Option<&Path>| {
+            let details = details(tail, path).unwrap_or_else(|| json!({}));
+            (call.update)(ToolOutput::text(&tail.content).with_details(details));
+        };
+        execute(&self.workspace, &request, &update, call.cancel)?.into_result()
+    }
+}
+
+/// A command to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    pub command: &'a str,
+    pub timeout_seconds: Option<f64>,
+    /// The command is told about the session. A user's own is not.
+    pub session_variables: bool,
+}
+
+/// A command that has run.
+#[derive(Debug)]
+pub struct Execution {
+    output: Finished,
+    ending: Ending,
+    exit_code: Option<i32>,
+    pub survivors: Vec<Survivor>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ending {
+    Exited,
+    TimedOut { seconds: f64 },
+    Cancelled,
+}
+
+/// Runs a command. `update` gets the end of the output so far and the file of the whole one, when there
+/// is something new, at most every 100 ms. An `Err` says why the command was not run.
+pub fn execute(
+    workspace: &Workspace,
+    request: &Request<'_>,
+    update: &dyn Fn(&Truncation, Option<&Path>),
+    cancel: &CancelToken,
+) -> Result<Execution, ToolError> {
+    let options = &workspace.options;
+    let timeout = request.timeout_seconds.map(timeout).transpose()?;
+    let dir = workspace.outputs.clone();
+    let mut run = Run {
+        output: Output::new(Limits::DEFAULT, dir, options.output_cap_bytes),
+        update,
+        next_update_at: Instant::now(),
+        is_new: false,
+        time_is_up_at: None,
+        timed_out: false,
+    };
+    if cancel.is_cancelled() {
+        return Ok(run.finish(Ending::Cancelled, None, Vec::new()));
+    }
+    let mut child = spawn(workspace, request)?;
+    let killer = child.killer();
+    let guard = cancel.on_cancel(move || killer());
+    run.time_is_up_at = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let end = run.follow(&mut *child);
+    drop(guard);
+
+    let end = end.map_err(|error| format!("Cannot follow the command: {error}"))?;
+    let ending = match request.timeout_seconds {
+        _ if cancel.is_cancelled() => Ending::Cancelled,
+        Some(seconds) if run.timed_out => Ending::TimedOut { seconds },
+        _ => Ending::Exited,
+    };
+    Ok(run.finish(ending, end.exit_code, end.survivors))
+}
+
+/// A command that runs, as its reader sees it.
+struct Run<'a> {
+    output: Output,
+    update: &'a dyn Fn(&Truncation, Option<&Path>),
+    next_update_at: Instant,
+    /// Output has come since the last update.
+    is_new: bool,
+    time_is_up_at: Option<Instant>,
+    timed_out: bool,
+}
+
+impl Run<'_> {
+    fn follow(&mut self, child: &mut dyn Child) -> io::Result<super::backend::End> {
+        let mut buffer = vec![0; BUFFER_BYTES];
+        loop {
+            let until = self
+                .time_is_up_at
+                .into_iter()
+                .chain(self.update_due())
+                .min();
+            match child.next(&mut buffer, until)? {
+                Progress::Output(count) => {
+                    self.output.push(buffer.get(..count).unwrap_or_default());
+                    self.is_new = true;
+                }
+                Progress::Waited => {}
+                Progress::Ended(end) => {
+                    self.tell();
+                    return Ok(end);
+                }
+            }
+            let now = Instant::now();
+            if self.update_due().is_some_and(|due| due <= now) {
+                self.tell();
+                self.next_update_at = now + UPDATE_INTERVAL;
+            }
+            if self.time_is_up_at.is_some_and(|at| at <= now) {
+                self.time_is_up_at = None;
+                self.timed_out = child.terminate(GRACE);
+            }
+        }
+    }
+
+    fn update_due(&self) -> Option<Instant> {
+        self.is_new.then_some(self.next_update_at)
+    }
+
+    fn tell(&mut self) {
+        if std::mem::take(&mut self.is_new) {
+            (self.update)(&self.output.tail(), self.output.path());
+        }
+    }
+
+    fn finish(self, ending: Ending, exit_code: Option<i32>, survivors: Vec<Survivor>) -> Execution {
+        Execution {
+            output: self.output.finish(),
+            ending,
+            exit_code,
+            survivors,
+        }
+    }
+}
+
+impl Execution {
+    /// The end of what was printed, as plain text.
+    pub fn output(&self) -> &str {
+        &self.output.truncation.content
+    }
+
+    /// `None` when the command was cancelled, or its end could not be learnt.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.exit_code.filter(|_| !self.is_cancelled())
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.ending == Ending::Cancelled
+    }
+
+    pub fn is_truncated(&self) -> bool {
+        self.output.truncation.truncated
+    }
+
+    /// The file with all that was printed, if that is more than `output` shows.
+    pub fn full_output_path(&self) -> Option<&Path> {
+        self.output.full.as_ref()?.path.as_deref()
+    }
+
+    /// What the model is told.
+    fn into_result(self) -> Result<ToolOutput, ToolError> {
+        let status = match (self.ending, self.exit_code) {
+            (Ending::Cancelled, _) => Some("Command aborted".to_owned()),
+            (Ending::TimedOut { seconds }, _) => {
+                Some(format!("Command timed out after {seconds} seconds"))
+            }
+            (Ending::Exited, Some(0)) => None,
+            (Ending::Exited, Some(code)) => Some(format!("Command exited with code {code}")),
+            (Ending::Exited, None) => Some("Command terminated without an exit code".to_owned()),
+        };
+        let mut text = self.output().to_owned();
+        if text.is_empty() && self.ending == Ending::Exited {
+            text.push_str("(no output)");
+        }
+        let notes = [self.output.notice(), note_of(&self.survivors)];
+        for part in notes.into_iter().flatten() {
+            append(&mut text, &part);
+        }
+        let details = details(&self.output.truncation, self.full_output_path());
+        match status {
+            None => Ok(ToolOutput {
+                details,
+                ..ToolOutput::text(text)
+            }),
+            Some(status) => {
+                append(&mut text, &status);
+                Err(ToolError {
+                    message: text,
+                    details,
+                })
+            }
+        }
+    }
+}
+
+/// Adds a paragraph.
+fn append(text: &mut String, part: &str) {
+    if !text.is_empty() {
+        text.push_str("\n\n");
+    }
+    text.push_str(part);
+}
+
+fn note_of(survivors: &[Survivor]) -> Option<String> {
+    const NAMED_MAX: usize = 10;
+    let mut names: Vec<String> = survivors
+        .iter()
+        .take(NAMED_MAX)
+        .map(|survivor| format!("{} ({})", survivor.pid, survivor.name))
+        .collect();
+    if survivors.len() > NAMED_MAX {
+        names.push(format!("{} more", survivors.len() - NAMED_MAX));
+    }
+    let names = names.join(", ");
+    (!names.is_empty()).then(|| format!("[Still running in the background: {names}]"))
+}
+
+fn details(truncation: &Truncation, full_output: Option<&Path>) -> Option<Value> {
+    if !truncation.truncated {
+        return None;
+    }
+    let mut details = json!({"truncation": truncation});
+    if let Some(path) = full_output {
+        details["fullOutputPath"] = path.to_string_lossy().into();
+    }
+    Some(details)
+}
+
+fn timeout(seconds: f64) -> Result<Duration, ToolError> {
+    if !seconds.is_finite() || seconds <= 0.0 {
+        let message = "Invalid timeout: must be a finite number of seconds";
+        return Err(ToolError::new(message));
+    }
+    if seconds > TIMEOUT_SECONDS_MAX {
+        let message = format!("Invalid timeout: maximum is {TIMEOUT_SECONDS_MAX} seconds");
+        return Err(ToolError::new(message));
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+fn spawn(workspace: &Workspace, request: &Request<'_>) -> Result<Box<dyn Child>, ToolError> {
+    let options = &workspace.options;
+    let mut command = ShellCommand {
+        shell: shell(options, workspace.home.as_deref()),
+        text: match &options.shell_command_prefix {
+            Some(prefix) => format!("{prefix}\n{}", request.command),
+            None => request.command.to_owned(),
+        },
+        cwd: workspace.cwd.clone(),
+        env: environment(workspace, request.session_variables),
+        keep_background: options.bash_keep_background,
+    };
+    if let Some(hook) = &options.spawn_hook {
+        hook.call(&mut command)?;
+    }
+    let cwd = &command.cwd;
+    if workspace.backend.stat(cwd).is_err() {
+        let message = format!("Working directory does not exist: {}", cwd.display());
+        return Err(ToolError::new(message + "\nCannot execute bash commands."));
+    }
+    let child = workspace.backend.spawn(&command);
+    child.map_err(|error| ToolError::new(error.to_string()))
+}
+
+fn shell(options: &Options, home: Option<&Path>) -> Option<PathBuf> {
+    let path = options.shell_path.as_deref()?;
+    Some(match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => path.into(),
+    })
+}
+
+fn environment(workspace: &Workspace, session_variables: bool) -> BTreeMap<OsString, OsString> {
+    let mut env: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+    for (name, value) in OWN_VARIABLES {
+        env.insert(name.into(), value.into());
+    }
+    if session_variables {
+        for name in SESSION_VARIABLES {
+            env.remove(&OsString::from(name));
+        }
+        let session = workspace.env.lock();
+        for (name, value) in session.unwrap_or_else(|error| error.into_inner()).iter() {
+            env.insert(name.into(), value.into());
+        }
+    }
+    env
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,398 @@
+//! Makes plain text of the bytes that a program writes for a terminal.
+//!
+//! What comes out is UTF-8 with `\n` and `\t` as its only control characters. Escape sequences and
+//! other control characters are dropped, bytes that are not UTF-8 become U+FFFD, a line that is
+//! started again with a carriage return keeps its last state only, and a backspace takes one character
+//! back. Input may be cut anywhere. A newline always comes through, so that an unfinished sequence
+//! costs at most the rest of its line.
+//!
+//! Text without control characters passes at the speed of UTF-8 validation.
+
+/// Takes the text.
+pub trait Sink {
+    /// Never empty; no control characters but `\n` and `\t`.
+    fn text(&mut self, text: &str);
+    /// Forgets what the open line holds so far.
+    fn restart_line(&mut self);
+    /// Forgets the last character of the open line.
+    fn back(&mut self);
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Decoder {
+    state: State,
+    /// The start of a character that the next input completes.
+    partial: Partial,
+    /// A carriage return was seen; text other than a newline starts the line again.
+    returned: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Ground,
+    /// After ESC.
+    Escape,
+    /// After ESC and intermediates: one final byte is to come.
+    Intermediate,
+    /// After `ESC [`: parameters, then a final byte.
+    Control,
+    /// A string for the terminal (title, link, clipboard, picture), up to BEL or `ESC \`.
+    String,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Partial {
+    bytes: [u8; 4],
+    len: usize,
+}
+
+const ESC: u8 = 0x1b;
+const BEL: u8 = 0x07;
+const CANCEL: u8 = 0x18;
+const SUBSTITUTE: u8 = 0x1a;
+/// The first byte of U+0080 to U+00BF; the control characters up to U+009F are among them.
+const C1_LEAD: u8 = 0xc2;
+
+impl Decoder {
+    pub fn push(&mut self, mut bytes: &[u8], sink: &mut impl Sink) {
+        while let Some(&first) = bytes.first() {
+            let used = match self.state {
+                State::Ground if self.partial.len > 0 => self.complete(bytes, sink),
+                State::Ground => self.ground(bytes, sink),
+                State::Escape => self.escape(first),
+                State::Intermediate => self.intermediate(first),
+                State::Control => self.control(first),
+                State::String => self.string(bytes),
+            };
+            bytes = bytes.get(used..).unwrap_or_default();
+        }
+    }
+
+    /// The input is over: a character that was cut short is one that is not valid.
+    pub fn finish(&mut self, sink: &mut impl Sink) {
+        if std::mem::take(&mut self.partial).len > 0 {
+            self.emit(REPLACEMENT, sink);
+        }
+    }
+
+    /// Reads text up to the next control character, or one control character.
+    fn ground(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
+        let end = next_control(bytes);
+        if end > 0 {
+            self.text(&bytes[..end], end == bytes.len(), sink);
+            return end;
+        }
+        match bytes[0] {
+            ESC => self.state = State::Escape,
+            b'\r' => self.returned = true,
+            0x08 if !self.returned => sink.back(),
+            _ => {}
+        }
+        1
+    }
+
+    fn text(&mut self, mut bytes: &[u8], at_end: bool, sink: &mut impl Sink) {
+        loop {
+            let error = match std::str::from_utf8(bytes) {
+                Ok(text) => return self.emit(text, sink),
+                Err(error) => error,
+            };
+            let (valid, rest) = bytes.split_at(error.valid_up_to());
+            self.emit(std::str::from_utf8(valid).unwrap_or_default(), sink);
+            match error.error_len() {
+                None if at_end => return self.partial.set(rest),
+                length => {
+                    self.emit(REPLACEMENT, sink);
+                    bytes = &rest[length.unwrap_or(rest.len())..];
+                }
+            }
+        }
+    }
+
+    /// Adds one byte to the character that was cut; takes none if it does not belong to it.
+    fn complete(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
+        let mut longer = self.partial;
+        longer.add(bytes[0]);
+        match std::str::from_utf8(longer.get()) {
+            Ok(text) => {
+                self.partial = Partial::default();
+                self.emit(text, sink);
+                1
+            }
+            Err(error) if error.error_len().is_none() => {
+                self.partial = longer;
+                1
+            }
+            Err(_) => {
+                self.partial = Partial::default();
+                self.emit(REPLACEMENT, sink);
+                0
+            }
+        }
+    }
+
+    fn emit(&mut self, text: &str, sink: &mut impl Sink) {
+        if memchr::memchr(C1_LEAD, text.as_bytes()).is_none() {
+            self.send(text, sink);
+        } else {
+            for part in text.split(|char| matches!(char, '\u{80}'..='\u{9f}')) {
+                self.send(part, sink);
+            }
+        }
+    }
+
+    fn send(&mut self, text: &str, sink: &mut impl Sink) {
+        if text.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.returned) && !text.starts_with('\n') {
+            sink.restart_line();
+        }
+        sink.text(text);
+    }
+
+    fn escape(&mut self, byte: u8) -> usize {
+        self.state = match byte {
+            b'[' => State::Control,
+            b']' | b'P' | b'X' | b'^' | b'_' => State::String,
+            b' '..=b'/' => State::Intermediate,
+            ESC => State::Escape,
+            b'0'..=b'~' => State::Ground,
+            _ => return self.give_up(byte),
+        };
+        1
+    }
+
+    fn intermediate(&mut self, byte: u8) -> usize {
+        match byte {
+            b' '..=b'/' => {}
+            b'0'..=b'~' => self.state = State::Ground,
+            _ => return self.give_up(byte),
+        }
+        1
+    }
+
+    fn control(&mut self, byte: u8) -> usize {
+        match byte {
+            b' '..=b'?' => {}
+            b'@'..=b'~' => self.state = State::Ground,
+            _ => return self.give_up(byte),
+        }
+        1
+    }
+
+    fn string(&mut self, bytes: &[u8]) -> usize {
+        let end = bytes
+            .iter()
+            .position(|byte| matches!(byte, &BEL | &ESC | &CANCEL | &SUBSTITUTE | b'\n'));
+        let Some(end) = end else {
+            return bytes.len();
+        };
+        // ESC begins `ESC \`, or another sequence that ends this one.
+        self.state = match bytes[end] {
+            ESC => State::Escape,
+            _ => State::Ground,
+        };
+        end + usize::from(bytes[end] != b'\n')
+    }
+
+    /// Ends a sequence at a byte that cannot be in it, and takes that byte only if it means just that.
+    fn give_up(&mut self, byte: u8) -> usize {
+        self.state = State::Ground;
+        usize::from(matches!(byte, CANCEL | SUBSTITUTE))
+    }
+}
+
+const REPLACEMENT: &str = "\u{fffd}";
+
+impl Partial {
+    /// `bytes` is the start of one character: at most three.
+    fn set(&mut self, bytes: &[u8]) {
+        *self = Self::default();
+        for &byte in bytes {
+            self.add(byte);
+        }
+    }
+
+    fn add(&mut self, byte: u8) {
+        if let Some(slot) = self.bytes.get_mut(self.len) {
+            *slot = byte;
+            self.len += 1;
+        }
+    }
+
+    fn get(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// Where the first control character other than `\n` and `\t` is, or the length.
+fn next_control(bytes: &[u8]) -> usize {
+    // Blocks without an early exit are checked by vector instructions.
+    const BLOCK: usize = 64;
+    let mut clean = 0;
+    for block in bytes.chunks(BLOCK) {
+        if block
+            .iter()
+            .fold(false, |any, &byte| any | is_control(byte))
+        {
+            break;
+        }
+        clean += block.len();
+    }
+    let rest = &bytes[clean..];
+    clean
+        + rest
+            .iter()
+            .position(|&byte| is_control(byte))
+            .unwrap_or(rest.len())
+}
+
+fn is_control(byte: u8) -> bool {
+    (byte < b' ') & (byte != b'\n') & (byte != b'\t') | (byte == 0x7f)
+}
+
+/// `bytes` as plain text, at once.
+pub fn text(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    let mut decoder = Decoder::default();
+    decoder.push(bytes, &mut text);
+    decoder.finish(&mut text);
+    text
+}
+
+impl Sink for String {
+    fn text(&mut self, text: &str) {
+        self.push_str(text);
+    }
+
+    fn restart_line(&mut self) {
+        self.truncate(self.rfind('\n').map_or(0, |at| at + 1));
+    }
+
+    fn back(&mut self) {
+        if !self.ends_with('\n') {
+            self.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Checks the text of `input`, whole and cut in two at every byte.
+    #[track_caller]
+    fn check(input: impl AsRef<[u8]>, expected: &str) {
+        let input = input.as_ref();
+        for cut in 0..=input.len() {
+            let (mut text, mut decoder) = (String::new(), Decoder::default());
+            decoder.push(&input[..cut], &mut text);
+            decoder.push(&input[cut..], &mut text);
+            decoder.finish(&mut text);
+            assert_eq!(text, expected, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn text_passes() {
+        check("", "");
+        check("a\tb\n\nc", "a\tb\n\nc");
+        check("grün 語 😀 ° \u{a0}é", "grün 語 😀 ° \u{a0}é");
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf_8_are_replaced() {
+        check(b"a\xffb", "a\u{fffd}b");
+        check(b"\xe8\xaa", "\u{fffd}");
+        check(b"\xe8\xaa\n", "\u{fffd}\n");
+        check(b"\xe8\xaa\x1b[m\x9e", "\u{fffd}\u{fffd}");
+        check(b"\xf0\x9f\x98\xf0\x9f\x98\x80", "\u{fffd}😀");
+        check(b"\xed\xa0\x80", "\u{fffd}\u{fffd}\u{fffd}");
+        check(b"\xc2", "\u{fffd}");
+    }
+
+    #[test]
+    fn sequences_are_dropped() {
+        check("\x1b[1;31mred\x1b[0m", "red");
+        check("\x1b[?25l\x1b[2J\x1b(Bx\x1b7\x1b=y", "xy");
+        check("\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b", "ab");
+        check(
+            "\x1bP1;2q#0\x1b\\c\x1b_app\x1b\\d\x1b^pm\x1b\\e\x1bXsos\x1b\\f",
+            "cdef",
+        );
+        check("\x1b]52;c;aGk=\x1b[31mx", "x");
+        check("\x1b\x1b[mx", "x");
+        check("\x1b[3\x18mx", "mx");
+        check("a\u{9b}31mb\u{85}c\u{80}", "a31mbc");
+    }
+
+    #[test]
+    fn an_unfinished_sequence_costs_at_most_its_line() {
+        check("\x1b]0;open\nnext", "\nnext");
+        check("\x1b[12\nnext", "\nnext");
+        check("\x1b\nnext", "\nnext");
+        check("a\x1b[", "a");
+        check("\x1b[1é", "é");
+    }
+
+    #[test]
+    fn other_control_characters_are_dropped() {
+        check("a\0b\x07c\x0bd\x0ce\x7ff\x0e\x0fg", "abcdefg");
+    }
+
+    #[test]
+    fn a_line_that_is_started_again_keeps_its_last_state() {
+        check("10%\r20%\r100%\ndone", "100%\ndone");
+        check("one\r\ntwo\r\r\nthree\r", "one\ntwo\nthree");
+        check("keep\nold\r\x1b[Knew", "keep\nnew");
+        check("50%\r\u{80}", "50%");
+    }
+
+    #[test]
+    fn a_backspace_takes_one_character_back() {
+        check("|\x08/\x08é\x08-", "-");
+        check("B\x08Bo\x08o", "Bo");
+        check("a\n\x08\x08b", "a\nb");
+        check("ab\r\x08c", "c");
+    }
+
+    #[test]
+    fn a_control_character_is_found_at_any_place() {
+        for at in 0..200 {
+            let mut bytes = vec![b'x'; 200];
+            bytes[at] = 0;
+            assert_eq!(next_control(&bytes), at);
+        }
+        assert_eq!(next_control(&[b'\n'; 200]), 200);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_in_any_pieces_give_the_same_plain_text(
+            pieces in prop::collection::vec(
+                prop::collection::vec(
+                    prop_oneof![
+                        any::<u8>(),
+                        prop::sample::select(b"\x1b\x1b[]P\\;?mA\r\n\x08\x07\xc2\x9b\xe2\x82\xac\xf0".as_slice()),
+                    ],
+                    0..12,
+                ),
+                0..8,
+            )
+        ) {
+            let (mut whole, mut decoder) = (String::new(), Decoder::default());
+            for piece in &pieces {
+                decoder.push(piece, &mut whole);
+            }
+            decoder.finish(&mut whole);
+            let bytes = pieces.concat();
+            prop_assert_eq!(&whole, &text(&bytes));
+            prop_assert!(whole.chars().all(|char| !char.is_control() || matches!(char, '\n' | '\t')));
+            let newlines = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == b'\n').count();
+            prop_assert_eq!(newlines(whole.as_bytes()), newlines(&bytes));
+        }
+    }
+}

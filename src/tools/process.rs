@@ -1,0 +1,461 @@
+//! Child processes: a shell, all that it starts, and how all of that ends.
+//!
+//! A shell gets a session of its own, so it has no terminal and signals reach it as a group. Its end is
+//! noticed by a thread that waits for it, never by the end of its output: a background process may hold
+//! the pipe for ever. `next` sleeps in `poll(2)` on two pipes, the output and one that the waiting
+//! thread and a killer write to.
+//!
+//! What lives on after its shell is a survivor. It lives until pi ends: every way out calls
+//! [`shut_down`], which kills what is left. Who belongs to a command is found in [`family`]; what
+//! survivors print is read and dropped in [`drain`].
+//!
+//! Not here: time limits, output, texts (`super::bash`).
+
+mod drain;
+mod family;
+mod group;
+
+pub use family::MARKER;
+
+use super::backend::{Child, End, Progress, ShellCommand, Survivor};
+use family::Family;
+use group::Group;
+use std::collections::BTreeMap;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// After the shell's end, output is read until the pipe has been silent for so long.
+const SILENCE: Duration = Duration::from_millis(100);
+/// And no longer than this, however much survivors print.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
+/// How long a killed process may take to go away before the call ends without it.
+const KILL_MAX: Duration = Duration::from_secs(2);
+/// Enough for a writer to stay ahead of its reader.
+#[cfg(target_os = "linux")]
+const PIPE_BYTES: libc::c_int = 1 << 18;
+
+/// All commands that have processes left.
+static COMMANDS: Mutex<Commands> = Mutex::new(Commands {
+    closed: false,
+    next_id: 1,
+    running: BTreeMap::new(),
+});
+
+struct Commands {
+    closed: bool,
+    next_id: u64,
+    running: BTreeMap<u64, Entry>,
+}
+
+struct Entry {
+    family: Family,
+    /// The shell has ended: these are survivors.
+    ended: bool,
+    keep: bool,
+}
+
+fn commands() -> MutexGuard<'static, Commands> {
+    COMMANDS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kills everything that was started and still runs, survivors included unless they are to be kept.
+/// For any thread, at any time; returns when they are gone or cannot be killed.
+pub fn kill_all() {
+    let families: Vec<Family> = commands()
+        .running
+        .values()
+        .filter(|entry| !(entry.ended && entry.keep))
+        .map(|entry| entry.family.clone())
+        .collect();
+    // The groups first: that takes no time, and this may be the last thing that pi gets to do.
+    for family in &families {
+        family.group().signal(libc::SIGKILL);
+    }
+    for family in &families {
+        family.kill();
+    }
+}
+
+/// [`kill_all`], and nothing can be started any more: for every way out of pi.
+pub fn shut_down() {
+    commands().closed = true;
+    kill_all();
+}
+
+/// The processes that outlived their shell and still run.
+pub fn survivors() -> Vec<Survivor> {
+    let families: Vec<(u64, Family)> = commands()
+        .running
+        .iter()
+        .filter(|(_, entry)| entry.ended)
+        .map(|(&id, entry)| (id, entry.family.clone()))
+        .collect();
+    let mut all = Vec::new();
+    for (id, family) in families {
+        let members = family.members();
+        if members.is_empty() {
+            commands().running.remove(&id);
+        }
+        all.extend(members);
+    }
+    all
+}
+
+/// A shell on this machine.
+#[derive(Debug)]
+pub struct LocalChild {
+    id: u64,
+    family: Family,
+    /// `None` when all writers have closed it.
+    output: Option<PipeReader>,
+    wake: PipeReader,
+    phase: Phase,
+    /// When the shell's end was noticed.
+    ended_at: Option<Instant>,
+    last_output_at: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// Asked to end. What is left is killed at `kill_at`.
+    Ending {
+        kill_at: Instant,
+        looked: bool,
+    },
+    /// Killed. Whatever happens, `next` ends at `give_up_at`.
+    Killed {
+        give_up_at: Instant,
+    },
+    Over,
+}
+
+pub fn spawn(command: &ShellCommand) -> io::Result<LocalChild> {
+    let shell = find_shell(command.shell.as_deref())?;
+    start(command, &shell).map_err(|error| {
+        let hint = match error.raw_os_error() {
+            Some(libc::E2BIG) => ". Put long text into a file and let the command read it",
+            _ => "",
+        };
+        io::Error::new(
+            error.kind(),
+            format!("Cannot start {}: {error}{hint}", shell.display()),
+        )
+    })
+}
+
+fn start(command: &ShellCommand, shell: &Path) -> io::Result<LocalChild> {
+    let id = {
+        let mut commands = commands();
+        if commands.closed {
+            return Err(io::Error::other("pi is ending"));
+        }
+        commands.next_id += 1;
+        commands.next_id - 1
+    };
+    let (output, writer) = io::pipe()?;
+    widen(&output);
+    let (wake, wake_writer) = io::pipe()?;
+    // The thread comes first: once the shell runs, nothing can fail any more.
+    let (hand_over, handed_over) = mpsc::sync_channel::<(std::process::Child, Arc<Group>)>(1);
+    thread::Builder::new()
+        .name("pi-wait".into())
+        .stack_size(128 << 10)
+        .spawn(move || {
+            if let Ok((child, group)) = handed_over.recv() {
+                group.wait(child);
+            }
+        })?;
+
+    let mut process = Command::new(shell);
+    process
+        .arg("-c")
+        .arg(script(&command.text))
+        .current_dir(&command.cwd)
+        .env_clear()
+        .envs(&command.env)
+        .env(MARKER, family::marker(id))
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone()?)
+        .stderr(writer);
+    // SAFETY: setsid is async-signal-safe, and the closure touches no memory.
+    unsafe {
+        process.pre_exec(|| match libc::setsid() {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        });
+    }
+    let child = process.spawn()?;
+    // Our ends for writing go, else the output would never be over.
+    drop(process);
+
+    let group = Arc::new(Group::new(child.id(), wake_writer));
+    let family = Family::new(id, group.clone());
+    let closed = {
+        let mut commands = commands();
+        let entry = Entry {
+            family: family.clone(),
+            ended: false,
+            keep: command.keep_background,
+        };
+        commands.running.insert(id, entry);
+        commands.closed
+    };
+    if closed {
+        // pi began to end meanwhile, perhaps too late for `kill_all` to see this one.
+        group.kill();
+    }
+    let _ = hand_over.send((child, group));
+    Ok(LocalChild {
+        id,
+        family,
+        output: Some(output),
+        wake,
+        phase: Phase::Running,
+        ended_at: None,
+        last_output_at: Instant::now(),
+    })
+}
+
+/// A shell would take a command that begins with a dash for one of its options.
+fn script(text: &str) -> String {
+    match text.as_bytes().first() {
+        Some(b'-' | b'+') => format!(" {text}"),
+        _ => text.to_owned(),
+    }
+}
+
+fn find_shell(chosen: Option<&Path>) -> io::Result<PathBuf> {
+    if let Some(path) = chosen {
+        return if path.exists() {
+            Ok(path.to_owned())
+        } else {
+            let message = format!("Custom shell path not found: {}", path.display());
+            Err(io::Error::new(io::ErrorKind::NotFound, message))
+        };
+    }
+    let usual = Path::new("/bin/bash");
+    if usual.exists() {
+        return Ok(usual.to_owned());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join("bash"))
+        .find(|file| file.is_file());
+    Ok(found.unwrap_or_else(|| "sh".into()))
+}
+
+#[cfg(target_os = "linux")]
+fn widen(pipe: &PipeReader) {
+    // SAFETY: the descriptor is open. A refusal leaves the pipe as it is.
+    unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn widen(_: &PipeReader) {}
+
+impl Child for LocalChild {
+    fn next(&mut self, buffer: &mut [u8], until: Option<Instant>) -> io::Result<Progress> {
+        loop {
+            let now = Instant::now();
+            if self.is_over(now) {
+                return Ok(Progress::Ended(self.end()));
+            }
+            if until.is_some_and(|until| until <= now) {
+                return Ok(Progress::Waited);
+            }
+            let until = until.into_iter().chain(self.due()).min();
+            let output = self.output.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+            let [woken, readable] = poll([self.wake.as_raw_fd(), output], until)?;
+            if woken {
+                self.wake_up()?;
+            }
+            if readable && let Some(count) = self.read(buffer)? {
+                return Ok(Progress::Output(count));
+            }
+        }
+    }
+
+    fn terminate(&mut self, grace: Duration) -> bool {
+        if self.phase != Phase::Running || self.family.group().has_ended() {
+            return false;
+        }
+        self.family.terminate();
+        self.phase = Phase::Ending {
+            kill_at: Instant::now() + grace,
+            looked: false,
+        };
+        true
+    }
+
+    fn killer(&self) -> Arc<dyn Fn() + Send + Sync> {
+        let group = self.family.group().clone();
+        Arc::new(move || group.kill())
+    }
+}
+
+impl LocalChild {
+    /// Whether nothing more is to come, after doing what is due by `now`.
+    fn is_over(&mut self, now: Instant) -> bool {
+        let settled = self.settled(now);
+        match &mut self.phase {
+            Phase::Running => settled,
+            Phase::Ending { kill_at, looked } => {
+                if *kill_at <= now {
+                    self.kill_family(now);
+                    return false;
+                }
+                // The shell has ended, but what it started may need its grace. That is looked up
+                // once: a process that goes without holding the pipe is not noticed otherwise.
+                settled && !std::mem::replace(looked, true) && self.family.members().is_empty()
+            }
+            Phase::Killed { give_up_at } => settled || *give_up_at <= now,
+            Phase::Over => true,
+        }
+    }
+
+    /// Whether the shell has ended and its output with it, as far as that can be told.
+    fn settled(&self, now: Instant) -> bool {
+        let at = self.settles_at();
+        at.is_some_and(|at| at <= now)
+    }
+
+    fn settles_at(&self) -> Option<Instant> {
+        let ended_at = self.ended_at?;
+        if self.output.is_none() {
+            return Some(ended_at);
+        }
+        let silent_at = self.last_output_at.max(ended_at) + SILENCE;
+        Some(silent_at.min(ended_at + DRAIN_MAX))
+    }
+
+    /// When `is_over` may have a new answer without any event.
+    fn due(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Ending {
+                kill_at,
+                looked: true,
+            } => Some(kill_at),
+            Phase::Ending { kill_at: at, .. } | Phase::Killed { give_up_at: at } => Some(
+                self.settles_at()
+                    .map_or(at, |settles_at| settles_at.min(at)),
+            ),
+            Phase::Running | Phase::Over => self.settles_at(),
+        }
+    }
+
+    fn wake_up(&mut self) -> io::Result<()> {
+        let mut bytes = [0; 16];
+        retry(|| self.wake.read(&mut bytes))?;
+        let now = Instant::now();
+        if self.family.group().has_ended() && self.ended_at.is_none() {
+            self.ended_at = Some(now);
+        }
+        if self.family.group().is_killed() && !matches!(self.phase, Phase::Killed { .. }) {
+            self.kill_family(now);
+        }
+        Ok(())
+    }
+
+    /// The group may be dead already: this finds those that left it.
+    fn kill_family(&mut self, now: Instant) {
+        self.family.kill();
+        self.phase = Phase::Killed {
+            give_up_at: now + KILL_MAX,
+        };
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let Some(output) = &mut self.output else {
+            return Ok(None);
+        };
+        let count = retry(|| output.read(buffer))?;
+        if count == 0 {
+            self.output = None;
+            if let Phase::Ending { looked, .. } = &mut self.phase {
+                // What held the pipe may have been the last one.
+                *looked = false;
+            }
+            return Ok(None);
+        }
+        self.last_output_at = Instant::now();
+        Ok(Some(count))
+    }
+
+    fn end(&mut self) -> End {
+        if matches!(self.phase, Phase::Ending { .. } | Phase::Killed { .. }) {
+            // Once more: a process may have been started while the others were killed.
+            self.family.kill();
+        }
+        self.phase = Phase::Over;
+        let survivors = self.family.members();
+        let exit_code = self.family.group().close();
+        if survivors.is_empty() {
+            commands().running.remove(&self.id);
+        } else if let Some(entry) = commands().running.get_mut(&self.id) {
+            entry.ended = true;
+        }
+        if let Some(output) = self.output.take() {
+            drain::adopt(output);
+        }
+        End {
+            exit_code,
+            survivors,
+        }
+    }
+}
+
+impl Drop for LocalChild {
+    fn drop(&mut self) {
+        if self.phase != Phase::Over {
+            self.kill_family(Instant::now());
+            self.end();
+        }
+    }
+}
+
+/// Waits until one of `fds` can be read (or is closed at its other end), or until `until`. A negative
+/// descriptor is never ready.
+fn poll<const N: usize>(fds: [RawFd; N], until: Option<Instant>) -> io::Result<[bool; N]> {
+    let mut polled = fds.map(|fd| libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    poll_all(&mut polled, until)?;
+    Ok(polled.map(|fd| fd.revents != 0))
+}
+
+fn poll_all(fds: &mut [libc::pollfd], until: Option<Instant>) -> io::Result<()> {
+    let timeout_ms = until.map_or(-1, |until| {
+        let left = until.saturating_duration_since(Instant::now());
+        // Rounded up, so as not to wake just before the time.
+        let ms = left.as_nanos().div_ceil(1_000_000);
+        libc::c_int::try_from(ms).unwrap_or(libc::c_int::MAX)
+    });
+    let count = libc::nfds_t::try_from(fds.len()).map_err(io::Error::other)?;
+    // SAFETY: `fds` is valid for `count` entries and lives through the call.
+    let result = unsafe { libc::poll(fds.as_mut_ptr(), count, timeout_ms) };
+    if result < 0 {
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Reads what survivors print, and drops it.
+//!
+//! A server that was started in the background must not die of a closed pipe, nor stop at a full one.
+//! One thread serves all pipes; it is there only while there are any, and sleeps until one of them has
+//! something. After each look it pauses, so that a process which prints without end is slowed down to a
+//! few megabytes a second instead of keeping two processors busy.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+const PAUSE: Duration = Duration::from_millis(10);
+
+static DRAIN: Mutex<Drain> = Mutex::new(Drain {
+    new: Vec::new(),
+    wake: None,
+});
+
+struct Drain {
+    /// Not yet taken by the thread.
+    new: Vec<PipeReader>,
+    /// The thread is there, and this wakes it.
+    wake: Option<PipeWriter>,
+}
+
+fn drain() -> MutexGuard<'static, Drain> {
+    DRAIN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes a pipe over until all its writers are gone.
+pub fn adopt(pipe: PipeReader) {
+    let mut drain = drain();
+    drain.new.push(pipe);
+    let told = match &mut drain.wake {
+        Some(wake) => wake.write(b"!").map(drop),
+        None => start().map(|wake| drain.wake = Some(wake)),
+    };
+    if told.is_err() {
+        // Without a thread the pipes close: better than writers that stop for ever.
+        drain.new.clear();
+    }
+}
+
+fn start() -> io::Result<PipeWriter> {
+    let (woken, wake) = io::pipe()?;
+    thread::Builder::new()
+        .name("pi-drain".into())
+        .stack_size(128 << 10)
+        .spawn(move || run(woken))?;
+    Ok(wake)
+}
+
+fn run(mut woken: PipeReader) {
+    let mut pipes: Vec<PipeReader> = Vec::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        {
+            let mut drain = drain();
+            pipes.append(&mut drain.new);
+            if pipes.is_empty() {
+                drain.wake = None;
+                return;
+            }
+        }
+        let mut polled: Vec<libc::pollfd> = std::iter::once(&woken)
+            .chain(&pipes)
+            .map(|pipe| libc::pollfd {
+                fd: pipe.as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            })
+            .collect();
+        if super::poll_all(&mut polled, None).is_err() {
+            pipes.clear();
+            continue;
+        }
+        let mut ready = polled.iter().map(|polled| polled.revents != 0);
+        if ready.next() == Some(true) {
+            let _ = woken.read(&mut buffer);
+        }
+        pipes.retain_mut(|pipe| ready.next() != Some(true) || !is_over(pipe, &mut buffer));
+        thread::sleep(PAUSE);
+    }
+}
+
+/// Reads once from a pipe that is ready.
+fn is_over(pipe: &mut PipeReader, buffer: &mut [u8]) -> bool {
+    match pipe.read(buffer) {
+        Ok(count) => count == 0,
+        Err(error) => error.kind() != io::ErrorKind::Interrupted,
+    }
+}
