@@ -15,6 +15,7 @@
 
 pub mod agent;
 pub mod cli;
+pub mod docs;
 pub mod llm;
 pub mod mode;
 pub mod resources;

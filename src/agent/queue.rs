@@ -28,6 +28,13 @@ pub struct Queue {
 }
 
 impl Queue {
+    pub fn new(mode: QueueMode) -> Self {
+        Self {
+            mode,
+            waiting: VecDeque::new(),
+        }
+    }
+
     pub fn push(&mut self, message: AgentMessage) {
         self.waiting.push_back(message);
     }

@@ -51,6 +51,13 @@ impl std::fmt::Display for Fatal {
 
 impl std::error::Error for Fatal {}
 
+/// Where a request goes, and what with.
+pub struct Request {
+    /// The agent's model, as its credential changes it (another base URL).
+    pub model: Arc<Model>,
+    pub options: StreamOptions,
+}
+
 /// Whether a tool call may run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Permission {
@@ -87,8 +94,8 @@ pub trait Host {
     /// `pending` is about to join the conversation; a changed prompt or tool set goes in as a system message.
     fn announce(&mut self, agent: &Agent, pending: &mut Vec<AgentMessage>) -> Result<(), Fatal>;
 
-    /// What the next request is made with, credentials resolved.
-    fn options(&mut self, agent: &Agent) -> Result<StreamOptions, StreamError>;
+    /// Whom the next request goes to and what with, credentials resolved.
+    fn request(&mut self, agent: &Agent) -> Result<Request, StreamError>;
 
     /// The last look at the messages before they become a request.
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
@@ -233,9 +240,9 @@ struct Answer {
 fn answer(agent: &mut Agent, host: &mut dyn Host, cancel: &CancelToken) -> Result<Answer, Fatal> {
     let hooked = host.context(&agent.messages);
     let messages = message::to_llm(hooked.as_deref().unwrap_or(&agent.messages));
-    let mut stream = match host.options(agent) {
-        Ok(options) => {
-            crate::llm::stream::stream(&agent.model, Context { messages }, options, cancel)
+    let mut stream = match host.request(agent) {
+        Ok(Request { model, options }) => {
+            crate::llm::stream::stream(&model, Context { messages }, options, cancel)
         }
         Err(error) => StreamHandle::failed(&agent.model, error),
     };
@@ -265,3 +272,6 @@ fn answer(agent: &mut Agent, host: &mut dyn Host, cancel: &CancelToken) -> Resul
     agent.messages.push(ended);
     Ok(Answer { message, failure })
 }
+
+#[cfg(test)]
+mod tests;

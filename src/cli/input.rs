@@ -1,13 +1,16 @@
 //! What the user hands over beside the prompt: piped text and `@file` arguments.
 
-use crate::runtime::{Block, Image, prepare_image};
+use crate::llm::cancel::CancelToken;
+use crate::llm::message::Block;
+use crate::llm::model::Model;
+use crate::tools::image::{self, Kind, Limits};
+use crate::tools::{Workspace, path};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsRawFd;
-use std::path::Path;
 
-/// More than this is no prompt.
-const STDIN_MAX: u64 = 100 << 20;
+/// Bytes; more than this is no prompt.
+const INPUT_MAX: u64 = 100 << 20;
 
 /// The first prompt, put together.
 #[derive(Debug, Default, PartialEq)]
@@ -25,17 +28,23 @@ pub fn piped(note: impl FnOnce()) -> Result<Option<String>, String> {
     if stdin.is_terminal() {
         return Ok(None);
     }
-    let mut wait = libc::pollfd { fd: stdin.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut wait = libc::pollfd {
+        fd: stdin.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
     // SAFETY: one valid pollfd, and the count says one.
     if unsafe { libc::poll(&raw mut wait, 1, 2000) } == 0 {
         note();
     }
     let mut bytes = Vec::new();
-    match stdin.lock().take(STDIN_MAX + 1).read_to_end(&mut bytes) {
+    match stdin.lock().take(INPUT_MAX + 1).read_to_end(&mut bytes) {
         // A closed or write-only stdin is no text.
         Err(error) if error.raw_os_error() == Some(libc::EBADF) => return Ok(None),
         Err(error) => return Err(format!("Cannot read stdin: {error}")),
-        Ok(_) if bytes.len() as u64 > STDIN_MAX => return Err("stdin holds more than 100 MB".into()),
+        Ok(_) if bytes.len() as u64 > INPUT_MAX => {
+            return Err("stdin holds more than 100 MB".into());
+        }
         Ok(_) => {}
     }
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
@@ -47,8 +56,8 @@ pub fn assemble(
     piped: Option<String>,
     files: &[OsString],
     message: Option<String>,
-    cwd: &Path,
-    home: Option<&Path>,
+    workspace: &Workspace,
+    model: &Model,
 ) -> Result<Prompt, String> {
     let mut prompt = Prompt::default();
     if let Some(piped) = piped {
@@ -58,38 +67,57 @@ pub fn assemble(
         }
     }
     for file in files {
-        attach(&mut prompt, Path::new(file), cwd, home)?;
+        attach(&mut prompt, &file.to_string_lossy(), workspace, model)?;
     }
     prompt.text.push_str(message.as_deref().unwrap_or_default());
     Ok(prompt)
 }
 
-fn attach(prompt: &mut Prompt, file: &Path, cwd: &Path, home: Option<&Path>) -> Result<(), String> {
-    let path = crate::runtime::resolve_path(file, cwd, home);
+fn attach(
+    prompt: &mut Prompt,
+    file: &str,
+    workspace: &Workspace,
+    model: &Model,
+) -> Result<(), String> {
+    let path = path::resolve_existing(workspace, file).map_err(|error| error.to_string())?;
     let shown = path.display();
     let fault = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => format!("File not found: {shown}"),
         _ => format!("Could not read file {shown}: {error}"),
     };
-    let kind = path.metadata().map_err(fault)?;
-    if kind.is_dir() {
-        return Err(format!("{shown} is a folder; name a file, or let the agent look into it"));
+    if path.metadata().map_err(fault)?.is_dir() {
+        return Err(format!(
+            "{shown} is a folder; name a file, or let the agent look into it"
+        ));
     }
-    let bytes = std::fs::read(&path).map_err(fault)?;
-    if bytes.is_empty() {
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(&path)
+        .and_then(|file| file.take(INPUT_MAX + 1).read_to_end(&mut bytes));
+    if read.map_err(fault)? as u64 > INPUT_MAX {
+        return Err(format!("{shown} holds more than 100 MB"));
+    }
+    let Some(kind) = Kind::sniff(&bytes) else {
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        if !text.is_empty() {
+            prompt
+                .text
+                .push_str(&format!("<file name=\"{shown}\">\n{text}\n</file>\n"));
+        }
         return Ok(());
-    }
-    match prepare_image(&bytes) {
-        Image::None => {
-            let text = String::from_utf8_lossy(&bytes);
-            let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-            prompt.text.push_str(&format!("<file name=\"{shown}\">\n{text}\n</file>\n"));
+    };
+    let limits = Limits::of(model, workspace.options.resize_images);
+    let about = match image::prepare(&bytes, kind, &limits, &CancelToken::new()) {
+        Ok(prepared) => {
+            prompt
+                .images
+                .push(Block::image(prepared.data, prepared.mime_type));
+            prepared.hints.join("\n")
         }
-        Image::Ready { block, hints } => {
-            prompt.images.push(block);
-            prompt.text.push_str(&format!("<file name=\"{shown}\">{}</file>\n", hints.join("\n")));
-        }
-        Image::Refused(reason) => prompt.text.push_str(&format!("<file name=\"{shown}\">{reason}</file>\n")),
-    }
+        Err(note) => note,
+    };
+    prompt
+        .text
+        .push_str(&format!("<file name=\"{shown}\">{about}</file>\n"));
     Ok(())
 }

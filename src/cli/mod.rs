@@ -1,3 +1,126 @@
 //! The command line: flags, subcommands, and the way from both to a run.
+
+mod docs;
 pub mod flags;
+pub mod help;
+mod input;
+mod start;
 pub mod table;
+
+use crate::llm::cancel::CancelToken;
+use crate::llm::list_models::list_models;
+use crate::mode::print::{self, Form, Prompts};
+use flags::{Args, Mode, UsageError};
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// The command line cannot be understood.
+const BAD_USAGE: u8 = 2;
+
+/// Runs the program. Errors are printed here and nowhere else.
+pub fn main() -> ExitCode {
+    let mut words: Vec<_> = std::env::args_os().skip(1).collect();
+    let code = if words.first().is_some_and(|word| word == "docs") {
+        words.remove(0);
+        docs::run(&words)
+    } else {
+        match flags::parse(words) {
+            Ok(args) => run(&args),
+            Err(UsageError(text)) => {
+                eprintln!("Error: {text}\nTry pi --help.");
+                BAD_USAGE
+            }
+        }
+    };
+    ExitCode::from(code)
+}
+
+fn run(args: &Args) -> u8 {
+    if args.version {
+        return say(concat!(env!("CARGO_PKG_VERSION"), "\n"));
+    }
+    if args.help {
+        return say(&help::text());
+    }
+    args.warnings.iter().for_each(|text| start::warn(text));
+    match start_and_ask(args) {
+        Ok(code) => code,
+        Err(text) => {
+            eprintln!("Error: {text}");
+            print::FAILED
+        }
+    }
+}
+
+fn start_and_ask(args: &Args) -> Result<u8, String> {
+    let mut world = start::World::load(args)?;
+    if let Some(search) = &args.list_models {
+        if world
+            .services
+            .credentials
+            .env()
+            .get("PI_LOCAL_URL")
+            .is_some()
+            || search.starts_with("local")
+        {
+            world.find_local();
+        }
+        let services = &world.services;
+        let usable = |provider: &str| services.usable(provider);
+        let search = Some(search.as_str()).filter(|search| !search.is_empty());
+        return Ok(say(&list_models(&services.registry, &usable, search)));
+    }
+    let piped = input::piped(|| {
+        eprintln!("Reading from stdin; end it with Ctrl-D, or start pi with </dev/null")
+    })?;
+    let is_print = args.print || args.mode == Some(Mode::Json) || piped.is_some();
+    if !is_print
+        && args.messages.is_empty()
+        && io::stdin().is_terminal()
+        && io::stdout().is_terminal()
+    {
+        eprintln!(
+            "Error: The interactive terminal is not part of this version. Ask with: pi -p \"...\""
+        );
+        return Ok(BAD_USAGE);
+    }
+    let cancel = CancelToken::new();
+    let session = start::session(args, world, &cancel)?;
+    let mut messages = args.messages.clone().into_iter();
+    let prompt = input::assemble(
+        piped,
+        &args.files,
+        messages.next(),
+        session.workspace(),
+        session.model(),
+    )?;
+    let is_empty = prompt.text.is_empty() && prompt.images.is_empty();
+    let first = (!is_empty).then_some((prompt.text, prompt.images));
+    let prompts = Prompts {
+        first,
+        rest: messages.collect(),
+    };
+    let form = match args.mode {
+        Some(Mode::Json) => Form::Json {
+            cumulative: args.cumulative_events,
+        },
+        _ => Form::Text,
+    };
+    Ok(print::run(session, prompts, form, &cancel))
+}
+
+/// Prints what was asked for. Gives the exit code.
+fn say(text: &str) -> u8 {
+    let mut stdout = io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Ok(()) => print::DONE,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => print::PIPE_CLOSED,
+        Err(error) => {
+            eprintln!("Error: Cannot write to stdout: {error}");
+            print::FAILED
+        }
+    }
+}

@@ -34,6 +34,13 @@ pub(super) enum Set {
     Absent,
 }
 
+impl Flag {
+    /// Whether giving it is no error.
+    pub fn is_accepted(&self) -> bool {
+        !matches!(self.set, Set::Absent)
+    }
+}
+
 pub struct Group {
     pub title: &'static str,
     pub flags: &'static [Flag],

@@ -2,3 +2,5 @@
 
 pub mod event_json;
 pub mod output;
+pub mod print;
+pub mod signal;

@@ -27,32 +27,43 @@ pub fn watch(run: CancelToken) -> io::Result<Watch> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
     let received = Arc::new(AtomicI32::new(0));
     let (handle, seen) = (signals.handle(), received.clone());
-    let thread = std::thread::Builder::new().name("signals".into()).spawn(move || {
-        // Kept to the thread's end: its drop tells the deadline that all went well.
-        let mut ended: Option<Sender<()>> = None;
-        for signal in signals.forever() {
-            if ended.is_some() {
-                leave(signal);
-            }
-            seen.store(signal, Ordering::SeqCst);
-            run.cancel();
-            let (sender, over) = bounded::<()>(0);
-            ended = Some(sender);
-            let deadline = move || {
-                if over.recv_timeout(GRACE) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
+    let thread = std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            // Kept to the thread's end: its drop tells the deadline that all went well.
+            let mut ended: Option<Sender<()>> = None;
+            for signal in signals.forever() {
+                if ended.is_some() {
                     leave(signal);
                 }
-            };
-            if std::thread::Builder::new().name("deadline".into()).spawn(deadline).is_err() {
-                leave(signal);
+                seen.store(signal, Ordering::SeqCst);
+                run.cancel();
+                let (sender, over) = bounded::<()>(0);
+                ended = Some(sender);
+                let deadline = move || {
+                    if over.recv_timeout(GRACE) == Err(crossbeam_channel::RecvTimeoutError::Timeout)
+                    {
+                        leave(signal);
+                    }
+                };
+                if std::thread::Builder::new()
+                    .name("deadline".into())
+                    .spawn(deadline)
+                    .is_err()
+                {
+                    leave(signal);
+                }
             }
-        }
-    })?;
-    Ok(Watch { received, handle, thread: Some(thread) })
+        })?;
+    Ok(Watch {
+        received,
+        handle,
+        thread: Some(thread),
+    })
 }
 
 fn leave(signal: i32) -> ! {
-    runtime::kill_children();
+    runtime::end_children();
     std::process::exit(128 + signal)
 }
 

@@ -1,6 +1,10 @@
 //! One conversation with everything it needs: agent, log, tools, models, settings.
 
 pub mod event;
+mod image;
+pub mod output_dir;
+pub mod service;
+pub mod session;
 
 // What modes see of the rooms below.
 pub use crate::agent::event::AgentEvent;
@@ -10,3 +14,8 @@ pub use crate::agent::tool::ToolOutput;
 pub use crate::llm::cancel::CancelToken;
 pub use crate::llm::event::{AssistantEvent, Fold};
 pub use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, Usage};
+
+/// Ends every process that tools started, and lets none start any more. For every way out of pi.
+pub fn end_children() {
+    crate::tools::process::shut_down();
+}

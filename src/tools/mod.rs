@@ -19,7 +19,7 @@ pub mod write;
 #[cfg(test)]
 pub mod testing;
 
-use crate::agent::tool::ToolError;
+use crate::agent::tool::{Tool, ToolError};
 use backend::{Backend, ShellCommand};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -97,4 +97,18 @@ impl std::fmt::Debug for SpawnHook {
 pub trait OutputDir: Send + Sync {
     /// Makes the folder if it is not there (0700).
     fn path(&self) -> std::io::Result<PathBuf>;
+}
+
+/// The built-in tools, by name.
+pub const NAMES: &[&str] = &["read", "bash", "edit", "write"];
+
+/// The built-in tool of this name.
+pub fn builtin(name: &str, workspace: &Arc<Workspace>) -> Option<Arc<dyn Tool>> {
+    let make = match name {
+        "bash" => bash::tool,
+        "edit" => edit::tool,
+        "write" => write::tool,
+        _ => return None,
+    };
+    Some(make(workspace.clone()))
 }

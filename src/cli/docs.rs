@@ -1,0 +1,100 @@
+//! `pi docs [topic]`: the manual, with what the tables of the code say filled in.
+
+use super::help;
+use super::table::{Flag, GROUPS};
+use crate::docs;
+use crate::llm::provider;
+use std::ffi::OsString;
+use std::fmt::Write;
+
+/// Prints the contents, or a page. Gives the exit code.
+pub fn run(words: &[OsString]) -> u8 {
+    match words {
+        [] => super::say(&docs::contents()),
+        [topic] => match topic.to_str().and_then(page) {
+            Some(page) => super::say(&page),
+            None => {
+                eprintln!(
+                    "Error: There is no page on \"{}\".\n\n{}",
+                    topic.to_string_lossy(),
+                    docs::contents()
+                );
+                super::BAD_USAGE
+            }
+        },
+        _ => {
+            eprintln!("Error: pi docs takes one topic.\n\n{}", docs::contents());
+            super::BAD_USAGE
+        }
+    }
+}
+
+fn page(topic: &str) -> Option<String> {
+    let page = docs::page(topic)?;
+    Some(
+        page.replace("{{flags}}", flags().trim_end())
+            .replace("{{providers}}", providers().trim_end()),
+    )
+}
+
+fn flags() -> String {
+    let mut text = String::new();
+    for group in GROUPS.iter().filter(|group| !group.title.is_empty()) {
+        let _ = write!(
+            text,
+            "## {}\n\n| flag | meaning |\n|---|---|\n",
+            group.title
+        );
+        for flag in group.flags {
+            let _ = writeln!(
+                text,
+                "| `{}` | {} |",
+                cell(&help::name(flag)),
+                cell(flag.help)
+            );
+        }
+        text.push('\n');
+    }
+    let silent: Vec<String> = GROUPS
+        .iter()
+        .filter(|group| group.title.is_empty())
+        .flat_map(|group| group.flags)
+        .filter(|flag| flag.is_accepted())
+        .map(|flag: &Flag| format!("`--{}`", flag.long))
+        .collect();
+    let _ = writeln!(
+        text,
+        "Accepted without effect, since this version has nothing they concern: {}.",
+        silent.join(", ")
+    );
+    text
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn providers() -> String {
+    let mut text = String::from(
+        "| provider | name | key | also needed | also looked at |\n|---|---|---|---|---|\n",
+    );
+    let names = |names: &[&str]| {
+        let each = names
+            .iter()
+            .map(|name| format!("`{}`", name.replace('|', "` or `")));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    for provider in provider::PROVIDERS {
+        let (keys, required, optional) = (
+            names(provider.keys),
+            names(provider.required),
+            names(provider.optional),
+        );
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {keys} | {required} | {optional} |",
+            provider.id, provider.name
+        );
+    }
+    text
+}

@@ -1,0 +1,476 @@
+//! From the command line to a session that can be asked.
+
+use super::flags::Args;
+use crate::agent::queue::{Queue, QueueMode};
+use crate::agent::tool::Tool;
+use crate::llm::api;
+use crate::llm::cancel::CancelToken;
+use crate::llm::credential::Credentials;
+use crate::llm::env::Env;
+use crate::llm::faux;
+use crate::llm::local;
+use crate::llm::model::{Model, ThinkingLevel};
+use crate::llm::models::Registry;
+use crate::llm::resolve::{self, Start, Wanted};
+use crate::llm::stream::{CacheRetention, Clocks, Secret};
+use crate::resources::context_file;
+use crate::resources::dirs::Dirs;
+use crate::resources::prompt::{self, PromptOptions, PromptTool};
+use crate::resources::settings::Settings;
+use crate::runtime::output_dir::{Beside, Passing};
+use crate::runtime::service::Services;
+use crate::runtime::session::{Parts, Queues, Session};
+use crate::session::SessionError;
+use crate::session::context::SessionContext;
+use crate::session::log::{Log, Sync};
+use crate::session::store::{Found, Store};
+use crate::tools::{self, OutputDir, Workspace};
+use serde_json::{Map, Value};
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How long servers on this machine may take to answer, all of them together.
+const LOCAL_LIMIT: Duration = Duration::from_millis(200);
+
+/// The tools of a new session.
+const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
+
+/// Says something to the user on stderr.
+pub fn warn(text: impl Display) {
+    eprintln!("Warning: {text}");
+}
+
+/// What is known before a session is opened.
+pub struct World {
+    pub cwd: PathBuf,
+    pub dirs: Dirs,
+    pub settings: Settings,
+    pub services: Services,
+}
+
+impl World {
+    /// Reads settings, models and keys. What is wrong with them is said, and the defaults are used.
+    pub fn load(args: &Args) -> Result<Self, String> {
+        if let Some(dir) = &args.cwd {
+            std::env::set_current_dir(dir)
+                .map_err(|error| format!("Cannot work in {dir}: {error}"))?;
+        }
+        let cwd = std::env::current_dir().map_err(|error| {
+            format!(
+                "The current folder cannot be used: {error}. Change to another one, or use --cwd."
+            )
+        })?;
+        let dirs = Dirs::find().map_err(|error| error.to_string())?;
+        let (settings, diagnostics) = Settings::load(dirs.agent());
+        diagnostics.iter().for_each(warn);
+        let (mut registry, warnings) = Registry::load(dirs.agent());
+        warnings.iter().for_each(warn);
+        registry.add(faux::models());
+        api::register("faux", "faux", faux::api());
+        let credentials = Credentials::load(dirs.agent(), Env::process());
+        if let Some(text) = credentials.warning() {
+            warn(text);
+        }
+        let services = Services {
+            registry,
+            credentials,
+            clocks: Clocks {
+                first: settings.http_idle_timeout(),
+                idle: settings.http_idle_timeout(),
+            },
+            cache: match std::env::var("PI_CACHE_RETENTION").as_deref() {
+                Ok("long") => CacheRetention::Long,
+                Ok("none") => CacheRetention::None,
+                _ => CacheRetention::Short,
+            },
+            thinking_budgets: settings.thinking_budgets(),
+            block_images: settings.block_images(),
+        };
+        Ok(Self {
+            cwd,
+            dirs,
+            settings,
+            services,
+        })
+    }
+
+    /// Asks the servers of this machine for their models, and adds them.
+    pub fn find_local(&mut self) -> local::Found {
+        let found = local::discover(self.services.credentials.env(), LOCAL_LIMIT);
+        self.services
+            .registry
+            .add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
+        found
+    }
+}
+
+/// Opens the session that the command line asks for, with its model, tools and prompt.
+pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Session, String> {
+    let mut log = open_log(args, &mut world)?;
+    let context = log.context();
+    for notice in log.take_notices() {
+        warn(notice);
+    }
+    let choice = choose_model(args, &mut world, &context)?;
+    let thinking = thinking(args, &world, &context, &choice);
+    let mut model = choice.model;
+    if let Some(key) = &args.api_key {
+        if args.model.is_none() && args.models.is_none() {
+            return Err("--api-key requires a model to be specified via --model, --provider/--model, or --models".into());
+        }
+        world
+            .services
+            .credentials
+            .give(&model.provider, Secret::new(key.as_str()));
+    }
+    if let Some(url) = &args.base_url {
+        model = Arc::new(Model {
+            base_url: url.trim_end_matches('/').to_owned(),
+            ..Model::clone(&model)
+        });
+    }
+    record(args, &mut log, &context, &model, thinking).map_err(|error| error.to_string())?;
+    let workspace = workspace(&world, &log);
+    let tools = choose_tools(args, &world.settings, &workspace);
+    let sections = prompt_sections(args, &world, &tools);
+    let mode = |name: &str| QueueMode::parse(name).unwrap_or_default();
+    let queues = Queues {
+        steering: Queue::new(mode(world.settings.steering_mode())),
+        follow_up: Queue::new(mode(world.settings.follow_up_mode())),
+    };
+    Ok(Session::new(Parts {
+        log,
+        model,
+        thinking,
+        messages: context.into_messages(),
+        tools,
+        sections,
+        services: world.services,
+        workspace,
+        queues,
+        cancel: cancel.clone(),
+    }))
+}
+
+fn open_log(args: &Args, world: &mut World) -> Result<Log, String> {
+    let say = |error: SessionError| error.to_string();
+    let sync = match world.settings.session_sync() {
+        "always" => Sync::Always,
+        "never" => Sync::Never,
+        _ => Sync::Turn,
+    };
+    let named = world.dirs.sessions(
+        args.session_dir.as_deref(),
+        world.settings.session_dir(),
+        &world.cwd,
+    );
+    let store = Store::new(world.dirs.agent(), named, sync);
+    let cwd = world.cwd.clone();
+    let log = if args.no_session {
+        Log::in_memory(&cwd, args.session_id.as_deref()).map_err(say)?
+    } else if let Some(wanted) = &args.session {
+        let tilde = wanted
+            .starts_with('~')
+            .then(|| world.dirs.resolve(wanted, &cwd));
+        let wanted = tilde.map_or(wanted.clone(), |path| path.to_string_lossy().into_owned());
+        match store.find(&cwd, &wanted).map_err(say)? {
+            Found::Path(path) => store.open(&cwd.join(path), &cwd).map_err(say)?,
+            Found::Here(stored) => store.open(&stored.path, &cwd).map_err(say)?,
+            Found::Elsewhere(stored) => {
+                return Err(format!(
+                    "Session {} belongs to another folder: {}. Open it there: pi --cwd {} --session {}",
+                    stored.header.id, stored.header.cwd, stored.header.cwd, stored.header.id
+                ));
+            }
+        }
+    } else if let Some(id) = &args.session_id {
+        match store.open_id(&cwd, id).map_err(say)? {
+            Some(log) => log,
+            None => store.create(&cwd, Some(id)).map_err(say)?,
+        }
+    } else if args.continue_last {
+        match store.open_latest(&cwd).map_err(say)? {
+            Some(log) => log,
+            None => store.create(&cwd, None).map_err(say)?,
+        }
+    } else {
+        store.create(&cwd, None).map_err(say)?
+    };
+    // A session is at home in its own folder, wherever it was opened from.
+    let home = PathBuf::from(&log.header().cwd);
+    if args.cwd.is_none() && home != world.cwd && !log.header().cwd.is_empty() {
+        std::env::set_current_dir(&home).map_err(|error| {
+            format!(
+                "Stored session working directory does not exist: {} ({error}). Name another one with --cwd.",
+                home.display()
+            )
+        })?;
+        world.cwd = home;
+    }
+    Ok(log)
+}
+
+struct Choice {
+    model: Arc<Model>,
+    thinking: Option<ThinkingLevel>,
+}
+
+fn choose_model(
+    args: &Args,
+    world: &mut World,
+    context: &SessionContext,
+) -> Result<Choice, String> {
+    let saved = world
+        .settings
+        .default_provider()
+        .zip(world.settings.default_model());
+    let saved = saved.map(|(provider, id)| (provider.to_owned(), id.to_owned()));
+    let stored = context
+        .model
+        .as_ref()
+        .filter(|_| !context.messages.is_empty());
+    let names_local = |name: Option<&str>| {
+        name.is_some_and(|name| name == local::PROVIDER || name.starts_with("local/"))
+    };
+    let wanted = args.model.as_deref().or(args.provider.as_deref());
+    let asks_local = names_local(wanted)
+        || args.provider.as_deref() == Some(local::PROVIDER)
+        || args
+            .models
+            .iter()
+            .flatten()
+            .any(|pattern| names_local(Some(pattern)))
+        || (wanted.is_none() && stored.is_some_and(|model| model.provider == local::PROVIDER))
+        || (wanted.is_none()
+            && saved
+                .as_ref()
+                .is_some_and(|(provider, _)| provider == local::PROVIDER));
+    let found = asks_local.then(|| world.find_local());
+    if let (Some(found), true) = (&found, names_local(wanted)) {
+        return named_local(found, args.model.as_deref().unwrap_or(local::PROVIDER));
+    }
+    let mut choice = pick(
+        args,
+        world,
+        saved.as_ref(),
+        stored.map(|model| (model.provider.as_str(), model.id.as_str())),
+    )?;
+    if choice.is_none() && found.is_none() {
+        choice = world.find_local().preferred().map(told);
+    }
+    choice.ok_or_else(no_models)
+}
+
+fn pick(
+    args: &Args,
+    world: &World,
+    saved: Option<&(String, String)>,
+    session: Option<(&str, &str)>,
+) -> Result<Option<Choice>, String> {
+    let services = &world.services;
+    let usable = |provider: &str| services.usable(provider);
+    let patterns = args
+        .models
+        .clone()
+        .or_else(|| world.settings.enabled_models())
+        .unwrap_or_default();
+    let (scope, warnings) = if patterns.is_empty() {
+        Default::default()
+    } else {
+        resolve::scope(&services.registry, &usable, &patterns)
+    };
+    warnings.iter().for_each(warn);
+    let start = Start {
+        wanted: Wanted {
+            provider: args.provider.as_deref(),
+            model: args.model.as_deref(),
+            thinking: args.thinking,
+        },
+        scope: &scope,
+        session,
+        saved: saved.map(|(provider, id)| (provider.as_str(), id.as_str())),
+    };
+    let choice = resolve::initial(&services.registry, &usable, &start)?;
+    Ok(choice.map(|choice| {
+        if let Some(text) = &choice.warning {
+            warn(text);
+        }
+        Choice {
+            model: choice.model,
+            thinking: choice.thinking,
+        }
+    }))
+}
+
+/// A model of this machine that was asked for by name.
+fn named_local(found: &local::Found, name: &str) -> Result<Choice, String> {
+    if let Some(offer) = found.find(name) {
+        return Ok(told(offer));
+    }
+    if found.offers.is_empty() {
+        return Err(format!(
+            "No server on this machine answered, so there is no model \"{name}\". See: pi docs local"
+        ));
+    }
+    let names: Vec<&str> = found
+        .offers
+        .iter()
+        .map(|offer| offer.model.id.as_str())
+        .collect();
+    Err(format!(
+        "No server on this machine has the model \"{name}\". There are: {}",
+        names.join(", ")
+    ))
+}
+
+/// Says which model was taken, since nobody configured it.
+fn told(offer: &local::Offer) -> Choice {
+    eprintln!("Using {offer}");
+    if let local::Tools::Unsupported(reason) = &offer.tools {
+        warn(reason);
+    }
+    Choice {
+        model: offer.model.clone(),
+        thinking: None,
+    }
+}
+
+fn no_models() -> String {
+    "No models available. There is no key in the environment or auth.json, and no server on this machine answered.\n\n  \
+     Set a key:      export ANTHROPIC_API_KEY=...   (all variables: pi docs providers)\n  \
+     Or run a model: ollama serve                   (servers that are found: pi docs local)\n  \
+     Or look first:  pi --model faux/demo -p \"What is in this folder?\""
+        .into()
+}
+
+fn thinking(
+    args: &Args,
+    world: &World,
+    context: &SessionContext,
+    choice: &Choice,
+) -> ThinkingLevel {
+    let stored = context
+        .thinking_level
+        .as_deref()
+        .and_then(ThinkingLevel::parse);
+    let stored = stored.filter(|_| !context.messages.is_empty());
+    let asked = args.thinking.or(choice.thinking).or(stored);
+    let of_model = world
+        .settings
+        .model_thinking_level(&choice.model.provider, &choice.model.id);
+    resolve::thinking_level(
+        &choice.model,
+        asked,
+        of_model,
+        world.settings.default_thinking_level(),
+    )
+}
+
+/// What a session's file says before the first message.
+fn record(
+    args: &Args,
+    log: &mut Log,
+    context: &SessionContext,
+    model: &Model,
+    thinking: ThinkingLevel,
+) -> Result<(), SessionError> {
+    if let Some(name) = &args.name {
+        log.append_session_info(name)?;
+    }
+    let is_new = context.messages.is_empty();
+    if is_new {
+        log.append_model_change(&model.provider, &model.id)?;
+    }
+    if is_new || context.thinking_level.as_deref() != Some(thinking.name()) {
+        log.append_thinking_level(thinking.name())?;
+    }
+    Ok(())
+}
+
+fn workspace(world: &World, log: &Log) -> Arc<Workspace> {
+    let outputs: Arc<dyn OutputDir> = match log.path() {
+        Some(path) => Arc::new(Beside::new(path)),
+        None => Arc::new(Passing::default()),
+    };
+    let settings = &world.settings;
+    Arc::new(Workspace {
+        cwd: world.cwd.clone(),
+        home: world.dirs.home().map(ToOwned::to_owned),
+        backend: Arc::new(tools::local::Local),
+        options: tools::Options {
+            shell_path: settings.shell_path().map(|path| {
+                world
+                    .dirs
+                    .resolve(path, &world.cwd)
+                    .to_string_lossy()
+                    .into_owned()
+            }),
+            shell_command_prefix: settings.shell_command_prefix().map(str::to_owned),
+            bash_timeout_seconds: settings.bash_timeout_seconds(),
+            bash_keep_background: settings.bash_keep_background(),
+            output_cap_bytes: settings.bash_output_cap_bytes(),
+            resize_images: settings.resize_images(),
+            spawn_hook: None,
+        },
+        env: Mutex::default(),
+        outputs,
+    })
+}
+
+fn choose_tools(
+    args: &Args,
+    settings: &Settings,
+    workspace: &Arc<Workspace>,
+) -> Vec<Arc<dyn Tool>> {
+    let names = match &args.tools {
+        Some(names) => names.clone(),
+        None if args.no_tools || args.no_builtin_tools => Vec::new(),
+        None => settings
+            .default_tools()
+            .unwrap_or_else(|| DEFAULT_TOOLS.map(str::to_owned).to_vec()),
+    };
+    let excluded = args.exclude_tools.as_deref().unwrap_or_default();
+    let mut chosen = Vec::new();
+    for name in names.iter().filter(|name| !excluded.contains(name)) {
+        match tools::builtin(name, workspace) {
+            Some(tool) => chosen.push(tool),
+            None => warn(format_args!(
+                "There is no tool \"{name}\". Known: {}",
+                tools::NAMES.join(", ")
+            )),
+        }
+    }
+    chosen
+}
+
+fn prompt_sections(args: &Args, world: &World, tools: &[Arc<dyn Tool>]) -> Map<String, Value> {
+    let custom = args.system_prompt.as_deref();
+    let (texts, diagnostics) =
+        prompt::user_prompts(&world.dirs, &world.cwd, custom, &args.append_system_prompt);
+    diagnostics.iter().for_each(warn);
+    let context_files = if args.no_context_files {
+        Vec::new()
+    } else {
+        let (files, diagnostics) = context_file::load(world.dirs.agent(), &world.cwd);
+        diagnostics.iter().for_each(warn);
+        files
+    };
+    let tools: Vec<PromptTool<'_>> = tools
+        .iter()
+        .map(|tool| tool.info())
+        .map(|info| PromptTool {
+            name: &info.spec.name,
+            snippet: info.snippet.as_deref(),
+            rules: &info.rules,
+        })
+        .collect();
+    prompt::sections(&PromptOptions {
+        custom: texts.custom.as_deref(),
+        addendum: texts.addendum.as_deref(),
+        tools: &tools,
+        context_files: &context_files,
+        cwd: &world.cwd,
+    })
+}

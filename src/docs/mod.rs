@@ -1,0 +1,74 @@
+//! The manual: Markdown pages inside the program, so that `pi docs` needs no network.
+
+/// Topic, what it is about, and the page.
+pub const PAGES: &[(&str, &str, &str)] = &[
+    (
+        "start",
+        "The first run, step by step",
+        include_str!("start.md"),
+    ),
+    (
+        "cli",
+        "Flags, exit codes, what goes where",
+        include_str!("cli.md"),
+    ),
+    (
+        "models",
+        "Choosing a model; models.json",
+        include_str!("models.md"),
+    ),
+    (
+        "providers",
+        "Keys for every provider",
+        include_str!("providers.md"),
+    ),
+    ("local", "Servers on this machine", include_str!("local.md")),
+    (
+        "tools",
+        "What the agent can do, and the limits",
+        include_str!("tools.md"),
+    ),
+    (
+        "sessions",
+        "Where conversations are stored, and how",
+        include_str!("sessions.md"),
+    ),
+    ("settings", "settings.json", include_str!("settings.md")),
+    (
+        "prompt",
+        "System prompt, AGENTS.md, SYSTEM.md",
+        include_str!("prompt.md"),
+    ),
+    (
+        "json",
+        "The event stream of --mode json",
+        include_str!("json.md"),
+    ),
+    (
+        "faux",
+        "A scripted model for tests and demos",
+        include_str!("faux.md"),
+    ),
+    (
+        "network",
+        "Proxies, certificates, what is sent where",
+        include_str!("network.md"),
+    ),
+];
+
+/// The page on `topic`.
+pub fn page(topic: &str) -> Option<&'static str> {
+    PAGES
+        .iter()
+        .find(|(name, ..)| *name == topic)
+        .map(|(.., page)| *page)
+}
+
+/// All topics, a line each.
+pub fn contents() -> String {
+    let mut text = String::from("# Manual\n\nShow a page with `pi docs TOPIC`.\n\n");
+    for (name, about, _) in PAGES {
+        text.push_str(&format!("- {name}: {about}\n"));
+    }
+    text
+}

@@ -1,0 +1,146 @@
+//! Print and JSON mode: the prompts of the command line, one after another, then the end.
+
+use super::output::Output;
+use super::signal;
+use crate::runtime::event::Event;
+use crate::runtime::session::Session;
+use crate::runtime::{self, Block, CancelToken, Fatal, StopReason};
+use std::io::{self, Write};
+
+/// The run ended well.
+pub const DONE: u8 = 0;
+/// The run failed; the reason is on stderr.
+pub const FAILED: u8 = 1;
+/// The reader of stdout has gone. Nothing is said about it, as other programs do it.
+pub const PIPE_CLOSED: u8 = 141;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The last answer's text.
+    Text,
+    /// Every event, as a line of JSON.
+    Json { cumulative: bool },
+}
+
+/// What is asked, in turn.
+pub struct Prompts {
+    pub first: Option<(String, Vec<Block>)>,
+    pub rest: Vec<String>,
+}
+
+/// Runs the prompts. Gives the exit code.
+pub fn run(mut session: Session, prompts: Prompts, form: Form, cancel: &CancelToken) -> u8 {
+    let watch = match signal::watch(cancel.clone()) {
+        Ok(watch) => watch,
+        Err(error) => return fail(&format!("Cannot watch for signals: {error}")),
+    };
+    let outcome = match form {
+        Form::Text => text(&mut session, prompts, cancel),
+        Form::Json { cumulative } => json(&mut session, prompts, cumulative, cancel),
+    };
+    let closed = session.close();
+    runtime::end_children();
+    let code = match (outcome, closed) {
+        (Ok(code), Ok(())) => code,
+        (Err(End::PipeClosed), _) => PIPE_CLOSED,
+        (Err(End::Failed(message)), _) | (Ok(_), Err(Fatal(message))) => fail(&message),
+    };
+    watch.exit_code().unwrap_or(code)
+}
+
+enum End {
+    PipeClosed,
+    Failed(String),
+}
+
+fn broken_stdout(error: &io::Error) -> End {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => End::PipeClosed,
+        _ => End::Failed(format!("Cannot write to stdout: {error}")),
+    }
+}
+
+fn fail(message: &str) -> u8 {
+    eprintln!("Error: {message}");
+    FAILED
+}
+
+fn ask(
+    session: &mut Session,
+    prompts: Prompts,
+    cancel: &CancelToken,
+    mut listener: impl FnMut(&Event<'_>) -> Result<(), Fatal>,
+) -> Result<(), Fatal> {
+    let rest = prompts.rest.into_iter().map(|text| (text, Vec::new()));
+    for (text, images) in prompts.first.into_iter().chain(rest) {
+        if cancel.is_cancelled() {
+            break;
+        }
+        session.prompt(text, images, &mut listener)?;
+    }
+    Ok(())
+}
+
+fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result<u8, End> {
+    ask(session, prompts, cancel, |_| Ok(())).map_err(|Fatal(message)| End::Failed(message))?;
+    let Some(answer) = session.last_answer() else {
+        return Ok(DONE);
+    };
+    if let Some(code) = failure(session) {
+        return Ok(code);
+    }
+    let mut said = String::new();
+    for text in answer.content.iter().filter_map(Block::as_text) {
+        said.push_str(text);
+        said.push('\n');
+    }
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(said.as_bytes())
+        .and_then(|()| stdout.flush())
+        .map_err(|error| broken_stdout(&error))?;
+    Ok(DONE)
+}
+
+/// Says why the last answer is none.
+fn failure(session: &Session) -> Option<u8> {
+    let answer = session.last_answer()?;
+    let reason = match answer.stop_reason {
+        StopReason::Error => "error",
+        StopReason::Aborted => "aborted",
+        _ => return None,
+    };
+    match &answer.error_message {
+        Some(message) => eprintln!("{message}"),
+        None => eprintln!("Request {reason}"),
+    }
+    Some(FAILED)
+}
+
+fn json(
+    session: &mut Session,
+    prompts: Prompts,
+    cumulative: bool,
+    cancel: &CancelToken,
+) -> Result<u8, End> {
+    let output = Output::start(io::stdout(), cumulative, cancel.clone())
+        .map_err(|error| End::Failed(format!("Cannot start writing to stdout: {error}")))?;
+    output
+        .line(session.header())
+        .map_err(|error| broken_stdout(&error))?;
+    let mut broken = None;
+    let asked = ask(session, prompts, cancel, |event| {
+        output.event(event).map_err(|error| {
+            let fatal = Fatal(error.to_string());
+            broken = Some(error);
+            fatal
+        })
+    });
+    // The reader is what matters first: a run that ended because nobody reads has not failed.
+    let broken = broken.or_else(|| output.flush().err());
+    if let Some(error) = broken {
+        return Err(broken_stdout(&error));
+    }
+    asked.map_err(|Fatal(message)| End::Failed(message))?;
+    Ok(failure(session).unwrap_or(DONE))
+}

@@ -1,0 +1,63 @@
+//! Where whole tool outputs are kept.
+
+use crate::tools::OutputDir;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// A folder beside the session's file, named after it; it stays as long as the session does.
+pub struct Beside(PathBuf);
+
+impl Beside {
+    pub fn new(session_file: &Path) -> Self {
+        Self(session_file.with_extension("outputs"))
+    }
+}
+
+impl OutputDir for Beside {
+    fn path(&self) -> io::Result<PathBuf> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.0)?;
+        Ok(self.0.clone())
+    }
+}
+
+/// A folder for a conversation that is not stored; removed with it.
+#[derive(Default)]
+pub struct Passing(Mutex<Option<PathBuf>>);
+
+impl OutputDir for Passing {
+    fn path(&self) -> io::Result<PathBuf> {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(path) = &*made {
+            return Ok(path.clone());
+        }
+        let temp = std::env::temp_dir();
+        for attempt in 0..100 {
+            let path = temp.join(format!("pi-outputs-{}-{attempt}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(made.insert(path).clone()),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "no free name for a folder of outputs",
+        ))
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        let made = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(path) = made.take() {
+            // What cannot be removed now stays in the temporary folder, which is what that is for.
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What every request of a session needs besides the conversation: models, keys, patience.
+
+use crate::agent::run::Request;
+use crate::llm::cancel::CancelToken;
+use crate::llm::credential::Credentials;
+use crate::llm::event::StreamError;
+use crate::llm::model::{Model, ThinkingLevel};
+use crate::llm::models::Registry;
+use crate::llm::stream::{CacheRetention, Clocks, StreamOptions};
+use std::sync::Arc;
+
+pub struct Services {
+    pub registry: Registry,
+    pub credentials: Credentials,
+    pub clocks: Clocks,
+    pub cache: CacheRetention,
+    pub thinking_budgets: Vec<(ThinkingLevel, u64)>,
+    /// No image leaves this machine.
+    pub block_images: bool,
+}
+
+impl Services {
+    /// Whether requests to `provider` would have a key.
+    pub fn usable(&self, provider: &str) -> bool {
+        self.credentials
+            .has(provider, &self.registry.configured(provider, None))
+    }
+
+    /// The next request to `model`. Asked for each one, since a key may be renewed while a run goes on.
+    pub fn request(
+        &self,
+        model: &Arc<Model>,
+        thinking: ThinkingLevel,
+        session: &str,
+        cancel: &CancelToken,
+    ) -> Result<Request, StreamError> {
+        let configured = self.registry.configured(&model.provider, Some(&model.id));
+        let resolved = self.credentials.resolve(model, &configured, cancel)?;
+        let model = match resolved.base_url {
+            Some(base_url) => Arc::new(Model {
+                base_url,
+                ..Model::clone(model)
+            }),
+            None => model.clone(),
+        };
+        let options = StreamOptions {
+            api_key: resolved.key,
+            headers: resolved.headers,
+            env: resolved.env,
+            thinking,
+            thinking_budgets: self.thinking_budgets.clone(),
+            cache: self.cache,
+            session_id: Some(session.to_owned()),
+            clocks: self.clocks,
+            ..StreamOptions::default()
+        };
+        Ok(Request { model, options })
+    }
+}
