@@ -3,8 +3,20 @@
 //! A protocol is two pure things: a request made from model, context and options, and a decoder that is
 //! fed frames and yields events. Threads, sockets, clocks and aborts are in `llm::stream`, once.
 
+pub mod balance;
+pub mod body;
+pub mod endpoint;
+pub mod fault;
+pub mod lax;
+pub mod limits;
+pub mod openai_completions;
+pub mod schema;
+pub mod transcript;
+pub mod transform;
+
 use super::context::Context;
 use super::event::{AssistantEvent, StreamError};
+use super::message::Message;
 use super::model::Model;
 use super::stream::StreamOptions;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
@@ -82,7 +94,16 @@ pub enum Api {
 }
 
 /// The protocols that are always there, by name.
-const BUILTIN: &[(&str, fn() -> Api)] = &[("faux", super::faux::api)];
+const BUILTIN: &[(&str, fn() -> Api)] = &[("openai-completions", || {
+    Api::Wire(Arc::new(openai_completions::OpenAiCompletions))
+})];
+
+/// A word that differs from request to request, and is the same for the same request: made-up ids of an
+/// answer's calls begin with it.
+pub fn seed(context: &Context) -> String {
+    let last = context.messages.last().map_or(0, Message::timestamp);
+    format!("{:x}_{:x}", last, context.messages.len())
+}
 
 /// Entries added at run time, oldest first.
 static ADDED: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
