@@ -3,10 +3,12 @@
 //! A protocol is two pure things: a request made from model, context and options, and a decoder that is
 //! fed frames and yields events. Threads, sockets, clocks and aborts are in `llm::stream`, once.
 
+pub mod anthropic_messages;
 pub mod balance;
 pub mod body;
 pub mod endpoint;
 pub mod fault;
+pub mod ids;
 pub mod lax;
 pub mod limits;
 pub mod openai_completions;
@@ -16,7 +18,6 @@ pub mod transform;
 
 use super::context::Context;
 use super::event::{AssistantEvent, StreamError};
-use super::message::Message;
 use super::model::Model;
 use super::stream::StreamOptions;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
@@ -94,16 +95,14 @@ pub enum Api {
 }
 
 /// The protocols that are always there, by name.
-const BUILTIN: &[(&str, fn() -> Api)] = &[("openai-completions", || {
-    Api::Wire(Arc::new(openai_completions::OpenAiCompletions))
-})];
-
-/// A word that differs from request to request, and is the same for the same request: made-up ids of an
-/// answer's calls begin with it.
-pub fn seed(context: &Context) -> String {
-    let last = context.messages.last().map_or(0, Message::timestamp);
-    format!("{:x}_{:x}", last, context.messages.len())
-}
+const BUILTIN: &[(&str, fn() -> Api)] = &[
+    ("anthropic-messages", || {
+        Api::Wire(Arc::new(anthropic_messages::AnthropicMessages))
+    }),
+    ("openai-completions", || {
+        Api::Wire(Arc::new(openai_completions::OpenAiCompletions))
+    }),
+];
 
 /// Entries added at run time, oldest first.
 static ADDED: RwLock<Vec<Entry>> = RwLock::new(Vec::new());

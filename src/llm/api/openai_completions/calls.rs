@@ -7,9 +7,10 @@
 
 use super::chunk::{CallDelta, CustomDelta};
 use crate::llm::api::balance::Balance;
+use crate::llm::api::ids::Ids;
 use crate::llm::event::AssistantEvent;
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 const NO_NAME: &str = "unknown";
 
@@ -18,10 +19,7 @@ const PLACEHOLDER: &str = "{}";
 
 pub struct Calls {
     calls: Vec<Call>,
-    /// Ids that were given out.
-    ids: HashSet<String>,
-    /// Makes ids that differ from answer to answer.
-    seed: String,
+    ids: Ids,
     /// The argument that the input of a custom tool stands for, by the tool's name.
     grammar: HashMap<String, String>,
     /// Each piece of arguments repeats all before it.
@@ -34,8 +32,8 @@ struct Call {
     /// As the server gave it; empty until then.
     id: String,
     name: String,
-    /// Block and id, once it is known.
-    known: Option<(usize, String)>,
+    /// Its block, once it is made known.
+    known: Option<usize>,
     /// All of the arguments so far.
     text: String,
     balance: Balance,
@@ -46,11 +44,10 @@ struct Call {
 }
 
 impl Calls {
-    pub fn new(seed: String, grammar: HashMap<String, String>, cumulative: bool) -> Self {
+    pub fn new(ids: Ids, grammar: HashMap<String, String>, cumulative: bool) -> Self {
         Self {
             calls: Vec::new(),
-            ids: HashSet::new(),
-            seed,
+            ids,
             grammar,
             cumulative,
         }
@@ -146,8 +143,7 @@ impl Calls {
     /// Ends the call with this block.
     pub fn end(&mut self, block: usize, out: &mut Vec<AssistantEvent>) {
         let mut calls = self.calls.iter_mut();
-        let known = |call: &&mut Call| call.known.as_ref().is_some_and(|(at, _)| *at == block);
-        let Some(call) = calls.find(known) else {
+        let Some(call) = calls.find(|call| call.known == Some(block)) else {
             return;
         };
         call.close_input();
@@ -157,7 +153,7 @@ impl Calls {
             out.push(AssistantEvent::ToolCallDelta { index, delta: rest });
         }
         // An id that came after the call was made known, and is nobody else's.
-        let id = Some(&call.id).filter(|id| !id.is_empty() && self.ids.insert((*id).clone()));
+        let id = Some(&call.id).filter(|id| self.ids.claim(id));
         out.push(AssistantEvent::ToolCallEnd {
             index: block,
             id: id.cloned(),
@@ -214,13 +210,8 @@ impl Calls {
         if call.known.is_some() {
             return false;
         }
-        let mut id = call.id.clone();
-        let mut number = block;
-        while id.is_empty() || !self.ids.insert(id.clone()) {
-            id = format!("call_{}_{number}", self.seed);
-            number += 1;
-        }
-        call.known = Some((block, id.clone()));
+        let id = self.ids.take(&call.id, block);
+        call.known = Some(block);
         let name = call.name.clone();
         let index = block;
         out.push(AssistantEvent::ToolCallStart { index, id, name });
@@ -233,7 +224,7 @@ impl Calls {
         let Some(call) = self.calls.get_mut(at) else {
             return;
         };
-        let Some((index, _)) = call.known else {
+        let Some(index) = call.known else {
             return;
         };
         if !call.waiting.is_empty() && (settled || call.waiting != PLACEHOLDER) {

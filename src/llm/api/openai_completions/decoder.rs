@@ -9,8 +9,9 @@ use super::chunk::{CallDelta, Chunk, Content, Delta, RawUsage};
 use super::compat::Compat;
 use super::inline::{Inline, Piece, Tools};
 use super::{reasoning, tools};
+use crate::llm::api::ids::Ids;
 use crate::llm::api::lax::{self, Text};
-use crate::llm::api::{Decoder, Frame, fault, seed};
+use crate::llm::api::{Decoder, Frame, fault};
 use crate::llm::context::Context;
 use crate::llm::event::{AssistantEvent, ErrorKind, Info, StreamError};
 use crate::llm::message::StopReason;
@@ -64,7 +65,7 @@ impl ChunkDecoder {
         } else {
             Tools::new()
         };
-        let calls = Calls::new(seed(context), grammar, compat.cumulative_arguments);
+        let calls = Calls::new(Ids::new(context), grammar, compat.cumulative_arguments);
         Self {
             supports_finish_reason: compat.supports_finish_reason,
             answer: Answer {
