@@ -191,11 +191,13 @@ mod tests {
         headers.set("Authorization", "Bearer a");
         let own = serde_json::from_str(r#"{"X-One":"1","x-two":"2"}"#).unwrap();
         headers.merge_model(Some(&own));
-        let mut options = StreamOptions::default();
-        options.headers = vec![
-            ("AUTHORIZATION".into(), None),
-            ("x-ONE".into(), Some("3".into())),
-        ];
+        let options = StreamOptions {
+            headers: vec![
+                ("AUTHORIZATION".into(), None),
+                ("x-ONE".into(), Some("3".into())),
+            ],
+            ..StreamOptions::default()
+        };
         headers.merge_options(&options);
         let expected = [("x-one", "3"), ("x-two", "2")];
         assert_eq!(

@@ -1,6 +1,7 @@
 //! What a request may cost: output tokens, thinking budgets, cache time; and what else is merged into it.
 
 use crate::llm::context::Context;
+use crate::llm::env::Env;
 use crate::llm::estimate;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::stream::{CacheRetention, StreamOptions};
@@ -84,13 +85,9 @@ pub fn sampling_params<'a>(
     own.chain(&options.sampling_params)
 }
 
-/// A value of the credential's settings, else of the process environment. Empty counts as absent.
+/// A value of the credential's settings, else of the process environment.
 pub fn setting(options: &StreamOptions, name: &str) -> Option<String> {
-    let own = options.env.iter().find(|(known, _)| known == name);
-    let own = own.map(|(_, value)| value.clone());
-    let present = |value: &String| !value.is_empty();
-    own.filter(present)
-        .or_else(|| std::env::var(name).ok().filter(present))
+    Env::process().with(&options.env).get(name)
 }
 
 #[cfg(test)]

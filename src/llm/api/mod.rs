@@ -95,14 +95,17 @@ pub enum Api {
 }
 
 /// The protocols that are always there, by name.
-const BUILTIN: &[(&str, fn() -> Api)] = &[
+const BUILTIN: &[(&str, Maker)] = &[
     ("anthropic-messages", || {
         Api::Wire(Arc::new(anthropic_messages::AnthropicMessages))
     }),
+    ("faux", super::faux::api),
     ("openai-completions", || {
         Api::Wire(Arc::new(openai_completions::OpenAiCompletions))
     }),
 ];
+
+type Maker = fn() -> Api;
 
 /// Entries added at run time, oldest first.
 static ADDED: RwLock<Vec<Entry>> = RwLock::new(Vec::new());

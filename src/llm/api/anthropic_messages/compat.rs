@@ -41,11 +41,13 @@ impl<'a> Compat<'a> {
         Self {
             eager_input_streaming: flag("supportsEagerToolInputStreaming", true),
             supports_long_cache: flag("supportsLongCacheRetention", true),
-            session_header: flag("sendSessionAffinityHeaders", openrouter).then(|| match format {
-                Some("openrouter") => "x-session-id",
-                None if openrouter => "x-session-id",
-                _ => "x-session-affinity",
-            }),
+            session_header: flag("sendSessionAffinityHeaders", openrouter).then_some(
+                match format {
+                    Some("openrouter") => "x-session-id",
+                    None if openrouter => "x-session-id",
+                    _ => "x-session-affinity",
+                },
+            ),
             cache_control_on_tools: flag("supportsCacheControlOnTools", true),
             supports_temperature: flag("supportsTemperature", true),
             allow_empty_signature: flag("allowEmptySignature", false),

@@ -64,9 +64,12 @@ pub enum ThinkingFormat {
 /// The headers that lead a session's requests to the same cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionHeaders {
-    OpenAi,
-    OpenAiNoSession,
-    OpenRouter,
+    /// `session_id`, `x-client-request-id` and `x-session-affinity`.
+    Full,
+    /// The same without `session_id`.
+    WithoutSession,
+    /// `x-session-id` alone.
+    Single,
 }
 
 /// Who is behind the address.
@@ -228,10 +231,10 @@ impl<'a> Compat<'a> {
             },
             session_headers: flag("sendSessionAffinityHeaders", vendor.openrouter).then(|| {
                 match text("sessionAffinityFormat") {
-                    Some("openrouter") => SessionHeaders::OpenRouter,
-                    Some("openai-nosession") => SessionHeaders::OpenAiNoSession,
-                    None if vendor.openrouter => SessionHeaders::OpenRouter,
-                    _ => SessionHeaders::OpenAi,
+                    Some("openrouter") => SessionHeaders::Single,
+                    Some("openai-nosession") => SessionHeaders::WithoutSession,
+                    None if vendor.openrouter => SessionHeaders::Single,
+                    _ => SessionHeaders::Full,
                 }
             }),
             think_tags: flag("thinkTags", nearby),
@@ -334,7 +337,7 @@ mod tests {
         assert_eq!(compat.max_tokens_field, "max_completion_tokens");
         assert_eq!(compat.thinking_format, ThinkingFormat::Qwen);
         assert_eq!(compat.thinking_budget_field, Some("thinking_token_budget"));
-        assert_eq!(compat.session_headers, Some(SessionHeaders::OpenAi));
+        assert_eq!(compat.session_headers, Some(SessionHeaders::Full));
         assert!(compat.vllm_priority.is_some());
     }
 }

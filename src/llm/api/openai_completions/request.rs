@@ -56,9 +56,9 @@ fn headers(
     if let (Some(format), Some(session)) = (compat.session_headers, limits::cache_session(options))
     {
         let names: &[&str] = match format {
-            SessionHeaders::OpenRouter => &["x-session-id"],
-            SessionHeaders::OpenAi => &["session_id", "x-client-request-id", "x-session-affinity"],
-            SessionHeaders::OpenAiNoSession => &["x-client-request-id", "x-session-affinity"],
+            SessionHeaders::Single => &["x-session-id"],
+            SessionHeaders::Full => &["session_id", "x-client-request-id", "x-session-affinity"],
+            SessionHeaders::WithoutSession => &["x-client-request-id", "x-session-affinity"],
         };
         for name in names {
             headers.set(name, session);
