@@ -30,6 +30,15 @@ impl Context {
         head
     }
 
+    /// Every tool that was ever declared, once for each declaration.
+    pub fn declared_tools(&self) -> impl Iterator<Item = &ToolSpec> {
+        let systems = self.messages.iter().filter_map(|message| match message {
+            Message::System(system) => Some(system),
+            _ => None,
+        });
+        systems.flat_map(|system| &system.tools_added)
+    }
+
     /// The messages that are not system messages.
     pub fn conversation(&self) -> impl Iterator<Item = &Message> {
         self.messages

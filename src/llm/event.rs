@@ -12,7 +12,8 @@ use super::message::{
 ///
 /// A stream begins with `Start` and ends with exactly one `Done` or `Error`; a failure before the
 /// provider answered may be an `Error` alone. A block's events come in the order start, deltas, end;
-/// blocks may be open at the same time.
+/// blocks may be open at the same time. A block of text that turns out to have been thinking ends, and the
+/// same index begins again as what it was.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AssistantEvent {
     Start,

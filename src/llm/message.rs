@@ -321,6 +321,29 @@ pub fn text_of(blocks: &[Block]) -> String {
         .join("\n")
 }
 
+impl Message {
+    pub fn timestamp(&self) -> u64 {
+        match self {
+            Self::System(message) => message.timestamp,
+            Self::User(message) => message.timestamp,
+            Self::Assistant(message) => message.timestamp,
+            Self::ToolResult(message) => message.timestamp,
+        }
+    }
+}
+
+impl SystemMessage {
+    /// The whole message as a prompt: its content, then its sections, with an empty line between.
+    pub fn prompt(&self) -> String {
+        let content = self.content.text();
+        let sections = self.sections.iter().flatten();
+        let sections = sections.filter_map(|(_, text)| text.as_str());
+        let parts = std::iter::once(content.as_str()).chain(sections);
+        let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+        parts.join("\n\n")
+    }
+}
+
 impl UserMessage {
     pub fn new(content: Content) -> Self {
         Self {
@@ -334,6 +357,11 @@ impl UserMessage {
 impl AssistantMessage {
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(Block::as_tool_call)
+    }
+
+    /// The answer ended in an error or was aborted: it is kept, and never sent again.
+    pub fn is_failed(&self) -> bool {
+        matches!(self.stop_reason, StopReason::Error | StopReason::Aborted)
     }
 }
 

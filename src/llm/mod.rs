@@ -10,6 +10,7 @@ pub mod config_value;
 pub mod context;
 pub mod credential;
 pub mod env;
+pub mod estimate;
 pub mod event;
 pub mod faux;
 pub mod http;

@@ -3,6 +3,19 @@
 //! A protocol is two pure things: a request made from model, context and options, and a decoder that is
 //! fed frames and yields events. Threads, sockets, clocks and aborts are in `llm::stream`, once.
 
+pub mod anthropic_messages;
+pub mod balance;
+pub mod body;
+pub mod endpoint;
+pub mod fault;
+pub mod ids;
+pub mod lax;
+pub mod limits;
+pub mod openai_completions;
+pub mod schema;
+pub mod transcript;
+pub mod transform;
+
 use super::context::Context;
 use super::event::{AssistantEvent, StreamError};
 use super::model::Model;
@@ -82,7 +95,17 @@ pub enum Api {
 }
 
 /// The protocols that are always there, by name.
-const BUILTIN: &[(&str, fn() -> Api)] = &[("faux", super::faux::api)];
+const BUILTIN: &[(&str, Maker)] = &[
+    ("anthropic-messages", || {
+        Api::Wire(Arc::new(anthropic_messages::AnthropicMessages))
+    }),
+    ("faux", super::faux::api),
+    ("openai-completions", || {
+        Api::Wire(Arc::new(openai_completions::OpenAiCompletions))
+    }),
+];
+
+type Maker = fn() -> Api;
 
 /// Entries added at run time, oldest first.
 static ADDED: RwLock<Vec<Entry>> = RwLock::new(Vec::new());

@@ -1,0 +1,118 @@
+//! Errors that come inside a stream or a body.
+
+use super::lax::excerpt;
+use crate::llm::event::{ErrorKind, StreamError};
+use serde_json::Value;
+
+/// The longest error text that is kept, in characters.
+const TEXT_LIMIT: usize = 4000;
+
+/// What the server sent is not what the protocol allows.
+pub fn not_understood(what: &str, data: &str) -> StreamError {
+    let data = excerpt(data);
+    let message = format!("Could not understand the server's {what}: {data}");
+    StreamError::new(ErrorKind::Protocol, message)
+}
+
+/// The stream ended before the answer did.
+pub fn cut_short(message: &str) -> StreamError {
+    StreamError::new(ErrorKind::Transport, message)
+}
+
+/// An error object of a server: its text, its status if it names one, and what a gateway passes on from
+/// the provider behind it.
+pub fn provider_error(error: &Value) -> StreamError {
+    let text = |value: &Value| match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    };
+    let mut message = text(&error["message"])
+        .or_else(|| text(error))
+        .unwrap_or_else(|| "The server sent an error without text".to_owned());
+    if let Some(raw) = text(&error["metadata"]["raw"])
+        && !message.contains(&raw)
+    {
+        message.push('\n');
+        message.push_str(&raw);
+    }
+    let status = status(&error["code"]).or_else(|| status(&error["status"]));
+    StreamError {
+        status: status.or_else(|| status_of_type(error["type"].as_str()?)),
+        ..StreamError::new(ErrorKind::Provider, shorten(message))
+    }
+}
+
+fn status(code: &Value) -> Option<u16> {
+    let number = match code {
+        Value::String(text) => text.parse().ok()?,
+        code => code.as_u64()?,
+    };
+    let number = u16::try_from(number).ok()?;
+    (400..600).contains(&number).then_some(number)
+}
+
+/// The status that goes with an error of this type when it is an answer of its own.
+fn status_of_type(kind: &str) -> Option<u16> {
+    Some(match kind {
+        "invalid_request_error" => 400,
+        "authentication_error" => 401,
+        "billing_error" => 402,
+        "permission_error" => 403,
+        "not_found_error" => 404,
+        "request_too_large" => 413,
+        "rate_limit_error" => 429,
+        "api_error" | "server_error" => 500,
+        "timeout_error" => 504,
+        "overloaded_error" => 529,
+        _ => return None,
+    })
+}
+
+fn shorten(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(TEXT_LIMIT) {
+        let rest = text[end..].chars().count();
+        text.truncate(end);
+        text.push_str(&format!("... [truncated {rest} chars]"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn errors_keep_text_and_status() {
+        let cases = [
+            (json!({"message":"m","code":429}), "m", Some(429)),
+            (json!({"message":"m","code":"502"}), "m", Some(502)),
+            (json!({"message":"m","code":"invalid_api_key"}), "m", None),
+            (json!({"message":{"a":1},"code":7}), "{\"a\":1}", None),
+            (
+                json!({"type":"overloaded_error","message":"busy"}),
+                "busy",
+                Some(529),
+            ),
+            (json!("boom"), "boom", None),
+            (json!({"a":1}), "{\"a\":1}", None),
+            (
+                json!({"message":"m","metadata":{"raw":"why"}}),
+                "m\nwhy",
+                None,
+            ),
+            (
+                json!({"message":"m: why","metadata":{"raw":"why"}}),
+                "m: why",
+                None,
+            ),
+        ];
+        for (error, message, status) in cases {
+            let found = provider_error(&error);
+            assert_eq!((found.message.as_str(), found.status), (message, status));
+        }
+        let long = provider_error(&json!({"message": "é".repeat(5000)}));
+        assert!(long.message.ends_with("é... [truncated 1000 chars]"));
+    }
+}

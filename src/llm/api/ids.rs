@@ -1,0 +1,55 @@
+//! Ids for the tool calls of one answer: the server's where they can be, else our own.
+
+use crate::llm::context::Context;
+use crate::llm::message::Message;
+use std::collections::HashSet;
+
+pub struct Ids {
+    /// Differs from request to request, and is the same for the same request.
+    seed: String,
+    taken: HashSet<String>,
+}
+
+impl Ids {
+    pub fn new(context: &Context) -> Self {
+        let messages = &context.messages;
+        let last = messages.last().map_or(0, Message::timestamp);
+        Self {
+            seed: format!("{last:x}_{:x}", messages.len()),
+            taken: HashSet::new(),
+        }
+    }
+
+    /// `given` if it is not empty and not taken, else one made up for the call with this block.
+    pub fn take(&mut self, given: &str, block: usize) -> String {
+        let mut id = given.to_owned();
+        let mut number = block;
+        while id.is_empty() || !self.taken.insert(id.clone()) {
+            id = format!("call_{}_{number}", self.seed);
+            number += 1;
+        }
+        id
+    }
+
+    /// Takes exactly `given`; false if it is empty or taken.
+    pub fn claim(&mut self, given: &str) -> bool {
+        !given.is_empty() && self.taken.insert(given.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_id_is_empty_or_given_twice() {
+        let mut ids = Ids::new(&Context::default());
+        let given = ["a", "", "a", "", "call_0_0_1", "call_0_0_1"];
+        let given = given.iter().enumerate();
+        let taken: Vec<String> = given.map(|(block, id)| ids.take(id, block)).collect();
+        assert_eq!(taken[0], "a");
+        let distinct: HashSet<&String> = taken.iter().collect();
+        assert!(distinct.len() == taken.len() && taken.iter().all(|id| !id.is_empty()));
+        assert!(!ids.claim("a") && !ids.claim("") && ids.claim("b"));
+    }
+}

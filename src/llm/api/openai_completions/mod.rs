@@ -1,0 +1,37 @@
+//! OpenAI's chat completions, as spoken by OpenAI and by everyone who says so.
+//!
+//! The protocol is the common tongue of gateways and of servers on one's own machine, and most of this
+//! room is about their dialects: [`compat`] knows who differs in what, [`thinking`] how each is asked to
+//! think, [`inline`] what small models write into plain text.
+
+mod calls;
+mod chunk;
+mod compat;
+mod decoder;
+mod hash;
+mod inline;
+mod inline_call;
+mod messages;
+mod reasoning;
+mod request;
+mod thinking;
+mod tools;
+
+use super::{Context, Decoder, HttpRequest, Model, Protocol, StreamError, StreamOptions};
+
+pub struct OpenAiCompletions;
+
+impl Protocol for OpenAiCompletions {
+    fn request(
+        &self,
+        model: &Model,
+        context: &Context,
+        options: &StreamOptions,
+    ) -> Result<HttpRequest, StreamError> {
+        request::request(model, context, options)
+    }
+
+    fn decoder(&self, model: &Model, context: &Context, _: &StreamOptions) -> Box<dyn Decoder> {
+        Box::new(decoder::ChunkDecoder::new(model, context))
+    }
+}

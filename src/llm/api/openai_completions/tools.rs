@@ -1,0 +1,125 @@
+//! Tools in the form of chat completions: functions, and custom tools whose input follows a grammar.
+
+use super::compat::Compat;
+use crate::llm::api::body::CacheControl;
+use crate::llm::api::schema;
+use crate::llm::api::transform::Call;
+use crate::llm::context::Context;
+use crate::llm::event::StreamError;
+use crate::llm::message::ToolSpec;
+use serde::Serialize;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+#[derive(Serialize)]
+pub struct WireTool<'a> {
+    #[serde(flatten)]
+    kind: Kind<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Kind<'a> {
+    Function { function: Function<'a> },
+    Custom { custom: Custom<'a> },
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: Cow<'a, Value>,
+    /// Left out where the server is not known to take it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct Custom<'a> {
+    name: &'a str,
+    description: &'a str,
+    format: Format<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Format<'a> {
+    Grammar { grammar: Definition<'a> },
+}
+
+#[derive(Serialize)]
+struct Definition<'a> {
+    syntax: &'static str,
+    definition: &'a str,
+}
+
+pub fn convert<'a>(
+    tools: &'a [ToolSpec],
+    compat: &Compat<'_>,
+) -> Result<Vec<WireTool<'a>>, StreamError> {
+    let tools = tools.iter().map(|tool| {
+        Ok(WireTool {
+            kind: kind(tool, compat)?,
+            cache_control: None,
+        })
+    });
+    tools.collect()
+}
+
+fn kind<'a>(tool: &'a ToolSpec, compat: &Compat<'_>) -> Result<Kind<'a>, StreamError> {
+    if let Some(grammar) = schema::grammar(tool, compat.supports_grammar_tools)? {
+        return Ok(Kind::Custom {
+            custom: Custom {
+                name: &tool.name,
+                description: &tool.description,
+                format: Format::Grammar {
+                    grammar: Definition {
+                        syntax: grammar.syntax,
+                        definition: grammar.definition,
+                    },
+                },
+            },
+        });
+    }
+    let strict = schema::strict_parameters(tool, compat.supports_strict_mode)?;
+    Ok(Kind::Function {
+        function: Function {
+            name: &tool.name,
+            description: &tool.description,
+            strict: compat.supports_strict_mode.then_some(strict.is_some()),
+            parameters: strict.map_or_else(|| schema::parameters(tool), Cow::Owned),
+        },
+    })
+}
+
+pub fn mark_last(tools: &mut [WireTool<'_>], mark: CacheControl) {
+    if let Some(last) = tools.last_mut() {
+        last.cache_control = Some(mark);
+    }
+}
+
+/// The argument that the input of each custom tool stands for, by the tool's name.
+pub fn grammar_properties<'a>(
+    context: &'a Context,
+    compat: &Compat<'_>,
+) -> Result<HashMap<&'a str, &'a str>, StreamError> {
+    let mut properties = HashMap::new();
+    for tool in context.declared_tools() {
+        if let Some(grammar) = schema::grammar(tool, compat.supports_grammar_tools)? {
+            properties.insert(tool.name.as_str(), grammar.property);
+        }
+    }
+    Ok(properties)
+}
+
+/// The input of a call to a custom tool. Arguments of another shape, from a time before the grammar or from
+/// another model, are sent as their JSON: an error here would end the conversation for good.
+pub fn grammar_input<'a>(call: &Call<'a>, property: &str) -> Cow<'a, str> {
+    match call.arguments.get(property) {
+        Some(Value::String(input)) => Cow::Borrowed(input),
+        _ => Cow::Owned(serde_json::to_string(call.arguments).unwrap_or_default()),
+    }
+}

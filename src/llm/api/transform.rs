@@ -1,0 +1,600 @@
+//! A conversation as the target model may see it, whoever said what in it.
+//!
+//! What comes out is legal for every provider: each call of a tool has a unique id, a name and exactly
+//! one result, and the results stand right after their calls. Calls that nobody answered get an error as
+//! result, results that nobody asked for are left out, and so are answers that failed. Thinking of
+//! another model becomes plain text, or goes if it is empty or sealed. The stored conversation is not
+//! touched, and nothing is copied but what changes.
+//!
+//! Each step looks only at what came before it: a longer conversation begins with the same bytes.
+
+use crate::llm::context::Context;
+use crate::llm::message::{
+    AssistantMessage, Block, Content, ImageContent, Message, SystemMessage, ToolCall,
+    ToolResultMessage,
+};
+use crate::llm::model::Model;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+const NO_IMAGE: &str = "(image omitted: model does not support images)";
+const NO_TOOL_IMAGE: &str = "(tool image omitted: model does not support images)";
+const NO_RESULT: &str = "No result provided";
+const NO_NAME: &str = "unknown";
+
+/// The longest name of a tool that every provider takes, in characters.
+const NAME_LIMIT: usize = 64;
+
+/// One step of the conversation.
+#[derive(Debug)]
+pub enum Turn<'a> {
+    /// Only where the transcript keeps system messages in place.
+    System(&'a SystemMessage),
+    User(User<'a>),
+    Assistant(Answer<'a>),
+    /// One for each call of the answer before it.
+    Results(Vec<CallResult<'a>>),
+}
+
+#[derive(Debug)]
+pub struct User<'a> {
+    pub parts: Vec<Part<'a>>,
+    /// The content was given as plain text, not as blocks.
+    pub plain: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Part<'a> {
+    Text(&'a str),
+    Image(&'a ImageContent),
+}
+
+#[derive(Debug)]
+pub struct Answer<'a> {
+    pub message: &'a AssistantMessage,
+    /// The target said this itself: signatures are valid.
+    pub same_model: bool,
+    pub blocks: Vec<Said<'a>>,
+}
+
+#[derive(Debug)]
+pub enum Said<'a> {
+    Text {
+        text: &'a str,
+        signature: Option<&'a str>,
+    },
+    /// Only the target's own.
+    Thinking {
+        text: &'a str,
+        signature: Option<&'a str>,
+        redacted: bool,
+    },
+    Call(Call<'a>),
+}
+
+#[derive(Debug)]
+pub struct Call<'a> {
+    pub id: Cow<'a, str>,
+    pub name: Cow<'a, str>,
+    pub arguments: &'a Map<String, Value>,
+    pub thought_signature: Option<&'a str>,
+    pub namespace: Option<&'a str>,
+}
+
+#[derive(Debug)]
+pub struct CallResult<'a> {
+    pub call_id: Cow<'a, str>,
+    pub name: Cow<'a, str>,
+    pub parts: Vec<Part<'a>>,
+    pub is_error: bool,
+}
+
+/// `messages` are those of `context` that the transcript keeps in the conversation; `call_id` turns an id
+/// of another model into one that the target takes.
+pub fn transform<'a>(
+    context: &'a Context,
+    messages: &[&'a Message],
+    model: &Model,
+    call_id: &dyn Fn(&str) -> String,
+) -> Vec<Turn<'a>> {
+    let mut transform = Transform {
+        model,
+        call_id,
+        declared: declared_names(context),
+        ids: HashSet::new(),
+        calls: 0,
+        turns: Vec::new(),
+        batch: None,
+    };
+    for message in messages {
+        transform.take(message);
+    }
+    transform.close_batch();
+    transform.turns
+}
+
+struct Transform<'m, 'a> {
+    model: &'m Model,
+    call_id: &'m dyn Fn(&str) -> String,
+    declared: HashSet<&'a str>,
+    /// Every id that was given out.
+    ids: HashSet<String>,
+    /// How many calls there were.
+    calls: usize,
+    turns: Vec<Turn<'a>>,
+    batch: Option<Batch<'a>>,
+}
+
+/// The calls of the last answer, until something else is said.
+struct Batch<'a> {
+    calls: Vec<Pending<'a>>,
+    results: Vec<CallResult<'a>>,
+    /// System messages that came between the calls and their results.
+    held: Vec<&'a SystemMessage>,
+}
+
+struct Pending<'a> {
+    /// As it is stored.
+    original: &'a str,
+    id: Cow<'a, str>,
+    name: Cow<'a, str>,
+    answered: bool,
+}
+
+impl<'a> Transform<'_, 'a> {
+    fn take(&mut self, message: &'a Message) {
+        match message {
+            Message::System(system) => match &mut self.batch {
+                Some(batch) => batch.held.push(system),
+                None => self.turns.push(Turn::System(system)),
+            },
+            Message::User(user) => {
+                self.close_batch();
+                let turn = match &user.content {
+                    Content::Text(text) => User {
+                        parts: vec![Part::Text(text)],
+                        plain: true,
+                    },
+                    Content::Blocks(blocks) => User {
+                        parts: self.parts(blocks, NO_IMAGE),
+                        plain: false,
+                    },
+                };
+                self.turns.push(Turn::User(turn));
+            }
+            Message::Assistant(answer) => {
+                self.close_batch();
+                if !answer.is_failed() {
+                    self.answer(answer);
+                }
+            }
+            Message::ToolResult(result) => self.result(result),
+        }
+    }
+
+    fn answer(&mut self, message: &'a AssistantMessage) {
+        let model = self.model;
+        let same_model = message.provider == model.provider
+            && message.api == model.api
+            && message.model == model.id;
+        let mut calls = Vec::new();
+        let mut blocks = Vec::with_capacity(message.content.len());
+        for block in &message.content {
+            match block {
+                Block::Text(block) => blocks.push(Said::Text {
+                    text: &block.text,
+                    signature: block.text_signature.as_deref().filter(|_| same_model),
+                }),
+                Block::Thinking(block) => {
+                    let redacted = block.redacted == Some(true);
+                    let signature = block.thinking_signature.as_deref();
+                    let signed = signature.is_some_and(|signature| !signature.is_empty());
+                    let blank = block.thinking.trim().is_empty();
+                    if same_model && (redacted || signed || !blank) {
+                        blocks.push(Said::Thinking {
+                            text: &block.thinking,
+                            signature,
+                            redacted,
+                        });
+                    } else if !redacted && !blank {
+                        blocks.push(Said::Text {
+                            text: &block.thinking,
+                            signature: None,
+                        });
+                    }
+                }
+                Block::ToolCall(call) => {
+                    let (call, pending) = self.call(call, same_model);
+                    blocks.push(Said::Call(call));
+                    calls.push(pending);
+                }
+                Block::Image(_) | Block::Other(_) => {}
+            }
+        }
+        self.turns.push(Turn::Assistant(Answer {
+            message,
+            same_model,
+            blocks,
+        }));
+        if !calls.is_empty() {
+            self.batch = Some(Batch {
+                calls,
+                results: Vec::new(),
+                held: Vec::new(),
+            });
+        }
+    }
+
+    fn call(&mut self, call: &'a ToolCall, same_model: bool) -> (Call<'a>, Pending<'a>) {
+        let id = self.unique_id(&call.id, same_model);
+        let name = self.legal_name(&call.name);
+        let thought_signature = call.thought_signature.as_deref();
+        let sent = Call {
+            id: id.clone(),
+            name: name.clone(),
+            arguments: &call.arguments,
+            thought_signature: thought_signature.filter(|_| same_model),
+            namespace: call.namespace.as_deref(),
+        };
+        let pending = Pending {
+            original: &call.id,
+            id,
+            name,
+            answered: false,
+        };
+        (sent, pending)
+    }
+
+    /// The id itself where it can be; else one that is legal, not empty, and not given out before.
+    fn unique_id(&mut self, original: &'a str, same_model: bool) -> Cow<'a, str> {
+        self.calls += 1;
+        let mut id = if same_model {
+            Cow::Borrowed(original)
+        } else {
+            match (self.call_id)(original) {
+                id if id == original => Cow::Borrowed(original),
+                id => Cow::Owned(id),
+            }
+        };
+        let mut number = self.calls;
+        while id.is_empty() || self.ids.contains(id.as_ref()) {
+            // The number leads, so that no limit of length can cut it off.
+            let candidate = match original {
+                "" => format!("call_{number}"),
+                _ => format!("call{number}_{original}"),
+            };
+            id = Cow::Owned((self.call_id)(&candidate));
+            number += 1;
+        }
+        self.ids.insert(id.clone().into_owned());
+        id
+    }
+
+    /// Names of tools that exist are sent as they are; one that a model made up may hold anything, and
+    /// would have every later request refused.
+    fn legal_name(&self, name: &'a str) -> Cow<'a, str> {
+        let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() {
+            return Cow::Borrowed(NO_NAME);
+        }
+        if self.declared.contains(name) || (name.len() <= NAME_LIMIT && name.chars().all(legal)) {
+            return Cow::Borrowed(name);
+        }
+        let name = name.chars().take(NAME_LIMIT);
+        Cow::Owned(name.map(|c| if legal(c) { c } else { '_' }).collect())
+    }
+
+    fn result(&mut self, result: &'a ToolResultMessage) {
+        let parts = self.parts(&result.content, NO_TOOL_IMAGE);
+        let Some(batch) = &mut self.batch else {
+            return;
+        };
+        let mut calls = batch.calls.iter_mut();
+        let asked = calls.find(|call| !call.answered && call.original == result.tool_call_id);
+        let Some(call) = asked else {
+            return;
+        };
+        call.answered = true;
+        batch.results.push(CallResult {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            parts,
+            is_error: result.is_error,
+        });
+    }
+
+    /// Answers what is still open, and lets go of what was held back.
+    fn close_batch(&mut self) {
+        let Some(mut batch) = self.batch.take() else {
+            return;
+        };
+        let open = batch.calls.into_iter().filter(|call| !call.answered);
+        batch.results.extend(open.map(|call| CallResult {
+            call_id: call.id,
+            name: call.name,
+            parts: vec![Part::Text(NO_RESULT)],
+            is_error: true,
+        }));
+        self.turns.push(Turn::Results(batch.results));
+        self.turns.extend(batch.held.into_iter().map(Turn::System));
+    }
+
+    /// Text and images; a run of images that the model cannot see becomes one note.
+    fn parts(&self, blocks: &'a [Block], note: &'static str) -> Vec<Part<'a>> {
+        let sees = self.model.takes_images();
+        let mut parts: Vec<Part<'a>> = Vec::with_capacity(blocks.len());
+        for block in blocks {
+            match block {
+                Block::Text(block) => parts.push(Part::Text(&block.text)),
+                Block::Image(image) if sees => parts.push(Part::Image(image)),
+                Block::Image(_) if parts.last() != Some(&Part::Text(note)) => {
+                    parts.push(Part::Text(note));
+                }
+                _ => {}
+            }
+        }
+        parts
+    }
+}
+
+fn declared_names(context: &Context) -> HashSet<&str> {
+    let tools = context.declared_tools();
+    tools.map(|tool| tool.name.as_str()).collect()
+}
+
+/// The text of all parts, joined by newlines.
+pub fn text_of(parts: &[Part<'_>]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(*text),
+        Part::Image(_) => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn model() -> Model {
+        Model {
+            id: "m".into(),
+            api: "a".into(),
+            provider: "p".into(),
+            ..Model::default()
+        }
+    }
+
+    fn answer(model: &str, content: Value) -> Value {
+        json!({"role":"assistant","content":content,"api":"a","provider":"p","model":model,
+            "stopReason":"stop","timestamp":1})
+    }
+
+    fn call(id: &str, name: &str) -> Value {
+        json!({"type":"toolCall","id":id,"name":name,"arguments":{}})
+    }
+
+    fn result(id: &str, text: &str) -> Value {
+        json!({"role":"toolResult","toolCallId":id,"toolName":"x","isError":false,
+            "content":[{"type":"text","text":text}]})
+    }
+
+    fn user(text: &str) -> Value {
+        json!({"role":"user","content":text})
+    }
+
+    /// One line a turn. Checks on the way that every call has one result, right after it.
+    fn shown(messages: &Value, model: &Model, call_id: &dyn Fn(&str) -> String) -> Vec<String> {
+        let context = Context {
+            messages: serde_json::from_value(messages.clone()).unwrap(),
+        };
+        let all: Vec<&Message> = context.messages.iter().collect();
+        let turns = transform(&context, &all, model, call_id);
+        let mut seen = HashSet::new();
+        let mut open: Vec<String> = Vec::new();
+        let mut lines = Vec::new();
+        for turn in &turns {
+            let answers_calls = matches!(turn, Turn::Results(_));
+            assert_eq!(answers_calls, !open.is_empty(), "results follow calls");
+            lines.push(match turn {
+                Turn::System(system) => format!("system {}", system.prompt()),
+                Turn::User(user) => format!("user {}", text_of(&user.parts)),
+                Turn::Assistant(answer) => {
+                    let said = answer.blocks.iter().map(|block| match block {
+                        Said::Text { text, signature } => format!("text {text} {signature:?}"),
+                        Said::Thinking { text, redacted, .. } => format!("think {text} {redacted}"),
+                        Said::Call(call) => {
+                            assert!(!call.id.is_empty() && !call.name.is_empty());
+                            assert!(seen.insert(call.id.to_string()), "ids are unique");
+                            open.push(call.id.to_string());
+                            format!("call {} {}", call.id, call.name)
+                        }
+                    });
+                    said.collect::<Vec<_>>().join("; ")
+                }
+                Turn::Results(results) => {
+                    let mut ids: Vec<String> = std::mem::take(&mut open);
+                    let shown = results.iter().map(|result| {
+                        ids.retain(|id| *id != result.call_id);
+                        let text = text_of(&result.parts);
+                        format!("result {} {text} {}", result.call_id, result.is_error)
+                    });
+                    let shown = shown.collect::<Vec<_>>().join("; ");
+                    assert!(ids.is_empty(), "no result for {ids:?}");
+                    shown
+                }
+            });
+        }
+        assert!(open.is_empty());
+        lines
+    }
+
+    #[track_caller]
+    fn check(messages: Value, expected: &[&str]) {
+        let same = |id: &str| id.to_owned();
+        assert_eq!(shown(&messages, &model(), &same), expected);
+        // What came before is not changed by what comes after.
+        let all = messages.as_array().unwrap();
+        let mut earlier: Vec<String> = Vec::new();
+        for end in 0..=all.len() {
+            let lines = shown(&Value::from(&all[..end]), &model(), &same);
+            let open = |line: &&String| line.contains(NO_RESULT);
+            let settled = earlier.iter().take_while(|line| !open(line));
+            assert!(settled.zip(&lines).all(|(a, b)| a == b));
+            earlier = lines;
+        }
+    }
+
+    #[test]
+    fn calls_without_results_are_answered_and_results_without_calls_are_dropped() {
+        check(
+            json!([
+                user("a"),
+                answer("m", json!([call("1", "ls"), call("2", "ls")])),
+                result("2", "x"),
+                user("b")
+            ]),
+            &[
+                "user a",
+                "call 1 ls; call 2 ls",
+                "result 2 x false; result 1 No result provided true",
+                "user b",
+            ],
+        );
+        check(
+            json!([user("a"), answer("m", json!([call("1", "ls")]))]),
+            &["user a", "call 1 ls", "result 1 No result provided true"],
+        );
+        check(json!([result("9", "x"), user("a")]), &["user a"]);
+        check(
+            json!([
+                answer("m", json!([call("1", "ls")])),
+                result("1", "x"),
+                result("1", "again"),
+                user("b"),
+                result("1", "late")
+            ]),
+            &["call 1 ls", "result 1 x false", "user b"],
+        );
+    }
+
+    #[test]
+    fn failed_answers_go_with_their_results() {
+        let mut failed = answer("m", json!([call("1", "ls")]));
+        failed["stopReason"] = json!("aborted");
+        check(
+            json!([user("a"), failed, result("1", "x"), user("b")]),
+            &["user a", "user b"],
+        );
+    }
+
+    #[test]
+    fn empty_and_repeated_ids_and_names_are_made_good() {
+        check(
+            json!([
+                answer("m", json!([call("", ""), call("0", "ls"), call("0", "ls")])),
+                result("", "r1"),
+                result("0", "r2"),
+                result("0", "r3"),
+                answer("m", json!([call("0", "bad name!")])),
+                result("0", "r4")
+            ]),
+            &[
+                "call call_1 unknown; call 0 ls; call call3_0 ls",
+                "result call_1 r1 false; result 0 r2 false; result call3_0 r3 false",
+                "call call4_0 bad_name_",
+                "result call4_0 r4 false",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_declared_name_is_sent_as_it_is() {
+        check(
+            json!([{"role":"system","content":"s","toolsAdded":[{"name":"a.b"}]}, answer("m", json!([call("1", "a.b"), call("2", "a.c")])), result("1", ""), result("2", "")]),
+            &[
+                "system s",
+                "call 1 a.b; call 2 a_c",
+                "result 1  false; result 2  false",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_system_message_between_calls_and_results_waits() {
+        check(
+            json!([answer("m", json!([call("1", "ls")])), {"role":"system","content":"s"}, result("1", "x")]),
+            &["call 1 ls", "result 1 x false", "system s"],
+        );
+    }
+
+    #[test]
+    fn thinking_is_kept_for_its_own_model_and_said_to_others() {
+        let blocks = json!([
+            {"type":"thinking","thinking":"t","thinkingSignature":"s"},
+            {"type":"thinking","thinking":"","thinkingSignature":"s"},
+            {"type":"thinking","thinking":"[r]","thinkingSignature":"s","redacted":true},
+            {"type":"thinking","thinking":" "},
+            {"type":"text","text":"x","textSignature":"y"},
+            {"type":"hologram"}
+        ]);
+        check(
+            json!([answer("m", blocks.clone())]),
+            &["think t false; think  false; think [r] true; text x Some(\"y\")"],
+        );
+        check(
+            json!([answer("other", blocks)]),
+            &["text t None; text x None"],
+        );
+    }
+
+    #[test]
+    fn ids_of_other_models_are_normalised_with_their_results() {
+        let short = |id: &str| id.chars().take(5).collect::<String>();
+        let messages = json!([
+            answer(
+                "other",
+                json!([call("abcdefg", "ls"), call("abcdexx", "ls")])
+            ),
+            result("abcdexx", "2"),
+            result("abcdefg", "1"),
+            answer("m", json!([call("own-and-long", "ls")])),
+            result("own-and-long", "3"),
+        ]);
+        assert_eq!(
+            shown(&messages, &model(), &short),
+            [
+                "call abcde ls; call call2 ls",
+                "result call2 2 false; result abcde 1 false",
+                "call own-and-long ls",
+                "result own-and-long 3 false",
+            ]
+        );
+    }
+
+    #[test]
+    fn images_become_one_note_where_the_model_sees_none() {
+        let image = json!({"type":"image","data":"AA==","mimeType":"image/png"});
+        let messages = json!([
+            {"role":"user","content":[{"type":"text","text":"a"}, image, image, {"type":"text","text":"b"}, image]},
+            answer("m", json!([call("1", "ls")])),
+            {"role":"toolResult","toolCallId":"1","toolName":"ls","content":[image],"isError":false}
+        ]);
+        let same = |id: &str| id.to_owned();
+        let user = format!("user a\n{NO_IMAGE}\nb\n{NO_IMAGE}");
+        assert_eq!(
+            shown(&messages, &model(), &same),
+            [
+                user,
+                "call 1 ls".into(),
+                format!("result 1 {NO_TOOL_IMAGE} false")
+            ]
+        );
+        let seeing = Model {
+            input: vec!["image".into()],
+            ..model()
+        };
+        assert_eq!(shown(&messages, &seeing, &same)[0], "user a\nb");
+    }
+}

@@ -1,0 +1,142 @@
+//! How many tokens a conversation takes, without asking anyone.
+//!
+//! Four characters count as one token and an image as 4,800 characters. Where an answer says what its
+//! request cost, that figure stands for everything up to and including the answer.
+
+use super::message::{Block, Content, Message, Usage};
+use serde::Serialize;
+
+const CHARS_PER_TOKEN: u64 = 4;
+const IMAGE_CHARS: u64 = 4800;
+
+/// Tokens of `messages`: the last usable figure of a provider, and an estimate of what came after it.
+///
+/// A figure is not used when an older message than its answer stands after a newer one: the messages
+/// before it are then not those that were counted (a summary took their place).
+pub fn context_tokens(messages: &[Message]) -> u64 {
+    let mut newest = 0;
+    let mut counted = None;
+    for (index, message) in messages.iter().enumerate() {
+        if let Message::Assistant(answer) = message
+            && answer.timestamp >= newest
+            && !answer.is_failed()
+            && usage_tokens(&answer.usage) > 0
+        {
+            counted = Some((index, usage_tokens(&answer.usage)));
+        }
+        newest = newest.max(message.timestamp());
+    }
+    let (rest, known) = match counted {
+        Some((index, tokens)) => (messages.get(index + 1..).unwrap_or_default(), tokens),
+        None => (messages, 0),
+    };
+    let estimated = rest.iter().map(message_tokens);
+    estimated.fold(known, u64::saturating_add)
+}
+
+/// Tokens that an answer and its request took.
+pub fn usage_tokens(usage: &Usage) -> u64 {
+    if usage.total_tokens > 0 {
+        return usage.total_tokens;
+    }
+    [usage.output, usage.cache_read, usage.cache_write]
+        .into_iter()
+        .fold(usage.input, u64::saturating_add)
+}
+
+/// An estimate of one message.
+pub fn message_tokens(message: &Message) -> u64 {
+    match message {
+        Message::System(system) => {
+            text_tokens(&system.prompt())
+                + list_tokens(&system.tools_added)
+                + list_tokens(&system.tools_removed)
+        }
+        Message::User(user) => match &user.content {
+            Content::Text(text) => text_tokens(text),
+            Content::Blocks(blocks) => block_tokens(blocks),
+        },
+        Message::ToolResult(result) => block_tokens(&result.content),
+        Message::Assistant(answer) => block_tokens(&answer.content),
+    }
+}
+
+pub fn text_tokens(text: &str) -> u64 {
+    utf16_len(text).div_ceil(CHARS_PER_TOKEN)
+}
+
+fn block_tokens(blocks: &[Block]) -> u64 {
+    let chars = blocks.iter().map(|block| match block {
+        Block::Text(block) => utf16_len(&block.text),
+        Block::Thinking(block) => utf16_len(&block.thinking),
+        Block::Image(_) => IMAGE_CHARS,
+        Block::ToolCall(call) => utf16_len(&call.name) + json_len(&call.arguments),
+        Block::Other(_) => 0,
+    });
+    chars.sum::<u64>().div_ceil(CHARS_PER_TOKEN)
+}
+
+fn list_tokens<T: Serialize>(list: &[T]) -> u64 {
+    if list.is_empty() {
+        return 0;
+    }
+    json_len(list).div_ceil(CHARS_PER_TOKEN)
+}
+
+fn json_len(value: &(impl Serialize + ?Sized)) -> u64 {
+    serde_json::to_string(value).map_or(0, |json| utf16_len(&json))
+}
+
+/// Length as the reference counts it: in UTF-16 units.
+fn utf16_len(text: &str) -> u64 {
+    text.chars().map(|c| c.len_utf16() as u64).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[track_caller]
+    fn check(messages: Value, expected: u64) {
+        let messages: Vec<Message> = serde_json::from_value(messages).unwrap();
+        assert_eq!(context_tokens(&messages), expected);
+    }
+
+    fn answer(total: u64, timestamp: u64, reason: &str) -> Value {
+        json!({"role":"assistant","content":[],"api":"a","provider":"p","model":"m",
+            "usage":{"totalTokens":total},"stopReason":reason,"timestamp":timestamp})
+    }
+
+    #[test]
+    fn every_kind_of_message_is_counted() {
+        check(json!([]), 0);
+        check(json!([{"role":"user","content":"12345"}]), 2);
+        check(
+            json!([{"role":"user","content":[{"type":"text","text":"1234"},{"type":"image","data":"","mimeType":"image/png"}]}]),
+            1201,
+        );
+        check(
+            json!([{"role":"system","content":"1234","sections":{"a":"5678"}}]),
+            3,
+        );
+        check(
+            json!([{"role":"toolResult","toolCallId":"1","toolName":"x","content":[{"type":"text","text":"😀😀"}],"isError":false}]),
+            1,
+        );
+        let mut call = answer(0, 1, "toolUse");
+        call["content"] =
+            json!([{"type":"toolCall","id":"1","name":"ls","arguments":{"path":"."}}]);
+        check(json!([call]), 4);
+    }
+
+    #[test]
+    fn a_figure_of_the_provider_stands_for_what_came_before_it() {
+        let user = |at: u64| json!({"role":"user","content":"1234","timestamp":at});
+        check(json!([user(1), answer(900, 2, "stop"), user(3)]), 901);
+        check(json!([user(1), answer(900, 2, "error"), user(3)]), 2);
+        check(json!([user(1), answer(900, 2, "aborted"), user(3)]), 2);
+        // The summary is newer than the answer that follows it.
+        check(json!([user(5), answer(900, 2, "stop"), user(6)]), 2);
+    }
+}
