@@ -4,6 +4,7 @@ use super::help;
 use super::table::{Flag, GROUPS};
 use crate::docs;
 use crate::llm::provider;
+use crate::mode::report;
 use std::ffi::OsString;
 use std::fmt::Write;
 
@@ -14,16 +15,19 @@ pub fn run(words: &[OsString]) -> u8 {
         [topic] => match topic.to_str().and_then(page) {
             Some(page) => super::say(&page),
             None => {
-                eprintln!(
-                    "Error: There is no page on \"{}\".\n\n{}",
+                report::error(format_args!(
+                    "There is no page on \"{}\".\n\n{}",
                     topic.to_string_lossy(),
                     docs::contents()
-                );
+                ));
                 super::BAD_USAGE
             }
         },
         _ => {
-            eprintln!("Error: pi docs takes one topic.\n\n{}", docs::contents());
+            report::error(format_args!(
+                "pi docs takes one topic.\n\n{}",
+                docs::contents()
+            ));
             super::BAD_USAGE
         }
     }

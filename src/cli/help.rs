@@ -4,7 +4,9 @@ use super::table::{Flag, GROUPS, Value};
 use std::fmt::Write;
 
 /// Where the descriptions begin.
-const COLUMN: usize = 34;
+const COLUMN: usize = 32;
+/// Where lines end, so that they fit a terminal.
+const WIDTH: usize = 80;
 
 pub fn text() -> String {
     let mut text = String::from(
@@ -12,36 +14,50 @@ pub fn text() -> String {
          Usage:\n  \
          pi [options] [--] [@files...] [messages...]\n  \
          pi docs [topic]\n\n\
-         With -p, or when stdin or stdout is not a terminal, pi answers on stdout and exits.\n\
-         Piped text and @files come before the first message; further messages follow in turn.\n",
+         With -p, or when stdin or stdout is not a terminal, pi answers on stdout and\n\
+         exits. Piped text and @files come before the first message; further messages\n\
+         follow in turn.\n",
     );
     for group in GROUPS.iter().filter(|group| !group.title.is_empty()) {
         let _ = write!(text, "\n{}:\n", group.title);
         for flag in group.flags {
             let name = name(flag);
+            let mut line = format!("  {name}");
             // A long name has its description on the next line.
-            let gap = if name.len() + 4 > COLUMN {
-                format!("\n{:COLUMN$}", "")
-            } else {
-                String::new()
-            };
-            let _ = writeln!(
-                text,
-                "  {name:<width$}{gap}{}",
-                flag.help,
-                width = if gap.is_empty() { COLUMN - 2 } else { 0 }
-            );
+            if line.len() >= COLUMN {
+                line.push('\n');
+                text.push_str(&line);
+                line.clear();
+            }
+            for word in flag.help.split(' ') {
+                if line.len() + 1 + word.len() > WIDTH {
+                    text.push_str(line.trim_end());
+                    text.push('\n');
+                    line.clear();
+                }
+                match line.len() {
+                    len if len < COLUMN => line.extend(std::iter::repeat_n(' ', COLUMN - len)),
+                    _ => line.push(' '),
+                }
+                line.push_str(word);
+            }
+            text.push_str(&line);
+            text.push('\n');
         }
     }
     text.push_str(
         "\nExamples:\n  \
-         pi --model faux/demo -p \"What is in this folder?\"   a scripted demo, without any key\n  \
+         pi --model faux/demo -p \"What is here?\"   a scripted demo, without a key\n  \
          pi -p \"Explain main.rs\"\n  \
          git diff | pi -p \"Review this change\"\n  \
-         pi -p -c \"And the tests?\"                           go on with the last session\n  \
+         pi -p -c \"And the tests?\"                 go on with the last session\n  \
          pi --mode json \"List the files\" | jq -c .type\n\n\
-         Manual: pi docs. Keys are read from the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY, ...);\n\
-         a server on this machine (Ollama, llama.cpp, LM Studio, vLLM) needs none.\n",
+         Manual: pi docs. Keys come from the environment (ANTHROPIC_API_KEY,
+\
+         OPENAI_API_KEY, ...); a server on this machine (Ollama, llama.cpp, LM Studio,
+\
+         vLLM) needs none.
+",
     );
     text
 }

@@ -10,6 +10,7 @@ pub mod table;
 use crate::llm::cancel::CancelToken;
 use crate::llm::list_models::list_models;
 use crate::mode::print::{self, Form, Prompts};
+use crate::mode::report;
 use flags::{Args, Mode, UsageError};
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -27,7 +28,7 @@ pub fn main() -> ExitCode {
         match flags::parse(words) {
             Ok(args) => run(&args),
             Err(UsageError(text)) => {
-                eprintln!("Error: {text}\nTry pi --help.");
+                report::error(format_args!("{text}\nTry pi --help."));
                 BAD_USAGE
             }
         }
@@ -42,11 +43,11 @@ fn run(args: &Args) -> u8 {
     if args.help {
         return say(&help::text());
     }
-    args.warnings.iter().for_each(|text| start::warn(text));
+    args.warnings.iter().for_each(|text| report::warning(text));
     match start_and_ask(args) {
         Ok(code) => code,
         Err(text) => {
-            eprintln!("Error: {text}");
+            report::error(format_args!("{text}"));
             print::FAILED
         }
     }
@@ -71,7 +72,7 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
         return Ok(say(&list_models(&services.registry, &usable, search)));
     }
     let piped = input::piped(|| {
-        eprintln!("Reading from stdin; end it with Ctrl-D, or start pi with </dev/null")
+        report::note("Reading from stdin; end it with Ctrl-D, or start pi with </dev/null")
     })?;
     let is_print = args.print || args.mode == Some(Mode::Json) || piped.is_some();
     if !is_print
@@ -79,9 +80,9 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
         && io::stdin().is_terminal()
         && io::stdout().is_terminal()
     {
-        eprintln!(
-            "Error: The interactive terminal is not part of this version. Ask with: pi -p \"...\""
-        );
+        report::error(format_args!(
+            "The interactive terminal is not part of this version. Ask with: pi -p \"...\""
+        ));
         return Ok(BAD_USAGE);
     }
     let cancel = CancelToken::new();
@@ -119,7 +120,7 @@ fn say(text: &str) -> u8 {
         Ok(()) => print::DONE,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => print::PIPE_CLOSED,
         Err(error) => {
-            eprintln!("Error: Cannot write to stdout: {error}");
+            report::error(format_args!("Cannot write to stdout: {error}"));
             print::FAILED
         }
     }

@@ -13,6 +13,7 @@ use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::models::Registry;
 use crate::llm::resolve::{self, Start, Wanted};
 use crate::llm::stream::{CacheRetention, Clocks, Secret};
+use crate::mode::report::{self, warning as warn};
 use crate::resources::context_file;
 use crate::resources::dirs::Dirs;
 use crate::resources::prompt::{self, PromptOptions, PromptTool};
@@ -26,7 +27,6 @@ use crate::session::log::{Log, Sync};
 use crate::session::store::{Found, Store};
 use crate::tools::{self, OutputDir, Workspace};
 use serde_json::{Map, Value};
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,11 +36,6 @@ const LOCAL_LIMIT: Duration = Duration::from_millis(200);
 
 /// The tools of a new session.
 const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
-
-/// Says something to the user on stderr.
-pub fn warn(text: impl Display) {
-    eprintln!("Warning: {text}");
-}
 
 /// What is known before a session is opened.
 pub struct World {
@@ -327,7 +322,7 @@ fn named_local(found: &local::Found, name: &str) -> Result<Choice, String> {
 
 /// Says which model was taken, since nobody configured it.
 fn told(offer: &local::Offer) -> Choice {
-    eprintln!("Using {offer}");
+    report::note(format_args!("Using {offer}"));
     if let local::Tools::Unsupported(reason) = &offer.tools {
         warn(reason);
     }

@@ -151,27 +151,28 @@ pub struct AssistantMessage {
     pub api: String,
     pub provider: String,
     pub model: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response_model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub provider_thinking_level: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub diagnostics: Option<Value>,
     #[serde(default)]
     pub usage: Usage,
     pub stop_reason: StopReason,
+    #[serde(default)]
+    pub timestamp: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deferred: Option<Value>,
+    pub response_id: Option<String>,
+    /// The model that answered, where it is not the one that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error_message: Option<String>,
+    pub response_model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_thinking_level: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_stop_reason: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_turn: Option<bool>,
-    #[serde(default)]
-    pub timestamp: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnostics: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<Value>,
     #[serde(flatten)]
     pub extra: Extra,
 }

@@ -3,4 +3,5 @@
 pub mod event_json;
 pub mod output;
 pub mod print;
+pub mod report;
 pub mod signal;

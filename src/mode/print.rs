@@ -1,11 +1,11 @@
 //! Print and JSON mode: the prompts of the command line, one after another, then the end.
 
 use super::output::Output;
-use super::signal;
+use super::{report, signal};
 use crate::runtime::event::Event;
 use crate::runtime::session::Session;
-use crate::runtime::{self, Block, CancelToken, Fatal, StopReason};
-use std::io::{self, Write};
+use crate::runtime::{self, Block, CancelToken, Fatal, StopReason, plain_text};
+use std::io::{self, IsTerminal, Write};
 
 /// The run ended well.
 pub const DONE: u8 = 0;
@@ -61,7 +61,7 @@ fn broken_stdout(error: &io::Error) -> End {
 }
 
 fn fail(message: &str) -> u8 {
-    eprintln!("Error: {message}");
+    report::error(message);
     FAILED
 }
 
@@ -94,6 +94,9 @@ fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result
         said.push_str(text);
         said.push('\n');
     }
+    if io::stdout().is_terminal() {
+        said = plain_text(said.as_bytes());
+    }
     let mut stdout = io::stdout().lock();
     stdout
         .write_all(said.as_bytes())
@@ -111,8 +114,8 @@ fn failure(session: &Session) -> Option<u8> {
         _ => return None,
     };
     match &answer.error_message {
-        Some(message) => eprintln!("{message}"),
-        None => eprintln!("Request {reason}"),
+        Some(message) => report::note(message),
+        None => report::note(format_args!("Request {reason}")),
     }
     Some(FAILED)
 }

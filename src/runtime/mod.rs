@@ -14,6 +14,7 @@ pub use crate::agent::tool::ToolOutput;
 pub use crate::llm::cancel::CancelToken;
 pub use crate::llm::event::{AssistantEvent, Fold};
 pub use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, Usage};
+pub use crate::tools::plain::text as plain_text;
 
 /// Ends every process that tools started, and lets none start any more. For every way out of pi.
 pub fn end_children() {

@@ -30,7 +30,7 @@ fn help_names_every_group() {
         assert!(help.contains(part), "{part} is not in:\n{help}");
     }
     assert!(
-        help.lines().all(|line| line.chars().count() <= 100),
+        help.lines().all(|line| line.chars().count() <= 80),
         "{help}"
     );
 }

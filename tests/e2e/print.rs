@@ -202,7 +202,7 @@ fn base_url_and_key_can_be_given_for_one_run() {
         .pi()
         .args([
             "--model",
-            "openai/gpt-4o",
+            "groq/openai/gpt-oss-120b",
             "--base-url",
             &server.url(),
             "--api-key",
@@ -210,7 +210,7 @@ fn base_url_and_key_can_be_given_for_one_run() {
             "-p",
             "x",
         ])
-        .env("OPENAI_API_KEY", "from-the-environment")
+        .env("GROQ_API_KEY", "from-the-environment")
         .run();
     let request = &server.requests()[0];
     assert_eq!(request.header("authorization"), Some("Bearer one-run-key"));

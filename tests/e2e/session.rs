@@ -262,5 +262,5 @@ fn a_session_in_use_is_not_shared() {
         .stderr_has(&holder.pid().to_string());
     open.send(()).unwrap();
     holder.wait().success();
-    assert_eq!(world.session().len(), 9);
+    assert_eq!(world.session().len(), 8);
 }
