@@ -219,7 +219,8 @@ impl Log {
 
     pub(super) fn mark_damaged(&mut self, position: u32) {
         let path = self.path().unwrap_or(Path::new("")).to_owned();
-        if let Some(slot) = self.index.slots.get_mut(position as usize) {
+        let slot = self.index.slots.get_mut(position as usize);
+        if let Some(slot) = slot.filter(|slot| slot.kind != Kind::Damaged) {
             slot.kind = Kind::Damaged;
             self.notices.push(Notice::Unreadable {
                 path,
