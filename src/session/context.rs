@@ -352,7 +352,7 @@ fn complete(message: AgentMessage) -> AgentMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::Sync;
+    use crate::session::SyncMode;
     use crate::session::scratch::Scratch;
     use std::path::Path;
 
@@ -411,7 +411,7 @@ mod tests {
     fn context(entries: &[&str]) -> SessionContext {
         let scratch = Scratch::new();
         let path = scratch.file("x.jsonl", session(entries));
-        let mut log = Log::open(&path, Path::new("/"), Sync::Never).unwrap();
+        let mut log = Log::open(&path, Path::new("/"), SyncMode::Never).unwrap();
         let context = log.context();
         assert_eq!(log.take_notices(), []);
         context

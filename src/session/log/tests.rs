@@ -4,19 +4,20 @@ use super::*;
 use crate::session::failpoint;
 use crate::session::scratch::{Scratch, answer, user};
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 fn create(scratch: &Scratch) -> Log {
     Log::create(
         &scratch.path().join("s"),
         Path::new("/work"),
         None,
-        Sync::Turn,
+        SyncMode::Turn,
     )
     .unwrap()
 }
 
 fn open(path: &Path) -> Log {
-    Log::open(path, Path::new("/work"), Sync::Turn).unwrap()
+    Log::open(path, Path::new("/work"), SyncMode::Turn).unwrap()
 }
 
 /// A stored session of `count` messages, user and assistant in turn, and its path.
@@ -393,7 +394,7 @@ proptest::proptest! {
         let pieces: [&[u8]; 8] = [header, entry, other, b"\n", b"\r\n", b"\0", &junk, b"\xef\xbb\xbf"];
         let bytes = parts.iter().map(|part| pieces[*part]).collect::<Vec<_>>().concat();
         let path = copy(&scratch, &bytes);
-        match Log::open(&path, Path::new("/work"), Sync::Never) {
+        match Log::open(&path, Path::new("/work"), SyncMode::Never) {
             Ok(mut log) => {
                 log.context();
                 log.append_message(&user("next")).unwrap();
@@ -421,7 +422,7 @@ fn what_is_not_a_session_is_left_alone() {
         "{\"type\":\"session\"}\n",
     ] {
         let path = copy(&scratch, text.as_bytes());
-        let error = Log::open(&path, Path::new("/work"), Sync::Turn)
+        let error = Log::open(&path, Path::new("/work"), SyncMode::Turn)
             .err()
             .unwrap()
             .to_string();
@@ -431,7 +432,7 @@ fn what_is_not_a_session_is_left_alone() {
         );
         assert_eq!(read(&path), text.as_bytes());
     }
-    assert!(Log::open(scratch.path(), Path::new("/work"), Sync::Turn).is_err());
+    assert!(Log::open(scratch.path(), Path::new("/work"), SyncMode::Turn).is_err());
 }
 
 #[test]
@@ -598,7 +599,7 @@ fn one_process_at_a_time_writes() {
     let scratch = Scratch::new();
     let path = stored(&scratch, 2);
     let log = open(&path);
-    match Log::open(&path, Path::new("/work"), Sync::Turn) {
+    match Log::open(&path, Path::new("/work"), SyncMode::Turn) {
         Err(error @ SessionError::Held { pid, .. }) => {
             assert!(error.to_string().contains("in use by"));
             if cfg!(target_os = "linux") {
@@ -788,7 +789,7 @@ fn writes_until_it_is_killed() {
     };
     let folder = PathBuf::from(folder);
     let mut notes = std::fs::File::create(folder.join("notes")).unwrap();
-    let mut log = Log::create(&folder.join("s"), &folder, None, Sync::Always).unwrap();
+    let mut log = Log::create(&folder.join("s"), &folder, None, SyncMode::Always).unwrap();
     log.append_model_change("faux", "echo").unwrap();
     for n in 0..6 {
         let text = format!("message {n}");
