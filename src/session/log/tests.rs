@@ -454,7 +454,7 @@ fn an_empty_file_becomes_a_session() {
 fn any_text_survives() {
     let scratch = Scratch::new();
     let mut log = create(&scratch);
-    let long = "x".repeat(10 << 20);
+    let long = "x".repeat(3 << 20);
     let rows = [
         "\u{2028}\u{2029}\u{85}",
         "a\r\nb\nc\r\td\0e\u{1b}[31m",
