@@ -106,7 +106,8 @@ mod tests {
     #[test]
     fn the_agent_folder_is_in_the_home_folder_unless_the_environment_says_otherwise() {
         let name = "PI_CODING_AGENT_DIR";
-        let rows: &[(&[(&str, &str)], Option<&str>, Option<&str>)] = &[
+        type Row<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>, Option<&'a str>);
+        let rows: &[Row<'_>] = &[
             (&[], Some("/h"), Some("/h/.pi/agent")),
             (&[(name, "")], Some("/h"), Some("/h/.pi/agent")),
             (&[(name, "/x")], Some("/h"), Some("/x")),

@@ -4,7 +4,7 @@
 //! Only the entries that are needed are read: those from the latest compaction on, and for the model the
 //! last entry that names one.
 
-use super::entry::{self, Body, Compaction, Entry, Replacement};
+use super::entry::{self, Body, Entry, Replacement};
 use super::index::Kind;
 use super::log::Log;
 use super::time;
@@ -13,7 +13,10 @@ use crate::llm::message::{Block, Content, Extra, StopReason};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
+use std::io;
+use std::num::NonZero;
 use std::sync::Arc;
+use std::thread;
 
 /// The conversation at the leaf.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,177 +53,189 @@ impl SessionContext {
 impl Log {
     /// Builds the context at the leaf. Entries that cannot be read are left out and reported.
     pub fn context(&mut self) -> SessionContext {
-        let path = self.index().path(self.leaf_position());
-        let mut context = SessionContext {
-            messages: Vec::new(),
-            model: self.last_model(&path),
-            thinking_level: self.last_thinking_level(&path),
+        let mut reader = Reader {
+            log: self,
+            damaged: Vec::new(),
         };
-        let (compaction, selected) = self.select(&path);
-        if let Some((position, compaction)) = compaction {
-            context
-                .messages
-                .extend(self.checkpoint(position, compaction));
-        }
-        let mut edits: HashMap<String, Option<Replacement>> = HashMap::new();
-        for &position in &selected {
-            if let Some(Body::ContextEdit(edit)) = self.body_of(position, Kind::ContextEdit) {
-                edits.insert(edit.target_id, edit.replacement);
-            }
-        }
-        for &position in &selected {
-            let Some(slot) = self.index().get(position) else {
-                continue;
-            };
-            let (id, kind) = (slot.id.clone(), slot.kind);
-            let edit = edits.get(&*id);
-            if matches!(edit, Some(None)) {
-                continue;
-            }
-            if let Some(mut message) = self.message_at(position, kind) {
-                if let Some(Some(replacement)) = edit {
-                    replace_content(&mut message, &replacement.content);
-                }
-                context.messages.push(ContextMessage { entry: id, message });
-            }
+        let context = reader.context(&self.index().path(self.leaf_position()));
+        for position in reader.damaged {
+            self.mark_damaged(position);
         }
         context
     }
+}
+
+/// Reads entries of a log, and remembers those that cannot be read.
+struct Reader<'a> {
+    log: &'a Log,
+    damaged: Vec<u32>,
+}
+
+/// What an entry gives to the conversation.
+enum Read {
+    Message(AgentMessage),
+    Nothing,
+    Damaged,
+}
+
+impl Reader<'_> {
+    fn context(&mut self, path: &[u32]) -> SessionContext {
+        let (compaction, mut selected) = self.select(path);
+        let edits = self.edits(&selected);
+        let edit_of = |position: u32| edits.get(self.log.index().get(position)?.id.as_ref());
+        selected.retain(|position| !matches!(edit_of(*position), Some(None)));
+        let mut damaged = Vec::new();
+        let mut messages: Vec<ContextMessage> = compaction.map_or(Vec::new(), checkpoint);
+        for (&position, read) in selected.iter().zip(self.read_all(&selected)) {
+            let Some(slot) = self.log.index().get(position) else {
+                continue;
+            };
+            match read {
+                Read::Message(mut message) => {
+                    if let Some(Some(replacement)) = edit_of(position) {
+                        replace_content(&mut message, &replacement.content);
+                    }
+                    let entry = slot.id.clone();
+                    messages.push(ContextMessage { entry, message });
+                }
+                Read::Nothing => {}
+                Read::Damaged => damaged.push(position),
+            }
+        }
+        self.damaged.append(&mut damaged);
+        SessionContext {
+            messages,
+            model: self.last_model(path),
+            thinking_level: self.last_thinking_level(path),
+        }
+    }
 
     /// The latest compaction on the path, and the entries that stand for themselves.
-    fn select(&mut self, path: &[u32]) -> (Option<(u32, Compaction)>, Vec<u32>) {
-        let compactions: Vec<usize> = (0..path.len())
-            .rev()
-            .filter(|&at| self.is(path, at, Kind::Compaction))
-            .collect();
-        for at in compactions {
-            let (before, after) = path.split_at(at);
-            let Some((&position, after)) = after.split_first() else {
+    fn select(&mut self, path: &[u32]) -> (Option<Entry>, Vec<u32>) {
+        for (at, &position) in path.iter().enumerate().rev() {
+            let Some(entry) = self.entry(position, Kind::Compaction) else {
                 continue;
             };
-            let Some(Body::Compaction(compaction)) = self.body_of(position, Kind::Compaction)
-            else {
+            let Body::Compaction(compaction) = &entry.body else {
                 continue;
             };
-            let index = self.index();
+            let slot = |position: u32| self.log.index().get(position);
             let is_first = |position: &u32| {
-                let id = index.get(*position).map(|slot| &*slot.id);
+                let id = slot(*position).map(|slot| &*slot.id);
                 id.is_some() && id == compaction.first_kept_entry_id.as_deref()
             };
-            let first = before.iter().position(is_first).unwrap_or(before.len());
-            let kept = before.iter().skip(first).copied();
-            let not_system = |&position: &u32| {
-                index
-                    .get(position)
-                    .is_some_and(|slot| slot.kind != Kind::System)
-            };
-            let selected = kept
-                .filter(not_system)
-                .chain(after.iter().copied())
-                .collect();
-            return (Some((position, compaction)), selected);
+            let is_system =
+                |position: u32| slot(position).is_some_and(|slot| slot.kind == Kind::System);
+            let (before, after) = path.split_at(at);
+            let kept = before
+                .iter()
+                .copied()
+                .skip_while(|position| !is_first(position));
+            let kept = kept.filter(|position| !is_system(*position));
+            let selected = kept.chain(after.iter().copied().skip(1)).collect();
+            return (Some(entry), selected);
         }
         (None, path.to_vec())
     }
 
-    fn is(&self, path: &[u32], at: usize, kind: Kind) -> bool {
-        let slot = path
-            .get(at)
-            .and_then(|&position| self.index().get(position));
-        slot.is_some_and(|slot| slot.kind == kind)
+    /// The replacements of contents by the id of their entry; none leaves the entry out.
+    fn edits(&mut self, selected: &[u32]) -> HashMap<String, Option<Replacement>> {
+        let edit = |position: &u32| match self.entry(*position, Kind::ContextEdit)?.body {
+            Body::ContextEdit(edit) => Some((edit.target_id, edit.replacement)),
+            _ => None,
+        };
+        selected.iter().filter_map(edit).collect()
     }
 
-    /// What a compaction puts in the place of all it cut off.
-    fn checkpoint(&self, position: u32, compaction: Compaction) -> Vec<ContextMessage> {
-        let Some(slot) = self.index().get(position) else {
-            return Vec::new();
+    /// Reads the messages of many entries, on several threads when there are very many.
+    fn read_all(&self, positions: &[u32]) -> Vec<Read> {
+        const MANY: usize = 1000;
+        let read = |part: &[u32]| -> Vec<Read> {
+            part.iter().map(|position| self.read(*position)).collect()
         };
-        let timestamp = self
-            .entry_at(position)
-            .and_then(|entry| time::parse_iso(&entry.timestamp));
-        let summary = message::CompactionSummary {
-            summary: compaction.summary,
-            tokens_before: compaction.tokens_before,
-            timestamp: timestamp.unwrap_or(0),
-            extra: Extra::new(),
-        };
-        let system = compaction.system_message.map(complete);
-        system
-            .into_iter()
-            .chain([summary.into()])
-            .map(|message| ContextMessage {
-                entry: slot.id.clone(),
-                message,
-            })
-            .collect()
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        if positions.len() < MANY || cores == 1 {
+            return read(positions);
+        }
+        let parts = positions.chunks(positions.len().div_ceil(cores.min(8)));
+        thread::scope(|scope| {
+            let read = &read;
+            let start = |part| {
+                let named = thread::Builder::new().name("session-read".to_owned());
+                (part, named.spawn_scoped(scope, move || read(part)))
+            };
+            let started: Vec<_> = parts.map(start).collect();
+            let finish = |(part, worker): (&[u32], io::Result<thread::ScopedJoinHandle<'_, _>>)| {
+                let done = worker.ok().and_then(|worker| worker.join().ok());
+                done.unwrap_or_else(|| read(part))
+            };
+            started.into_iter().flat_map(finish).collect()
+        })
     }
 
-    fn message_at(&mut self, position: u32, kind: Kind) -> Option<AgentMessage> {
-        match kind {
+    fn read(&self, position: u32) -> Read {
+        let Some(slot) = self.log.index().get(position) else {
+            return Read::Nothing;
+        };
+        match slot.kind {
             kind if kind.is_message() => {
                 #[derive(Deserialize)]
                 struct Line {
                     message: AgentMessage,
                 }
-                let line = self.line(self.index().get(position)?)?;
-                let Ok(line) = entry::read::<Line>(&line) else {
-                    self.mark_damaged(position);
-                    return None;
-                };
-                Some(complete(line.message))
+                let line = self.log.line(slot);
+                match line.and_then(|line| entry::read::<Line>(&line).ok()) {
+                    Some(line) => Read::Message(complete(line.message)),
+                    None => Read::Damaged,
+                }
             }
-            Kind::BranchSummary | Kind::CustomMessage => {
-                let entry = self.sound_entry(position)?;
-                let timestamp = time::parse_iso(&entry.timestamp).unwrap_or(0);
-                summary_or_custom(entry.body, timestamp)
-            }
-            _ => None,
+            Kind::BranchSummary | Kind::CustomMessage => match self.log.entry_at(position) {
+                Some(entry) => summary_or_custom(entry).map_or(Read::Nothing, Read::Message),
+                None => Read::Damaged,
+            },
+            _ => Read::Nothing,
         }
     }
 
-    /// The body of the entry at `position` when it is of `kind`.
-    fn body_of(&mut self, position: u32, kind: Kind) -> Option<Body> {
-        let slot = self.index().get(position)?;
-        if slot.kind != kind {
+    /// The entry at `position` when it is of `kind`.
+    fn entry(&mut self, position: u32, kind: Kind) -> Option<Entry> {
+        if self.log.index().get(position)?.kind != kind {
             return None;
         }
-        Some(self.sound_entry(position)?.body)
-    }
-
-    /// The entry at `position`, which is reported when it cannot be read.
-    fn sound_entry(&mut self, position: u32) -> Option<Entry> {
-        let entry = self.entry_at(position);
+        let entry = self.log.entry_at(position);
         if entry.is_none() {
-            self.mark_damaged(position);
+            self.damaged.push(position);
         }
         entry
     }
 
     fn last_model(&mut self, path: &[u32]) -> Option<StoredModel> {
-        path.iter()
-            .rev()
-            .find_map(|&position| match self.index().get(position)?.kind {
-                Kind::ModelChange => match self.body_of(position, Kind::ModelChange)? {
-                    Body::ModelChange(change) => Some(StoredModel {
-                        provider: change.provider,
-                        id: change.model_id,
-                    }),
-                    _ => None,
-                },
-                Kind::Assistant => match self.message_at(position, Kind::Assistant)? {
-                    AgentMessage::Assistant(answer) => Some(StoredModel {
-                        provider: answer.provider.clone(),
-                        id: answer.model.clone(),
-                    }),
-                    _ => None,
-                },
+        path.iter().rev().find_map(|&position| {
+            if let Some(entry) = self.entry(position, Kind::ModelChange) {
+                let Body::ModelChange(change) = entry.body else {
+                    return None;
+                };
+                return Some(StoredModel {
+                    provider: change.provider,
+                    id: change.model_id,
+                });
+            }
+            let Body::Message(entry) = self.entry(position, Kind::Assistant)?.body else {
+                return None;
+            };
+            match complete(entry.message) {
+                AgentMessage::Assistant(answer) => Some(StoredModel {
+                    provider: answer.provider.clone(),
+                    id: answer.model.clone(),
+                }),
                 _ => None,
-            })
+            }
+        })
     }
 
     fn last_thinking_level(&mut self, path: &[u32]) -> Option<String> {
         path.iter().rev().find_map(|&position| {
-            match self.body_of(position, Kind::ThinkingLevelChange)? {
+            match self.entry(position, Kind::ThinkingLevelChange)?.body {
                 Body::ThinkingLevelChange(change) => Some(change.thinking_level),
                 _ => None,
             }
@@ -228,8 +243,35 @@ impl Log {
     }
 }
 
-fn summary_or_custom(body: Body, timestamp: u64) -> Option<AgentMessage> {
-    match body {
+/// What a compaction puts in the place of all it cut off.
+fn checkpoint(entry: Entry) -> Vec<ContextMessage> {
+    let timestamp = time::parse_iso(&entry.timestamp).unwrap_or(0);
+    let Body::Compaction(compaction) = entry.body else {
+        return Vec::new();
+    };
+    let summary = message::CompactionSummary {
+        summary: compaction.summary,
+        tokens_before: compaction.tokens_before,
+        timestamp,
+        extra: Extra::new(),
+    };
+    let id: Arc<str> = entry.id.into();
+    let messages = compaction
+        .system_message
+        .map(complete)
+        .into_iter()
+        .chain([summary.into()]);
+    messages
+        .map(|message| ContextMessage {
+            entry: id.clone(),
+            message,
+        })
+        .collect()
+}
+
+fn summary_or_custom(entry: Entry) -> Option<AgentMessage> {
+    let timestamp = time::parse_iso(&entry.timestamp).unwrap_or(0);
+    match entry.body {
         Body::BranchSummary(branch) if !branch.summary.is_empty() => Some(
             message::BranchSummary {
                 summary: branch.summary,
@@ -310,7 +352,7 @@ fn complete(message: AgentMessage) -> AgentMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::Sync;
+    use crate::session::SyncMode;
     use crate::session::scratch::Scratch;
     use std::path::Path;
 
@@ -369,7 +411,7 @@ mod tests {
     fn context(entries: &[&str]) -> SessionContext {
         let scratch = Scratch::new();
         let path = scratch.file("x.jsonl", session(entries));
-        let mut log = Log::open(&path, Path::new("/"), Sync::Never).unwrap();
+        let mut log = Log::open(&path, Path::new("/"), SyncMode::Never).unwrap();
         let context = log.context();
         assert_eq!(log.take_notices(), []);
         context

@@ -11,7 +11,7 @@ use super::SessionError;
 use super::failpoint;
 use super::index::{Scan, scan};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -252,6 +252,14 @@ impl SessionFile {
     }
 }
 
+impl Drop for SessionFile {
+    /// A child process that is just being started has a copy of the open file for a moment: without
+    /// this the lock would live until it lets go.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 /// Makes `folder` and its parents for their owner alone; those that exist stay as they are.
 pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     if folder.as_os_str().is_empty() || folder.is_dir() {
@@ -316,14 +324,4 @@ fn holder(file: &File) -> Option<u32> {
     let pid = line.split_whitespace().nth(4)?.parse().ok()?;
     // A process of another container has no number here.
     (pid != 0).then_some(pid)
-}
-
-/// Copies a whole file, for a reader that wants all of it.
-pub(super) fn read_whole(path: &Path) -> Result<Vec<u8>, SessionError> {
-    let read = || {
-        let mut bytes = Vec::new();
-        File::open(path)?.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    read().map_err(SessionError::io("read the session file", path))
 }

@@ -13,12 +13,13 @@ pub mod index;
 pub mod log;
 mod migrate;
 mod notice;
+mod place;
 #[cfg(test)]
 mod scratch;
 pub mod store;
 pub mod time;
 
 pub use error::SessionError;
-pub use log::{Log, Sync};
+pub use log::{Log, SyncMode};
 pub use notice::Notice;
 pub use store::Store;

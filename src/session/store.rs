@@ -5,7 +5,7 @@
 //! is whose.
 
 use super::entry::{self, Header};
-use super::{Log, Notice, SessionError, Sync, file, id};
+use super::{Log, Notice, SessionError, SyncMode, file, id};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct Store {
     sessions: PathBuf,
     /// The folder that the user named instead.
     named: Option<PathBuf>,
-    sync: Sync,
+    sync: SyncMode,
 }
 
 /// A stored session, as its header and its place tell.
@@ -41,7 +41,7 @@ pub enum Found {
 
 impl Store {
     /// `named` is a folder that the user chose for sessions.
-    pub fn new(agent_folder: &Path, named: Option<PathBuf>, sync: Sync) -> Self {
+    pub fn new(agent_folder: &Path, named: Option<PathBuf>, sync: SyncMode) -> Self {
         Self {
             sessions: agent_folder.join("sessions"),
             named,
@@ -278,7 +278,7 @@ mod tests {
             assert_eq!(folder_name(Path::new(cwd)), name);
         }
         let scratch = Scratch::new();
-        let store = Store::new(scratch.path(), None, Sync::Never);
+        let store = Store::new(scratch.path(), None, SyncMode::Never);
         write(&store, CWD, "one", 0);
         let files = scratch.files();
         let name = files[0]
@@ -292,7 +292,7 @@ mod tests {
     fn sessions_are_found_by_path_id_and_beginning() {
         let scratch = Scratch::new();
         for named in [None, Some(scratch.path().join("named"))] {
-            let store = Store::new(scratch.path(), named, Sync::Never);
+            let store = Store::new(scratch.path(), named, SyncMode::Never);
             let cwd = Path::new(CWD);
             write(&store, CWD, "abc1", 2);
             write(&store, CWD, "abc", 1);
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn the_newest_session_that_nobody_holds_is_gone_on_with() {
         let scratch = Scratch::new();
-        let store = Store::new(scratch.path(), None, Sync::Never);
+        let store = Store::new(scratch.path(), None, SyncMode::Never);
         let cwd = Path::new(CWD);
         assert!(store.open_latest(cwd).unwrap().is_none());
         write(&store, CWD, "old", 5);
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn drafts_of_dead_processes_are_offered() {
         let scratch = Scratch::new();
-        let store = Store::new(scratch.path(), None, Sync::Never);
+        let store = Store::new(scratch.path(), None, SyncMode::Never);
         let cwd = Path::new(CWD);
         let mut log = store.create(cwd, Some("draft")).unwrap();
         log.append_message(&user("typed")).unwrap();

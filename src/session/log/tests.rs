@@ -4,19 +4,20 @@ use super::*;
 use crate::session::failpoint;
 use crate::session::scratch::{Scratch, answer, user};
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 fn create(scratch: &Scratch) -> Log {
     Log::create(
         &scratch.path().join("s"),
         Path::new("/work"),
         None,
-        Sync::Turn,
+        SyncMode::Turn,
     )
     .unwrap()
 }
 
 fn open(path: &Path) -> Log {
-    Log::open(path, Path::new("/work"), Sync::Turn).unwrap()
+    Log::open(path, Path::new("/work"), SyncMode::Turn).unwrap()
 }
 
 /// A stored session of `count` messages, user and assistant in turn, and its path.
@@ -393,7 +394,7 @@ proptest::proptest! {
         let pieces: [&[u8]; 8] = [header, entry, other, b"\n", b"\r\n", b"\0", &junk, b"\xef\xbb\xbf"];
         let bytes = parts.iter().map(|part| pieces[*part]).collect::<Vec<_>>().concat();
         let path = copy(&scratch, &bytes);
-        match Log::open(&path, Path::new("/work"), Sync::Never) {
+        match Log::open(&path, Path::new("/work"), SyncMode::Never) {
             Ok(mut log) => {
                 log.context();
                 log.append_message(&user("next")).unwrap();
@@ -421,7 +422,7 @@ fn what_is_not_a_session_is_left_alone() {
         "{\"type\":\"session\"}\n",
     ] {
         let path = copy(&scratch, text.as_bytes());
-        let error = Log::open(&path, Path::new("/work"), Sync::Turn)
+        let error = Log::open(&path, Path::new("/work"), SyncMode::Turn)
             .err()
             .unwrap()
             .to_string();
@@ -431,7 +432,7 @@ fn what_is_not_a_session_is_left_alone() {
         );
         assert_eq!(read(&path), text.as_bytes());
     }
-    assert!(Log::open(scratch.path(), Path::new("/work"), Sync::Turn).is_err());
+    assert!(Log::open(scratch.path(), Path::new("/work"), SyncMode::Turn).is_err());
 }
 
 #[test]
@@ -453,7 +454,7 @@ fn an_empty_file_becomes_a_session() {
 fn any_text_survives() {
     let scratch = Scratch::new();
     let mut log = create(&scratch);
-    let long = "x".repeat(10 << 20);
+    let long = "x".repeat(3 << 20);
     let rows = [
         "\u{2028}\u{2029}\u{85}",
         "a\r\nb\nc\r\td\0e\u{1b}[31m",
@@ -598,7 +599,7 @@ fn one_process_at_a_time_writes() {
     let scratch = Scratch::new();
     let path = stored(&scratch, 2);
     let log = open(&path);
-    match Log::open(&path, Path::new("/work"), Sync::Turn) {
+    match Log::open(&path, Path::new("/work"), SyncMode::Turn) {
         Err(error @ SessionError::Held { pid, .. }) => {
             assert!(error.to_string().contains("in use by"));
             if cfg!(target_os = "linux") {
@@ -774,4 +775,94 @@ fn a_link_to_a_session_stays_a_link() {
     assert_eq!(log.take_notices(), []);
     assert!(link.symlink_metadata().unwrap().is_symlink());
     assert_eq!(texts(&mut log).len(), 3);
+}
+
+const CRASH_FOLDER: &str = "PI_TEST_CRASH_FOLDER";
+
+/// Runs in a child process, see below: writes a session and notes each entry that is on disk.
+#[test]
+#[ignore = "killed by another test"]
+fn writes_until_it_is_killed() {
+    use std::io::Write;
+    let Some(folder) = std::env::var_os(CRASH_FOLDER) else {
+        return;
+    };
+    let folder = PathBuf::from(folder);
+    let mut notes = std::fs::File::create(folder.join("notes")).unwrap();
+    let mut log = Log::create(&folder.join("s"), &folder, None, SyncMode::Always).unwrap();
+    log.append_model_change("faux", "echo").unwrap();
+    for n in 0..6 {
+        let text = format!("message {n}");
+        let message = if n % 3 == 1 {
+            answer(&text)
+        } else {
+            user(&text)
+        };
+        log.append_message(&message).unwrap();
+        writeln!(notes, "{text}").unwrap();
+    }
+    log.finish().unwrap();
+}
+
+#[test]
+fn a_process_killed_at_any_moment_leaves_all_that_it_told() {
+    let program = std::env::current_exe().unwrap();
+    let mut killed = 0;
+    for point in [
+        "session.create",
+        "session.write",
+        "session.torn",
+        "session.rename",
+        "session.sync",
+    ] {
+        for passage in 1.. {
+            let scratch = Scratch::new();
+            let status = std::process::Command::new(&program)
+                .args([
+                    "--ignored",
+                    "--exact",
+                    "session::log::tests::writes_until_it_is_killed",
+                ])
+                .env(CRASH_FOLDER, scratch.path())
+                .env("PI_FAIL", format!("{point}:{passage}:abort"))
+                .stdout(std::process::Stdio::null())
+                .stderr(std::process::Stdio::null())
+                .status()
+                .unwrap();
+            let notes = std::fs::read_to_string(scratch.path().join("notes")).unwrap();
+            let told: Vec<&str> = notes.lines().collect();
+            let files = scratch.files();
+            let sessions: Vec<&String> = files.iter().filter(|name| *name != "notes").collect();
+            if told.is_empty() && sessions.is_empty() {
+                assert!(!status.success());
+                killed += 1;
+                continue;
+            }
+            // A draft may have two names for a moment.
+            let name = sessions
+                .iter()
+                .find(|name| name.ends_with(".jsonl"))
+                .unwrap_or(&sessions[0]);
+            let mut log = open(&scratch.path().join(name));
+            let seen = texts(&mut log);
+            assert!(seen.len() <= told.len() + 1, "{point}:{passage}: {seen:?}");
+            assert_eq!(seen[..told.len()], told, "{point}:{passage}");
+            assert!(log.take_notices().len() <= 1, "{point}:{passage}");
+            log.append_message(&answer("next")).unwrap();
+            assert_eq!(texts(&mut log)[seen.len()..], ["next"]);
+            assert!(log.is_saved());
+            drop(log);
+            assert_eq!(
+                scratch.files().len(),
+                2,
+                "{point}:{passage}: {:?}",
+                scratch.files()
+            );
+            if status.success() {
+                break;
+            }
+            killed += 1;
+        }
+    }
+    assert!(killed > 15, "{killed}");
 }

@@ -1,0 +1,300 @@
+//! Where the lines of a log are: in memory, in a draft, in a file.
+//!
+//! A place settles before each append: it makes sure that the next line goes to a file that is ours
+//! and of this version. When somebody else has been at the file it moves to a copy, a new session that
+//! names the old one as its parent.
+
+use super::entry::{self, Header};
+use super::file::SessionFile;
+use super::index::{self, Scan};
+use super::{Notice, SessionError, id, migrate, time};
+use crate::llm::message::now_ms;
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+pub(super) enum Place {
+    /// The whole file, not on disk (yet).
+    Memory { bytes: Vec<u8>, later: Later },
+    Disk {
+        file: SessionFile,
+        /// Where the line after the header begins.
+        body: u64,
+        /// The name that a draft is to get.
+        name: Option<PathBuf>,
+    },
+}
+
+pub(super) enum Later {
+    Never,
+    /// With the first message, as a draft of this file.
+    Draft(PathBuf),
+    /// With the next entry, in place of this older file.
+    Replace {
+        old: SessionFile,
+        version: u64,
+    },
+}
+
+impl Place {
+    pub fn in_memory(header: &Header, later: Later) -> Result<Self, SessionError> {
+        let bytes = entry::line(header)?;
+        Ok(Self::Memory { bytes, later })
+    }
+
+    pub fn on_disk(file: SessionFile, body: u64) -> Self {
+        let draft = file.path().extension().is_some_and(|end| end == "draft");
+        let name = draft.then(|| file.path().with_extension(""));
+        Self::Disk { file, body, name }
+    }
+
+    /// An older file, brought to this version in memory.
+    pub fn migrated(old: SessionFile, version: u64) -> Result<(Self, Scan), SessionError> {
+        let read = || {
+            let bytes = migrate::migrate(&old.read(0, old.size())?, version);
+            let scan = index::scan(bytes.as_slice(), "")?;
+            Ok((bytes, scan))
+        };
+        let (bytes, scan) =
+            read().map_err(SessionError::io("read the session file", old.path()))?;
+        let later = Later::Replace { old, version };
+        Ok((Self::Memory { bytes, later }, scan))
+    }
+
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Disk {
+                name: Some(name), ..
+            } => Some(name),
+            Self::Disk { file, .. } => Some(file.path()),
+            Self::Memory { later, .. } => match later {
+                Later::Never => None,
+                Later::Draft(path) => Some(path),
+                Later::Replace { old, .. } => Some(old.path()),
+            },
+        }
+    }
+
+    pub fn is_saved(&self) -> bool {
+        match self {
+            Self::Disk { name, .. } => name.is_none(),
+            Self::Memory { later, .. } => matches!(later, Later::Replace { .. }),
+        }
+    }
+
+    /// The `len` bytes from `start`; fewer where the file has become shorter.
+    pub fn read(&self, start: u64, len: u64) -> Option<Cow<'_, [u8]>> {
+        match self {
+            Self::Disk { file, .. } => file.read(start, len).ok().map(Cow::Owned),
+            Self::Memory { bytes, .. } => {
+                let start = usize::try_from(start).ok()?;
+                let end = start.checked_add(usize::try_from(len).ok()?)?;
+                bytes.get(start..end).map(Cow::Borrowed)
+            }
+        }
+    }
+
+    /// Puts a line at the end of a settled place, and gives where it begins. A log that waits for its
+    /// first message goes to disk with it.
+    pub fn append(&mut self, line: &[u8], is_message: bool) -> Result<u64, SessionError> {
+        let (bytes, later) = match self {
+            Self::Disk { file, .. } => return file.append(line),
+            Self::Memory { bytes, later } => (bytes, later),
+        };
+        let start = bytes.len() as u64;
+        if let (Later::Draft(name), true) = (&*later, is_message) {
+            let mut file = SessionFile::create(&draft_of(name))?;
+            if let Err(error) = file.append(&[bytes.as_slice(), line].concat()) {
+                // The next try makes it anew.
+                let _ = file.remove();
+                return Err(error);
+            }
+            *self = Self::Disk {
+                file,
+                body: end_of_header(bytes),
+                name: Some(name.clone()),
+            };
+        } else {
+            bytes.extend_from_slice(line);
+        }
+        Ok(start)
+    }
+
+    /// Makes ready for an append. When that changed the place, says how, and what now lies where if
+    /// that changed too.
+    pub fn settle(
+        &mut self,
+        header: &mut Header,
+    ) -> Result<Option<(Option<Scan>, Notice)>, SessionError> {
+        match self {
+            Self::Disk { file, .. } if !file.is_writable() => {
+                let path = file.path().to_owned();
+                Err(SessionError::ReadOnly { path })
+            }
+            Self::Disk { file, .. } => match file.changed() {
+                Some(why) => self.move_away(header, why),
+                None => Ok(None),
+            },
+            Self::Memory {
+                later: Later::Replace { .. },
+                ..
+            } => self.replace_older(),
+            Self::Memory { .. } => Ok(None),
+        }
+    }
+
+    fn move_away(
+        &mut self,
+        header: &mut Header,
+        why: String,
+    ) -> Result<Option<(Option<Scan>, Notice)>, SessionError> {
+        let Self::Disk { file, body, name } = self else {
+            return Ok(None);
+        };
+        let from = name.as_deref().unwrap_or(file.path()).to_owned();
+        let mut new = header.clone();
+        new.id = id::session_id();
+        new.timestamp = time::iso(now_ms());
+        new.parent_session = Some(from.to_string_lossy().into_owned());
+        let to = from.with_file_name(file_name(&new));
+        let is_draft = name.is_some();
+        let mut copy = SessionFile::create(&if is_draft { draft_of(&to) } else { to.clone() })?;
+        let (body, scan) = match copy_lines(file, *body, &new, &mut copy) {
+            Ok(copied) => copied,
+            Err(error) => {
+                let _ = copy.remove();
+                return Err(error);
+            }
+        };
+        let name = is_draft.then(|| to.clone());
+        *header = new;
+        *self = Self::Disk {
+            file: copy,
+            body,
+            name,
+        };
+        Ok(Some((Some(scan), Notice::Moved { from, to, why })))
+    }
+
+    /// Puts the migrated file in the place of the older one, which stays beside it.
+    fn replace_older(&mut self) -> Result<Option<(Option<Scan>, Notice)>, SessionError> {
+        let Self::Memory {
+            bytes,
+            later: Later::Replace { old, version },
+        } = self
+        else {
+            return Ok(None);
+        };
+        let path = old.path().to_owned();
+        if !old.is_writable() {
+            return Err(SessionError::ReadOnly { path });
+        }
+        if let Some(why) = old.changed() {
+            return Err(SessionError::Changed { path, why });
+        }
+        let backup = free_name(&path, &format!(".v{version}.bak"));
+        let mut file = SessionFile::create(&with_suffix(&path, &format!(".{}", id::session_id())))?;
+        let replaced = file
+            .append(bytes)
+            .and_then(|_| file.sync())
+            .and_then(|()| file.replace(&path, &backup));
+        if let Err(error) = replaced {
+            let _ = file.remove();
+            return Err(error);
+        }
+        let from = *version;
+        let body = end_of_header(bytes);
+        *self = Self::Disk {
+            file,
+            body,
+            name: None,
+        };
+        Ok(Some((None, Notice::Migrated { path, from, backup })))
+    }
+
+    /// Gives a draft its name, and tells why where that fails.
+    pub fn name_draft(&mut self) -> Option<Notice> {
+        let Self::Disk { file, name, .. } = self else {
+            return None;
+        };
+        match file.rename(name.as_deref()?) {
+            Ok(()) => {
+                *name = None;
+                None
+            }
+            Err(error) => Some(Notice::StillADraft {
+                path: file.path().to_owned(),
+                why: error.to_string(),
+            }),
+        }
+    }
+
+    pub fn sync(&mut self) -> Result<(), SessionError> {
+        match self {
+            Self::Disk { file, .. } => file.sync(),
+            Self::Memory { .. } => Ok(()),
+        }
+    }
+
+    /// Removes a draft that never had an answer.
+    pub fn finish(self, answered: bool) -> Result<(), SessionError> {
+        match self {
+            Self::Disk {
+                file,
+                name: Some(_),
+                ..
+            } if !answered => file.remove(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Fills `to` with a header and the lines of `from`, and gives where they begin and what they hold.
+fn copy_lines(
+    from: &SessionFile,
+    mut at: u64,
+    header: &Header,
+    to: &mut SessionFile,
+) -> Result<(u64, Scan), SessionError> {
+    const CHUNK: u64 = 1 << 20;
+    to.append(&entry::line(header)?)?;
+    let body = to.size();
+    loop {
+        let chunk = from.read(at, CHUNK);
+        let chunk = chunk.map_err(SessionError::io("read the session file", from.path()))?;
+        if chunk.is_empty() {
+            return Ok((body, to.rescan()?));
+        }
+        to.append(&chunk)?;
+        at += chunk.len() as u64;
+    }
+}
+
+fn end_of_header(bytes: &[u8]) -> u64 {
+    memchr::memchr(b'\n', bytes).map_or(0, |at| at as u64 + 1)
+}
+
+/// `2024-12-03T14-00-00-000Z_ID.jsonl`.
+pub(super) fn file_name(header: &Header) -> String {
+    let time = header.timestamp.replace([':', '.'], "-");
+    format!("{time}_{}.jsonl", header.id)
+}
+
+pub(super) fn draft_of(path: &Path) -> PathBuf {
+    with_suffix(path, ".draft")
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name: OsString = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// `path` with a suffix, and a number where that is taken.
+fn free_name(path: &Path, suffix: &str) -> PathBuf {
+    let numbered = (1..).map(|n: u64| with_suffix(path, &format!("{suffix}{n}")));
+    let mut names = std::iter::once(with_suffix(path, suffix)).chain(numbered);
+    names
+        .find(|name| name.symlink_metadata().is_err())
+        .unwrap_or_else(|| with_suffix(path, suffix))
+}
