@@ -21,10 +21,9 @@ use crate::resources::settings::Settings;
 use crate::runtime::output_dir::{Beside, Passing};
 use crate::runtime::service::Services;
 use crate::runtime::session::{Parts, Queues, Session};
-use crate::session::SessionError;
 use crate::session::context::SessionContext;
-use crate::session::log::{Log, Sync};
 use crate::session::store::{Found, Store};
+use crate::session::{Log, SessionError, SyncMode};
 use crate::tools::{self, OutputDir, Workspace};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -152,9 +151,9 @@ pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Se
 fn open_log(args: &Args, world: &mut World) -> Result<Log, String> {
     let say = |error: SessionError| error.to_string();
     let sync = match world.settings.session_sync() {
-        "always" => Sync::Always,
-        "never" => Sync::Never,
-        _ => Sync::Turn,
+        "always" => SyncMode::Always,
+        "never" => SyncMode::Never,
+        _ => SyncMode::Turn,
     };
     let named = world.dirs.sessions(
         args.session_dir.as_deref(),
@@ -244,7 +243,11 @@ fn choose_model(
                 .is_some_and(|(provider, _)| provider == local::PROVIDER));
     let found = asks_local.then(|| world.find_local());
     if let (Some(found), true) = (&found, names_local(wanted)) {
-        return named_local(found, args.model.as_deref().unwrap_or(local::PROVIDER));
+        return named_local(
+            args,
+            found,
+            args.model.as_deref().unwrap_or(local::PROVIDER),
+        );
     }
     let mut choice = pick(
         args,
@@ -253,7 +256,10 @@ fn choose_model(
         stored.map(|model| (model.provider.as_str(), model.id.as_str())),
     )?;
     if choice.is_none() && found.is_none() {
-        choice = world.find_local().preferred().map(told);
+        choice = world
+            .find_local()
+            .preferred()
+            .map(|offer| told(args, offer));
     }
     choice.ok_or_else(no_models)
 }
@@ -300,9 +306,9 @@ fn pick(
 }
 
 /// A model of this machine that was asked for by name.
-fn named_local(found: &local::Found, name: &str) -> Result<Choice, String> {
+fn named_local(args: &Args, found: &local::Found, name: &str) -> Result<Choice, String> {
     if let Some(offer) = found.find(name) {
-        return Ok(told(offer));
+        return Ok(told(args, offer));
     }
     if found.offers.is_empty() {
         return Err(format!(
@@ -321,9 +327,12 @@ fn named_local(found: &local::Found, name: &str) -> Result<Choice, String> {
 }
 
 /// Says which model was taken, since nobody configured it.
-fn told(offer: &local::Offer) -> Choice {
+fn told(args: &Args, offer: &local::Offer) -> Choice {
     report::note(format_args!("Using {offer}"));
-    if let local::Tools::Unsupported(reason) = &offer.tools {
+    let wants_tools = args.tools.is_some() || !(args.no_tools || args.no_builtin_tools);
+    if let local::Tools::Unsupported(reason) = &offer.tools
+        && wants_tools
+    {
         warn(reason);
     }
     Choice {

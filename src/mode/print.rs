@@ -38,13 +38,15 @@ pub fn run(mut session: Session, prompts: Prompts, form: Form, cancel: &CancelTo
         Form::Text => text(&mut session, prompts, cancel),
         Form::Json { cumulative } => json(&mut session, prompts, cumulative, cancel),
     };
-    let closed = session.close();
-    runtime::end_children();
-    let code = match (outcome, closed) {
-        (Ok(code), Ok(())) => code,
-        (Err(End::PipeClosed), _) => PIPE_CLOSED,
-        (Err(End::Failed(message)), _) | (Ok(_), Err(Fatal(message))) => fail(&message),
+    let code = match outcome {
+        Ok(code) => session
+            .close()
+            .map_or_else(|Fatal(message)| fail(&message), |()| code),
+        Err(End::PipeClosed) => session.close().map_or(FAILED, |()| PIPE_CLOSED),
+        // What the log holds stays where it is, a draft too: it is all there is of this run.
+        Err(End::Failed(message)) => fail(&message),
     };
+    runtime::end_children();
     watch.exit_code().unwrap_or(code)
 }
 
@@ -132,16 +134,14 @@ fn json(
         .line(session.header())
         .map_err(|error| broken_stdout(&error))?;
     let mut broken = None;
+    // A reader that has gone aborts the run, through `cancel`; the answer so far is stored as of any abort.
     let asked = ask(session, prompts, cancel, |event| {
-        output.event(event).map_err(|error| {
-            let fatal = Fatal(error.to_string());
-            broken = Some(error);
-            fatal
-        })
+        if broken.is_none() {
+            broken = output.event(event).err();
+        }
+        Ok(())
     });
-    // The reader is what matters first: a run that ended because nobody reads has not failed.
-    let broken = broken.or_else(|| output.flush().err());
-    if let Some(error) = broken {
+    if let Some(error) = broken.or_else(|| output.flush().err()) {
         return Err(broken_stdout(&error));
     }
     asked.map_err(|Fatal(message)| End::Failed(message))?;

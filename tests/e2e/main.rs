@@ -4,6 +4,7 @@ mod agent;
 mod server;
 
 mod cli;
+mod crash;
 mod event;
 mod failure;
 mod print;
