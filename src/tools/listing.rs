@@ -1,7 +1,7 @@
 //! The result of `grep`, `find` and `ls`: lines up to the byte limit, and notices in one bracket.
 
-use super::truncate::{self, Limits, MAX_BYTES, Totals};
 use super::argument;
+use super::truncate::{self, Limits, MAX_BYTES, Totals};
 use crate::agent::tool::{Invocation, ToolOutput};
 use serde_json::{Map, Value};
 
@@ -89,7 +89,9 @@ impl Listing {
 /// A limit that the model may choose, at least one.
 pub fn limit(call: &Invocation<'_>, default: usize) -> usize {
     let limit = argument::number(call, "limit");
-    limit.map_or(default, |limit| usize::try_from(limit).unwrap_or(usize::MAX).max(1))
+    limit.map_or(default, |limit| {
+        usize::try_from(limit).unwrap_or(usize::MAX).max(1)
+    })
 }
 
 /// The folder or file that a call names, else the working folder.

@@ -1,3 +1,5 @@
+//! The tool as a model calls it, and the search of one file in blocks.
+
 use super::search::{Found, Match, Searcher};
 use super::*;
 use crate::agent::CancelToken;
@@ -325,12 +327,10 @@ fn search(text: &[u8], pattern: &str, context: usize, limit: usize, step: usize)
     let deadline = Instant::now() + SEARCH_TIME;
     Stop::during(&CancelToken::new(), deadline, |stop| {
         let mut source = Pieces(Cursor::new(text), step);
-        let first = searcher.search(&mut source, "f", limit, stop).unwrap();
-        // A searcher can be used again.
-        source.0.set_position(0);
-        let second = searcher.search(&mut source, "f", limit, stop).unwrap();
-        assert_eq!(first, second);
-        first
+        // One that has been used before.
+        let used = searcher.search(&mut Cursor::new("old\ntext"), "f", 9, stop);
+        assert!(used.is_ok());
+        searcher.search(&mut source, "f", limit, stop).unwrap()
     })
 }
 
@@ -391,11 +391,11 @@ fn long_lines_are_searched_whole() {
 #[test]
 fn of_a_line_beyond_all_bounds_every_part_is_searched() {
     const MAX: usize = 16 << 20;
-    for needle_at in [MAX - 3, MAX + 100, 2 * MAX - 70_000] {
+    for needle_at in [MAX - 3, MAX + 100] {
         let mut text = b"first\n".to_vec();
         text.resize(6 + needle_at, b'x');
         text.extend_from_slice(b"needle");
-        text.resize(2 * MAX, b'x');
+        text.resize(MAX + 200_000, b'x');
         text.extend_from_slice(b"\nneedle");
         let found = texts(search(&text, "needle", 0, 9, usize::MAX));
         let numbers: Vec<&str> = found.iter().map(|text| &text[..6]).collect();

@@ -1,3 +1,5 @@
+//! Tables of rules and of the files that hold them.
+
 use super::pattern::{Name, Pattern};
 use super::*;
 use crate::tools::local::Local;
