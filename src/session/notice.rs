@@ -49,10 +49,6 @@ pub enum Notice {
         path: PathBuf,
         pid: Option<u32>,
     },
-    /// A session was passed over, since it cannot be opened.
-    Unusable {
-        why: String,
-    },
 }
 
 impl fmt::Display for Notice {
@@ -116,7 +112,6 @@ impl fmt::Display for Notice {
                     path.display()
                 )
             }
-            Self::Unusable { why } => write!(f, "Passed over a session: {why}"),
         }
     }
 }

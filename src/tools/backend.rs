@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read, Seek};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -17,6 +18,21 @@ pub trait Backend: Send + Sync {
     fn stat(&self, path: &Path) -> io::Result<Stat>;
     /// The entries of a folder, in no order.
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>>;
+    /// The entries of a folder one by one, so that a walk can stop inside of a large one. Those before
+    /// an error are given.
+    fn each_entry(
+        &self,
+        path: &Path,
+        visit: &mut dyn FnMut(DirEntry) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        let _ = self.list(path)?.into_iter().try_for_each(visit);
+        Ok(())
+    }
+    /// Opens what was just listed as a regular file. Costs less than [`Backend::open`] where that makes
+    /// sure of it first; never waits either, should it be something else by now.
+    fn open_listed(&self, path: &Path) -> io::Result<Box<dyn Source>> {
+        self.open(path)
+    }
     /// Replaces a file's content, or makes the file: either the whole new content is there or the old.
     fn write(&self, path: &Path, content: &[u8]) -> io::Result<()>;
     /// Makes a folder and its parents.

@@ -9,6 +9,7 @@ use super::backend::{Backend, Child, DirEntry, Kind, ShellCommand, Source, Stat}
 use super::process;
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -40,14 +41,29 @@ impl Backend for Local {
 
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
         fs::read_dir(path)?
-            .map(|entry| {
-                let entry = entry?;
-                Ok(DirEntry {
-                    name: entry.file_name(),
-                    kind: entry.file_type().map_or(Kind::Other, kind),
-                })
-            })
+            .map(|entry| Ok(listed(&entry?)))
             .collect()
+    }
+
+    fn each_entry(
+        &self,
+        path: &Path,
+        visit: &mut dyn FnMut(DirEntry) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        for entry in fs::read_dir(path)? {
+            if visit(listed(&entry?)).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn open_listed(&self, path: &Path) -> io::Result<Box<dyn Source>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
+            .open(path)?;
+        Ok(Box::new(file))
     }
 
     fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
@@ -81,6 +97,13 @@ impl Backend for Local {
 
     fn spawn(&self, command: &ShellCommand) -> io::Result<Box<dyn Child>> {
         Ok(Box::new(process::spawn(command)?))
+    }
+}
+
+fn listed(entry: &fs::DirEntry) -> DirEntry {
+    DirEntry {
+        name: entry.file_name(),
+        kind: entry.file_type().map_or(Kind::Other, kind),
     }
 }
 

@@ -5,8 +5,14 @@ pub mod backend;
 pub mod bash;
 pub mod diff;
 pub mod edit;
+pub mod find;
 pub mod fold;
+pub mod glob;
+pub mod grep;
+pub mod ignore;
+pub mod listing;
 pub mod local;
+pub mod ls;
 pub mod mutation;
 pub mod output;
 pub mod path;
@@ -14,6 +20,7 @@ pub mod plain;
 pub mod process;
 pub mod text;
 pub mod truncate;
+pub mod walk;
 pub mod write;
 
 #[cfg(test)]

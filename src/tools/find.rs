@@ -1,0 +1,318 @@
+//! The `find` tool: paths whose name, or whole path, matches a glob.
+//!
+//! A glob without `/` is matched against names. One with a `/` is matched against paths, and may start
+//! at any folder: `src/*.rs` finds `lib/src/a.rs`, and also the `a.rs` of a searched folder `src`. One
+//! that starts with `/` is matched against absolute paths. A glob in lower case ignores case.
+
+use super::backend::{Backend, Kind};
+use super::glob::Glob;
+use super::ignore::path_bytes;
+use super::listing::{self, Listing, given_path, shown};
+use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
+use super::{Workspace, argument, path};
+use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::llm::message::ToolSpec;
+use serde_json::json;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const LIMIT: usize = 1000;
+
+pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
+    let spec = ToolSpec {
+        name: "find".into(),
+        description: format!(
+            "Find files and folders by a glob. Gives paths from the searched folder, in order; ignored files are left out. Shows up to {LIMIT} paths or 50KB."
+        ),
+        parameters: json!({
+            "type": "object",
+            "required": ["pattern"],
+            "properties": {
+                "pattern": {"type": "string", "description": "Glob for names ('*.ts'), or with a / for paths ('src/**/*.test.ts')"},
+                "path": {"type": "string", "description": "Folder to search (default: the working folder)"},
+                "limit": {"type": "number", "description": format!("Most paths to show (default: {LIMIT})")},
+            },
+        }),
+        ..ToolSpec::default()
+    };
+    Arc::new(Find {
+        workspace,
+        time: SEARCH_TIME,
+        info: ToolInfo {
+            spec,
+            label: "find".into(),
+            snippet: Some("Find files by glob, without ignored ones".into()),
+            reads_only: true,
+            ..ToolInfo::default()
+        },
+    })
+}
+
+struct Find {
+    workspace: Arc<Workspace>,
+    time: Duration,
+    info: ToolInfo,
+}
+
+impl Tool for Find {
+    fn info(&self) -> &ToolInfo {
+        &self.info
+    }
+
+    fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
+        let pattern = argument::text(call, "pattern")?;
+        let limit = listing::limit(call, LIMIT);
+        let folder = path::resolve_existing(&self.workspace, given_path(call))?;
+        let wanted = Wanted::parse(pattern, &folder)?;
+        let backend = self.workspace.backend.as_ref();
+        let folder_text = folder.display();
+        let kind = backend
+            .stat(&folder)
+            .map_err(|_| ToolError::new(format!("Path not found: {folder_text}")))?
+            .kind;
+        if kind != Kind::Dir {
+            return Err(ToolError::new(format!("Not a directory: {folder_text}")));
+        }
+        let walk = Walk::new(&self.workspace, &folder, call.cancel, limit, self.time);
+        let mut listing = Listing::default();
+        let mut found = 0;
+        let summary = walk
+            .run(&wanted, &mut |path: String| {
+                listing.push(&path);
+                found += 1;
+            })
+            .map_err(|error| ToolError::new(format!("Cannot read directory: {error}")))?;
+        if call.cancel.is_cancelled() {
+            return Err(ToolError::aborted());
+        }
+        if found >= limit {
+            let more = limit.saturating_mul(2);
+            let notice = format!(
+                "{limit} results limit reached. Use limit={more} for more, or refine pattern"
+            );
+            listing.limit_reached("resultLimitReached", limit, notice);
+        }
+        summary.note(&mut listing, self.time);
+        Ok(listing.finish("No files found matching pattern"))
+    }
+}
+
+/// What a glob asks for.
+struct Wanted {
+    glob: Glob,
+    /// None for a glob of names; else what comes before the paths of the walk.
+    before: Option<Vec<u8>>,
+    /// The glob ended in a slash.
+    only_folders: bool,
+}
+
+impl Wanted {
+    fn parse(pattern: &str, folder: &Path) -> Result<Self, ToolError> {
+        let only_folders = pattern.len() > 1 && pattern.ends_with('/');
+        let glob = pattern.strip_suffix('/').filter(|_| only_folders);
+        let glob = glob.unwrap_or(pattern);
+        let glob = glob.strip_prefix("./").unwrap_or(glob);
+        let ignore_case = !glob.contains(char::is_uppercase);
+        let (glob, before) = if glob.starts_with('/') {
+            (glob.to_owned(), Some([path_bytes(folder), b"/"].concat()))
+        } else if glob.contains('/') || glob.len() < pattern.trim_end_matches('/').len() {
+            let name = folder.file_name().unwrap_or_default().as_bytes();
+            (format!("**/{glob}"), Some([name, b"/"].concat()))
+        } else {
+            (glob.to_owned(), None)
+        };
+        Ok(Self {
+            glob: Glob::new(&glob, ignore_case).map_err(ToolError::new)?,
+            before,
+            only_folders,
+        })
+    }
+}
+
+impl Search for Wanted {
+    /// The glob, and room for a path.
+    type Worker = (Glob, Vec<u8>);
+    type Found = String;
+    /// Looking costs nothing here.
+    const BATCH: usize = usize::MAX;
+
+    fn worker(&self) -> Self::Worker {
+        (self.glob.clone(), self.before.clone().unwrap_or_default())
+    }
+
+    fn enters(&self, _: &mut Self::Worker, _: &Entry<'_>) -> bool {
+        true
+    }
+
+    fn wants(&self, (glob, path): &mut Self::Worker, entry: &Entry<'_>) -> bool {
+        if self.only_folders && entry.kind != Kind::Dir {
+            return false;
+        }
+        let Some(before) = &self.before else {
+            return glob.is_match(entry.name());
+        };
+        path.truncate(before.len());
+        path.extend_from_slice(entry.relative());
+        glob.is_match(path)
+    }
+
+    fn look(
+        &self,
+        _: &mut Self::Worker,
+        entry: &Entry<'_>,
+        _: usize,
+        _: &Stop,
+        _: &dyn Backend,
+    ) -> io::Result<Option<String>> {
+        let slash = if entry.kind == Kind::Dir { "/" } else { "" };
+        Ok(Some(shown(entry.relative()) + slash))
+    }
+
+    fn count(_: &String) -> usize {
+        1
+    }
+
+    fn bytes(path: &String) -> usize {
+        path.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::CancelToken;
+    use crate::llm::model::Model;
+    use crate::tools::testing::{TempDir, call, call_with, text};
+    use serde_json::Value;
+    use std::ffi::OsStr;
+    use std::fs;
+
+    fn find(tree: &TempDir, arguments: Value) -> (String, Value) {
+        let tool = tool(Arc::new(tree.workspace()));
+        let result = call(tool.as_ref(), arguments);
+        let details = result
+            .as_ref()
+            .ok()
+            .and_then(|output| output.details.clone());
+        let text = text(&result).replace(tree.path().to_str().unwrap(), "CWD");
+        (text, details.unwrap_or_default())
+    }
+
+    /// Checks the paths that a pattern finds, in order, by blanks.
+    #[track_caller]
+    fn check(tree: &TempDir, pattern: &str, path: &str, expected: &str) {
+        let pattern = pattern.replace("CWD", tree.path().to_str().unwrap());
+        let (text, details) = find(tree, json!({"pattern": pattern, "path": path}));
+        assert_eq!(text.lines().collect::<Vec<_>>().join(" "), expected);
+        assert_eq!(details, Value::Null);
+    }
+
+    const NOTHING: &str = "No files found matching pattern";
+
+    fn sample() -> TempDir {
+        let tree = TempDir::create();
+        for path in [
+            "src/a.ts",
+            "src/deep/b.ts",
+            "lib/src/c.ts",
+            "Read.md",
+            ".env",
+            "out/d.ts",
+        ] {
+            tree.write(path, "");
+        }
+        tree.write(".gitignore", "out/\n");
+        tree.write(".git/HEAD", "");
+        tree
+    }
+
+    #[test]
+    fn a_glob_without_a_slash_is_for_names() {
+        let tree = sample();
+        check(&tree, "*.ts", ".", "lib/src/c.ts src/a.ts src/deep/b.ts");
+        check(&tree, "*.ts", "src", "a.ts deep/b.ts");
+        check(&tree, "src", ".", "lib/src/ src/");
+        check(&tree, "src/", ".", "lib/src/ src/");
+        check(&tree, "*", "lib", "src/ src/c.ts");
+        check(&tree, "**", "lib", "src/ src/c.ts");
+        check(&tree, ".*", ".", ".env .gitignore");
+        check(&tree, "read*", ".", "Read.md");
+        check(&tree, "READ*", ".", NOTHING);
+        check(&tree, "HEAD", ".git", "HEAD");
+        check(&tree, "*", "out", "d.ts");
+        check(&tree, "", ".", NOTHING);
+        check(&tree, "--help", ".", NOTHING);
+    }
+
+    #[test]
+    fn a_glob_with_a_slash_is_for_paths_from_any_folder() {
+        let tree = sample();
+        check(&tree, "src/*.ts", ".", "lib/src/c.ts src/a.ts");
+        check(&tree, "./src/*.ts", ".", "lib/src/c.ts src/a.ts");
+        check(
+            &tree,
+            "src/**/*.ts",
+            ".",
+            "lib/src/c.ts src/a.ts src/deep/b.ts",
+        );
+        check(&tree, "**/deep/*", ".", "src/deep/b.ts");
+        check(&tree, "src/*.ts", "src", "a.ts");
+        check(&tree, "src/deep/", ".", "src/deep/");
+        check(&tree, "CWD/src/*.ts", ".", "src/a.ts");
+        check(&tree, "/src/*.ts", ".", NOTHING);
+    }
+
+    #[test]
+    fn notices_and_errors() {
+        let tree = sample();
+        assert_eq!(
+            find(&tree, json!({"pattern": "*.ts", "limit": 2})),
+            (
+                "lib/src/c.ts\nsrc/a.ts\n\n[2 results limit reached. Use limit=4 for more, or refine pattern]".to_owned(),
+                json!({"resultLimitReached": 2})
+            )
+        );
+        check(&tree, "*", "nowhere", "error: Path not found: CWD/nowhere");
+        check(&tree, "*", "Read.md", "error: Not a directory: CWD/Read.md");
+        check(
+            &tree,
+            "[a",
+            ".",
+            "error: Invalid glob '[a': a '[' is not closed",
+        );
+
+        for number in 0..500 {
+            tree.write(&format!("many/{number:03}{}", "n".repeat(150)), "");
+        }
+        let (text, details) = find(&tree, json!({"pattern": "*", "path": "many"}));
+        assert!(text.ends_with("\n\n[50.0KB limit reached]"));
+        assert_eq!(details["truncation"]["totalLines"], 500);
+        assert_eq!(details["truncation"]["outputLines"], 51200 / 154);
+    }
+
+    #[test]
+    fn names_that_would_break_a_line_are_made_harmless() {
+        let tree = TempDir::create();
+        let odd = OsStr::from_bytes(b"a\nb\xff");
+        fs::write(tree.path().join(odd), "").unwrap();
+        check(&tree, "a*", ".", "a\u{fffd}b\u{fffd}");
+    }
+
+    #[test]
+    fn a_cancelled_call_is_aborted() {
+        let tree = sample();
+        let cancel = CancelToken::new();
+        cancel.cancel();
+        let tool = tool(Arc::new(tree.workspace()));
+        let result = call_with(
+            tool.as_ref(),
+            json!({"pattern": "*"}),
+            &cancel,
+            &Model::default(),
+        );
+        assert_eq!(result, Err(ToolError::aborted()));
+    }
+}

@@ -1,0 +1,327 @@
+//! The `grep` tool: lines that match a pattern.
+//!
+//! Files are those that `find` finds. A glob narrows them down and never brings an ignored file back.
+
+mod pattern;
+mod search;
+#[cfg(test)]
+mod tests;
+mod utf16;
+
+use super::backend::{Backend, Kind};
+use super::glob::Glob;
+use super::listing::{self, Listing, given_path, shown};
+use super::truncate::MAX_MATCH_CHARS;
+use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
+use super::{Workspace, argument, path};
+use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::llm::message::ToolSpec;
+use regex::bytes::Regex;
+use search::{Found, Match, Searcher};
+use serde_json::{Value, json};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const LIMIT: usize = 100;
+/// More lines around a match than a result could show are not asked for.
+const MAX_CONTEXT: usize = 2000;
+
+pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
+    let spec = ToolSpec {
+        name: "grep".into(),
+        description: format!(
+            "Search files for a pattern, line by line. Gives path, line number and line, in order; ignored and binary files are left out. Shows up to {LIMIT} matches or 50KB, and {MAX_MATCH_CHARS} characters of a line."
+        ),
+        parameters: json!({
+            "type": "object",
+            "required": ["pattern"],
+            "properties": {
+                "pattern": {"type": "string", "description": "Regular expression, or text if literal is set"},
+                "path": {"type": "string", "description": "File or folder to search (default: the working folder)"},
+                "glob": {"type": "string", "description": "Only files that match, e.g. '*.ts' or 'src/**/*.rs'; with ! before it, only others"},
+                "ignoreCase": {"type": "boolean", "description": "Ignore case (default: false)"},
+                "literal": {"type": "boolean", "description": "Take the pattern as plain text (default: false)"},
+                "context": {"type": "number", "description": "Lines to show before and after each match (default: 0)"},
+                "limit": {"type": "number", "description": format!("Most matches to show (default: {LIMIT})")},
+            },
+        }),
+        ..ToolSpec::default()
+    };
+    Arc::new(Grep {
+        workspace,
+        time: SEARCH_TIME,
+        info: ToolInfo {
+            spec,
+            label: "grep".into(),
+            snippet: Some("Search the content of files, without ignored ones".into()),
+            reads_only: true,
+            ..ToolInfo::default()
+        },
+    })
+}
+
+struct Grep {
+    workspace: Arc<Workspace>,
+    time: Duration,
+    info: ToolInfo,
+}
+
+impl Tool for Grep {
+    fn info(&self) -> &ToolInfo {
+        &self.info
+    }
+
+    fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
+        let flag = |name: &str| call.arguments.get(name).and_then(Value::as_bool) == Some(true);
+        let pattern = argument::text(call, "pattern")?;
+        let regex = pattern::compile(pattern, flag("literal"), flag("ignoreCase"))
+            .map_err(ToolError::new)?;
+        let context = argument::number(call, "context").unwrap_or(0);
+        let context = usize::try_from(context).map_or(MAX_CONTEXT, |lines| lines.min(MAX_CONTEXT));
+        let mut result = Collected {
+            limit: listing::limit(call, LIMIT),
+            ..Collected::default()
+        };
+
+        let target = path::resolve_existing(&self.workspace, given_path(call))?;
+        let backend = self.workspace.backend.as_ref();
+        let stat = backend
+            .stat(&target)
+            .map_err(|_| ToolError::new(format!("Path not found: {}", target.display())))?;
+        match stat.kind {
+            Kind::Dir => {
+                let glob = call.arguments.get("glob").and_then(Value::as_str);
+                let filter = glob
+                    .filter(|glob| !glob.is_empty())
+                    .map(|glob| Filter::parse(glob, &target, &self.workspace.cwd))
+                    .transpose()
+                    .map_err(ToolError::new)?;
+                let lines = Lines {
+                    regex,
+                    context,
+                    filter,
+                };
+                let walk = Walk::new(
+                    &self.workspace,
+                    &target,
+                    call.cancel,
+                    result.limit,
+                    self.time,
+                );
+                let summary = walk
+                    .run(&lines, &mut |matches| result.take(matches))
+                    .map_err(|error| ToolError::new(format!("Cannot read directory: {error}")))?;
+                summary.note(&mut result.listing, self.time);
+            }
+            _ => self.search_file(&target, regex, context, call, &mut result)?,
+        }
+        if call.cancel.is_cancelled() {
+            return Err(ToolError::aborted());
+        }
+        Ok(result.finish())
+    }
+}
+
+impl Grep {
+    /// A file that is named is searched whatever ignore files and the glob say.
+    fn search_file(
+        &self,
+        file: &Path,
+        regex: Regex,
+        context: usize,
+        call: &Invocation<'_>,
+        result: &mut Collected,
+    ) -> Result<(), ToolError> {
+        let fail =
+            |error: io::Error| ToolError::new(format!("Cannot read {}: {error}", file.display()));
+        let mut source = self.workspace.backend.open(file).map_err(fail)?;
+        let label = shown(file.file_name().unwrap_or_default().as_bytes());
+        let deadline = Instant::now() + self.time;
+        Stop::during(call.cancel, deadline, |stop| {
+            let mut searcher = Searcher::new(regex, context);
+            match searcher.search(&mut source, &label, result.limit, stop) {
+                Ok(Found::Matches(matches)) => result.take(matches),
+                Ok(Found::Binary) => {
+                    let notice = format!("{label} is a binary file and was not searched");
+                    result.listing.notice(notice);
+                }
+                Err(error) => return Err(fail(error)),
+            }
+            stop.summary().note(&mut result.listing, self.time);
+            Ok(())
+        })
+    }
+}
+
+/// The matches handed over so far.
+#[derive(Default)]
+struct Collected {
+    listing: Listing,
+    limit: usize,
+    matches: usize,
+    cut: bool,
+}
+
+impl Collected {
+    fn take(&mut self, matches: Vec<Match>) {
+        for found in matches.into_iter().take(self.limit - self.matches) {
+            self.matches += 1;
+            self.cut |= found.cut;
+            if self.listing.has_room() {
+                self.listing.push(&found.text);
+            } else {
+                self.listing.count(found.lines, found.bytes);
+            }
+        }
+    }
+
+    fn finish(mut self) -> ToolOutput {
+        let limit = self.limit;
+        if self.matches >= limit {
+            let more = limit.saturating_mul(2);
+            let notice = format!(
+                "{limit} matches limit reached. Use limit={more} for more, or refine pattern"
+            );
+            self.listing
+                .limit_reached("matchLimitReached", limit, notice);
+        }
+        if self.cut {
+            self.listing.notice_first(format!(
+                "Some lines truncated to {MAX_MATCH_CHARS} chars. Use read tool to see full lines"
+            ));
+            self.listing.detail("linesTruncated", true);
+        }
+        self.listing.finish("No matches found")
+    }
+}
+
+/// What is looked for below a folder.
+struct Lines {
+    regex: Regex,
+    context: usize,
+    filter: Option<Filter>,
+}
+
+/// A thread's own copies, since a regular expression that threads share makes them wait.
+struct Worker {
+    searcher: Searcher,
+    filter: Option<Filter>,
+}
+
+impl Search for Lines {
+    type Worker = Worker;
+    type Found = Vec<Match>;
+    const BATCH: usize = 16;
+
+    fn worker(&self) -> Worker {
+        Worker {
+            searcher: Searcher::new(self.regex.clone(), self.context),
+            filter: self.filter.clone(),
+        }
+    }
+
+    fn enters(&self, worker: &mut Worker, folder: &Entry<'_>) -> bool {
+        let filter = worker.filter.as_mut().filter(|filter| filter.negated);
+        filter.is_none_or(|filter| !filter.matches(folder))
+    }
+
+    fn wants(&self, worker: &mut Worker, entry: &Entry<'_>) -> bool {
+        entry.kind == Kind::File
+            && worker.filter.as_mut().is_none_or(|filter| {
+                !filter.only_folders && filter.matches(entry) != filter.negated
+                    || filter.only_folders && filter.negated
+            })
+    }
+
+    fn look(
+        &self,
+        worker: &mut Worker,
+        entry: &Entry<'_>,
+        limit: usize,
+        stop: &Stop,
+        backend: &dyn Backend,
+    ) -> io::Result<Option<Vec<Match>>> {
+        let mut source = backend.open_listed(entry.path())?;
+        let label = shown(entry.relative());
+        Ok(
+            match worker.searcher.search(&mut source, &label, limit, stop)? {
+                Found::Matches(matches) if !matches.is_empty() => Some(matches),
+                _ => None,
+            },
+        )
+    }
+
+    fn count(matches: &Vec<Match>) -> usize {
+        matches.len()
+    }
+
+    fn bytes(matches: &Vec<Match>) -> usize {
+        let texts: usize = matches.iter().map(|found| found.text.len()).sum();
+        texts + matches.len() * size_of::<Match>()
+    }
+}
+
+/// A glob that chooses files: by name, or with a `/` by path, from the searched folder or the working
+/// folder on.
+#[derive(Clone)]
+struct Filter {
+    glob: Glob,
+    /// Only what does not match is searched.
+    negated: bool,
+    by_name: bool,
+    only_folders: bool,
+    /// A path from the working folder; its start, the searched folder, is fixed.
+    from_cwd: Vec<u8>,
+    folder_len: usize,
+}
+
+impl Filter {
+    fn parse(glob: &str, folder: &Path, cwd: &Path) -> Result<Self, String> {
+        let (negated, glob) = match glob.strip_prefix('!') {
+            Some(glob) => (true, glob),
+            None => (false, glob),
+        };
+        let only_folders = negated && glob.ends_with('/');
+        // `src/` are the files in there.
+        let whole = match glob.strip_suffix('/') {
+            Some(folder) if negated => folder.to_owned(),
+            Some(_) => format!("{glob}**"),
+            None => glob.to_owned(),
+        };
+        let by_name = !whole.contains('/');
+        let whole = whole.strip_prefix("./").unwrap_or(&whole);
+        let mut from_cwd = Vec::new();
+        if let Ok(below) = folder.strip_prefix(cwd)
+            && !below.as_os_str().is_empty()
+        {
+            from_cwd.extend_from_slice(below.as_os_str().as_bytes());
+            from_cwd.push(b'/');
+        }
+        Ok(Self {
+            glob: Glob::new(whole.strip_prefix('/').unwrap_or(whole), false)?,
+            negated,
+            by_name,
+            only_folders,
+            folder_len: from_cwd.len(),
+            from_cwd,
+        })
+    }
+
+    fn matches(&mut self, entry: &Entry<'_>) -> bool {
+        if self.by_name {
+            return self.glob.is_match(entry.name());
+        }
+        if self.glob.is_match(entry.relative()) {
+            return true;
+        }
+        if self.folder_len == 0 {
+            return false;
+        }
+        self.from_cwd.truncate(self.folder_len);
+        self.from_cwd.extend_from_slice(entry.relative());
+        self.glob.is_match(&self.from_cwd)
+    }
+}
