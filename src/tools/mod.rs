@@ -10,6 +10,7 @@ pub mod fold;
 pub mod glob;
 pub mod grep;
 pub mod ignore;
+pub mod image;
 pub mod listing;
 pub mod local;
 pub mod ls;
