@@ -98,9 +98,14 @@ pub fn sniff(head: &[u8]) -> Content {
 
 /// ASCII in UTF-16 has a zero in every second byte, and none in the others.
 fn utf16_without_mark(head: &[u8]) -> Option<Encoding> {
-    let (pairs, _) = head.as_chunks::<2>();
+    let (pairs, []) = head.as_chunks::<2>() else {
+        return None;
+    };
     let zeros = |side: usize| pairs.iter().filter(|pair| pair[side] == 0).count();
     let (first, second) = (zeros(0), zeros(1));
+    if pairs.len() < 2 {
+        return None;
+    }
     let encoding = match (first, second) {
         (0, _) if second * 2 > pairs.len() => Encoding::Utf16Le,
         (_, 0) if first * 2 > pairs.len() => Encoding::Utf16Be,

@@ -13,6 +13,8 @@ pub mod lax;
 pub mod limits;
 pub mod openai_completions;
 pub mod schema;
+#[cfg(test)]
+pub mod testing;
 pub mod transcript;
 pub mod transform;
 

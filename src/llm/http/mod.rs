@@ -20,6 +20,7 @@ pub(crate) use proxy::is_loopback;
 pub(crate) use secrets::Secrets;
 
 use super::cancel::{CancelGuard, CancelToken};
+use super::env::Env;
 use super::event::{ErrorKind, StreamError};
 use connection::Lease;
 use debug::{Exchange, Log};
@@ -38,9 +39,6 @@ const MAX_REDIRECTS: usize = 5;
 /// What is read of an answer that nobody needs, so that its connection can be used again.
 const DRAIN_READS: usize = 16;
 const DRAIN_PATIENCE: Duration = Duration::from_millis(250);
-
-/// Looks up an environment variable.
-pub(crate) type Env = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// A whole answer, whatever its status.
 #[derive(Clone, Debug, Default)]
@@ -166,13 +164,7 @@ struct Inner {
 impl Client {
     /// The client of this process.
     pub(crate) fn shared() -> &'static Self {
-        static SHARED: LazyLock<Client> = LazyLock::new(|| {
-            let variable = |name: &str| {
-                let value = std::env::var_os(name)?;
-                Some(value.to_string_lossy().into_owned())
-            };
-            Client::new(Arc::new(variable))
-        });
+        static SHARED: LazyLock<Client> = LazyLock::new(|| Client::new(Env::process()));
         &SHARED
     }
 
@@ -247,7 +239,7 @@ impl Client {
     ) -> Result<Answer, StreamError> {
         let uri: Uri = url.parse().map_err(|_| failure::bad_url(url))?;
         let mut target = Target::new(&uri).ok_or_else(|| failure::bad_url(url))?;
-        let proxy = proxy::choose(&target, &|name| self.variable(request, name))?;
+        let proxy = proxy::choose(&target, &self.0.env.with(request.env))?;
         target.proxy = proxy.as_ref().map(proxy::shown);
 
         let log = self.log()?;
@@ -362,19 +354,14 @@ impl Client {
         })
     }
 
-    fn variable(&self, request: &Request<'_>, name: &str) -> Option<String> {
-        let own = request.env.iter().find(|(known, _)| known == name);
-        let value = own
-            .map(|(_, value)| value.clone())
-            .or_else(|| (self.0.env)(name));
-        value.filter(|value| !value.is_empty())
-    }
-
     fn log(&self) -> Result<Option<&Log>, StreamError> {
-        let log = self.0.log.get_or_init(|| match (self.0.env)(debug::FILE) {
-            Some(path) if !path.is_empty() => Log::open(&path).map(Some),
-            _ => Ok(None),
-        });
+        let log = self
+            .0
+            .log
+            .get_or_init(|| match self.0.env.get(debug::FILE) {
+                Some(path) => Log::open(&path).map(Some),
+                None => Ok(None),
+            });
         match log {
             Ok(log) => Ok(log.as_ref()),
             Err(problem) => Err(StreamError::new(ErrorKind::Request, problem)),

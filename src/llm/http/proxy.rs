@@ -4,15 +4,13 @@
 //! https falls back to the proxy for http. Servers on this machine are reached directly.
 
 use super::failure::Target;
+use crate::llm::env::Env;
 use crate::llm::event::{ErrorKind, StreamError};
 use std::net::IpAddr;
 use ureq::Proxy;
 
-/// The proxy for a server. `variable` gives variables that are set and not empty.
-pub(super) fn choose(
-    target: &Target,
-    variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Option<Proxy>, StreamError> {
+/// The proxy for a server.
+pub(super) fn choose(target: &Target, env: &Env) -> Result<Option<Proxy>, StreamError> {
     if is_loopback(&target.host) {
         return Ok(None);
     }
@@ -22,8 +20,8 @@ pub(super) fn choose(
     };
     let both_cases = |name: &str| {
         let upper = name.to_uppercase();
-        let value = variable(name).map(|value| (name.to_owned(), value));
-        value.or_else(|| variable(&upper).map(|value| (upper, value)))
+        let value = env.get(name).map(|value| (name.to_owned(), value));
+        value.or_else(|| env.get(&upper).map(|value| (upper, value)))
     };
     let Some((name, url)) = names.iter().find_map(|name| both_cases(name)) else {
         return Ok(None);
@@ -150,7 +148,7 @@ mod tests {
             ("10.0.0.0/8", "11.2.3.4", false),
             ("0.0.0.0/0", "11.2.3.4", true),
             ("10.0.0.0/33", "10.0.0.0", false),
-            ("0.0.0.1", "10.0.0.0.1", false),
+            ("0.0.0.1", "10.0.0.1", false),
             ("::/0", "10.2.3.4", false),
             ("fd00::/8", "[fd12::1]", true),
             ("[fd12::1]:443", "[fd12::1]", true),
@@ -202,11 +200,11 @@ mod tests {
         ];
         for (url, env, expected) in rows {
             let target = Target::new(&url.parse().unwrap()).unwrap();
-            let variable = |name: &str| {
-                let found = env.iter().find(|(known, _)| *known == name);
-                found.map(|(_, value)| (*value).to_owned())
-            };
-            let proxy = choose(&target, &variable).unwrap();
+            let settings: Vec<_> = env
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
+            let proxy = choose(&target, &Env::of([]).with(&settings)).unwrap();
             assert_eq!(
                 proxy.as_ref().map(shown).as_deref(),
                 expected,
@@ -223,8 +221,7 @@ mod tests {
             "gopher://user:secret@p",
             "http://user:secret@p:x y",
         ] {
-            let variable = |name: &str| (name == "HTTPS_PROXY").then(|| bad.to_owned());
-            let error = choose(&target, &variable).unwrap_err();
+            let error = choose(&target, &Env::of([("HTTPS_PROXY", bad)])).unwrap_err();
             assert!(error.message.contains("HTTPS_PROXY"), "{}", error.message);
             assert!(!error.message.contains("secret"), "{}", error.message);
         }

@@ -5,7 +5,7 @@
 //! Nothing is loaded before the first https connection. ureq's own connector is not used because it
 //! takes either the built-in roots or given certificates.
 
-use super::Env;
+use crate::llm::env::Env;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
@@ -69,14 +69,15 @@ impl Trust {
             let _ = add_file(&mut roots, bundle); // the web roots are there anyway
         }
         for variable in FILE_VARIABLES {
-            if let Some(path) = self.variable(variable)
+            if let Some(path) = self.env.get(variable)
                 && let Err(problem) = add_file(&mut roots, Path::new(&path))
             {
                 problems.push(format!("{variable}={path}: {problem}"));
             }
         }
         for folder in self
-            .variable(FOLDERS_VARIABLE)
+            .env
+            .get(FOLDERS_VARIABLE)
             .iter()
             .flat_map(|v| v.split(':'))
         {
@@ -96,10 +97,6 @@ impl Trust {
             config: Arc::new(config),
             problems,
         })
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
-        (self.env)(name).filter(|value| !value.is_empty())
     }
 
     /// What went wrong when the certificates were loaded.

@@ -5,6 +5,7 @@
 
 use super::*;
 use crate::llm::api::{Decoder, Frame, HttpRequest, Protocol};
+use crate::llm::env::Env;
 use crate::llm::message::StopReason;
 use crate::llm::testing::Server;
 use std::io::Write;
@@ -122,16 +123,12 @@ impl Asker {
     }
 
     fn with_env(url: impl Into<String>, env: &[(&str, &str)]) -> Self {
-        let env: Vec<(String, String)> = env
+        let settings: Vec<_> = env
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        let variable = move |name: &str| {
-            let found = env.iter().find(|(known, _)| known == name);
-            found.map(|(_, value)| value.clone())
-        };
         Self {
-            client: Client::new(Arc::new(variable)),
+            client: Client::new(Env::of([]).with(&settings)),
             toy: Arc::new(Toy { url: url.into() }),
             model: Arc::new(Model {
                 id: "toy-1".to_owned(),

@@ -1,6 +1,7 @@
 //! Where a text that is not in a file nearly is, and what differs there.
 
 use crate::tools::fold;
+use crate::tools::likeness::Likeness;
 use std::collections::HashMap;
 
 /// Bytes of a file that are searched for something near.
@@ -140,28 +141,11 @@ fn by_likeness(have: &[&str], want: &[&str]) -> Option<(usize, usize)> {
         .map(|line| key(line))
         .enumerate()
         .max_by_key(|(at, key)| (key.len(), usize::MAX - at))?;
-    let pairs = |key: &str| -> Vec<(char, char)> { key.chars().zip(key.chars().skip(1)).collect() };
-    let wanted = pairs(&longest);
-    let mut counts: HashMap<(char, char), usize> = HashMap::new();
-    for pair in &wanted {
-        *counts.entry(*pair).or_default() += 1;
-    }
-    let likeness = |line: &str| {
-        let mut left = counts.clone();
-        let pairs = pairs(&key(line));
-        let shared = pairs.iter().filter(|pair| match left.get_mut(*pair) {
-            Some(count) if *count > 0 => {
-                *count -= 1;
-                true
-            }
-            _ => false,
-        });
-        200 * shared.count() / (pairs.len() + wanted.len()).max(1)
-    };
+    let likeness = Likeness::to(&longest);
     let best = have
         .iter()
         .enumerate()
-        .map(|(number, line)| (likeness(line), number))
+        .map(|(number, line)| (likeness.percent(&key(line)), number))
         .max_by_key(|&(likeness, number)| (likeness, usize::MAX - number))?;
     (best.0 >= MIN_LIKENESS).then_some((best.1, at))
 }

@@ -5,6 +5,8 @@ mod decoder;
 mod event;
 mod messages;
 mod request;
+#[cfg(test)]
+mod tests;
 mod tools;
 
 use super::{Context, Decoder, HttpRequest, Model, Protocol, StreamError, StreamOptions};

@@ -17,7 +17,7 @@ pub struct Chunk<'a> {
     #[serde(borrow)]
     pub object: Text<'a>,
     #[serde(borrow)]
-    pub choices: List<Choice<'a>>,
+    pub choices: List<Object<Choice<'a>>>,
     pub usage: Object<RawUsage>,
     pub error: Option<Value>,
 }
@@ -48,7 +48,7 @@ pub struct Delta<'a> {
     #[serde(borrow)]
     pub reasoning_text: Text<'a>,
     #[serde(borrow)]
-    pub tool_calls: List<CallDelta<'a>>,
+    pub tool_calls: List<Object<CallDelta<'a>>>,
     pub reasoning_details: List<Value>,
 }
 

@@ -140,7 +140,8 @@ impl ChunkDecoder {
             return Err(fault::provider_error(&error));
         }
         self.tell_identity(&chunk.id, &chunk.model, out);
-        let choice = chunk.choices.0.into_iter().next().unwrap_or_default();
+        let choice = chunk.choices.0.into_iter().next();
+        let choice = choice.and_then(|choice| choice.0).unwrap_or_default();
         let usage = chunk.usage.0.as_ref().or(choice.usage.0.as_ref());
         if let Some(usage) = usage {
             self.tell_usage(usage, out);
@@ -224,7 +225,7 @@ impl ChunkDecoder {
             let field = reasoning::field(&self.model.provider, name);
             self.answer.think(text, field, out);
         }
-        for call in &delta.tool_calls.0 {
+        for call in delta.tool_calls.0.iter().filter_map(|call| call.0.as_ref()) {
             self.answer.call(call, out);
         }
         for detail in delta.reasoning_details.0 {

@@ -14,6 +14,8 @@ mod inline_call;
 mod messages;
 mod reasoning;
 mod request;
+#[cfg(test)]
+mod tests;
 mod thinking;
 mod tools;
 

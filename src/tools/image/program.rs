@@ -1,0 +1,374 @@
+//! Scales the kinds of image that are not decoded here, by a program that the machine has.
+//!
+//! The program gets ten seconds, and is killed with everything it started when they are over or the call
+//! is aborted. Its exit status does not matter: what it wrote is checked like any other image.
+
+use super::Kind;
+use super::header::Size;
+use crate::agent::CancelToken;
+use crossbeam_channel::{bounded, select};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+const MAX_OUTPUT: u64 = 64 << 20;
+
+/// The programs that can do it, best first.
+const PROGRAMS: &[Program] = &[
+    Program {
+        name: "magick",
+        arguments: imagemagick,
+        files: false,
+    },
+    Program {
+        name: "sips",
+        arguments: sips,
+        files: true,
+    },
+    Program {
+        name: "ffmpeg",
+        arguments: ffmpeg,
+        files: false,
+    },
+    // ImageMagick before version 7.
+    Program {
+        name: "convert",
+        arguments: imagemagick,
+        files: false,
+    },
+];
+
+struct Program {
+    name: &'static str,
+    arguments: fn(&Job<'_>) -> Vec<OsString>,
+    /// Works on files only, not on pipes.
+    files: bool,
+}
+
+struct Job<'a> {
+    from: Kind,
+    to: Kind,
+    size: Size,
+    input: &'a OsStr,
+    output: &'a OsStr,
+}
+
+/// The image as `to`, no larger than `size`; None when no program of this machine can do it.
+pub fn scale(
+    image: &[u8],
+    from: Kind,
+    to: Kind,
+    size: Size,
+    cancel: &CancelToken,
+) -> Option<Vec<u8>> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    scale_with(&path, image, from, to, size, cancel)
+}
+
+fn scale_with(
+    path: &OsStr,
+    image: &[u8],
+    from: Kind,
+    to: Kind,
+    size: Size,
+    cancel: &CancelToken,
+) -> Option<Vec<u8>> {
+    for program in PROGRAMS {
+        if cancel.is_cancelled() {
+            return None;
+        }
+        let Some(file) = find(program.name, path) else {
+            continue;
+        };
+        let job = Job {
+            from,
+            to,
+            size,
+            input: OsStr::new("-"),
+            output: OsStr::new("-"),
+        };
+        let result = if program.files {
+            run_on_files(&file, program.arguments, &job, image, cancel)
+        } else {
+            run(&file, &(program.arguments)(&job), image, cancel)
+        };
+        // What it gave is an image of the kind asked for, or it gave nothing.
+        if let Ok(output) = result
+            && Kind::sniff(&output) == Some(to)
+        {
+            return Some(output);
+        }
+    }
+    None
+}
+
+fn imagemagick(job: &Job<'_>) -> Vec<OsString> {
+    // The format is named, since guessing it would also run formats that are scripts.
+    let input = format!("{}:-[0]", job.from.name());
+    let size = format!("{}x{}", job.size.width, job.size.height);
+    let output = format!("{}:-", job.to.name());
+    let arguments = [
+        &input,
+        "-auto-orient",
+        "-resize",
+        &size,
+        "-quality",
+        "80",
+        &output,
+    ];
+    arguments.map(OsString::from).to_vec()
+}
+
+fn ffmpeg(job: &Job<'_>) -> Vec<OsString> {
+    let input = format!("{}_pipe", job.from.name());
+    let Size { width, height } = job.size;
+    let filter = format!("scale={width}:{height}:force_original_aspect_ratio=decrease");
+    let codec = match job.to {
+        Kind::Jpeg => "mjpeg",
+        _ => "png",
+    };
+    let arguments = [
+        "-v",
+        "quiet",
+        "-nostdin",
+        "-f",
+        &input,
+        "-i",
+        "pipe:0",
+        "-frames:v",
+        "1",
+        "-vf",
+        &filter,
+        "-c:v",
+        codec,
+        "-q:v",
+        "4",
+        "-f",
+        "image2pipe",
+        "pipe:1",
+    ];
+    arguments.map(OsString::from).to_vec()
+}
+
+fn sips(job: &Job<'_>) -> Vec<OsString> {
+    let side = job.size.width.max(job.size.height).to_string();
+    let mut arguments: Vec<OsString> = vec!["-s".into(), "format".into(), job.to.name().into()];
+    if job.to == Kind::Jpeg {
+        arguments.extend(["-s", "formatOptions", "80"].map(OsString::from));
+    }
+    arguments.extend(["-Z".into(), side.into(), job.input.into(), "--out".into()]);
+    arguments.push(job.output.into());
+    arguments
+}
+
+/// The program of this name in the folders of `path`.
+fn find(name: &str, path: &OsStr) -> Option<PathBuf> {
+    let runs = |file: &PathBuf| {
+        fs::metadata(file)
+            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    // A relative folder would be one of the project: nothing is run from there.
+    let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join(name)).find(runs)
+}
+
+/// Runs a program on a pipe, and gives what it writes.
+fn run(
+    program: &Path,
+    arguments: &[OsString],
+    input: &[u8],
+    cancel: &CancelToken,
+) -> io::Result<Vec<u8>> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()?;
+    let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    let group = libc::pid_t::try_from(child.id()).map_err(io::Error::other)?;
+    let kill = || {
+        // SAFETY: sends a signal to the group of a child that has not been waited for.
+        unsafe { libc::kill(-group, libc::SIGKILL) };
+    };
+    let mut output = Vec::new();
+    let (done, ended) = bounded::<()>(0);
+    let read = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // A program that needs no more of it closes the pipe.
+            let _ = stdin.as_mut().map(|stdin| stdin.write_all(input));
+        });
+        scope.spawn(|| {
+            select! {
+                recv(ended) -> _ => {}
+                recv(cancel.receiver()) -> _ => kill(),
+                default(TIME_LIMIT) => kill(),
+            }
+        });
+        let read = stdout.map(|stdout| stdout.take(MAX_OUTPUT).read_to_end(&mut output));
+        // It has closed its output, or wrote too much: there is nothing to wait for.
+        kill();
+        drop(done);
+        read
+    });
+    child.wait()?;
+    match read {
+        Some(Ok(_)) => Ok(output),
+        Some(Err(error)) => Err(error),
+        None => Err(io::ErrorKind::BrokenPipe.into()),
+    }
+}
+
+/// Runs a program between two temporary files.
+fn run_on_files(
+    program: &Path,
+    arguments: fn(&Job<'_>) -> Vec<OsString>,
+    job: &Job<'_>,
+    image: &[u8],
+    cancel: &CancelToken,
+) -> io::Result<Vec<u8>> {
+    let input = TempFile::create(job.from.name())?;
+    let output = TempFile::create(job.to.name())?;
+    fs::write(&input.0, image)?;
+    let job = Job {
+        input: input.0.as_os_str(),
+        output: output.0.as_os_str(),
+        ..*job
+    };
+    run(program, &arguments(&job), b"", cancel)?;
+    let mut result = Vec::new();
+    fs::File::open(&output.0)?
+        .take(MAX_OUTPUT)
+        .read_to_end(&mut result)?;
+    Ok(result)
+}
+
+/// A file that only this user can read, gone when dropped.
+struct TempFile(PathBuf);
+
+impl TempFile {
+    fn create(extension: &str) -> io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("pi-image-{}-{number}.{extension}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let mut options = OpenOptions::new();
+        options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::TempDir;
+
+    const GIF: &[u8] = b"GIF89a the picture";
+    const SIZE: Size = Size {
+        width: 20,
+        height: 10,
+    };
+
+    /// A folder of programs that are shell scripts.
+    fn programs(scripts: &[(&str, &str)]) -> TempDir {
+        let dir = TempDir::create();
+        for (name, script) in scripts {
+            let path = dir.write(name, format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n"));
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        dir
+    }
+
+    fn scale_by(scripts: &[(&str, &str)]) -> Option<Vec<u8>> {
+        let dir = programs(scripts);
+        let path = dir.path().as_os_str();
+        scale_with(
+            path,
+            b"input",
+            Kind::Webp,
+            Kind::Gif,
+            SIZE,
+            &CancelToken::new(),
+        )
+    }
+
+    #[test]
+    fn a_program_gets_the_image_and_its_answer_counts() {
+        assert_eq!(
+            scale_by(&[("magick", r#"printf 'GIF89a %s' "$*"; cat"#)]).unwrap(),
+            b"GIF89a webp:-[0] -auto-orient -resize 20x10 -quality 80 gif:-input"
+        );
+        let both = [("sips", r#"printf 'GIF89a ' > "${9}"; cat "${7}" >> "${9}""#)];
+        assert_eq!(
+            scale_by(&both),
+            None,
+            "the arguments of sips are not where they should be"
+        );
+        let sips = [(
+            "sips",
+            r#"[ "$*" = "-s format gif -Z 20 $6 --out $8" ]; printf 'GIF89a ' > "$8"; cat "$6" >> "$8""#,
+        )];
+        assert_eq!(scale_by(&sips).unwrap(), b"GIF89a input");
+    }
+
+    #[test]
+    fn a_program_that_fails_is_passed_over() {
+        assert_eq!(scale_by(&[]), None);
+        assert_eq!(
+            scale_by(&[("magick", "exit 1"), ("convert", "echo no image")]),
+            None
+        );
+        let second = [
+            ("magick", "echo broken; exit 1"),
+            ("convert", "printf 'GIF89a ok'"),
+        ];
+        assert_eq!(scale_by(&second).unwrap(), b"GIF89a ok");
+        // It neither reads its input nor ends.
+        let lingering = [("magick", "printf 'GIF89a ok'; exec >/dev/null; sleep 100")];
+        assert_eq!(scale_by(&lingering).unwrap(), b"GIF89a ok");
+    }
+
+    #[test]
+    fn an_abort_kills_the_program_and_its_children() {
+        // The pipe ends when the last process that holds it does.
+        let script = r#"cd "${0%/*}"; mkfifo new; mv new alive; sleep 100 > alive & sleep 100"#;
+        let dir = programs(&[("magick", script)]);
+        let cancel = CancelToken::new();
+        std::thread::scope(|scope| {
+            let path = dir.path().as_os_str();
+            let scaling =
+                scope.spawn(|| scale_with(path, GIF, Kind::Gif, Kind::Gif, SIZE, &cancel));
+            while !dir.path().join("alive").exists() {
+                std::thread::yield_now();
+            }
+            let mut alive = fs::File::open(dir.path().join("alive")).unwrap();
+            cancel.cancel();
+            assert_eq!(scaling.join().unwrap(), None);
+            assert_eq!(alive.read(&mut [0; 1]).unwrap(), 0);
+        });
+    }
+
+    #[test]
+    fn nothing_is_run_from_a_relative_folder() {
+        assert_eq!(find("sh", OsStr::new("bin:.::../bin")), None);
+        assert!(find("sh", OsStr::new("relative:/bin:/usr/bin")).is_some());
+    }
+}

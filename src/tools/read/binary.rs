@@ -1,0 +1,105 @@
+//! What a file is that is not text, and what to do with it instead of reading it.
+
+/// The name of a kind, and a command that looks inside.
+type Kind = (&'static str, &'static str);
+
+/// Names the kind of a file with this start, if it is one that is known. `%PDF` begins text as well as
+/// anything, yet such a file is never read as text.
+pub fn kind(head: &[u8]) -> Option<Kind> {
+    let known = KINDS.iter().find(|(at, magic, _)| {
+        let bytes = head.get(*at..);
+        bytes.is_some_and(|bytes| bytes.starts_with(magic))
+    });
+    known.map(|(_, _, kind)| *kind)
+}
+
+pub const UNKNOWN: Kind = ("binary data", "file, xxd PATH | head or strings");
+
+/// Where in the file, what stands there, and what that means.
+const KINDS: &[(usize, &[u8], Kind)] = &[
+    (0, b"%PDF-", ("a PDF document", "pdftotext PATH -")),
+    (
+        0,
+        b"\x7fELF",
+        ("an ELF program or library", "file, nm or objdump"),
+    ),
+    (
+        0,
+        b"\xcf\xfa\xed\xfe",
+        ("a Mach-O program or library", "file, nm or otool"),
+    ),
+    (
+        0,
+        b"\xca\xfe\xba\xbe",
+        ("a Java class or universal Mach-O file", "file or javap"),
+    ),
+    (0, b"\0asm", ("a WebAssembly module", "wasm2wat")),
+    (
+        0,
+        b"PK\x03\x04",
+        (
+            "a ZIP archive (or a document in one)",
+            "unzip -l PATH, unzip -p PATH NAME",
+        ),
+    ),
+    (0, b"PK\x05\x06", ("an empty ZIP archive", "unzip -l PATH")),
+    (
+        0,
+        b"\x1f\x8b",
+        ("gzip data", "zcat PATH | head, tar tzf PATH"),
+    ),
+    (0, b"BZh", ("bzip2 data", "bzcat PATH | head, tar tjf PATH")),
+    (
+        0,
+        b"\xfd7zXZ\0",
+        ("xz data", "xzcat PATH | head, tar tJf PATH"),
+    ),
+    (0, b"\x28\xb5\x2f\xfd", ("zstd data", "zstdcat PATH | head")),
+    (0, b"7z\xbc\xaf\x27\x1c", ("a 7z archive", "7z l PATH")),
+    (257, b"ustar", ("a tar archive", "tar tf PATH")),
+    (
+        0,
+        b"!<arch>\n",
+        ("a static library or package", "ar t PATH"),
+    ),
+    (
+        0,
+        b"SQLite format 3\0",
+        ("an SQLite database", "sqlite3 PATH .schema"),
+    ),
+    (
+        0,
+        b"\x89PNG\r\n\x1a\n",
+        (
+            "an animated or damaged PNG image",
+            "file, or convert it to a plain PNG",
+        ),
+    ),
+    (
+        0,
+        b"\xff\xd8\xff\xf7",
+        ("a lossless JPEG image", "file, or convert it to PNG"),
+    ),
+    (0, b"II*\0", ("a TIFF image", "file, or convert it to PNG")),
+    (0, b"MM\0*", ("a TIFF image", "file, or convert it to PNG")),
+    (0, b"\0\0\x01\0", ("an icon", "file, or convert it to PNG")),
+    (
+        4,
+        b"ftypheic",
+        ("an HEIC image", "file, or convert it to PNG"),
+    ),
+    (
+        4,
+        b"ftypavif",
+        ("an AVIF image", "file, or convert it to PNG"),
+    ),
+    (4, b"ftyp", ("a video", "ffprobe PATH")),
+    (0, b"\x1a\x45\xdf\xa3", ("a video", "ffprobe PATH")),
+    (0, b"ID3", ("audio", "ffprobe PATH")),
+    (0, b"OggS", ("audio or video", "ffprobe PATH")),
+    (0, b"fLaC", ("audio", "ffprobe PATH")),
+    (0, b"RIFF", ("audio or video", "ffprobe PATH")),
+    (0, b"wOFF", ("a font", "file")),
+    (0, b"wOF2", ("a font", "file")),
+    (0, b"\0\x01\0\0\0", ("a font", "file")),
+];
