@@ -442,7 +442,7 @@ fn choose_tools(
             Some(tool) => chosen.push(tool),
             None => warn(format_args!(
                 "There is no tool \"{name}\". Known: {}",
-                tools::NAMES.join(", ")
+                tools::names().collect::<Vec<_>>().join(", ")
             )),
         }
     }

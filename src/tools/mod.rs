@@ -110,16 +110,26 @@ pub trait OutputDir: Send + Sync {
     fn path(&self) -> std::io::Result<PathBuf>;
 }
 
+type Make = fn(Arc<Workspace>) -> Arc<dyn Tool>;
+
 /// The built-in tools, by name.
-pub const NAMES: &[&str] = &["read", "bash", "edit", "write"];
+const BUILTIN: &[(&str, Make)] = &[
+    ("read", read::tool),
+    ("bash", bash::tool),
+    ("edit", edit::tool),
+    ("write", write::tool),
+    ("grep", grep::tool),
+    ("find", find::tool),
+    ("ls", ls::tool),
+];
+
+/// The names of the built-in tools.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    BUILTIN.iter().map(|(name, _)| *name)
+}
 
 /// The built-in tool of this name.
 pub fn builtin(name: &str, workspace: &Arc<Workspace>) -> Option<Arc<dyn Tool>> {
-    let make = match name {
-        "bash" => bash::tool,
-        "edit" => edit::tool,
-        "write" => write::tool,
-        _ => return None,
-    };
+    let (_, make) = BUILTIN.iter().find(|(known, _)| *known == name)?;
     Some(make(workspace.clone()))
 }
