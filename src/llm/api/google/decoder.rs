@@ -15,6 +15,8 @@ use crate::llm::model::Model;
 use serde::Deserialize;
 use serde_json::Value;
 
+const NO_NAME: &str = "unknown";
+
 pub struct ChunkDecoder {
     api: Google,
     model: Model,
@@ -256,7 +258,7 @@ impl ChunkDecoder {
         out.push(AssistantEvent::ToolCallStart {
             index,
             id: self.ids.take(given, index),
-            name: call.name.as_str().unwrap_or_default().to_owned(),
+            name: call.name.as_str().unwrap_or(NO_NAME).to_owned(),
         });
         out.push(AssistantEvent::ToolCallDelta {
             index,

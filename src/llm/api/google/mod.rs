@@ -11,10 +11,9 @@ mod decoder;
 mod endpoint;
 mod family;
 mod request;
-mod thinking;
-
 #[cfg(test)]
 mod tests;
+mod thinking;
 
 use super::{Context, Decoder, HttpRequest, Model, Protocol, StreamError, StreamOptions};
 
