@@ -270,14 +270,15 @@ impl Reader<'_> {
             }
             (_, Some(lost)) => Err(lost.into()),
             (Body::Events(mut events), None) => {
-                let last = events.end(|event, data| self.event(event, data));
-                if let Err(Stop::Failed(_)) = last {
+                match events.end(|event, data| self.event(event, data)) {
                     // An event that lacks its blank line and makes no sense was cut.
-                    let server = answer.target.server();
-                    let text = format!("connection lost: the answer of {server} was cut short");
-                    return Err(StreamError::new(ErrorKind::Transport, text).into());
+                    Err(Stop::Failed(error)) if error.kind == ErrorKind::Protocol => {
+                        let server = answer.target.server();
+                        let text = format!("connection lost: the answer of {server} was cut short");
+                        return Err(StreamError::new(ErrorKind::Transport, text).into());
+                    }
+                    last => last?,
                 }
-                last?;
                 self.decoder.end(&mut self.outlet.batch)?;
                 Ok(())
             }
