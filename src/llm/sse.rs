@@ -2,6 +2,10 @@
 //!
 //! An event whose only data line lies whole in the bytes at hand is passed on without a copy. `id` and
 //! `retry` are for reconnecting, which nobody does here.
+//!
+//! Beyond the rules: servers that fail in the middle of a stream, Google's among them, may go on with the
+//! error as plain JSON. A line that begins with a brace, where no event has begun, and all lines up to the
+//! next blank one, are the data of an event.
 
 use memchr::{memchr, memchr2};
 
@@ -15,6 +19,8 @@ pub struct SseDecoder {
     /// The data lines so far, joined by newlines.
     data: Vec<u8>,
     has_data: bool,
+    /// The lines are plain JSON.
+    bare: bool,
     /// The last byte was a CR: an LF after it belongs to it.
     after_cr: bool,
     /// Nothing but the first line may begin with a byte order mark.
@@ -37,6 +43,7 @@ impl SseDecoder {
             event: String::new(),
             data: Vec::new(),
             has_data: false,
+            bare: false,
             after_cr: false,
             first_line: true,
             limit,
@@ -105,7 +112,14 @@ impl SseDecoder {
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         }
         if line.is_empty() {
+            self.bare = false;
             return self.dispatch(only.take(), each);
+        }
+        self.bare |= line.starts_with(b"{") && only.is_none() && !self.has_data;
+        if self.bare {
+            self.keep(only.take());
+            self.keep(Some(line));
+            return Ok(());
         }
         let (field, value) = match memchr(b':', line) {
             Some(colon) => (&line[..colon], &line[colon + 1..]),
@@ -263,6 +277,19 @@ mod tests {
             b"event: \xff\ndata: a\ndata: \xf0\x9f\x98\n\n",
             &[("\u{fffd}", "a\n\u{fffd}")],
         );
+    }
+
+    #[test]
+    fn plain_json_in_place_of_an_event_is_one() {
+        check(
+            "data: a\n\n{\"error\":1}",
+            &[("", "a"), ("", "{\"error\":1}")],
+        );
+        check(
+            "data: a\r\n\r\n{\r\n  \"data\": {\r\n\r\ndata: b\n\n",
+            &[("", "a"), ("", "{\n  \"data\": {"), ("", "b")],
+        );
+        check("data: a\n{\"b\":1}\n\n", &[("", "a")]);
     }
 
     #[test]

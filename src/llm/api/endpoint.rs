@@ -110,27 +110,46 @@ pub fn copilot_headers(headers: &mut Headers, context: &Context) {
     }
 }
 
+/// What OpenCode's gateway wants of every request, whatever the protocol: the conversation it belongs to,
+/// and who asks.
+pub fn gateway_headers(headers: &mut Headers, model: &Model, options: &StreamOptions) {
+    let known = matches!(model.provider.as_str(), "opencode" | "opencode-go")
+        || host(&model.base_url) == "opencode.ai";
+    let session = options.session_id.as_deref();
+    if let Some(session) = session.filter(|session| known && !session.is_empty()) {
+        headers.set("x-opencode-session", session);
+        headers.set("x-opencode-client", "pi");
+    }
+}
+
 /// True for a host on this machine or in a private network: loopback and private addresses, `localhost`,
 /// `.local` names, and names without a dot.
 pub fn is_private_host(url: &str) -> bool {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    if let Some(rest) = host.strip_prefix('[') {
-        let address = rest.split(']').next().unwrap_or_default();
-        return address.parse::<std::net::Ipv6Addr>().is_ok_and(|ip| {
+    let host = host(url);
+    match host.parse::<std::net::IpAddr>() {
+        Ok(std::net::IpAddr::V4(ip)) => {
+            ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified()
+        }
+        Ok(std::net::IpAddr::V6(ip)) => {
             ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local()
-        });
-    }
-    let host = host.split(':').next().unwrap_or_default();
-    let host = host.to_ascii_lowercase();
-    match host.parse::<std::net::Ipv4Addr>() {
-        Ok(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified(),
+        }
         Err(_) => {
             let local = host.ends_with(".localhost") || host.ends_with(".local");
             !host.is_empty() && (local || !host.contains('.'))
         }
     }
+}
+
+/// The host of a URL in lower case, without port and brackets.
+fn host(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(address) => address.split(']').next(),
+        None => host.split(':').next(),
+    };
+    host.unwrap_or_default().to_ascii_lowercase()
 }
 
 #[cfg(test)]
@@ -164,6 +183,31 @@ mod tests {
         }
         for url in public {
             assert!(!is_private_host(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn opencode_is_told_the_conversation() {
+        let cases = [
+            ("opencode", "https://proxy.test/v1", "s1", true),
+            ("mine", "https://OpenCode.ai/zen/v1", "s1", true),
+            ("mine", "https://opencode.ai.test/v1", "s1", false),
+            ("opencode-go", "https://opencode.ai/zen", "", false),
+        ];
+        for (provider, base_url, session, expected) in cases {
+            let model = Model {
+                provider: provider.into(),
+                base_url: base_url.into(),
+                ..Model::default()
+            };
+            let options = StreamOptions {
+                session_id: Some(session.into()),
+                ..StreamOptions::default()
+            };
+            let mut headers = Headers::default();
+            gateway_headers(&mut headers, &model, &options);
+            assert_eq!(headers.has("x-opencode-session"), expected, "{base_url}");
+            assert_eq!(headers.has("x-opencode-client"), expected, "{base_url}");
         }
     }
 

@@ -20,6 +20,10 @@ pub trait Lenient<'de>: Default {
         Self::default()
     }
 
+    fn flag(_: bool) -> Self {
+        Self::default()
+    }
+
     fn list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Self::default())
@@ -71,8 +75,8 @@ impl<'de, T: Lenient<'de>> Visitor<'de> for LenientVisitor<T> {
         Ok(T::number(number))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<T, E> {
-        Ok(T::default())
+    fn visit_bool<E>(self, flag: bool) -> Result<T, E> {
+        Ok(T::flag(flag))
     }
 
     fn visit_unit<E>(self) -> Result<T, E> {
@@ -131,6 +135,22 @@ impl<'de> Lenient<'de> for Count {
 }
 
 impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(deserializer)
+    }
+}
+
+/// True only if it says so.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flag(pub bool);
+
+impl<'de> Lenient<'de> for Flag {
+    fn flag(flag: bool) -> Self {
+        Self(flag)
+    }
+}
+
+impl<'de> Deserialize<'de> for Flag {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         read(deserializer)
     }

@@ -8,6 +8,7 @@ pub mod balance;
 pub mod body;
 pub mod endpoint;
 pub mod fault;
+pub mod google;
 pub mod ids;
 pub mod lax;
 pub mod limits;
@@ -102,6 +103,12 @@ const BUILTIN: &[(&str, Maker)] = &[
         Api::Wire(Arc::new(anthropic_messages::AnthropicMessages))
     }),
     ("faux", super::faux::api),
+    ("google-generative-ai", || {
+        Api::Wire(Arc::new(google::Google::GenerativeAi))
+    }),
+    ("google-vertex", || {
+        Api::Wire(Arc::new(google::Google::Vertex))
+    }),
     ("openai-completions", || {
         Api::Wire(Arc::new(openai_completions::OpenAiCompletions))
     }),

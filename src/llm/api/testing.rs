@@ -317,7 +317,11 @@ pub fn check_growth(
             continue;
         }
         let mut body = body(protocol, model, &Value::from(said), &options());
-        let list = body["messages"].take();
+        let places = ["/messages", "/contents", "/input", "/context/messages"];
+        let place = places
+            .into_iter()
+            .find(|place| body.pointer(place).is_some());
+        let list = body.pointer_mut(place.unwrap()).unwrap().take();
         let sent: Vec<String> = list
             .as_array()
             .unwrap()
@@ -327,6 +331,9 @@ pub fn check_growth(
             .collect();
         body["max_tokens"].take();
         body["max_completion_tokens"].take();
+        if let Some(limit) = body.pointer_mut("/generationConfig/maxOutputTokens") {
+            limit.take();
+        }
         let rest = unmarked(&body).to_string();
         if let Some((before, rest_before)) = &earlier {
             assert!(

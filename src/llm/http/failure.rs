@@ -4,19 +4,13 @@
 //! queries are not shown.
 
 use super::Request;
-use super::header;
 use super::proxy::is_loopback;
 use super::tls::Trust;
 use crate::llm::event::{ErrorKind, StreamError};
-use crate::llm::message::now_ms;
 use rustls::{CertificateError, InvalidMessage};
-use serde_json::Value;
 use std::io;
 use ureq::http::Uri;
 use ureq::{Error, Timeout};
-
-/// Characters of a server's text that are kept.
-const TEXT_LIMIT: usize = 4000;
 
 /// The server that is asked.
 #[derive(Clone, Debug)]
@@ -272,118 +266,6 @@ fn tls(error: &rustls::Error, target: &Target, trust: &Trust) -> String {
     }
 }
 
-/// The error for an answer with an error status, from the beginning of its body.
-pub(crate) fn status_error(
-    status: u16,
-    headers: &[(String, String)],
-    body: &[u8],
-    target: &Target,
-) -> StreamError {
-    let said = body_text(&String::from_utf8_lossy(body));
-    let mut message = match said {
-        Some(said) => format!("{status} {said}"),
-        None => format!("{status} status code (no body)"),
-    };
-    match status {
-        404 => message.push_str(&format!(
-            " (asked: {}; check the base URL and the model's name)",
-            target.url
-        )),
-        407 => message.push_str(" (from the proxy; check its user name and password)"),
-        _ => {}
-    }
-    StreamError {
-        kind: match status {
-            401 | 403 => ErrorKind::Auth,
-            _ => ErrorKind::Provider,
-        },
-        message,
-        status: Some(status),
-        retry_after_ms: retry_after_ms(headers, now_ms()),
-        request_id: request_id(headers),
-    }
-}
-
-/// The name that the server gave the request.
-pub(crate) fn request_id(headers: &[(String, String)]) -> Option<String> {
-    let names = [
-        "request-id",
-        "x-request-id",
-        "x-amzn-requestid",
-        "x-ms-request-id",
-        "cf-ray",
-    ];
-    let id = names.iter().find_map(|name| header(headers, name))?;
-    Some(one_line(id, 200))
-}
-
-/// The text inside the body of an error: JSON in one of the usual shapes, the title of an HTML page, or
-/// plain text.
-fn body_text(body: &str) -> Option<String> {
-    let body = body.trim();
-    if let Ok(json) = serde_json::from_str::<Value>(body)
-        && let Some(text) = json_text(&json)
-    {
-        return Some(one_line(&text, TEXT_LIMIT));
-    }
-    if body.starts_with('<') {
-        return Some(html_text(body));
-    }
-    let text = one_line(body, TEXT_LIMIT);
-    (!text.is_empty()).then_some(text)
-}
-
-fn json_text(json: &Value) -> Option<String> {
-    match json {
-        Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
-        Value::Array(items) => items.iter().find_map(json_text),
-        Value::Object(members) => {
-            let inside = [
-                "error",
-                "errors",
-                "message",
-                "detail",
-                "msg",
-                "error_description",
-            ];
-            let text = inside
-                .iter()
-                .find_map(|name| members.get(*name).and_then(json_text))?;
-            // What programs go by: `insufficient_quota`, `overloaded_error`. And what an aggregator
-            // was told by the provider behind it.
-            let raw = members
-                .get("metadata")
-                .and_then(|metadata| metadata.get("raw"));
-            let word = ["code", "type"]
-                .iter()
-                .find_map(|name| members.get(*name)?.as_str());
-            let word = word.filter(|word| *word != "error" && !text.contains(*word));
-            Some(match (word, raw.and_then(Value::as_str)) {
-                (_, Some(raw)) => format!("{text}: {raw}"),
-                (Some(word), None) => format!("{text} ({word})"),
-                (None, None) => text,
-            })
-        }
-        _ => None,
-    }
-}
-
-/// One line about an HTML page.
-pub(crate) fn html_text(page: &str) -> String {
-    let lower = page.to_ascii_lowercase(); // of the same length
-    let title = ["title", "h1"].iter().find_map(|tag| {
-        let open = lower.find(&format!("<{tag}"))?;
-        let start = open + lower.get(open..)?.find('>')? + 1;
-        let end = start + lower.get(start..)?.find("</")?;
-        let title = one_line(page.get(start..end)?, 200);
-        (!title.is_empty()).then_some(title)
-    });
-    match title {
-        Some(title) => format!("{title} (an HTML page)"),
-        None => "an HTML page without a title".to_owned(),
-    }
-}
-
 /// Text on one line: white space becomes one space, control characters go, and at most `limit`
 /// characters stay.
 pub(crate) fn one_line(text: &str, limit: usize) -> String {
@@ -409,44 +291,67 @@ pub(crate) fn one_line(text: &str, limit: usize) -> String {
     line
 }
 
-/// How long the server wants us to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
-fn retry_after_ms(headers: &[(String, String)], now_ms: u64) -> Option<u64> {
-    let millis = |text: &str, unit: f64| {
-        let number: f64 = text.trim().parse().ok()?;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates as wanted
-        (number.is_finite() && number >= 0.0).then_some((number * unit) as u64)
-    };
-    if let Some(wait) = header(headers, "retry-after-ms").and_then(|text| millis(text, 1.0)) {
-        return Some(wait);
-    }
-    let text = header(headers, "retry-after")?;
-    millis(text, 1000.0).or_else(|| Some(http_date_ms(text)?.saturating_sub(now_ms)))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Unix milliseconds of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
-fn http_date_ms(text: &str) -> Option<u64> {
-    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    let mut parts = text.split_whitespace().skip(1);
-    let day: u64 = parts.next()?.parse().ok()?;
-    let month = MONTHS.find(parts.next().filter(|name| name.len() == 3)?)? as u64 / 3 + 1;
-    let year: u64 = parts.next()?.parse().ok()?;
-    let time: Vec<u64> = parts
-        .next()?
-        .split(':')
-        .map(|part| part.parse().ok())
-        .collect::<Option<_>>()?;
-    let [hour, minute, second] = time[..] else {
-        return None;
-    };
-    let sane = (1970..10_000).contains(&year) && (1..32).contains(&day);
-    if !sane || hour > 23 || minute > 59 || second > 60 {
-        return None;
+    #[test]
+    fn texts_are_put_on_one_line() {
+        let rows = [
+            ("", ""),
+            (" a \r\n\t b ", "a b"),
+            ("\u{1b}[31mred\u{7}", "[31mred"),
+            ("12345678", "12345678"),
+            ("123456789", "12345678…"),
+            ("1234567 8", "1234567 …"),
+            ("äääääääää", "ääääääää…"),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(one_line(text, 8), expected, "{text:?}");
+        }
     }
-    // Days since 1970 in the Gregorian calendar, with years that begin in March.
-    let (y, m) = match month {
-        1 | 2 => (year - 1, month + 9),
-        _ => (year, month - 3),
-    };
-    let days = y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 719_469;
-    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000)
+
+    #[test]
+    fn where_a_redirect_leads() {
+        let target = Target::new(&"http://a.com/v1/chat?key=secret".parse().unwrap()).unwrap();
+        let rows = [
+            ("/x", Some("http://a.com:80/x")),
+            ("y?z=http://b.com", Some("http://a.com/v1/y?z=http://b.com")),
+            ("//a.com/x", Some("http://a.com/x")),
+            ("http://A.com:80/x", Some("http://A.com:80/x")),
+            ("http://a.com:81/x", None),
+            ("https://a.com/x", None),
+            ("//b.com/x", None),
+            ("ftp://a.com/x", None),
+            ("http://a.com@b.com/x", None),
+            ("", Some("http://a.com/v1/")),
+        ];
+        let request = Request {
+            body: b"x",
+            ..Request::new("")
+        };
+        for (location, expected) in rows {
+            let url = target.redirect(location, 308, &request).ok();
+            assert_eq!(url.as_deref(), expected, "{location}");
+            assert!(
+                target.redirect(location, 301, &request).is_err(),
+                "{location}"
+            );
+            let get = Request::new("");
+            assert_eq!(target.redirect(location, 301, &get).ok(), url, "{location}");
+        }
+    }
+
+    #[test]
+    fn a_bad_url_is_shown_without_its_secrets() {
+        for url in [
+            "http://me:secret@ho st/",
+            "me:secret@host",
+            "host?key=secret",
+            "http://a b@secret@x/?secret",
+        ] {
+            let message = bad_url(url).message;
+            assert!(!message.contains("secret"), "{message}");
+        }
+    }
 }

@@ -13,11 +13,13 @@ mod debug;
 mod failure;
 mod proxy;
 mod secrets;
+mod status;
 mod tls;
 
-pub(crate) use failure::{Target, html_text, request_id, status_error};
+pub(crate) use failure::Target;
 pub(crate) use proxy::is_loopback;
 pub(crate) use secrets::Secrets;
+pub(crate) use status::{html_text, request_id, status_error};
 
 use super::cancel::{CancelGuard, CancelToken};
 use super::env::Env;

@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn the_variable_that_counts() {
-        let rows: [(&str, &[(&str, &str)], Option<&str>); 11] = [
+        type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>);
+        let rows: [Row<'_>; 11] = [
             ("https://a.com", &[], None),
             (
                 "https://a.com",

@@ -1,13 +1,14 @@
 //! One request to a model, from the call to the last event.
 //!
-//! A thread of its own talks to the provider and sends events in batches over a bounded channel, so a
-//! slow reader slows the socket and memory stays flat. The handle is the other end: it waits for the
-//! next batch, for the cancel token and for a clock at the same time, so neither a silent server nor a
+//! A thread of its own talks to the provider and puts events into a bounded queue, so a slow reader
+//! slows the socket and memory stays flat. The handle is the other end: it waits for the
+//! next events, for the cancel token and for a clock at the same time, so neither a silent server nor a
 //! hanging connection keeps it. It also gives the stream its form: `Start` first (but for an error before
 //! the provider answered), exactly one `Done` or `Error` last.
 //!
 //! Not here: what the thread does (`worker`), the wire protocols ([`api`](super::api)).
 
+mod mailbox;
 mod worker;
 
 #[cfg(test)]
@@ -20,11 +21,12 @@ use super::event::{AssistantEvent, ErrorKind, Fold, StreamError};
 use super::http::{self, Client};
 use super::message::{AssistantMessage, now_ms};
 use super::model::{Model, ThinkingLevel};
-use crossbeam_channel::{Receiver, TryRecvError, after, bounded, never, select};
+use crossbeam_channel::{after, never, select};
 use serde_json::{Map, Value};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use worker::{Batch, Job};
+use worker::Job;
 
 /// What one request may ask for beyond the conversation.
 #[derive(Clone, Debug, Default)]
@@ -105,17 +107,13 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Batches on their way to the handle. Each holds at most one read of the socket.
-const CHANNEL_BATCHES: usize = 4;
-
 /// A running request. Dropping it ends the request.
 pub struct StreamHandle {
     fold: Fold,
     error: Option<StreamError>,
-    events: Receiver<Batch>,
-    batch: std::vec::IntoIter<AssistantEvent>,
-    /// The first event of a provider that forgot `Start`.
-    held: Option<AssistantEvent>,
+    mailbox: Option<mailbox::Reader>,
+    /// Taken from the mailbox.
+    events: VecDeque<AssistantEvent>,
     cancel: CancelToken,
     /// Ends the provider thread; also cancelled by `cancel`.
     stop: CancelToken,
@@ -162,12 +160,12 @@ fn start(
             format!("the model {id} speaks {api:?}, which is not known here; known: {known}");
         return StreamHandle::failed(model, StreamError::new(ErrorKind::Request, text));
     };
-    let (sender, events) = bounded(CHANNEL_BATCHES);
+    let (writer, reader) = mailbox::mailbox();
     let mut clocks = options.clocks;
     if host_of(&model.base_url).is_some_and(http::is_loopback) {
         clocks.first = None; // to read a long prompt can take this machine minutes
     }
-    let handle = StreamHandle::new(model, events, clocks, cancel.clone());
+    let handle = StreamHandle::new(model, Some(reader), clocks, cancel.clone());
     let job = Job {
         client,
         api,
@@ -177,7 +175,7 @@ fn start(
         stop: handle.stop.clone(),
     };
     let thread = std::thread::Builder::new().name("llm-stream".to_owned());
-    match thread.spawn(move || worker::run(&job, sender)) {
+    match thread.spawn(move || worker::run(&job, writer)) {
         Ok(_) => handle,
         Err(error) => {
             let text = format!("cannot start a thread for the request: {error}");
@@ -201,12 +199,17 @@ fn host_of(url: &str) -> Option<&str> {
 impl StreamHandle {
     /// A request that failed before it could be sent: its only event is the error.
     pub fn failed(model: &Model, error: StreamError) -> Self {
-        let mut handle = Self::new(model, never(), Clocks::default(), CancelToken::new());
-        handle.batch = vec![AssistantEvent::Error(error)].into_iter();
+        let mut handle = Self::new(model, None, Clocks::default(), CancelToken::new());
+        handle.events.push_back(AssistantEvent::Error(error));
         handle
     }
 
-    fn new(model: &Model, events: Receiver<Batch>, clocks: Clocks, cancel: CancelToken) -> Self {
+    fn new(
+        model: &Model,
+        mailbox: Option<mailbox::Reader>,
+        clocks: Clocks,
+        cancel: CancelToken,
+    ) -> Self {
         let message = AssistantMessage {
             api: model.api.clone(),
             provider: model.provider.clone(),
@@ -217,9 +220,8 @@ impl StreamHandle {
         Self {
             fold: Fold::new(message),
             error: None,
-            events,
-            batch: Vec::new().into_iter(),
-            held: None,
+            mailbox,
+            events: VecDeque::new(),
             stop: cancel.child(),
             cancel,
             clocks,
@@ -243,7 +245,7 @@ impl StreamHandle {
         if !self.started && !matches!(event, AssistantEvent::Error(_)) {
             self.started = true;
             if event != AssistantEvent::Start {
-                self.held = Some(event);
+                self.events.push_front(event); // of a provider that forgot to start
                 event = AssistantEvent::Start;
             }
         }
@@ -267,27 +269,25 @@ impl StreamHandle {
             if self.cancel.is_cancelled() {
                 return AssistantEvent::Error(StreamError::aborted());
             }
-            match self.held.take().or_else(|| self.batch.next()) {
+            match self.events.pop_front() {
                 Some(AssistantEvent::Start) if self.started => {}
                 Some(event) => return event,
-                None => match self.wait() {
-                    Ok(batch) => self.batch = batch.into_iter(),
-                    Err(error) => return AssistantEvent::Error(error),
-                },
+                None => {
+                    if let Err(error) = self.wait() {
+                        return AssistantEvent::Error(error);
+                    }
+                }
             }
         }
     }
 
-    /// Waits for a batch, for the cancel, or for the clock that counts now.
-    fn wait(&self) -> Result<Batch, StreamError> {
-        let ended = || {
-            let text = "the provider's thread ended without a last event";
-            StreamError::new(ErrorKind::Protocol, text)
+    /// Waits for events, for the cancel, or for the clock that counts now.
+    fn wait(&mut self) -> Result<(), StreamError> {
+        let Some(mailbox) = &self.mailbox else {
+            return Err(ended_too_early());
         };
-        match self.events.try_recv() {
-            Ok(batch) => return Ok(batch),
-            Err(TryRecvError::Disconnected) => return Err(ended()),
-            Err(TryRecvError::Empty) => {}
+        if mailbox.take(&mut self.events) {
+            return Ok(());
         }
         let limit = match self.progressed {
             true => self.clocks.idle,
@@ -299,7 +299,10 @@ impl StreamHandle {
         });
         let clock = left.map_or_else(never, after);
         select! {
-            recv(self.events) -> batch => batch.map_err(|_| ended()),
+            recv(mailbox.ready()) -> signal => match signal {
+                Err(_) if !mailbox.take(&mut self.events) => Err(ended_too_early()),
+                _ => Ok(()),
+            },
             recv(self.cancel.receiver()) -> _ => Err(StreamError::aborted()),
             recv(clock) -> _ => {
                 let seconds = limit.unwrap_or_default().as_secs_f64();
@@ -312,10 +315,11 @@ impl StreamHandle {
         }
     }
 
+    /// Nothing follows the last event.
     fn end(&mut self) {
         self.ended = true;
-        self.batch = Vec::new().into_iter();
-        self.held = None;
+        self.mailbox = None;
+        self.events = VecDeque::new();
     }
 
     /// The answer so far; complete after the terminal event.
@@ -333,6 +337,11 @@ impl StreamHandle {
         let fold = std::mem::replace(&mut self.fold, Fold::new(AssistantMessage::default()));
         (fold.into_message(), self.error.take())
     }
+}
+
+fn ended_too_early() -> StreamError {
+    let text = "the provider's thread ended without a last event";
+    StreamError::new(ErrorKind::Protocol, text)
 }
 
 impl Drop for StreamHandle {

@@ -1,6 +1,7 @@
-//! The provider thread: sends the request, reads the answer, and turns it into batches of events.
+//! The provider thread: sends the request, reads the answer, and turns it into events.
 
 use super::StreamOptions;
+use super::mailbox::Writer;
 use crate::llm::api::{Api, Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source};
 use crate::llm::cancel::CancelToken;
 use crate::llm::context::Context;
@@ -8,14 +9,11 @@ use crate::llm::event::{AssistantEvent, ErrorKind, StreamError};
 use crate::llm::http::{self, Answer, Client, Request, Secrets};
 use crate::llm::model::Model;
 use crate::llm::sse::{EVENT_LIMIT, SseDecoder, TooLarge};
-use crossbeam_channel::Sender;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) type Batch = Vec<AssistantEvent>;
-
-/// Events in a batch: one read can hold thousands of small ones.
+/// Events that are passed on at once: a read can hold thousands of small ones.
 const BATCH_LIMIT: usize = 512;
 /// Bytes of one read.
 const READ_SIZE: usize = 64 << 10;
@@ -59,14 +57,14 @@ impl From<TooLarge> for Stop {
 }
 
 /// The body of the thread.
-pub(super) fn run(job: &Job, sender: Sender<Batch>) {
+pub(super) fn run(job: &Job, writer: Writer) {
     let mut secrets = Secrets::default();
     if let Some(key) = &job.options.api_key {
         secrets.add(key.expose());
     }
     let mut outlet = Outlet {
-        sender,
-        batch: Batch::new(),
+        writer,
+        batch: Vec::new(),
     };
     let result = catch_unwind(AssertUnwindSafe(|| match &job.api {
         Api::Wire(protocol) => speak(job, protocol.as_ref(), &mut secrets, &mut outlet),
@@ -90,18 +88,14 @@ pub(super) fn run(job: &Job, sender: Sender<Batch>) {
 
 /// Events on their way to the handle.
 struct Outlet {
-    sender: Sender<Batch>,
-    batch: Batch,
+    writer: Writer,
+    batch: Vec<AssistantEvent>,
 }
 
 impl Outlet {
-    /// Sends what there is. Waits while the reader is slow.
+    /// Passes on what there is. Waits while the reader is slow.
     fn flush(&mut self) -> Result<(), Gone> {
-        if self.batch.is_empty() {
-            return Ok(());
-        }
-        let batch = std::mem::take(&mut self.batch);
-        self.sender.send(batch).map_err(|_| Gone)
+        self.writer.put(&mut self.batch)
     }
 
     fn flush_if_full(&mut self) -> Result<(), Gone> {
@@ -270,14 +264,15 @@ impl Reader<'_> {
             }
             (_, Some(lost)) => Err(lost.into()),
             (Body::Events(mut events), None) => {
-                let last = events.end(|event, data| self.event(event, data));
-                if let Err(Stop::Failed(_)) = last {
+                match events.end(|event, data| self.event(event, data)) {
                     // An event that lacks its blank line and makes no sense was cut.
-                    let server = answer.target.server();
-                    let text = format!("connection lost: the answer of {server} was cut short");
-                    return Err(StreamError::new(ErrorKind::Transport, text).into());
+                    Err(Stop::Failed(error)) if error.kind == ErrorKind::Protocol => {
+                        let server = answer.target.server();
+                        let text = format!("connection lost: the answer of {server} was cut short");
+                        return Err(StreamError::new(ErrorKind::Transport, text).into());
+                    }
+                    last => last?,
                 }
-                last?;
                 self.decoder.end(&mut self.outlet.batch)?;
                 Ok(())
             }

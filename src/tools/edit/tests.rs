@@ -1,3 +1,5 @@
+//! Tests of the `edit` tool as a whole: forms of arguments, encodings, endings, errors.
+
 use super::*;
 use crate::agent::CancelToken;
 use crate::llm::model::Model;

@@ -1,3 +1,5 @@
+//! Tests of images, with PNGs made here in every form that there is.
+
 use super::*;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;

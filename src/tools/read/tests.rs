@@ -1,3 +1,5 @@
+//! Tests of the `read` tool as a whole, the lines and notices against the reference.
+
 use super::*;
 use crate::agent::CancelToken;
 use crate::llm::model::Model;

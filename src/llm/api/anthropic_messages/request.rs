@@ -133,6 +133,7 @@ impl Request<'_> {
         if self.model.provider == "github-copilot" {
             endpoint::copilot_headers(&mut headers, self.context);
         }
+        endpoint::gateway_headers(&mut headers, self.model, self.options);
         headers.merge_options(self.options);
         let auth = ["x-api-key", "authorization", "cf-aig-authorization"];
         headers.require_auth(self.model, &auth)?;

@@ -64,6 +64,7 @@ fn headers(
             headers.set(name, session);
         }
     }
+    endpoint::gateway_headers(&mut headers, model, options);
     headers.merge_options(options);
     headers.require_auth(model, &["authorization", "cf-aig-authorization"])?;
     Ok(headers.into_vec())

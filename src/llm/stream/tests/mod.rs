@@ -3,12 +3,20 @@
 //! The protocol is a toy: `+text` is a delta, `.` is the last event, `!text` is an error of the
 //! provider, `panic` is a bug in the decoder.
 
+mod answer;
+mod hostile;
+mod network;
+mod silence;
+
 use super::*;
-use crate::llm::api::{Decoder, Frame, HttpRequest, Protocol};
+use crate::llm::api::{Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source};
 use crate::llm::env::Env;
 use crate::llm::message::StopReason;
-use crate::llm::testing::Server;
+use crate::llm::testing::{Connection, ROOT, Received, Server};
 use std::io::Write;
+use std::net::TcpListener;
+use std::sync::Mutex;
+use std::sync::mpsc;
 
 struct Toy {
     url: String,
@@ -309,6 +317,60 @@ fn serve_and_close(answer: impl Into<Vec<u8>>) -> Server {
     })
 }
 
+fn secure(server: &Server, host: &str) -> String {
+    format!("https://{host}:{}/", server.address().port())
+}
+
+/// A file that is removed with the value.
+struct TempFile(std::path::PathBuf);
+
+impl TempFile {
+    fn new(name: &str, content: &str) -> Self {
+        let name = format!("pi-wire-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, content).unwrap();
+        Self(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn serve_tls(answer: impl Into<Vec<u8>>) -> Server {
+    let answer = answer.into();
+    Server::start(move |connection| {
+        if connection.tls() {
+            while connection.request().is_some() && connection.send(&answer) {}
+        }
+    })
+}
+
+/// A server that remembers what it was asked.
+fn listening(
+    answer: impl Fn(&Received) -> Vec<u8> + Send + Sync + 'static,
+) -> (Server, Arc<Mutex<Vec<Received>>>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let server = Server::start({
+        let asked = asked.clone();
+        move |connection| {
+            while let Some(request) = connection.request() {
+                asked.lock().unwrap().push(request.clone());
+                if !connection.send(answer(&request)) {
+                    break;
+                }
+            }
+        }
+    });
+    (server, asked)
+}
+
 #[test]
 fn an_answer_comes_as_events() {
     let server = serve(chunked(&[ANSWER]));
@@ -388,48 +450,113 @@ fn gzip_is_unpacked() {
     }
 }
 
-/// N1: an answer that is cut anywhere is an error, or whole; it never stops cleanly too early.
 #[test]
-fn a_cut_answer_is_never_taken_for_a_whole_one() {
-    for answer in [
-        chunked(&["data: +Hel\n\n", "data: +lo\n\ndata: .\n\n"]),
-        sized(ANSWER),
-        unsized_(ANSWER),
-    ] {
-        for reset in [false, true] {
-            let bytes = answer.clone().into_bytes();
-            let cuts = bytes.len();
-            let server = Server::start(move |connection| {
-                let request = match reset {
-                    true => connection.head(), // the body stays unread: the close is a reset
-                    false => connection.request(),
-                };
-                let Some(request) = request else { return };
-                let cut: usize = request
-                    .line
-                    .split(['/', ' '])
-                    .nth(2)
-                    .unwrap()
-                    .parse()
-                    .unwrap();
-                connection.send(&bytes[..cut]);
-            });
-            let client = Asker::new("").client;
-            for cut in 0..=cuts {
-                let asker = Asker {
-                    client: client.clone(),
-                    ..Asker::new(server.url(&format!("/{cut}")))
-                };
-                let outcome = asker.ask();
-                match &outcome.error {
-                    None => outcome.whole("Hello"),
-                    Some(error) => {
-                        assert_eq!(error.kind, ErrorKind::Transport, "{error:?}");
-                        assert!("Hello".starts_with(&outcome.text), "{outcome:?}");
-                        assert_eq!(outcome.reason, StopReason::Error);
-                    }
-                }
+fn many_deltas_arrive_in_order_at_a_slow_reader() {
+    let body: String = (0..5000).map(|n| format!("data: +{n} \n\n")).collect();
+    let server = serve(chunked(&[&body, "data: .\n\n"]));
+    let asker = Asker::new(server.url("/"));
+    let mut handle = asker.start();
+    for _ in 0..20 {
+        handle.next_event();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let (message, error) = handle.finish();
+    assert_eq!(error, None);
+    let expected: String = (0..5000).map(|n| format!("{n} ")).collect();
+    assert_eq!(message.content[0].as_text(), Some(expected.as_str()));
+}
+
+#[test]
+fn an_unknown_api_is_an_error_that_names_the_known_ones() {
+    let asker = Asker::new("");
+    let outcome = Outcome::of(asker.start_api(None));
+    let error = outcome.failed(ErrorKind::Request, &["toy-1", "\"toy\"", "known: "]);
+    for name in api::names() {
+        assert!(error.message.contains(&name), "{name}");
+    }
+    let failed = StreamHandle::failed(&asker.model, StreamError::aborted());
+    assert_eq!(Outcome::of(failed).reason, StopReason::Aborted);
+}
+
+struct Scripted(Vec<AssistantEvent>);
+
+impl Source for Scripted {
+    fn run(&self, _: &Call<'_>, emit: &mut dyn FnMut(AssistantEvent) -> Result<(), Gone>) {
+        for event in &self.0 {
+            if emit(event.clone()).is_err() {
+                return;
             }
         }
+    }
+}
+
+#[test]
+fn a_source_is_held_to_the_form_of_a_stream() {
+    let delta = AssistantEvent::TextDelta {
+        index: 0,
+        delta: "a".to_owned(),
+    };
+    let text = AssistantEvent::TextStart { index: 0 };
+    let done = AssistantEvent::Done {
+        reason: StopReason::Stop,
+    };
+    let failure = AssistantEvent::Error(StreamError::new(ErrorKind::Provider, "no"));
+    let rows = [
+        (
+            vec![
+                AssistantEvent::Start,
+                text.clone(),
+                delta.clone(),
+                done.clone(),
+            ],
+            "a",
+            None,
+        ),
+        // Without a start, with two of them, and with events after the end.
+        (vec![text.clone(), delta.clone(), done.clone()], "a", None),
+        (
+            vec![
+                AssistantEvent::Start,
+                AssistantEvent::Start,
+                text.clone(),
+                AssistantEvent::Start,
+                delta.clone(),
+                done.clone(),
+                delta.clone(),
+                done.clone(),
+            ],
+            "a",
+            None,
+        ),
+        (vec![failure.clone()], "", Some("no")),
+        (vec![text.clone(), delta.clone(), failure], "a", Some("no")),
+        (vec![text, delta], "a", Some("without a last event")),
+        (vec![], "", Some("without a last event")),
+    ];
+    for (events, text, error) in rows {
+        let asker = Asker::new("");
+        let api = Api::Source(Arc::new(Scripted(events)));
+        let outcome = Outcome::of(asker.start_api(Some(api)));
+        assert_eq!(outcome.text, text);
+        match error {
+            Some(part) => assert!(outcome.error.unwrap().message.contains(part)),
+            None => assert_eq!(outcome.error, None),
+        }
+    }
+}
+
+#[test]
+fn hosts_in_urls() {
+    let rows = [
+        ("http://localhost:8080/v1", Some("localhost")),
+        ("https://me:pw@[::1]:1/x", Some("::1")),
+        ("https://api.test", Some("api.test")),
+        ("https://api.test?x=@y", Some("api.test")),
+        ("https://", None),
+        ("api.test", None),
+        ("", None),
+    ];
+    for (url, host) in rows {
+        assert_eq!(host_of(url), host, "{url}");
     }
 }

@@ -1,0 +1,221 @@
+//! What an answer with an error status says: the text inside its body, how long to wait, and the name
+//! that the server gave the request.
+
+use super::failure::{Target, one_line};
+use super::header;
+use crate::llm::event::{ErrorKind, StreamError};
+use crate::llm::message::now_ms;
+use serde_json::Value;
+
+/// Characters of a server's text that are kept.
+const TEXT_LIMIT: usize = 4000;
+
+/// The error for an answer with an error status, from the beginning of its body.
+pub(crate) fn status_error(
+    status: u16,
+    headers: &[(String, String)],
+    body: &[u8],
+    target: &Target,
+) -> StreamError {
+    let said = body_text(&String::from_utf8_lossy(body));
+    let mut message = match said {
+        Some(said) => format!("{status} {said}"),
+        None => format!("{status} status code (no body)"),
+    };
+    match status {
+        404 => message.push_str(&format!(
+            " (asked: {}; check the base URL and the model's name)",
+            target.url
+        )),
+        407 => message.push_str(" (from the proxy; check its user name and password)"),
+        _ => {}
+    }
+    StreamError {
+        kind: match status {
+            401 | 403 => ErrorKind::Auth,
+            _ => ErrorKind::Provider,
+        },
+        message,
+        status: Some(status),
+        retry_after_ms: retry_after_ms(headers, now_ms()),
+        request_id: request_id(headers),
+    }
+}
+
+/// The name that the server gave the request.
+pub(crate) fn request_id(headers: &[(String, String)]) -> Option<String> {
+    let names = [
+        "request-id",
+        "x-request-id",
+        "x-amzn-requestid",
+        "x-ms-request-id",
+        "cf-ray",
+    ];
+    let id = names.iter().find_map(|name| header(headers, name))?;
+    Some(one_line(id, 200))
+}
+
+/// The text inside the body of an error: JSON in one of the usual shapes, the title of an HTML page, or
+/// plain text.
+fn body_text(body: &str) -> Option<String> {
+    let body = body.trim();
+    if let Ok(json) = serde_json::from_str::<Value>(body)
+        && let Some(text) = json_text(&json)
+    {
+        return Some(one_line(&text, TEXT_LIMIT));
+    }
+    if body.starts_with('<') {
+        return Some(html_text(body));
+    }
+    let text = one_line(body, TEXT_LIMIT);
+    (!text.is_empty()).then_some(text)
+}
+
+fn json_text(json: &Value) -> Option<String> {
+    match json {
+        Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
+        Value::Array(items) => items.iter().find_map(json_text),
+        Value::Object(members) => {
+            let inside = [
+                "error",
+                "errors",
+                "message",
+                "detail",
+                "msg",
+                "error_description",
+            ];
+            let text = inside
+                .iter()
+                .find_map(|name| members.get(*name).and_then(json_text))?;
+            // What programs go by: `insufficient_quota`, `overloaded_error`. And what an aggregator
+            // was told by the provider behind it.
+            let raw = members
+                .get("metadata")
+                .and_then(|metadata| metadata.get("raw"));
+            let word = ["code", "type"]
+                .iter()
+                .find_map(|name| members.get(*name)?.as_str());
+            let word = word.filter(|word| *word != "error" && !text.contains(*word));
+            Some(match (word, raw.and_then(Value::as_str)) {
+                (_, Some(raw)) => format!("{text}: {raw}"),
+                (Some(word), None) => format!("{text} ({word})"),
+                (None, None) => text,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// One line about an HTML page.
+pub(crate) fn html_text(page: &str) -> String {
+    let lower = page.to_ascii_lowercase(); // of the same length
+    let title = ["title", "h1"].iter().find_map(|tag| {
+        let open = lower.find(&format!("<{tag}"))?;
+        let start = open + lower.get(open..)?.find('>')? + 1;
+        let end = start + lower.get(start..)?.find("</")?;
+        let title = one_line(page.get(start..end)?, 200);
+        (!title.is_empty()).then_some(title)
+    });
+    match title {
+        Some(title) => format!("{title} (an HTML page)"),
+        None => "an HTML page without a title".to_owned(),
+    }
+}
+
+/// How long the server wants us to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
+fn retry_after_ms(headers: &[(String, String)], now_ms: u64) -> Option<u64> {
+    let millis = |text: &str, unit: f64| {
+        let number: f64 = text.trim().parse().ok()?;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates as wanted
+        (number.is_finite() && number >= 0.0).then_some((number * unit) as u64)
+    };
+    if let Some(wait) = header(headers, "retry-after-ms").and_then(|text| millis(text, 1.0)) {
+        return Some(wait);
+    }
+    let text = header(headers, "retry-after")?;
+    millis(text, 1000.0).or_else(|| Some(http_date_ms(text)?.saturating_sub(now_ms)))
+}
+
+/// Unix milliseconds of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn http_date_ms(text: &str) -> Option<u64> {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let mut parts = text.split_whitespace().skip(1);
+    let day: u64 = parts.next()?.parse().ok()?;
+    let month = MONTHS.find(parts.next().filter(|name| name.len() == 3)?)? as u64 / 3 + 1;
+    let year: u64 = parts.next()?.parse().ok()?;
+    let time: Vec<u64> = parts
+        .next()?
+        .split(':')
+        .map(|part| part.parse().ok())
+        .collect::<Option<_>>()?;
+    let [hour, minute, second] = time[..] else {
+        return None;
+    };
+    let sane = (1970..10_000).contains(&year) && (1..32).contains(&day);
+    if !sane || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    // Days since 1970 in the Gregorian calendar, with years that begin in March.
+    let (y, m) = match month {
+        1 | 2 => (year - 1, month + 9),
+        _ => (year, month - 3),
+    };
+    let days = y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 719_469;
+    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_to_wait() {
+        let now = 784_111_777_000; // Sun, 06 Nov 1994 08:49:37 GMT
+        let rows = [
+            ("retry-after", "3", Some(3000)),
+            ("retry-after", " 0.25 ", Some(250)),
+            ("retry-after", "1e300", Some(u64::MAX)),
+            ("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT", Some(3000)),
+            ("retry-after", "Sun, 06 Nov 1994 08:49:30 GMT", Some(0)),
+            (
+                "retry-after",
+                "Mon, 07 Nov 1994 08:49:37 GMT",
+                Some(86_400_000),
+            ),
+            ("retry-after", "-1", None),
+            ("retry-after", "NaN", None),
+            ("retry-after", "soon", None),
+            ("retry-after", "", None),
+            ("retry-after", "Sun, 06 Foo 1994 08:49:40 GMT", None),
+            (
+                "retry-after",
+                "Sun, 06 Nov 99999999999999 08:49:40 GMT",
+                None,
+            ),
+            ("retry-after", "Sun, 06 Nov 1994 25:49:40 GMT", None),
+            ("retry-after-ms", "1500", Some(1500)),
+            ("retry-after-ms", "x", None),
+            ("date", "3", None),
+        ];
+        for (name, value, expected) in rows {
+            let headers = [(name.to_owned(), value.to_owned())];
+            assert_eq!(retry_after_ms(&headers, now), expected, "{name}: {value}");
+        }
+        let both = [("retry-after", "9"), ("Retry-After-Ms", "5")];
+        let both = both.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(retry_after_ms(&both, now), Some(5));
+    }
+
+    #[test]
+    fn dates() {
+        let rows = [
+            ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+            ("Tue, 29 Feb 2000 12:00:00 GMT", 951_825_600_000),
+            ("Thu, 31 Dec 2026 23:59:59 GMT", 1_798_761_599_000),
+            ("Fri, 01 Mar 2100 00:00:00 GMT", 4_107_542_400_000),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(http_date_ms(text), Some(expected), "{text}");
+        }
+    }
+}

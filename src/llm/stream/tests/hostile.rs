@@ -1,0 +1,121 @@
+//! Answers that are cut, flood, or end without a word.
+
+use super::*;
+
+/// N1: an answer that is cut anywhere is an error, or whole; it never stops cleanly too early.
+#[test]
+fn a_cut_answer_is_never_taken_for_a_whole_one() {
+    for answer in [
+        chunked(&["data: +Hel\n\n", "data: +lo\n\ndata: .\n\n"]),
+        sized(ANSWER),
+        unsized_(ANSWER),
+    ] {
+        for reset in [false, true] {
+            let bytes = answer.clone().into_bytes();
+            let cuts = bytes.len();
+            let server = Server::start(move |connection| {
+                let request = match reset {
+                    true => connection.head(), // the body stays unread: the close is a reset
+                    false => connection.request(),
+                };
+                let Some(request) = request else { return };
+                let cut: usize = request
+                    .line
+                    .split(['/', ' '])
+                    .nth(2)
+                    .unwrap()
+                    .parse()
+                    .unwrap();
+                connection.send(&bytes[..cut]);
+            });
+            let client = Asker::new("").client;
+            for cut in 0..=cuts {
+                let asker = Asker {
+                    client: client.clone(),
+                    ..Asker::new(server.url(&format!("/{cut}")))
+                };
+                let outcome = asker.ask();
+                match &outcome.error {
+                    None => outcome.whole("Hello"),
+                    Some(error) => {
+                        assert_eq!(error.kind, ErrorKind::Transport, "{error:?}");
+                        assert!("Hello".starts_with(&outcome.text), "{outcome:?}");
+                        assert_eq!(outcome.reason, StopReason::Error);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// N1c
+#[test]
+fn a_tls_connection_that_ends_without_a_word_is_a_cut() {
+    let root = TempFile::new("cut.pem", ROOT);
+    for (answer, whole) in [
+        (unsized_("data: +Hel\n\n"), false),
+        (unsized_(ANSWER), true),
+        (sized(&format!("{ANSWER} "))[..60].to_owned(), false),
+    ] {
+        let server = Server::start(move |connection| {
+            if connection.tls() && connection.request().is_some() {
+                connection.send(&answer);
+            }
+        });
+        let asker = Asker::with_env(
+            secure(&server, "localhost"),
+            &[("SSL_CERT_FILE", root.path())],
+        );
+        let outcome = asker.ask();
+        match whole {
+            true => outcome.whole("Hello"),
+            false => assert_eq!(outcome.error.unwrap().kind, ErrorKind::Transport),
+        }
+    }
+}
+
+/// N5: comments without end do not pile up; the client leaves when it has enough.
+#[test]
+fn floods_are_bounded() {
+    let empty = "data:\n\n: x\n\nevent: y\n\n".repeat(1000);
+    let server = Server::start(move |connection| {
+        connection.request();
+        connection.begin();
+        for _ in 0..400 {
+            connection.send(&empty);
+        }
+        connection.send(ANSWER);
+    });
+    Asker::new(server.url("/")).ask().whole("Hello");
+
+    let line = "x".repeat(1 << 20);
+    let server = Server::start(move |connection| {
+        connection.request();
+        connection.begin();
+        connection.send("data: +");
+        while connection.send(&line) {}
+    });
+    Asker::new(server.url("/"))
+        .ask()
+        .failed(ErrorKind::Protocol, &["more than 64 MB"]);
+}
+
+#[test]
+fn a_large_or_endless_error_page_is_read_in_part() {
+    let page = format!("<html><title>Down</title>{}", "x".repeat(5 << 20));
+    let server = serve_and_close(sized(&page).replace("200 OK", "500 Oops"));
+    let error = Asker::new(server.url("/"))
+        .ask()
+        .failed(ErrorKind::Provider, &[]);
+    assert_eq!(error.message, "500 Down (an HTML page)");
+
+    let server = Server::start(|connection| {
+        connection.request();
+        connection.send("HTTP/1.1 500 Oops\r\n\r\n");
+        while connection.send("word ".repeat(1000)) {}
+    });
+    let error = Asker::new(server.url("/"))
+        .ask()
+        .failed(ErrorKind::Provider, &["500 word word"]);
+    assert!(error.message.len() < 4100);
+}
