@@ -26,7 +26,7 @@ use crate::session::store::{Found, Store};
 use crate::session::{Log, SessionError, SyncMode};
 use crate::tools::{self, OutputDir, Workspace};
 use serde_json::{Map, Value};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -80,6 +80,7 @@ impl World {
                 _ => CacheRetention::Short,
             },
             thinking_budgets: settings.thinking_budgets(),
+            http_proxy: settings.http_proxy().map(str::to_owned),
             block_images: settings.block_images(),
         };
         Ok(Self {
@@ -124,6 +125,24 @@ pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Se
             base_url: url.trim_end_matches('/').to_owned(),
             ..Model::clone(&model)
         });
+    }
+    if args.verbose {
+        let configured = world
+            .services
+            .registry
+            .configured(&model.provider, Some(&model.id));
+        let key = world
+            .services
+            .credentials
+            .resolve(&model, &configured, cancel);
+        let key = key.map_or_else(
+            |error| error.to_string(),
+            |resolved| resolved.source.to_string(),
+        );
+        report::note(format_args!(
+            "Model: {}/{} at {}; key: {key}",
+            model.provider, model.id, model.base_url
+        ));
     }
     record(args, &mut log, &context, &model, thinking).map_err(|error| error.to_string())?;
     let workspace = workspace(&world, &log);
@@ -182,7 +201,12 @@ fn open_log(args: &Args, world: &mut World) -> Result<Log, String> {
     } else if let Some(id) = &args.session_id {
         match store.open_id(&cwd, id).map_err(say)? {
             Some(log) => log,
-            None => store.create(&cwd, Some(id)).map_err(say)?,
+            None => {
+                warn(format_args!(
+                    "There is no session with id '{id}' in this folder; it is made now"
+                ));
+                store.create(&cwd, Some(id)).map_err(say)?
+            }
         }
     } else if args.continue_last {
         match store.open_latest(&cwd).map_err(say)? {
@@ -190,6 +214,7 @@ fn open_log(args: &Args, world: &mut World) -> Result<Log, String> {
             None => store.create(&cwd, None).map_err(say)?,
         }
     } else {
+        offer_drafts(&store, &cwd);
         store.create(&cwd, None).map_err(say)?
     };
     // A session is at home in its own folder, wherever it was opened from.
@@ -204,6 +229,16 @@ fn open_log(args: &Args, world: &mut World) -> Result<Log, String> {
         world.cwd = home;
     }
     Ok(log)
+}
+
+/// Names prompts that never got an answer because their process was killed.
+fn offer_drafts(store: &Store, cwd: &Path) {
+    for draft in store.drafts(cwd).into_iter().take(3) {
+        let (time, path) = (&draft.header.timestamp, draft.path.display());
+        report::note(format_args!(
+            "A prompt from {time} got no answer. Go on with it: pi --session '{path}'; or delete the file"
+        ));
+    }
 }
 
 struct Choice {

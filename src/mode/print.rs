@@ -116,7 +116,12 @@ fn failure(session: &Session) -> Option<u8> {
         _ => return None,
     };
     match &answer.error_message {
-        Some(message) => report::note(message),
+        Some(message) => {
+            report::note(message);
+            if let Some(reason) = runtime::explain_refused_tools(message) {
+                report::note(reason);
+            }
+        }
         None => report::note(format_args!("Request {reason}")),
     }
     Some(FAILED)

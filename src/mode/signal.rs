@@ -5,11 +5,11 @@
 
 use crate::runtime::{self, CancelToken};
 use crossbeam_channel::{Sender, bounded};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::{Handle, Signals};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -24,6 +24,8 @@ pub struct Watch {
 
 /// Cancels `run` when a signal asks for the end.
 pub fn watch(run: CancelToken) -> io::Result<Watch> {
+    // A file at its size limit is an error to write to, not a reason to die.
+    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
     let received = Arc::new(AtomicI32::new(0));
     let (handle, seen) = (signals.handle(), received.clone());

@@ -13,6 +13,7 @@ pub use crate::agent::run::Fatal;
 pub use crate::agent::tool::ToolOutput;
 pub use crate::llm::cancel::CancelToken;
 pub use crate::llm::event::{AssistantEvent, Fold};
+pub use crate::llm::local::explain_refused_tools;
 pub use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, Usage};
 pub use crate::tools::plain::text as plain_text;
 

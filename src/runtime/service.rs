@@ -15,6 +15,8 @@ pub struct Services {
     pub clocks: Clocks,
     pub cache: CacheRetention,
     pub thinking_budgets: Vec<(ThinkingLevel, u64)>,
+    /// For requests, where the environment names no proxy.
+    pub http_proxy: Option<String>,
     /// No image leaves this machine.
     pub block_images: bool,
 }
@@ -24,6 +26,17 @@ impl Services {
     pub fn usable(&self, provider: &str) -> bool {
         self.credentials
             .has(provider, &self.registry.configured(provider, None))
+    }
+
+    /// Says why a request to `model` cannot be made, where that is known without running a command.
+    pub fn check(&self, model: &Arc<Model>, cancel: &CancelToken) -> Result<(), StreamError> {
+        if self.usable(&model.provider) {
+            return Ok(());
+        }
+        let configured = self.registry.configured(&model.provider, Some(&model.id));
+        self.credentials
+            .resolve(model, &configured, cancel)
+            .map(|_| ())
     }
 
     /// The next request to `model`. Asked for each one, since a key may be renewed while a run goes on.
@@ -46,7 +59,7 @@ impl Services {
         let options = StreamOptions {
             api_key: resolved.key,
             headers: resolved.headers,
-            env: resolved.env,
+            env: self.with_proxy(resolved.env),
             thinking,
             thinking_budgets: self.thinking_budgets.clone(),
             cache: self.cache,
@@ -55,5 +68,18 @@ impl Services {
             ..StreamOptions::default()
         };
         Ok(Request { model, options })
+    }
+
+    /// The proxy of the settings, where the environment names none.
+    fn with_proxy(&self, mut env: Vec<(String, String)>) -> Vec<(String, String)> {
+        if let Some(proxy) = &self.http_proxy {
+            let known = self.credentials.env().with(&env);
+            for name in ["HTTPS_PROXY", "HTTP_PROXY"] {
+                if !known.has(name) && !known.has(&name.to_lowercase()) && !known.has("ALL_PROXY") {
+                    env.push((name.to_owned(), proxy.clone()));
+                }
+            }
+        }
+        env
     }
 }

@@ -106,13 +106,17 @@ impl Session {
     /// Asks the model, and runs until it has nothing more to do.
     ///
     /// A failed answer is no error here: it is a message, the last one. `Err` means that the run could
-    /// not go on: the log cannot be written, the listener failed.
+    /// not begin or go on: there is no key, the log cannot be written, the listener failed.
     pub fn prompt(
         &mut self,
         text: String,
         images: Vec<Block>,
         listener: Listener<'_>,
     ) -> Result<(), Fatal> {
+        // Without a key nothing is stored: there was no conversation yet.
+        self.services
+            .check(&self.agent.model, &self.cancel)
+            .map_err(|error| Fatal(error.to_string()))?;
         let mut blocks = vec![Block::text(text)];
         blocks.extend(images);
         let message = AgentMessage::User(Arc::new(UserMessage::new(Content::Blocks(blocks))));

@@ -105,6 +105,11 @@ fn a_missing_key_names_the_variable() {
         .run()
         .fails_with(1);
     outcome.stderr_has("ANTHROPIC_API_KEY");
+    assert_eq!(
+        world.session_files(),
+        [std::path::PathBuf::new(); 0],
+        "there was no conversation"
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod cli;
 mod crash;
 mod event;
 mod failure;
+mod local;
 mod print;
 mod session;
 mod signal;

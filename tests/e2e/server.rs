@@ -7,6 +7,8 @@
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -187,7 +189,9 @@ struct Shared {
     replies: Mutex<std::vec::IntoIter<Reply>>,
     requests: Mutex<Vec<Request>>,
     arrived: Condvar,
-    stop: std::sync::atomic::AtomicBool,
+    stop: AtomicBool,
+    connections: AtomicUsize,
+    lists_models: AtomicBool,
 }
 
 impl Server {
@@ -200,18 +204,26 @@ impl Server {
             requests: Mutex::default(),
             arrived: Condvar::new(),
             stop: false.into(),
+            connections: 0.into(),
+            lists_models: false.into(),
         });
         let server = shared.clone();
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
-                if server.stop.load(std::sync::atomic::Ordering::SeqCst) {
+                if server.stop.load(SeqCst) {
                     return;
                 }
+                server.connections.fetch_add(1, SeqCst);
                 let server = server.clone();
                 thread::spawn(move || server.serve(connection));
             }
         });
         Self { port, shared }
+    }
+
+    /// From now on it says which models it has, as servers on the same machine do.
+    pub fn list_models(&self) {
+        self.shared.lists_models.store(true, SeqCst);
     }
 
     pub fn port(&self) -> u16 {
@@ -221,6 +233,10 @@ impl Server {
     /// Base URL of the OpenAI-style API.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/v1", self.port)
+    }
+
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(SeqCst)
     }
 
     /// The requests so far.
@@ -247,9 +263,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.shared
-            .stop
-            .store(true, std::sync::atomic::Ordering::SeqCst);
+        self.shared.stop.store(true, SeqCst);
         drop(TcpStream::connect(("127.0.0.1", self.port)));
     }
 }
@@ -262,11 +276,17 @@ impl Shared {
         let mut reader = BufReader::new(reading);
         while let Some(request) = read_request(&mut reader) {
             let is_post = request.head.starts_with("POST");
+            let path = request.path.clone();
             if is_post {
                 self.requests.lock().unwrap().push(request);
                 self.arrived.notify_all();
             }
-            let reply = if is_post {
+            let lists = !is_post && path.ends_with("/v1/models");
+            let reply = if lists && self.lists_models.load(SeqCst) {
+                let models =
+                    json!({"object": "list", "data": [{"id": "tiny", "max_model_len": 16384}]});
+                Some(Reply::status(200, "application/json", &models.to_string()))
+            } else if is_post {
                 self.replies.lock().unwrap().next()
             } else {
                 None

@@ -119,6 +119,31 @@ fn what_was_typed_survives_a_kill() {
             .contains("remember me")),
         "{kept:?}"
     );
+    let draft = kept[0].to_str().unwrap();
+    let server = crate::server::Server::start([Reply::text("again"), Reply::text("yes")]);
+    world.use_server(&server);
+    world
+        .pi()
+        .args(MODEL)
+        .args(["--no-session", "-p", "x"])
+        .run()
+        .success();
+    world
+        .pi()
+        .args(MODEL)
+        .args(["-p", "go on", "--session", draft])
+        .run()
+        .success();
+    assert!(
+        server.requests()[1]
+            .messages()
+            .iter()
+            .any(|message| message.to_string().contains("remember me"))
+    );
+    assert_eq!(
+        world.session().last().unwrap()["message"]["role"],
+        "assistant"
+    );
 }
 
 #[test]
