@@ -6,6 +6,7 @@
 //! step, but the answer is always a range of the file's own bytes, and it never begins or ends inside a
 //! character, a letter with accents or a CRLF.
 
+use crate::agent::CancelToken;
 use crate::tools::fold;
 use memchr::memmem;
 use std::borrow::Cow;
@@ -33,8 +34,9 @@ impl Step {
 /// nowhere. Places of one text do not overlap, but if there would be one place, and another that
 /// overlaps it, both are given: the text is not unique.
 ///
-/// A body that is not UTF-8 is searched by its bytes, past line endings at most.
-pub fn find_all(body: &[u8], wanted: &[&str]) -> Vec<Vec<Range<usize>>> {
+/// A body that is not UTF-8 is searched by its bytes, past line endings at most. A cancel ends the search
+/// after the step it is in.
+pub fn find_all(body: &[u8], wanted: &[&str], cancel: &CancelToken) -> Vec<Vec<Range<usize>>> {
     let is_text = std::str::from_utf8(body).is_ok();
     let mut found = vec![Vec::new(); wanted.len()];
     for step in Step::ALL {
@@ -43,7 +45,8 @@ pub fn find_all(body: &[u8], wanted: &[&str]) -> Vec<Vec<Range<usize>>> {
             .zip(&mut found)
             .filter(|(_, places)| places.is_empty());
         let mut missing = missing.peekable();
-        if missing.peek().is_none() || (step > Step::Endings && !is_text) {
+        let useless = step > Step::Endings && !is_text;
+        if missing.peek().is_none() || useless || cancel.is_cancelled() {
             break;
         }
         let folded = Folded::new(body, step);
@@ -317,7 +320,7 @@ mod tests {
     /// Checks the places of `wanted`, given as the text found at each.
     #[track_caller]
     fn check(body: &str, wanted: &str, expected: &[&str]) {
-        let places = find_all(body.as_bytes(), &[wanted]).remove(0);
+        let places = find_all(body.as_bytes(), &[wanted], &CancelToken::new()).remove(0);
         let found: Vec<&str> = places.iter().map(|place| &body[place.clone()]).collect();
         assert_eq!(found, expected, "{wanted:?} in {body:?}");
     }
@@ -397,7 +400,7 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_found_exactly() {
         let find = |body: &'static [u8], wanted| -> Vec<&[u8]> {
-            let places = find_all(body, &[wanted]).remove(0);
+            let places = find_all(body, &[wanted], &CancelToken::new()).remove(0);
             places.into_iter().map(|place| &body[place]).collect()
         };
         assert_eq!(find(b"\xff ab \xff", "ab"), [b"ab"]);
@@ -416,7 +419,7 @@ mod tests {
             let edges: Vec<usize> = body.char_indices().map(|(at, _)| at).chain([body.len()]).collect();
             let (from, to) = (*from.get(&edges), *to.get(&edges));
             let piece = &body[from.min(to)..from.max(to)];
-            for place in find_all(body.as_bytes(), &[piece]).remove(0) {
+            for place in find_all(body.as_bytes(), &[piece], &CancelToken::new()).remove(0) {
                 prop_assert!(body.get(place.clone()).is_some());
                 let cut = body[place.end..].chars().next().is_some_and(fold::is_mark);
                 prop_assert!(!cut);
@@ -425,7 +428,7 @@ mod tests {
 
         #[test]
         fn any_bytes_can_be_searched(body: Vec<u8>, wanted: String) {
-            for place in find_all(&body, &[&wanted]).remove(0) {
+            for place in find_all(&body, &[&wanted], &CancelToken::new()).remove(0) {
                 prop_assert!(place.end <= body.len() && !place.is_empty());
             }
         }

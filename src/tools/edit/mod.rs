@@ -13,7 +13,8 @@ mod nearest;
 
 use super::backend::{Kind, error_code, write_error_text};
 use super::text::{self, Content, Encoding};
-use super::{Workspace, argument, diff, mutation, path, truncate};
+use super::{Workspace, argument, diff, mutation, path, suggest, truncate};
+use crate::agent::CancelToken;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use serde_json::{Map, Value, json};
@@ -104,7 +105,9 @@ impl Tool for EditTool {
         let old = self.read(given, &target)?;
         stop_if_cancelled(call)?;
         let file = File::decode(&old);
-        let spans = spans(&file.body, &edits, given)?;
+        let spans = spans(&file.body, &edits, given, call.cancel);
+        stop_if_cancelled(call)?;
+        let spans = spans?;
         let body = replace(&file.body, &edits, &spans);
         if body == *file.body {
             return Err(no_change(given, edits.len()));
@@ -125,19 +128,25 @@ impl Tool for EditTool {
 
         let changes = diff::changes(given, &lf(&file.body), &lf(&body));
         let text = format!("Successfully replaced {} block(s) in {given}.", spans.len());
-        Ok(ToolOutput::text(text).with_details(json!({
-            "diff": changes.diff,
-            "patch": changes.patch,
-            "firstChangedLine": changes.first_changed_line,
-        })))
+        let mut details = json!({"diff": changes.diff, "patch": changes.patch});
+        if let Some(line) = changes.first_changed_line {
+            details["firstChangedLine"] = line.into();
+        }
+        Ok(ToolOutput::text(text).with_details(details))
     }
 }
 
 impl EditTool {
     fn read(&self, given: &str, target: &Path) -> Result<Vec<u8>, ToolError> {
         let backend = self.workspace.backend.as_ref();
-        let fail = |error| cannot_edit(given, &error);
-        let stat = backend.stat(target).map_err(fail)?;
+        let fail = |error: &std::io::Error| cannot_edit(given, error);
+        let stat = backend.stat(target).map_err(|error| {
+            let mut failure = fail(&error);
+            if error.kind() == std::io::ErrorKind::NotFound {
+                failure.message += &suggest::similar_paths(&self.workspace, target);
+            }
+            failure
+        })?;
         if stat.kind == Kind::File && stat.len > MAX_BYTES {
             let size = truncate::size(stat.len);
             return Err(ToolError::new(format!(
@@ -145,11 +154,11 @@ impl EditTool {
             )));
         }
         let mut content = Vec::new();
-        let source = backend.open(target).map_err(fail)?;
+        let source = backend.open(target).map_err(|error| fail(&error))?;
         source
             .take(MAX_BYTES)
             .read_to_end(&mut content)
-            .map_err(fail)?;
+            .map_err(|error| fail(&error))?;
         Ok(content)
     }
 }
@@ -289,7 +298,12 @@ struct Span {
 }
 
 /// The places of all edits, in the order of the file.
-fn spans(body: &[u8], edits: &[Edit], given: &str) -> Result<Vec<Span>, ToolError> {
+fn spans(
+    body: &[u8],
+    edits: &[Edit],
+    given: &str,
+    cancel: &CancelToken,
+) -> Result<Vec<Span>, ToolError> {
     for (at, edit) in edits.iter().enumerate() {
         if edit.old.is_empty() {
             let name = if edits.len() == 1 {
@@ -304,7 +318,10 @@ fn spans(body: &[u8], edits: &[Edit], given: &str) -> Result<Vec<Span>, ToolErro
     }
     let wanted: Vec<&str> = edits.iter().map(|edit| edit.old.as_str()).collect();
     let mut spans: Vec<Span> = Vec::new();
-    for (index, mut places) in locate::find_all(body, &wanted).into_iter().enumerate() {
+    for (index, mut places) in locate::find_all(body, &wanted, cancel)
+        .into_iter()
+        .enumerate()
+    {
         if edits.get(index).is_some_and(|edit| edit.all) {
             places.dedup_by(|next, before| next.start < before.end);
         } else if places.len() > 1 {

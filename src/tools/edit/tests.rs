@@ -258,6 +258,10 @@ fn what_is_not_a_file_is_refused() {
             "error: Could not edit file: folder. Error code: EISDIR.",
         ),
         (
+            "Folder",
+            "error: Could not edit file: Folder. Error code: ENOENT. Similar paths: folder.",
+        ),
+        (
             "missing",
             "error: Could not edit file: missing. Error code: ENOENT.",
         ),
@@ -391,7 +395,7 @@ proptest! {
         let edits: Vec<Edit> = olds.into_iter().map(|old| Edit { old, new: new.clone(), all }).collect();
         let file = File::decode(&content);
         prop_assert_eq!(file.encode(&file.body, "f").unwrap(), content.clone());
-        let Ok(spans) = spans(&file.body, &edits, "f") else { return Ok(()) };
+        let Ok(spans) = spans(&file.body, &edits, "f", &CancelToken::new()) else { return Ok(()) };
         let Ok(edited) = file.encode(&replace(&file.body, &edits, &spans), "f") else { return Ok(()) };
         // What lies between two places must follow in the same order, byte for byte.
         let mut rest = edited.as_slice();

@@ -83,7 +83,9 @@ enum Swap {
 /// Puts a new file in the place of `target`. An `Err` means that the content could not be written.
 fn swap(target: &Path, old: Option<&Metadata>, fill: Fill<'_>) -> io::Result<Swap> {
     let folder = target.parent().unwrap_or(Path::new("/"));
-    let mut temp = match Temp::create(folder) {
+    // Nobody but the owner may look into the new content before it has the mode of the old.
+    let mode = if old.is_some() { 0o600 } else { 0o666 };
+    let mut temp = match Temp::create(folder, mode) {
         Ok(temp) => temp,
         Err(error) => return Ok(Swap::Refused(error)),
     };
@@ -116,11 +118,11 @@ struct Temp {
 }
 
 impl Temp {
-    fn create(folder: &Path) -> io::Result<Self> {
-        let (file, path) = match Self::create_unnamed(folder) {
+    fn create(folder: &Path, mode: u32) -> io::Result<Self> {
+        let (file, path) = match Self::create_unnamed(folder, mode) {
             Some(file) => (file, None),
             None => {
-                let (file, path) = create_named(folder, "tmp", 0o666)?;
+                let (file, path) = create_named(folder, "tmp", mode)?;
                 (file, Some(path))
             }
         };
@@ -130,7 +132,7 @@ impl Temp {
 
     /// None where the system or the file system cannot.
     #[cfg(target_os = "linux")]
-    fn create_unnamed(folder: &Path) -> Option<File> {
+    fn create_unnamed(folder: &Path, mode: u32) -> Option<File> {
         // Naming it later goes through /proc.
         if !Path::new("/proc/self/fd").exists() {
             return None;
@@ -139,13 +141,13 @@ impl Temp {
         options
             .read(true)
             .write(true)
-            .mode(0o666)
+            .mode(mode)
             .custom_flags(libc::O_TMPFILE);
         options.open(folder).ok()
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn create_unnamed(_folder: &Path) -> Option<File> {
+    fn create_unnamed(_folder: &Path, _mode: u32) -> Option<File> {
         None
     }
 
@@ -166,7 +168,7 @@ impl Temp {
             self.path = Some(path);
             return Ok(());
         }
-        let (mut copy, path) = create_named(&self.folder, "tmp", 0o666)?;
+        let (mut copy, path) = create_named(&self.folder, "tmp", 0o600)?;
         self.path = Some(path);
         copy.set_permissions(self.file.metadata()?.permissions())?;
         self.file.rewind()?;
@@ -406,8 +408,23 @@ mod tests {
             folder,
             path: Some(path),
         });
-        drop(Temp::create(dir.path()).unwrap());
+        drop(Temp::create(dir.path(), 0o666).unwrap());
         assert!(dir.names().is_empty());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_kill_while_writing_would_leave_nothing() {
+        let dir = TempDir::create();
+        let path = dir.write("file", "old content");
+        replace(&path, &|file| {
+            file.write_all(b"new")?;
+            assert_eq!(dir.names(), ["file"]);
+            assert_eq!(dir.read("file"), b"old content");
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(dir.read("file"), b"new");
     }
 
     #[test]
