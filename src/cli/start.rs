@@ -80,6 +80,7 @@ impl World {
                 _ => CacheRetention::Short,
             },
             thinking_budgets: settings.thinking_budgets(),
+            retry: settings.retry(),
             http_proxy: settings.http_proxy().map(str::to_owned),
             block_images: settings.block_images(),
         };

@@ -6,6 +6,7 @@
 pub mod api;
 pub mod cancel;
 pub mod catalogue;
+pub mod classify;
 pub mod config_value;
 pub mod context;
 pub mod credential;

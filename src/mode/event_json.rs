@@ -94,6 +94,34 @@ impl Serialize for Line<'_> {
         match self.event {
             Event::Agent(event) => self.agent_event(event, &mut map)?,
             Event::AgentSettled => map.serialize_entry("type", "agent_settled")?,
+            Event::AutoRetryStart {
+                attempt,
+                max_attempts,
+                delay_ms,
+                error_message,
+            } => {
+                map.serialize_entry("type", "auto_retry_start")?;
+                map.serialize_entry("attempt", attempt)?;
+                map.serialize_entry("maxAttempts", max_attempts)?;
+                map.serialize_entry("delayMs", delay_ms)?;
+                map.serialize_entry("errorMessage", error_message)?;
+            }
+            Event::AutoRetryEnd {
+                success,
+                attempt,
+                final_error,
+            } => {
+                map.serialize_entry("type", "auto_retry_end")?;
+                map.serialize_entry("success", success)?;
+                map.serialize_entry("attempt", attempt)?;
+                if let Some(error) = final_error {
+                    map.serialize_entry("finalError", error)?;
+                }
+            }
+            Event::EntryAppended { entry } => {
+                map.serialize_entry("type", "entry_appended")?;
+                map.serialize_entry("entry", entry)?;
+            }
             Event::QueueUpdate {
                 steering,
                 follow_up,

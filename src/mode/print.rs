@@ -84,7 +84,11 @@ fn ask(
 }
 
 fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result<u8, End> {
-    ask(session, prompts, cancel, |_| Ok(())).map_err(|Fatal(message)| End::Failed(message))?;
+    ask(session, prompts, cancel, |event| {
+        tell_retries(event);
+        Ok(())
+    })
+    .map_err(|Fatal(message)| End::Failed(message))?;
     let Some(answer) = session.last_answer() else {
         return Ok(DONE);
     };
@@ -105,6 +109,23 @@ fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result
         .and_then(|()| stdout.flush())
         .map_err(|error| broken_stdout(&error))?;
     Ok(DONE)
+}
+
+/// Waiting is not silent where somebody looks on.
+fn tell_retries(event: &Event<'_>) {
+    if let Event::AutoRetryStart {
+        attempt,
+        max_attempts,
+        delay_ms,
+        error_message,
+    } = event
+        && io::stderr().is_terminal()
+    {
+        let seconds = delay_ms.div_ceil(1000);
+        report::note(format_args!(
+            "{error_message}\nTrying again in {seconds} s ({attempt} of {max_attempts})"
+        ));
+    }
 }
 
 /// Says why the last answer is none.

@@ -3,6 +3,7 @@
 pub mod event;
 mod image;
 pub mod output_dir;
+mod retry;
 pub mod service;
 pub mod session;
 

@@ -7,6 +7,7 @@ use crate::llm::event::StreamError;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::models::Registry;
 use crate::llm::stream::{CacheRetention, Clocks, StreamOptions};
+use crate::resources::settings::Retry;
 use std::sync::Arc;
 
 pub struct Services {
@@ -15,6 +16,7 @@ pub struct Services {
     pub clocks: Clocks,
     pub cache: CacheRetention,
     pub thinking_budgets: Vec<(ThinkingLevel, u64)>,
+    pub retry: Retry,
     /// For requests, where the environment names no proxy.
     pub http_proxy: Option<String>,
     /// No image leaves this machine.

@@ -5,6 +5,7 @@
 
 use super::event::Event;
 use super::image;
+use super::retry;
 use super::service::Services;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::AgentMessage;
@@ -15,11 +16,12 @@ use crate::llm::cancel::CancelToken;
 use crate::llm::context::Head;
 use crate::llm::event::StreamError;
 use crate::llm::message::{
-    AssistantMessage, Block, Content, SystemMessage, ToolReference, UserMessage, now_ms,
+    AssistantMessage, Block, Content, StopReason, SystemMessage, ToolReference, UserMessage, now_ms,
 };
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::resources::prompt;
-use crate::session::log::Log;
+use crate::session::Log;
+use crate::session::entry::ContextEdit;
 use crate::tools::Workspace;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -127,13 +129,17 @@ impl Session {
             queues: &self.queues,
             listener,
             cancel: &self.cancel,
+            attempt: 0,
+            last_entry: String::new(),
         };
-        run::run(
-            &mut self.agent,
-            Input::Prompt(vec![message]),
-            &mut conductor,
-            &self.cancel,
-        )?;
+        let mut input = Input::Prompt(vec![message]);
+        loop {
+            run::run(&mut self.agent, input, &mut conductor, &self.cancel)?;
+            if !conductor.wait_to_retry(&mut self.agent)? {
+                break;
+            }
+            input = Input::Continue;
+        }
         (conductor.listener)(&Event::AgentSettled)
     }
 
@@ -175,9 +181,60 @@ struct Conductor<'a> {
     queues: &'a Mutex<Queues>,
     listener: Listener<'a>,
     cancel: &'a CancelToken,
+    /// Retries of the answer that is being asked for.
+    attempt: u64,
+    /// The entry that was written last.
+    last_entry: String,
 }
 
 impl Conductor<'_> {
+    /// After a failed answer: leaves it out of the conversation and waits, if it is to be asked for
+    /// again. The log keeps it.
+    fn wait_to_retry(&mut self, agent: &mut Agent) -> Result<bool, Fatal> {
+        let Some(failure) = agent.failure.take() else {
+            return Ok(false);
+        };
+        let policy = &self.services.retry;
+        let Some(delay) = retry::delay(policy, self.attempt + 1, &failure) else {
+            return self.end_retries(&failure.message).map(|()| false);
+        };
+        self.attempt += 1;
+        (self.listener)(&Event::AutoRetryStart {
+            attempt: self.attempt,
+            max_attempts: policy.max_retries,
+            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+            error_message: &failure.message,
+        })?;
+        let edit = ContextEdit {
+            target_id: self.last_entry.clone(),
+            replacement: None,
+            extra: Map::new(),
+        };
+        let entry = self
+            .log
+            .append(edit)
+            .map_err(|error| Fatal(error.to_string()))?;
+        agent.messages.pop();
+        (self.listener)(&Event::EntryAppended { entry: &entry })?;
+        if self.cancel.wait_timeout(retry::with_jitter(delay)) {
+            return self.end_retries("Retry cancelled").map(|()| false);
+        }
+        Ok(true)
+    }
+
+    /// Says that there will be no further attempt, if there was any.
+    fn end_retries(&mut self, final_error: &str) -> Result<(), Fatal> {
+        if self.attempt == 0 {
+            return Ok(());
+        }
+        let (attempt, final_error) = (std::mem::take(&mut self.attempt), Some(final_error));
+        (self.listener)(&Event::AutoRetryEnd {
+            success: false,
+            attempt,
+            final_error,
+        })
+    }
+
     fn queues(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -202,14 +259,36 @@ impl Host for Conductor<'_> {
     fn event(&mut self, event: &AgentEvent<'_>) -> Result<(), Fatal> {
         match event {
             AgentEvent::MessageEnd { message } => {
-                self.log
+                let entry = self
+                    .log
                     .append_message(message)
                     .map_err(|error| Fatal(error.to_string()))?;
+                self.last_entry = entry.id;
             }
             AgentEvent::TurnEnd { .. } => self.log.turn_ended(),
             _ => {}
         }
-        (self.listener)(&Event::Agent(*event))
+        (self.listener)(&Event::Agent(*event))?;
+        if let AgentEvent::MessageEnd {
+            message: AgentMessage::Assistant(answer),
+        } = event
+            && self.attempt > 0
+            && !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
+        {
+            let attempt = std::mem::take(&mut self.attempt);
+            (self.listener)(&Event::AutoRetryEnd {
+                success: true,
+                attempt,
+                final_error: None,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn will_retry(&mut self, _: &AssistantMessage, failure: Option<&StreamError>) -> bool {
+        failure.is_some_and(|failure| {
+            retry::delay(&self.services.retry, self.attempt + 1, failure).is_some()
+        })
     }
 
     fn announce(&mut self, agent: &Agent, pending: &mut Vec<AgentMessage>) -> Result<(), Fatal> {

@@ -38,6 +38,12 @@ impl World {
             fs::create_dir_all(root.join(folder)).expect("make the folders of a test");
         }
         // The canonical path is what the program prints.
+        // Failures are final here; tests of retries ask for them.
+        fs::write(
+            root.join("home/.pi/agent/settings.json"),
+            r#"{"retry": {"enabled": false}}"#,
+        )
+        .expect("write the settings of a test");
         let root = root.canonicalize().expect("a canonical folder");
         Self { root, mark }
     }
@@ -212,11 +218,6 @@ impl<'w> Pi<'w> {
         self
     }
 
-    pub fn current_dir(mut self, dir: &Path) -> Self {
-        self.command.current_dir(dir);
-        self
-    }
-
     pub fn command(&mut self) -> &mut Command {
         &mut self.command
     }
@@ -320,11 +321,6 @@ impl Running<'_> {
     #[track_caller]
     pub fn wait_for(&self, part: &str) {
         self.stdout.wait_for(part);
-    }
-
-    #[track_caller]
-    pub fn wait_for_stderr(&self, part: &str) {
-        self.stderr.wait_for(part);
     }
 
     pub fn signal(&self, name: &str) {

@@ -9,6 +9,7 @@ mod event;
 mod failure;
 mod local;
 mod print;
+mod retry;
 mod session;
 mod signal;
 mod tool;

@@ -1,0 +1,312 @@
+//! What kind of failure an answer ended in, and whether asking again can help.
+//!
+//! Providers say the same thing in many words, so the words are data: each row is a phrase as a provider
+//! writes it, matched without regard to case. What is known from the status or the connection decides
+//! first, but for the phrases of a full context and of a used-up quota, which come with any status.
+//! Numbers in a text say nothing: only the status does.
+
+use super::event::{ErrorKind, StreamError};
+use regex::RegexSet;
+use std::sync::LazyLock;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// The conversation is larger than the model's window.
+    Overflow,
+    /// The account's quota or budget is used up.
+    Quota,
+    /// Too many requests for now.
+    RateLimit,
+    /// The provider has trouble of its own.
+    Overloaded,
+    /// The connection failed, or the answer was cut short.
+    Transport,
+    Auth,
+    /// The request is wrong and stays so.
+    Request,
+    Aborted,
+    Other,
+}
+
+impl Class {
+    /// The same request may succeed later.
+    pub fn is_passing(self) -> bool {
+        matches!(self, Self::RateLimit | Self::Overloaded | Self::Transport)
+    }
+}
+
+/// Texts of a full context window.
+const OVERFLOW: &[&str] = &[
+    r"prompt (is )?too long",
+    r"request_too_large",
+    r"input is too long for requested model",
+    r"exceeds the context window",
+    r"exceeds (the )?(model'?s )?maximum context length( of [\d,]+ tokens?|\s*\([\d,]+\))",
+    r"input token count.*exceeds the maximum",
+    r"maximum prompt length is \d+",
+    r"reduce the length of the messages",
+    r"maximum context length is \d+ tokens",
+    r"exceeds (the )?maximum allowed input length of [\d,]+ tokens?",
+    r"input \(\d+ tokens\) is longer than the model'?s context length \(\d+ tokens\)",
+    r"exceeds the limit of \d+",
+    r"exceeds the available context size",
+    r"greater than the context length",
+    r"context window exceeds limit",
+    r"exceeded model token limit",
+    r"too large for model with \d+ maximum context length",
+    r"prompt has [\d,]+ tokens?, but the configured context size is [\d,]+ tokens?",
+    r"model_context_window_exceeded",
+    r"exceeded (max )?context length",
+    r"range of input length should be",
+    r"context[_ ]length[_ ]exceeded",
+    r"too many tokens",
+    r"token limit exceeded",
+];
+
+/// Texts that speak of tokens or length and mean something else.
+const NO_OVERFLOW: &[&str] = &[
+    r"^(throttling error|service unavailable):",
+    r"rate.?limit",
+    r"too many requests",
+];
+
+const QUOTA: &[&str] = &[
+    r"GoUsageLimitError",
+    r"FreeUsageLimitError",
+    r"monthly usage limit reached",
+    r"available balance",
+    r"insufficient_quota",
+    r"out of budget",
+    r"quota exceeded",
+    r"billing",
+];
+
+const RATE_LIMIT: &[&str] = &[
+    r"rate.?limit",
+    r"too many requests",
+    r"retry delay",
+    r"ResourceExhausted",
+];
+
+const OVERLOADED: &[&str] = &[
+    r"overloaded",
+    r"currently experiencing high demand",
+    r"service.?unavailable",
+    r"server.?error",
+    r"internal.?error",
+    r"provider.?returned.?error",
+    r"exceeded request buffer limit while retrying upstream",
+    r"you can retry your request",
+    r"try your request again",
+    r"please retry your request",
+];
+
+const TRANSPORT: &[&str] = &[
+    r"network.?error",
+    r"connection.?(error|refused|lost)",
+    r"other side closed",
+    r"fetch failed",
+    r"upstream.?connect",
+    r"reset before headers",
+    r"socket hang up",
+    r"socket connection was closed",
+    r"timed? out",
+    r"timeout",
+    r"terminated",
+    r"ended (without|before)",
+    r"http2 request did not get a response",
+];
+
+/// The lists in the order in which they are asked.
+static PHRASES: LazyLock<[RegexSet; 6]> = LazyLock::new(|| {
+    [
+        OVERFLOW,
+        NO_OVERFLOW,
+        QUOTA,
+        RATE_LIMIT,
+        OVERLOADED,
+        TRANSPORT,
+    ]
+    .map(|list| {
+        let patterns = list.iter().map(|phrase| format!("(?i){phrase}"));
+        RegexSet::new(patterns).unwrap_or_else(|_| RegexSet::empty())
+    })
+});
+
+pub fn classify(error: &StreamError) -> Class {
+    let [
+        overflow,
+        no_overflow,
+        quota,
+        rate_limit,
+        overloaded,
+        transport,
+    ] = &*PHRASES;
+    let says = |phrases: &RegexSet| phrases.is_match(&error.message);
+    match error.kind {
+        ErrorKind::Aborted => return Class::Aborted,
+        ErrorKind::Auth => return Class::Auth,
+        _ => {}
+    }
+    if says(overflow) && !says(no_overflow) {
+        return Class::Overflow;
+    }
+    if says(quota) {
+        return Class::Quota;
+    }
+    match (error.status, error.kind) {
+        (Some(429), _) => Class::RateLimit,
+        (Some(408 | 409 | 500..=599), _) => Class::Overloaded,
+        (_, ErrorKind::Transport | ErrorKind::Timeout) => Class::Transport,
+        (Some(400..=499), _) | (_, ErrorKind::Request) => Class::Request,
+        _ if says(rate_limit) => Class::RateLimit,
+        _ if says(overloaded) => Class::Overloaded,
+        _ if says(transport) => Class::Transport,
+        _ => Class::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(status: Option<u16>, kind: ErrorKind, message: &str, expected: Class) {
+        let error = StreamError {
+            status,
+            ..StreamError::new(kind, message)
+        };
+        assert_eq!(classify(&error), expected, "{message}");
+    }
+
+    #[test]
+    fn every_phrase_is_a_pattern() {
+        let lists = [
+            OVERFLOW,
+            NO_OVERFLOW,
+            QUOTA,
+            RATE_LIMIT,
+            OVERLOADED,
+            TRANSPORT,
+        ];
+        for (set, list) in PHRASES.iter().zip(lists) {
+            assert_eq!(set.len(), list.len());
+        }
+    }
+
+    #[test]
+    fn a_full_window_is_known_by_its_words() {
+        let provider = ErrorKind::Provider;
+        for text in [
+            "prompt is too long: 213462 tokens > 200000 maximum",
+            "Your input exceeds the context window of this model.",
+            "Requested token count exceeds the model's maximum context length of 131072 tokens",
+            "Input length (265330) exceeds model's maximum context length (262144).",
+            "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens",
+            "Please reduce the length of the messages or completion",
+            "This endpoint's maximum context length is 8192 tokens. However, you requested about 9000 tokens",
+            "the request exceeds the available context size, try increasing it",
+            "tokens to keep from the initial prompt is greater than the context length",
+            "prompt token count of 130000 exceeds the limit of 128000",
+            "invalid params, context window exceeds limit",
+            "Your request exceeded model token limit: 262144 (requested: 300000)",
+            "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+            "prompt too long; exceeded max context length by 10 tokens",
+        ] {
+            check(Some(400), provider, text, Class::Overflow);
+        }
+        check(
+            Some(429),
+            provider,
+            "Rate limit reached: too many tokens per minute",
+            Class::RateLimit,
+        );
+        check(
+            None,
+            provider,
+            "Throttling error: Too many tokens, please wait",
+            Class::Other,
+        );
+    }
+
+    #[test]
+    fn quota_is_never_asked_again() {
+        for text in [
+            "You exceeded your current quota (insufficient_quota), check your plan and billing details",
+            "Monthly usage limit reached",
+        ] {
+            check(Some(429), ErrorKind::Provider, text, Class::Quota);
+        }
+        assert!(
+            !Class::Quota.is_passing()
+                && !Class::Overflow.is_passing()
+                && !Class::Auth.is_passing()
+        );
+    }
+
+    #[test]
+    fn trouble_that_passes() {
+        let rows = [
+            (
+                Some(429),
+                ErrorKind::Provider,
+                "slow down",
+                Class::RateLimit,
+            ),
+            (Some(503), ErrorKind::Provider, "", Class::Overloaded),
+            (
+                Some(529),
+                ErrorKind::Provider,
+                "overloaded_error",
+                Class::Overloaded,
+            ),
+            (None, ErrorKind::Provider, "Overloaded", Class::Overloaded),
+            (
+                None,
+                ErrorKind::Provider,
+                "Provider returned error",
+                Class::Overloaded,
+            ),
+            (
+                None,
+                ErrorKind::Transport,
+                "connection reset",
+                Class::Transport,
+            ),
+            (
+                None,
+                ErrorKind::Timeout,
+                "no event for 300 s",
+                Class::Transport,
+            ),
+            (
+                None,
+                ErrorKind::Protocol,
+                "Stream ended without finish_reason",
+                Class::Transport,
+            ),
+        ];
+        for (status, kind, text, class) in rows {
+            check(status, kind, text, class);
+            assert!(class.is_passing(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_in_a_text_says_nothing() {
+        check(
+            Some(400),
+            ErrorKind::Provider,
+            "max_tokens must be at most 500",
+            Class::Request,
+        );
+        check(
+            None,
+            ErrorKind::Provider,
+            "unknown parameter at byte 429",
+            Class::Other,
+        );
+        check(Some(401), ErrorKind::Auth, "401 server error", Class::Auth);
+    }
+}

@@ -1,0 +1,133 @@
+//! Failed answers that are asked for again.
+
+use crate::server::{Reply, Server, Step};
+use crate::world;
+use serde_json::{Value, json};
+
+const JSON: [&str; 5] = ["--model", "mock/m1", "--mode", "json", "hi"];
+
+fn eager(world: &crate::agent::World) {
+    world.write_config("settings.json", r#"{"retry": {"baseDelayMs": 1}}"#);
+}
+
+fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    events
+        .iter()
+        .filter(|event| event["type"] == kind)
+        .collect()
+}
+
+#[test]
+fn a_passing_failure_is_tried_again_and_left_out_of_the_conversation() {
+    let (world, server) = world([
+        Reply::error(503, "busy"),
+        Reply::text("half").cut(),
+        Reply::text("done"),
+    ]);
+    eager(&world);
+    let events = world.pi().args(JSON).run().success().events();
+    let starts = of_type(&events, "auto_retry_start");
+    let attempts: Vec<&Value> = starts.iter().map(|event| &event["attempt"]).collect();
+    assert_eq!(attempts, [1, 2]);
+    assert_eq!(starts[0]["maxAttempts"], 3);
+    let ends = of_type(&events, "auto_retry_end");
+    assert_eq!(
+        ends,
+        [&json!({"type": "auto_retry_end", "success": true, "attempt": 2})]
+    );
+    let retried: Vec<&Value> = of_type(&events, "agent_end")
+        .iter()
+        .map(|event| &event["willRetry"])
+        .collect();
+    assert_eq!(retried, [true, true, false]);
+    assert_eq!(of_type(&events, "agent_settled").len(), 1);
+    let requests = server.requests();
+    assert_eq!(requests[0].messages(), requests[2].messages());
+    let stored = world.session();
+    assert_eq!(
+        stored
+            .iter()
+            .filter(|entry| entry["type"] == "context_edit")
+            .count(),
+        2
+    );
+    assert_eq!(
+        stored
+            .iter()
+            .filter(|entry| entry["message"]["stopReason"] == "error")
+            .count(),
+        2
+    );
+    // A later run sees the conversation without the failures.
+    drop(server);
+    let server = Server::start([Reply::text("more")]);
+    world.use_server(&server);
+    world.pi().args(["-p", "-c", "again"]).run().success();
+    let requests = server.requests();
+    let roles: Vec<&Value> = requests[0]
+        .messages()
+        .iter()
+        .map(|message| &message["role"])
+        .collect();
+    assert_eq!(roles, ["system", "user", "assistant", "user"]);
+}
+
+#[test]
+fn attempts_come_to_an_end() {
+    let (world, server) = world((0..4).map(|_| Reply::error(500, "broken inside")));
+    eager(&world);
+    let outcome = world.pi().args(JSON).run().fails_with(1);
+    let events = outcome.events();
+    let ends = of_type(&events, "auto_retry_end");
+    assert_eq!(
+        (&ends[0]["success"], &ends[0]["attempt"]),
+        (&json!(false), &json!(3))
+    );
+    assert!(
+        ends[0]["finalError"]
+            .as_str()
+            .unwrap()
+            .contains("broken inside")
+    );
+    assert_eq!(server.requests().len(), 4);
+}
+
+#[test]
+fn what_stays_wrong_is_asked_once() {
+    for reply in [
+        Reply::error(400, "bad request"),
+        Reply::error(401, "bad key"),
+        Reply::error(429, "insufficient_quota"),
+        Reply::error(400, "maximum context length is 100 tokens"),
+    ] {
+        let (world, server) = world([reply]);
+        eager(&world);
+        let events = world.pi().args(JSON).run().fails_with(1).events();
+        assert!(of_type(&events, "auto_retry_start").is_empty());
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[test]
+fn a_wait_ends_with_a_signal() {
+    let (world, _server) = world([Reply::error(503, "busy")]);
+    world.write_config("settings.json", r#"{"retry": {"baseDelayMs": 50000}}"#);
+    let running = world.pi().args(JSON).spawn();
+    running.wait_for("entry_appended");
+    running.signal("INT");
+    let outcome = running.wait().fails_with(130);
+    assert!(
+        outcome.stdout.contains("Retry cancelled"),
+        "{}",
+        outcome.stdout
+    );
+}
+
+#[test]
+fn a_server_that_asks_for_hours_is_not_waited_for() {
+    let head = "HTTP/1.1 429 Slow\r\nretry-after: 7200\r\ncontent-length: 4\r\nconnection: close\r\n\r\nslow";
+    let (world, server) = world([Reply::raw(head).then(Step::Stall)]);
+    eager(&world);
+    world.pi().args(JSON).run().fails_with(1);
+    assert_eq!(server.requests().len(), 1);
+}
