@@ -16,7 +16,7 @@ const CONTEXT: usize = 4;
 /// Changed lines up to which the shortest script is looked for.
 const MAX_CHANGES: usize = 2048;
 /// Comparisons of lines spent on one text.
-const MAX_STEPS: usize = 1 << 24;
+const MAX_STEPS: usize = 1 << 22;
 
 /// One change of a text, in the forms of the `edit` tool's `details`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -474,7 +474,7 @@ mod tests {
         // Nothing is shared at all, or nothing is unique.
         let lines = |seed: u64, different: u64| {
             let mut state = seed;
-            (0..20_000).fold(String::new(), |mut text, _| {
+            (0..8_000).fold(String::new(), |mut text, _| {
                 state = state
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(seed);

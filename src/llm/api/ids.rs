@@ -8,15 +8,22 @@ pub struct Ids {
     /// Differs from request to request, and is the same for the same request.
     seed: String,
     taken: HashSet<String>,
+    /// Makes an id of our own one that the provider takes back.
+    form: fn(&str) -> String,
 }
 
 impl Ids {
     pub fn new(context: &Context) -> Self {
+        Self::with_form(context, str::to_owned)
+    }
+
+    pub fn with_form(context: &Context, form: fn(&str) -> String) -> Self {
         let messages = &context.messages;
         let last = messages.last().map_or(0, Message::timestamp);
         Self {
             seed: format!("{last:x}_{:x}", messages.len()),
             taken: HashSet::new(),
+            form,
         }
     }
 
@@ -25,7 +32,7 @@ impl Ids {
         let mut id = given.to_owned();
         let mut number = block;
         while id.is_empty() || !self.taken.insert(id.clone()) {
-            id = format!("call_{}_{number}", self.seed);
+            id = (self.form)(&format!("call_{}_{number}", self.seed));
             number += 1;
         }
         id

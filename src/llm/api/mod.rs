@@ -9,9 +9,11 @@ pub mod body;
 pub mod endpoint;
 pub mod fault;
 pub mod google;
+pub mod hash;
 pub mod ids;
 pub mod lax;
 pub mod limits;
+pub mod mistral_conversations;
 pub mod openai_completions;
 pub mod schema;
 #[cfg(test)]
@@ -108,6 +110,9 @@ const BUILTIN: &[(&str, Maker)] = &[
     }),
     ("google-vertex", || {
         Api::Wire(Arc::new(google::Google::Vertex))
+    }),
+    ("mistral-conversations", || {
+        Api::Wire(Arc::new(mistral_conversations::MistralConversations))
     }),
     ("openai-completions", || {
         Api::Wire(Arc::new(openai_completions::OpenAiCompletions))

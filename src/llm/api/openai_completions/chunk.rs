@@ -106,13 +106,36 @@ impl<'de: 'a, 'a> Lenient<'de> for Content<'a> {
     }
 
     fn list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
-        let parts = List::<Object<ContentPart<'de>>>::list(list)?;
+        let parts = List::<ListedPart<'de>>::list(list)?;
         let parts = parts.0.into_iter().filter_map(|part| part.0);
         Ok(Self::Parts(parts.collect()))
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        lax::read(deserializer)
+    }
+}
+
+/// A part, or the text of one.
+#[derive(Debug, Default)]
+struct ListedPart<'a>(Option<ContentPart<'a>>);
+
+impl<'de: 'a, 'a> Lenient<'de> for ListedPart<'a> {
+    fn text(text: Cow<'de, str>) -> Self {
+        Self(Some(ContentPart {
+            text: Text::text(text),
+            thinking: None,
+        }))
+    }
+
+    fn object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
+        Ok(Self(Object::object(object)?.0))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for ListedPart<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         lax::read(deserializer)
     }
@@ -159,9 +182,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Arguments<'a> {
 pub struct RawUsage {
     prompt_tokens: Count,
     completion_tokens: Count,
+    #[serde(alias = "prompt_token_details")]
     prompt_tokens_details: Object<PromptDetails>,
     completion_tokens_details: Object<CompletionDetails>,
     prompt_cache_hit_tokens: Count,
+    #[serde(alias = "num_cached_tokens")]
     cached_tokens: Count,
 }
 

@@ -411,7 +411,7 @@ fn legal_id(provider: &str, id: &str) -> String {
     if both.len() <= ID_LIMIT {
         return both;
     }
-    let hash: String = super::hash::short(id).chars().take(8).collect();
+    let hash: String = crate::llm::api::hash::short(id).chars().take(8).collect();
     let call: String = call.chars().take(ID_LIMIT - hash.len() - 1).collect();
     format!("{call}_{hash}")
 }

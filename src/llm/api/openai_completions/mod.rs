@@ -4,11 +4,10 @@
 //! room is about their dialects: [`compat`] knows who differs in what, [`thinking`] how each is asked to
 //! think, [`inline`] what small models write into plain text.
 
-mod calls;
-mod chunk;
+pub(super) mod calls;
+pub(super) mod chunk;
 mod compat;
 mod decoder;
-mod hash;
 mod inline;
 mod inline_call;
 mod messages;
