@@ -4,7 +4,7 @@
 //! through as it comes; only what may be the beginning of a mark is held back until it is told apart.
 //! A call counts as one when it is whole and names a tool that was offered, else it stays text.
 
-use super::inline_call::{Capture, Captured};
+use super::inline_call::{Capture, Captured, Left};
 use memchr::memchr2;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -111,10 +111,14 @@ impl Inline {
                 State::Thinking => self.run_thinking(rest, sink),
                 State::Call(capture) => match capture.feed(rest, &self.tools) {
                     None => "",
-                    Some((captured, used)) => {
+                    Some((captured, left)) => {
                         self.state = State::Text;
                         self.take_call(captured, sink);
-                        rest.get(used..).unwrap_or_default()
+                        match left {
+                            Left::OfMore(used) => rest.get(used..).unwrap_or_default(),
+                            // Only a capture that began before this text leaves such: not again in there.
+                            Left::Earlier(text) => return self.run(&text, sink),
+                        }
                     }
                 },
             };

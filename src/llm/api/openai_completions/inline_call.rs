@@ -27,6 +27,14 @@ pub enum Captured {
     Text(String),
 }
 
+/// What follows the end of a capture.
+pub enum Left {
+    /// The piece that was taken last, from here on.
+    OfMore(usize),
+    /// This; some of it came with earlier pieces.
+    Earlier(String),
+}
+
 pub struct Capture {
     /// Everything from the mark on.
     text: String,
@@ -77,24 +85,25 @@ impl Capture {
         }
     }
 
-    /// Takes more text. When the call has ended: what it was, and how much of `more` belonged to it.
-    pub fn feed(&mut self, more: &str, tools: &Tools) -> Option<(Captured, usize)> {
+    /// Takes more text. When the call has ended: what it was, and what is left to look at.
+    pub fn feed(&mut self, more: &str, tools: &Tools) -> Option<(Captured, Left)> {
         let before = self.text.len();
         self.text.push_str(more);
-        loop {
+        let captured = loop {
             match self.step(tools) {
                 Step::Again => {}
                 Step::More => return None,
-                Step::Done(captured) => return Some((captured, self.at.saturating_sub(before))),
-                Step::Text => {
-                    // What is not understood yet may hold a call and is looked at again.
-                    let end = self.at.max(before);
-                    self.text.truncate(end);
-                    let text = std::mem::take(&mut self.text);
-                    return Some((Captured::Text(text), end - before));
-                }
+                Step::Done(captured) => break Some(captured),
+                Step::Text => break None,
             }
-        }
+        };
+        let left = match self.at.checked_sub(before) {
+            Some(used) => Left::OfMore(used),
+            None => Left::Earlier(self.text.split_off(self.at)),
+        };
+        self.text.truncate(self.at);
+        let text = || Captured::Text(std::mem::take(&mut self.text));
+        Some((captured.unwrap_or_else(text), left))
     }
 
     /// No more text comes: half a call is no call.
@@ -249,13 +258,16 @@ enum Name<'a> {
 
 /// A name at the beginning of `text`, up to `end`.
 fn take_name<'a>(text: &'a str, end: &str) -> Name<'a> {
-    match text.find(end) {
-        Some(at) if at <= NAME_LIMIT => match text.get(..at).map(str::trim) {
-            Some(name) if !name.is_empty() => Name::Whole(name, at + end.len()),
-            _ => Name::None,
-        },
-        None if text.len() <= NAME_LIMIT + end.len() => Name::Partial,
-        _ => Name::None,
+    let length = text.find(|c: char| !(c.is_alphanumeric() || "_-.:/ ".contains(c)));
+    let (name, rest) = text.split_at(length.unwrap_or(text.len()));
+    if name.len() > NAME_LIMIT || (name.trim().is_empty() && !rest.is_empty()) {
+        Name::None
+    } else if rest.starts_with(end) {
+        Name::Whole(name.trim(), name.len() + end.len())
+    } else if end.starts_with(rest) {
+        Name::Partial
+    } else {
+        Name::None
     }
 }
 

@@ -1,6 +1,8 @@
 //! Answers as local servers and small models send them.
 
 use super::*;
+use crate::llm::api::Frame;
+use proptest::prelude::*;
 
 fn local() -> Model {
     model(json!({"baseUrl": "http://127.0.0.1:8080/v1"}))
@@ -22,7 +24,7 @@ fn check_text(content: &str, expected: &str) {
         let data = frames(parts);
         let frames: Vec<_> = data
             .iter()
-            .map(|data| crate::llm::api::Frame::Sse { event: "", data })
+            .map(|data| Frame::Sse { event: "", data })
             .collect();
         testing::decode(decoder(&m), &frames).shown()
     };
@@ -150,6 +152,56 @@ fn what_only_looks_like_a_call_stays_text() {
         r#"text "<tool_call> x "; call call_5_2_1 ls {}; tooluse"#,
     );
 }
+
+proptest! {
+    /// Any text made of marks and what may stand between them: how it is cut changes nothing, and all of
+    /// it comes out somewhere.
+    #[test]
+    fn how_text_is_cut_changes_nothing(
+        words in prop::collection::vec(prop::sample::select(WORDS), 0..12),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+    ) {
+        let content = words.concat();
+        let m = local();
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(content.len() + 1)).collect();
+        cuts.extend([0, content.len()]);
+        cuts.sort_unstable();
+        let parts = |cuts: &[usize]| -> Vec<String> {
+            let parts = cuts.windows(2).map(|pair| text(content.get(pair[0]..pair[1]).unwrap()));
+            parts.chain([finish("stop")]).map(|chunk| chunk.to_string()).collect()
+        };
+        let shown = |data: &[String]| {
+            let frames: Vec<_> = data.iter().map(|data| Frame::Sse { event: "", data }).collect();
+            testing::decode(decoder(&m), &frames).shown()
+        };
+        prop_assert_eq!(shown(&parts(&cuts)), shown(&parts(&[0, content.len()])));
+    }
+}
+
+const WORDS: &[&str] = &[
+    "<think>",
+    "</think>",
+    "<tool_call>",
+    "</tool_call>",
+    "[TOOL_CALLS]",
+    "[ARGS]",
+    "<function=ls>",
+    "</function>",
+    "<parameter=path>",
+    "</parameter>",
+    "{\"name\":\"ls\"}",
+    "{\"name\":\"no\"}",
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    "<",
+    "ls",
+    " ",
+    "\n",
+    "x",
+];
 
 #[test]
 fn ids_names_and_indexes_that_are_missing() {
