@@ -1,3 +1,5 @@
+//! Conversations of every kind, one line a turn.
+
 use super::*;
 use serde_json::json;
 

@@ -307,6 +307,19 @@ fn names_ids_and_arguments_that_are_repeated() {
         ],
         expected,
     );
+    // With another id in each piece.
+    let with_id = |id: &str, arguments: &str| {
+        calls(json!([{"index": 0, "id": id, "function": {"name": "ls", "arguments": arguments}}]))
+    };
+    check(
+        &m,
+        &[
+            with_id("a", "{\"path\""),
+            with_id("b", ":\"x\"}"),
+            finish("tool_calls"),
+        ],
+        expected,
+    );
     // The whole arguments once more, with other blanks, or as an object.
     check(
         &m,
