@@ -104,8 +104,9 @@ fn run_calls(
     host: &mut dyn Host,
     cancel: &CancelToken,
 ) -> Result<Vec<Finished>, Fatal> {
-    // When the host fails, this ends the calls that are under way.
-    let cancel = &cancel.child();
+    // When the host fails, or panics, this ends the calls that are under way.
+    let ends_with_us = Ends(cancel.child());
+    let cancel = &ends_with_us.0;
     let (jobs, waiting) = bounded::<Prepared>(calls.len().max(1));
     let (notes, notices) = bounded::<Note>(64);
     let model = &*agent.model;
@@ -119,15 +120,23 @@ fn run_calls(
                 match prepare(agent, index, call, host, cancel) {
                     Ok(prepared) => {
                         if jobs.send(prepared).is_ok() && threads < THREADS_MAX {
-                            threads += 1;
                             let (waiting, notes) = (waiting.clone(), notes.clone());
                             let worker = move || work(&waiting, &notes, calls, model, cancel);
-                            let spawned = thread::Builder::new()
+                            match thread::Builder::new()
                                 .name("tool".into())
-                                .spawn_scoped(scope, worker);
-                            spawned.map_err(|error| {
-                                Fatal(format!("Cannot start a thread for a tool: {error}"))
-                            })?;
+                                .spawn_scoped(scope, worker)
+                            {
+                                Ok(_) => threads += 1,
+                                // A thread that runs already takes the call.
+                                Err(_) if threads > 0 => {}
+                                Err(error) => {
+                                    let text =
+                                        format!("Cannot start a thread for the tool: {error}");
+                                    let immediate = failed(text);
+                                    tell_end(host, call, &immediate)?;
+                                    finished[index] = Some(immediate);
+                                }
+                            }
                         }
                     }
                     Err(immediate) => {
@@ -176,6 +185,17 @@ fn run_calls(
                 .collect()
         })
     })
+}
+
+/// Cancels when it is dropped by a panic.
+struct Ends(CancelToken);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.cancel();
+        }
+    }
 }
 
 /// Takes calls until there are no more.

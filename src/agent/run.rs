@@ -136,11 +136,15 @@ pub fn run(
     host: &mut dyn Host,
     cancel: &CancelToken,
 ) -> Result<Vec<AgentMessage>, Fatal> {
+    let is_prompt = matches!(input, Input::Prompt(_));
     let mut pending = match input {
         Input::Prompt(messages) => messages,
         Input::Continue => continuation(agent, host)?,
     };
-    pending.extend(host.steering());
+    // What a continuation began with was its turn already.
+    if pending.is_empty() || is_prompt {
+        pending.extend(host.steering());
+    }
     let mut added = Vec::new();
     host.event(&AgentEvent::AgentStart)?;
     let mut first = true;
@@ -201,7 +205,11 @@ pub fn run(
 
 /// What a run without a new prompt begins with: nothing, or messages that wait.
 fn continuation(agent: &Agent, host: &mut dyn Host) -> Result<Vec<AgentMessage>, Fatal> {
-    let stuck = match agent.messages.last() {
+    let mut spoken = agent
+        .messages
+        .iter()
+        .filter(|message| !matches!(message, AgentMessage::System(_)));
+    let stuck = match spoken.next_back() {
         None => "Cannot continue: no messages in context",
         Some(AgentMessage::Assistant(_)) => "Cannot continue from message role: assistant",
         Some(_) => return Ok(Vec::new()),

@@ -29,13 +29,39 @@ pub fn validate(
                     )
                 })
                 .collect();
-            let received = serde_json::to_string_pretty(arguments).unwrap_or_default();
+            let received = serde_json::to_string_pretty(&shortened(arguments)).unwrap_or_default();
             Err(format!(
                 "Validation failed for tool \"{tool}\":\n{}\n\nReceived arguments:\n{received}",
                 lines.join("\n")
             ))
         }
     }
+}
+
+/// Letters shown of one string: the model knows what it sent.
+const SHOWN_MAX: usize = 500;
+
+fn shortened(arguments: &Map<String, Value>) -> Map<String, Value> {
+    fn shorten(value: &Value) -> Value {
+        match value {
+            Value::String(text) => match text.char_indices().nth(SHOWN_MAX) {
+                Some((at, _)) => {
+                    json!(format!("{}... [{} bytes]", text.split_at(at).0, text.len()))
+                }
+                None => value.clone(),
+            },
+            Value::Array(items) => items.iter().map(shorten).collect(),
+            Value::Object(map) => map
+                .iter()
+                .map(|(key, value)| (key.clone(), shorten(value)))
+                .collect(),
+            other => other.clone(),
+        }
+    }
+    arguments
+        .iter()
+        .map(|(key, value)| (key.clone(), shorten(value)))
+        .collect()
 }
 
 fn is_valid(value: &Value, schema: &Value) -> bool {

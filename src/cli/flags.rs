@@ -77,6 +77,11 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Args, Usag
 fn parse_into(args: &mut Args, parser: &mut Parser) -> Result<(), String> {
     loop {
         // `-nt` is a name here, not `-n -t`: look at the raw word before lexopt takes it apart.
+        if let Some(raw) = parser.try_raw_args()
+            && raw.peek().is_some_and(|word| word == "--")
+        {
+            return raw.skip(1).try_for_each(|word| positional(args, word));
+        }
         if let Some(mut raw) = parser.try_raw_args()
             && let Some(flag) = raw
                 .peek()
@@ -281,9 +286,9 @@ mod tests {
 
     #[test]
     fn two_dashes_end_the_options() {
-        check("-p -- -dash @f --help", |args| {
+        check("-p -- -dash @f --help -nc", |args| {
             args.print = true;
-            args.messages = vec!["-dash".into(), "--help".into()];
+            args.messages = vec!["-dash".into(), "--help".into(), "-nc".into()];
             args.files = vec!["f".into()];
         });
     }

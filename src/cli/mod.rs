@@ -4,6 +4,7 @@ mod docs;
 pub mod flags;
 pub mod help;
 mod input;
+mod model;
 mod start;
 pub mod table;
 
@@ -11,7 +12,9 @@ use crate::llm::cancel::CancelToken;
 use crate::llm::list_models::list_models;
 use crate::mode::print::{self, Form, Prompts};
 use crate::mode::report;
+use crate::mode::signal;
 use flags::{Args, Mode, UsageError};
+use input::Attach;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -77,6 +80,7 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
     let is_print = args.print || args.mode == Some(Mode::Json) || piped.is_some();
     if !is_print
         && args.messages.is_empty()
+        && args.files.is_empty()
         && io::stdin().is_terminal()
         && io::stdout().is_terminal()
     {
@@ -86,15 +90,18 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
         return Ok(BAD_USAGE);
     }
     let cancel = CancelToken::new();
+    let watch = signal::watch(cancel.clone())
+        .map_err(|error| format!("Cannot watch for signals: {error}"))?;
+    let from = world.started_in.clone();
     let session = start::session(args, world, &cancel)?;
     let mut messages = args.messages.clone().into_iter();
-    let prompt = input::assemble(
-        piped,
-        &args.files,
-        messages.next(),
-        session.workspace(),
-        session.model(),
-    )?;
+    let attach = Attach {
+        from: &from,
+        workspace: session.workspace(),
+        model: session.model(),
+        cancel: &cancel,
+    };
+    let prompt = input::assemble(piped, &args.files, messages.next(), &attach)?;
     let is_empty = prompt.text.is_empty() && prompt.images.is_empty();
     let first = (!is_empty).then_some((prompt.text, prompt.images));
     let prompts = Prompts {
@@ -107,7 +114,7 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
         },
         _ => Form::Text,
     };
-    Ok(print::run(session, prompts, form, &cancel))
+    Ok(print::run(session, prompts, form, &cancel, &watch))
 }
 
 /// Prints what was asked for. Gives the exit code.

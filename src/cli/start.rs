@@ -1,6 +1,7 @@
 //! From the command line to a session that can be asked.
 
 use super::flags::Args;
+use super::model;
 use crate::agent::queue::{Queue, QueueMode};
 use crate::agent::tool::Tool;
 use crate::llm::api;
@@ -11,7 +12,6 @@ use crate::llm::faux;
 use crate::llm::local;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::models::Registry;
-use crate::llm::resolve::{self, Start, Wanted};
 use crate::llm::stream::{CacheRetention, Clocks, Secret};
 use crate::mode::report::{self, warning as warn};
 use crate::resources::context_file;
@@ -39,6 +39,8 @@ const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
 /// What is known before a session is opened.
 pub struct World {
     pub cwd: PathBuf,
+    /// Where pi was started: paths of the command line begin there.
+    pub started_in: PathBuf,
     pub dirs: Dirs,
     pub settings: Settings,
     pub services: Services,
@@ -85,6 +87,7 @@ impl World {
             block_images: settings.block_images(),
         };
         Ok(Self {
+            started_in: cwd.clone(),
             cwd,
             dirs,
             settings,
@@ -109,8 +112,8 @@ pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Se
     for notice in log.take_notices() {
         warn(notice);
     }
-    let choice = choose_model(args, &mut world, &context)?;
-    let thinking = thinking(args, &world, &context, &choice);
+    let choice = model::choose(args, &mut world, &context)?;
+    let thinking = model::thinking(args, &world, &context, &choice);
     let mut model = choice.model;
     if let Some(key) = &args.api_key {
         if args.model.is_none() && args.models.is_none() {
@@ -194,7 +197,7 @@ fn open_log(args: &Args, world: &mut World) -> Result<Log, String> {
             Found::Here(stored) => store.open(&stored.path, &cwd).map_err(say)?,
             Found::Elsewhere(stored) => {
                 return Err(format!(
-                    "Session {} belongs to another folder: {}. Open it there: pi --cwd {} --session {}",
+                    "Session {} belongs to another folder: {}. Open it there: pi --cwd {} --session {} -p \"...\"",
                     stored.header.id, stored.header.cwd, stored.header.cwd, stored.header.id
                 ));
             }
@@ -237,175 +240,9 @@ fn offer_drafts(store: &Store, cwd: &Path) {
     for draft in store.drafts(cwd).into_iter().take(3) {
         let (time, path) = (&draft.header.timestamp, draft.path.display());
         report::note(format_args!(
-            "A prompt from {time} got no answer. Go on with it: pi --session '{path}'; or delete the file"
+            "A prompt from {time} got no answer. Go on with it: pi --session '{path}' -p \"...\"; or delete the file"
         ));
     }
-}
-
-struct Choice {
-    model: Arc<Model>,
-    thinking: Option<ThinkingLevel>,
-}
-
-fn choose_model(
-    args: &Args,
-    world: &mut World,
-    context: &SessionContext,
-) -> Result<Choice, String> {
-    let saved = world
-        .settings
-        .default_provider()
-        .zip(world.settings.default_model());
-    let saved = saved.map(|(provider, id)| (provider.to_owned(), id.to_owned()));
-    let stored = context
-        .model
-        .as_ref()
-        .filter(|_| !context.messages.is_empty());
-    let names_local = |name: Option<&str>| {
-        name.is_some_and(|name| name == local::PROVIDER || name.starts_with("local/"))
-    };
-    let wanted = args.model.as_deref().or(args.provider.as_deref());
-    let asks_local = names_local(wanted)
-        || args.provider.as_deref() == Some(local::PROVIDER)
-        || args
-            .models
-            .iter()
-            .flatten()
-            .any(|pattern| names_local(Some(pattern)))
-        || (wanted.is_none() && stored.is_some_and(|model| model.provider == local::PROVIDER))
-        || (wanted.is_none()
-            && saved
-                .as_ref()
-                .is_some_and(|(provider, _)| provider == local::PROVIDER));
-    let found = asks_local.then(|| world.find_local());
-    if let (Some(found), true) = (&found, names_local(wanted)) {
-        return named_local(
-            args,
-            found,
-            args.model.as_deref().unwrap_or(local::PROVIDER),
-        );
-    }
-    let mut choice = pick(
-        args,
-        world,
-        saved.as_ref(),
-        stored.map(|model| (model.provider.as_str(), model.id.as_str())),
-    )?;
-    if choice.is_none() && found.is_none() {
-        choice = world
-            .find_local()
-            .preferred()
-            .map(|offer| told(args, offer));
-    }
-    choice.ok_or_else(no_models)
-}
-
-fn pick(
-    args: &Args,
-    world: &World,
-    saved: Option<&(String, String)>,
-    session: Option<(&str, &str)>,
-) -> Result<Option<Choice>, String> {
-    let services = &world.services;
-    let usable = |provider: &str| services.usable(provider);
-    let patterns = args
-        .models
-        .clone()
-        .or_else(|| world.settings.enabled_models())
-        .unwrap_or_default();
-    let (scope, warnings) = if patterns.is_empty() {
-        Default::default()
-    } else {
-        resolve::scope(&services.registry, &usable, &patterns)
-    };
-    warnings.iter().for_each(warn);
-    let start = Start {
-        wanted: Wanted {
-            provider: args.provider.as_deref(),
-            model: args.model.as_deref(),
-            thinking: args.thinking,
-        },
-        scope: &scope,
-        session,
-        saved: saved.map(|(provider, id)| (provider.as_str(), id.as_str())),
-    };
-    let choice = resolve::initial(&services.registry, &usable, &start)?;
-    Ok(choice.map(|choice| {
-        if let Some(text) = &choice.warning {
-            warn(text);
-        }
-        Choice {
-            model: choice.model,
-            thinking: choice.thinking,
-        }
-    }))
-}
-
-/// A model of this machine that was asked for by name.
-fn named_local(args: &Args, found: &local::Found, name: &str) -> Result<Choice, String> {
-    if let Some(offer) = found.find(name) {
-        return Ok(told(args, offer));
-    }
-    if found.offers.is_empty() {
-        return Err(format!(
-            "No server on this machine answered, so there is no model \"{name}\". See: pi docs local"
-        ));
-    }
-    let names: Vec<&str> = found
-        .offers
-        .iter()
-        .map(|offer| offer.model.id.as_str())
-        .collect();
-    Err(format!(
-        "No server on this machine has the model \"{name}\". There are: {}",
-        names.join(", ")
-    ))
-}
-
-/// Says which model was taken, since nobody configured it.
-fn told(args: &Args, offer: &local::Offer) -> Choice {
-    report::note(format_args!("Using {offer}"));
-    let wants_tools = args.tools.is_some() || !(args.no_tools || args.no_builtin_tools);
-    if let local::Tools::Unsupported(reason) = &offer.tools
-        && wants_tools
-    {
-        warn(reason);
-    }
-    Choice {
-        model: offer.model.clone(),
-        thinking: None,
-    }
-}
-
-fn no_models() -> String {
-    "No models available. There is no key in the environment or auth.json, and no server on this machine answered.\n\n  \
-     Set a key:      export ANTHROPIC_API_KEY=...   (all variables: pi docs providers)\n  \
-     Or run a model: ollama serve                   (servers that are found: pi docs local)\n  \
-     Or look first:  pi --model faux/demo -p \"What is in this folder?\""
-        .into()
-}
-
-fn thinking(
-    args: &Args,
-    world: &World,
-    context: &SessionContext,
-    choice: &Choice,
-) -> ThinkingLevel {
-    let stored = context
-        .thinking_level
-        .as_deref()
-        .and_then(ThinkingLevel::parse);
-    let stored = stored.filter(|_| !context.messages.is_empty());
-    let asked = args.thinking.or(choice.thinking).or(stored);
-    let of_model = world
-        .settings
-        .model_thinking_level(&choice.model.provider, &choice.model.id);
-    resolve::thinking_level(
-        &choice.model,
-        asked,
-        of_model,
-        world.settings.default_thinking_level(),
-    )
 }
 
 /// What a session's file says before the first message.
@@ -472,14 +309,20 @@ fn choose_tools(
             .unwrap_or_else(|| DEFAULT_TOOLS.map(str::to_owned).to_vec()),
     };
     let excluded = args.exclude_tools.as_deref().unwrap_or_default();
+    let known = tools::names().collect::<Vec<_>>().join(", ");
+    for name in excluded
+        .iter()
+        .filter(|name| tools::builtin(name, workspace).is_none())
+    {
+        warn(format_args!(
+            "There is no tool \"{name}\" to exclude. Known: {known}"
+        ));
+    }
     let mut chosen = Vec::new();
     for name in names.iter().filter(|name| !excluded.contains(name)) {
         match tools::builtin(name, workspace) {
             Some(tool) => chosen.push(tool),
-            None => warn(format_args!(
-                "There is no tool \"{name}\". Known: {}",
-                tools::names().collect::<Vec<_>>().join(", ")
-            )),
+            None => warn(format_args!("There is no tool \"{name}\". Known: {known}")),
         }
     }
     chosen
@@ -487,8 +330,12 @@ fn choose_tools(
 
 fn prompt_sections(args: &Args, world: &World, tools: &[Arc<dyn Tool>]) -> Map<String, Value> {
     let custom = args.system_prompt.as_deref();
-    let (texts, diagnostics) =
-        prompt::user_prompts(&world.dirs, &world.cwd, custom, &args.append_system_prompt);
+    let (texts, diagnostics) = prompt::user_prompts(
+        &world.dirs,
+        &world.started_in,
+        custom,
+        &args.append_system_prompt,
+    );
     diagnostics.iter().for_each(warn);
     let context_files = if args.no_context_files {
         Vec::new()

@@ -81,6 +81,8 @@ impl Output {
                     joined.usage.clone_from(usage);
                 }
                 _ => {
+                    // A block after a block is no joining: it waits like everything else.
+                    state = self.shared.wait_for_room(state)?;
                     state.settle();
                     let (delta, usage) = (delta.to_owned(), usage.clone());
                     state.joined = Some(Delta {

@@ -1,11 +1,13 @@
 //! Print and JSON mode: the prompts of the command line, one after another, then the end.
 
 use super::output::Output;
-use super::{report, signal};
+use super::report;
+use super::signal::Watch;
 use crate::runtime::event::Event;
 use crate::runtime::session::Session;
-use crate::runtime::{self, Block, CancelToken, Fatal, StopReason, plain_text};
+use crate::runtime::{self, AssistantMessage, Block, CancelToken, Fatal, StopReason, plain_text};
 use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
 
 /// The run ended well.
 pub const DONE: u8 = 0;
@@ -29,15 +31,21 @@ pub struct Prompts {
 }
 
 /// Runs the prompts. Gives the exit code.
-pub fn run(mut session: Session, prompts: Prompts, form: Form, cancel: &CancelToken) -> u8 {
-    let watch = match signal::watch(cancel.clone()) {
-        Ok(watch) => watch,
-        Err(error) => return fail(&format!("Cannot watch for signals: {error}")),
+pub fn run(
+    mut session: Session,
+    prompts: Prompts,
+    form: Form,
+    cancel: &CancelToken,
+    watch: &Watch,
+) -> u8 {
+    let _ends = EndsChildren {
+        keep: session.workspace().options.bash_keep_background,
     };
     let outcome = match form {
         Form::Text => text(&mut session, prompts, cancel),
         Form::Json { cumulative } => json(&mut session, prompts, cumulative, cancel),
     };
+    session.take_notices().iter().for_each(report::warning);
     let code = match outcome {
         Ok(code) => session
             .close()
@@ -46,8 +54,27 @@ pub fn run(mut session: Session, prompts: Prompts, form: Form, cancel: &CancelTo
         // What the log holds stays where it is, a draft too: it is all there is of this run.
         Err(End::Failed(message)) => fail(&message),
     };
-    runtime::end_children();
     watch.exit_code().unwrap_or(code)
+}
+
+/// Ends what the tools started, however the run ends, a panic included.
+struct EndsChildren {
+    /// Processes that outlived their command live on.
+    keep: bool,
+}
+
+impl Drop for EndsChildren {
+    fn drop(&mut self) {
+        for survivor in runtime::end_children() {
+            let (pid, command) = (survivor.pid, &survivor.name);
+            let fate = if self.keep {
+                "is left running"
+            } else {
+                "was ended"
+            };
+            report::note(format_args!("Background process {pid} ({command}) {fate}"));
+        }
+    }
 }
 
 enum End {
@@ -79,6 +106,11 @@ fn ask(
             break;
         }
         session.prompt(text, images, &mut listener)?;
+        session.take_notices().iter().for_each(report::warning);
+        // What comes next was meant for after an answer.
+        if is_failure(session.last_answer()) {
+            break;
+        }
     }
     Ok(())
 }
@@ -128,13 +160,32 @@ fn tell_retries(event: &Event<'_>) {
     }
 }
 
-/// Says why the last answer is none.
+fn is_failure(answer: Option<&Arc<AssistantMessage>>) -> bool {
+    answer
+        .is_some_and(|answer| matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted))
+}
+
+/// Says why the last answer is none, or not whole.
 fn failure(session: &Session) -> Option<u8> {
     let answer = session.last_answer()?;
     let reason = match answer.stop_reason {
         StopReason::Error => "error",
         StopReason::Aborted => "aborted",
-        _ => return None,
+        StopReason::Length => {
+            report::warning("The answer is not whole: it was cut at the output limit");
+            return None;
+        }
+        _ => {
+            if answer
+                .content
+                .iter()
+                .filter_map(Block::as_text)
+                .all(|text| text.trim().is_empty())
+            {
+                report::note("The model gave no text.");
+            }
+            return None;
+        }
     };
     match &answer.error_message {
         Some(message) => {

@@ -11,10 +11,23 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long an ordered end may take.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// A second signal this soon is the first one again.
+const TWICE: Duration = Duration::from_millis(300);
+
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: with no new action the call only writes the present one, to a place that is large enough;
+    // all zeros are a valid value for it.
+    unsafe {
+        let mut present: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut present) == 0
+            && present.sa_sigaction == libc::SIG_IGN
+    }
+}
 
 pub struct Watch {
     received: Arc<AtomicI32>,
@@ -26,22 +39,29 @@ pub struct Watch {
 pub fn watch(run: CancelToken) -> io::Result<Watch> {
     // A file at its size limit is an error to write to, not a reason to die.
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT])?;
+    // `nohup`, and a shell that starts a job in the background, ask not to be disturbed by some.
+    let wanted = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
+        .into_iter()
+        .filter(|&signal| !is_ignored(signal));
+    let mut signals = Signals::new(wanted)?;
     let received = Arc::new(AtomicI32::new(0));
     let (handle, seen) = (signals.handle(), received.clone());
     let thread = std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
             // Kept to the thread's end: its drop tells the deadline that all went well.
-            let mut ended: Option<Sender<()>> = None;
+            let mut ended: Option<(Sender<()>, Instant)> = None;
             for signal in signals.forever() {
-                if ended.is_some() {
-                    leave(signal);
+                match &ended {
+                    // A closing terminal, or a wrapper, may send the same twice.
+                    Some((_, first)) if first.elapsed() < TWICE => continue,
+                    Some(_) => leave(signal),
+                    None => {}
                 }
                 seen.store(signal, Ordering::SeqCst);
                 run.cancel();
                 let (sender, over) = bounded::<()>(0);
-                ended = Some(sender);
+                ended = Some((sender, Instant::now()));
                 let deadline = move || {
                     if over.recv_timeout(GRACE) == Err(crossbeam_channel::RecvTimeoutError::Timeout)
                     {

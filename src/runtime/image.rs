@@ -26,6 +26,13 @@ fn replace(message: &AgentMessage) -> AgentMessage {
                 Arc::make_mut(result).content = blocks;
             }
         }
+        AgentMessage::Custom(custom) => {
+            if let Content::Blocks(blocks) = &custom.content
+                && let Some(blocks) = noted(blocks)
+            {
+                Arc::make_mut(custom).content = Content::Blocks(blocks);
+            }
+        }
         _ => {}
     }
     message

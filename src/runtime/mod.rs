@@ -7,6 +7,9 @@ mod retry;
 pub mod service;
 pub mod session;
 
+use crate::tools::backend::Survivor;
+use crate::tools::process;
+
 // What modes see of the rooms below.
 pub use crate::agent::event::AgentEvent;
 pub use crate::agent::message::AgentMessage;
@@ -19,6 +22,9 @@ pub use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, Usa
 pub use crate::tools::plain::text as plain_text;
 
 /// Ends every process that tools started, and lets none start any more. For every way out of pi.
-pub fn end_children() {
-    crate::tools::process::shut_down();
+/// Gives those that had outlived their command.
+pub fn end_children() -> Vec<Survivor> {
+    let survivors = process::survivors();
+    process::shut_down();
+    survivors
 }

@@ -20,8 +20,8 @@ use crate::llm::message::{
 };
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::resources::prompt;
-use crate::session::Log;
 use crate::session::entry::ContextEdit;
+use crate::session::{Log, Notice};
 use crate::tools::Workspace;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -140,7 +140,15 @@ impl Session {
             }
             input = Input::Continue;
         }
-        (conductor.listener)(&Event::AgentSettled)
+        (conductor.listener)(&Event::AgentSettled)?;
+        // The log may have had to go on in another file.
+        self.tell_children();
+        Ok(())
+    }
+
+    /// What the user should know about the log since this was last asked.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        self.log.take_notices()
     }
 
     /// Ends the session in order: what is not needed any more is removed.

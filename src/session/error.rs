@@ -59,7 +59,7 @@ impl fmt::Display for SessionError {
             Self::Held { path, pid } => {
                 let holder = pid.map_or("another process".into(), |pid| format!("process {pid}"));
                 write!(f, "Session {} is in use by {holder}. ", path.display())?;
-                f.write_str("Close it there, or fork it to go on from a copy.")
+                f.write_str("Close it there first.")
             }
             Self::NotASession { path } => {
                 write!(

@@ -28,8 +28,10 @@ pub(super) fn targets(env: &Env) -> Vec<Target> {
             targets.push(Target { kind, root, key });
         }
     };
+    // Who names the server means that one, and wants no other asked.
     if let Some(url) = env.get("PI_LOCAL_URL") {
         add(Kind::Other, root(&url), key("PI_LOCAL_API_KEY"));
+        return targets;
     }
     if let Some(url) = env.get("LLAMA_BASE_URL") {
         add(Kind::LlamaCpp, root(&url), key("LLAMA_API_KEY"));

@@ -1,0 +1,184 @@
+//! Which model the command line means.
+
+use super::flags::Args;
+use super::start::World;
+use crate::llm::local;
+use crate::llm::model::{Model, ThinkingLevel};
+use crate::llm::resolve::{self, Start, Wanted};
+use crate::mode::report::{self, warning as warn};
+use crate::session::context::SessionContext;
+use std::sync::Arc;
+
+pub struct Choice {
+    pub model: Arc<Model>,
+    /// The level that the name itself asked for.
+    pub thinking: Option<ThinkingLevel>,
+}
+
+/// The model of the command line, else of the session, else of the settings, else what can be used.
+pub fn choose(args: &Args, world: &mut World, context: &SessionContext) -> Result<Choice, String> {
+    let saved = world
+        .settings
+        .default_provider()
+        .zip(world.settings.default_model());
+    let saved = saved.map(|(provider, id)| (provider.to_owned(), id.to_owned()));
+    let stored = context
+        .model
+        .as_ref()
+        .filter(|_| !context.messages.is_empty());
+    let names_local = |name: Option<&str>| {
+        name.is_some_and(|name| name == local::PROVIDER || name.starts_with("local/"))
+    };
+    let wanted = args.model.as_deref().or(args.provider.as_deref());
+    let asks_local = names_local(wanted)
+        || args.provider.as_deref() == Some(local::PROVIDER)
+        || args
+            .models
+            .iter()
+            .flatten()
+            .any(|pattern| names_local(Some(pattern)))
+        || (wanted.is_none() && stored.is_some_and(|model| model.provider == local::PROVIDER))
+        || (wanted.is_none()
+            && saved
+                .as_ref()
+                .is_some_and(|(provider, _)| provider == local::PROVIDER));
+    let found = asks_local.then(|| world.find_local());
+    let is_local = names_local(wanted) || args.provider.as_deref() == Some(local::PROVIDER);
+    if let (Some(found), true) = (&found, is_local) {
+        return named_local(
+            args,
+            found,
+            args.model.as_deref().unwrap_or(local::PROVIDER),
+        );
+    }
+    let mut choice = pick(
+        args,
+        world,
+        saved.as_ref(),
+        stored.map(|model| (model.provider.as_str(), model.id.as_str())),
+    )?;
+    if choice.is_none() && found.is_none() {
+        choice = world
+            .find_local()
+            .preferred()
+            .map(|offer| told(args, offer));
+    }
+    choice.ok_or_else(no_models)
+}
+
+fn pick(
+    args: &Args,
+    world: &World,
+    saved: Option<&(String, String)>,
+    session: Option<(&str, &str)>,
+) -> Result<Option<Choice>, String> {
+    let services = &world.services;
+    let usable = |provider: &str| services.usable(provider);
+    let patterns = args
+        .models
+        .clone()
+        .or_else(|| world.settings.enabled_models())
+        .unwrap_or_default();
+    let (scope, warnings) = if patterns.is_empty() {
+        Default::default()
+    } else {
+        resolve::scope(&services.registry, &usable, &patterns)
+    };
+    warnings.iter().for_each(warn);
+    let start = Start {
+        wanted: Wanted {
+            provider: args.provider.as_deref(),
+            model: args.model.as_deref(),
+            thinking: args.thinking,
+        },
+        scope: &scope,
+        session,
+        saved: saved.map(|(provider, id)| (provider.as_str(), id.as_str())),
+    };
+    let choice = resolve::initial(&services.registry, &usable, &start)?;
+    Ok(choice.map(|choice| {
+        if let Some(text) = &choice.warning {
+            warn(text);
+        }
+        Choice {
+            model: choice.model,
+            thinking: choice.thinking,
+        }
+    }))
+}
+
+/// A model of this machine that was asked for by name.
+fn named_local(args: &Args, found: &local::Found, name: &str) -> Result<Choice, String> {
+    if let Some(offer) = found.find(name) {
+        return Ok(told(args, offer));
+    }
+    if let Some((name, level)) = name.rsplit_once(':')
+        && let (Some(offer), Some(level)) = (found.find(name), ThinkingLevel::parse(level))
+    {
+        return Ok(Choice {
+            thinking: Some(level),
+            ..told(args, offer)
+        });
+    }
+    if found.offers.is_empty() {
+        return Err(format!(
+            "No server on this machine answered, so there is no model \"{name}\". See: pi docs local"
+        ));
+    }
+    let names: Vec<&str> = found
+        .offers
+        .iter()
+        .map(|offer| offer.model.id.as_str())
+        .collect();
+    Err(format!(
+        "No server on this machine has the model \"{name}\". There are: {}",
+        names.join(", ")
+    ))
+}
+
+/// Says which model was taken, since nobody configured it.
+fn told(args: &Args, offer: &local::Offer) -> Choice {
+    report::note(format_args!("Using {offer}"));
+    let wants_tools = args.tools.is_some() || !(args.no_tools || args.no_builtin_tools);
+    if let local::Tools::Unsupported(reason) = &offer.tools
+        && wants_tools
+    {
+        warn(reason);
+    }
+    Choice {
+        model: offer.model.clone(),
+        thinking: None,
+    }
+}
+
+fn no_models() -> String {
+    "No models available. There is no key in the environment or auth.json, and no server on this machine answered.\n\n  \
+     Set a key:      export ANTHROPIC_API_KEY=...   (all variables: pi docs providers)\n  \
+     Or run a model: ollama serve                   (servers that are found: pi docs local)\n  \
+     Or look first:  pi --model faux/demo -p \"What is in this folder?\""
+        .into()
+}
+
+/// The level to begin with, as the model has it.
+pub fn thinking(
+    args: &Args,
+    world: &World,
+    context: &SessionContext,
+    choice: &Choice,
+) -> ThinkingLevel {
+    let stored = context
+        .thinking_level
+        .as_deref()
+        .and_then(ThinkingLevel::parse);
+    let stored = stored.filter(|_| !context.messages.is_empty());
+    let asked = args.thinking.or(choice.thinking).or(stored);
+    let of_model = world
+        .settings
+        .model_thinking_level(&choice.model.provider, &choice.model.id);
+    resolve::thinking_level(
+        &choice.model,
+        asked,
+        of_model,
+        world.settings.default_thinking_level(),
+    )
+}
