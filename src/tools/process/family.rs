@@ -69,21 +69,25 @@ impl Family {
 
     /// Kills all, and returns when they are gone or do not go.
     pub fn kill(&self) {
-        self.group.signal(libc::SIGKILL);
         let until = Instant::now() + KILL_TIME_MAX;
         let mut pause = KILL_PAUSE;
-        loop {
-            let mut going = false;
-            for member in self.members() {
-                // Another user's process (`sudo`) refuses.
-                going |= send(member.pid, libc::SIGKILL);
-            }
-            if !going || Instant::now() + pause > until {
-                return;
-            }
+        while self.strike() && Instant::now() + pause < until {
             thread::sleep(pause);
             pause *= 2;
         }
+    }
+
+    /// Kills those that are there, without waiting. True if there were some.
+    pub fn strike(&self) -> bool {
+        // Looked up first: a parent that is gone leads to nobody any more.
+        let members = self.members();
+        self.group.signal(libc::SIGKILL);
+        let mut struck = false;
+        for member in members {
+            // Another user's process (`sudo`) refuses.
+            struck |= send(member.pid, libc::SIGKILL);
+        }
+        struck
     }
 }
 
@@ -200,7 +204,7 @@ mod look {
 
 #[cfg(not(target_os = "linux"))]
 mod look {
-    use super::{Group, Survivor, send};
+    use super::{Group, Survivor};
 
     pub fn members(_: u64, group: &Group) -> Vec<Survivor> {
         let alive = |id: &libc::pid_t| {
