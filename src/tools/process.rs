@@ -65,18 +65,15 @@ fn commands() -> MutexGuard<'static, Commands> {
 /// Kills everything that was started and still runs, survivors included unless they are to be kept.
 /// For any thread, at any time; returns when they are gone or cannot be killed.
 pub fn kill_all() {
-    let families: Vec<Family> = commands()
-        .running
-        .values()
-        .filter(|entry| !(entry.ended && entry.keep))
-        .map(|entry| entry.family.clone())
-        .collect();
+    let families = families(|entry| !(entry.ended && entry.keep));
     // All before waiting for any: this may be the last thing that pi gets to do.
-    for family in &families {
+    for (_, family) in &families {
         family.strike();
     }
-    for family in &families {
-        family.kill();
+    for (id, family) in families {
+        if family.kill() {
+            forget_if_ended(id);
+        }
     }
 }
 
@@ -88,21 +85,32 @@ pub fn shut_down() {
 
 /// The processes that outlived their shell and still run.
 pub fn survivors() -> Vec<Survivor> {
-    let families: Vec<(u64, Family)> = commands()
-        .running
-        .iter()
-        .filter(|(_, entry)| entry.ended)
-        .map(|(&id, entry)| (id, entry.family.clone()))
-        .collect();
     let mut all = Vec::new();
-    for (id, family) in families {
+    for (id, family) in families(|entry| entry.ended) {
         let members = family.members();
         if members.is_empty() {
-            commands().running.remove(&id);
+            forget_if_ended(id);
         }
         all.extend(members);
     }
     all
+}
+
+fn families(wanted: impl Fn(&Entry) -> bool) -> Vec<(u64, Family)> {
+    let commands = commands();
+    let entries = commands.running.iter();
+    entries
+        .filter(|(_, entry)| wanted(entry))
+        .map(|(&id, entry)| (id, entry.family.clone()))
+        .collect()
+}
+
+/// A command whose shell still runs is forgotten by the one who waits for it.
+fn forget_if_ended(id: u64) {
+    let mut commands = commands();
+    if commands.running.get(&id).is_some_and(|entry| entry.ended) {
+        commands.running.remove(&id);
+    }
 }
 
 /// A shell on this machine.
@@ -163,13 +171,13 @@ fn start(command: &ShellCommand, shell: &Path) -> io::Result<LocalChild> {
     poll::widen(&output);
     let (wake, wake_writer) = io::pipe()?;
     // The thread comes first: once the shell runs, nothing can fail any more.
-    let (hand_over, handed_over) = mpsc::sync_channel::<(std::process::Child, Arc<Group>)>(1);
+    let (hand_over, handed_over) = mpsc::sync_channel::<Arc<Group>>(1);
     thread::Builder::new()
         .name("pi-wait".into())
         .stack_size(128 << 10)
         .spawn(move || {
-            if let Ok((child, group)) = handed_over.recv() {
-                group.wait(child);
+            if let Ok(group) = handed_over.recv() {
+                group.await_end();
             }
         })?;
 
@@ -195,7 +203,7 @@ fn start(command: &ShellCommand, shell: &Path) -> io::Result<LocalChild> {
     // Our ends for writing go, else the output would never be over.
     drop(process);
 
-    let group = Arc::new(Group::new(child.id(), wake_writer));
+    let group = Arc::new(Group::new(child, wake_writer));
     let family = Family::new(id, group.clone());
     let closed = {
         let mut commands = commands();
@@ -211,7 +219,7 @@ fn start(command: &ShellCommand, shell: &Path) -> io::Result<LocalChild> {
         // pi began to end meanwhile, perhaps too late for `kill_all` to see this one.
         group.kill();
     }
-    let _ = hand_over.send((child, group));
+    let _ = hand_over.send(group);
     Ok(LocalChild {
         id,
         family,
@@ -291,8 +299,7 @@ impl Child for LocalChild {
     }
 
     fn killer(&self) -> Arc<dyn Fn() + Send + Sync> {
-        let group = self.family.group().clone();
-        Arc::new(move || group.kill())
+        self.family.killer()
     }
 }
 
