@@ -20,7 +20,7 @@ use ureq::unversioned::transport::{
     TransportAdapter,
 };
 
-/// Where systems keep their bundle. The first that exists is taken.
+/// Where systems keep their bundle. The first that can be read is taken.
 const SYSTEM_BUNDLES: [&str; 6] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
@@ -62,10 +62,8 @@ impl Trust {
 
     fn load(&self) -> Result<Loaded, Error> {
         let mut found = Certificates::default();
-        let bundles = SYSTEM_BUNDLES.iter().map(Path::new);
-        if let Some(bundle) = bundles.into_iter().find(|path| path.exists()) {
-            let _ = found.add_file(bundle); // the web roots are there anyway
-        }
+        let mut bundles = SYSTEM_BUNDLES.iter().map(Path::new);
+        let bundle = bundles.find(|path| found.add_file(path).is_ok());
         let mut problems = Vec::new();
         for variable in FILE_VARIABLES {
             if let Some(path) = self.env.get(variable)
@@ -76,6 +74,10 @@ impl Trust {
         }
         let folders = self.env.get(FOLDERS_VARIABLE);
         for folder in folders.iter().flat_map(|folders| folders.split(':')) {
+            // The system's own folder holds the parts of its bundle, in hundreds of small files.
+            if bundle.and_then(Path::parent) == Some(Path::new(folder)) {
+                continue;
+            }
             match std::fs::read_dir(folder) {
                 Ok(entries) => entries.flatten().for_each(|entry| {
                     let _ = found.add_file(&entry.path()); // not all files there are certificates
