@@ -79,11 +79,16 @@ impl Headers {
 
     /// Fails when a host on the internet would be asked without a credential. A server on this machine
     /// or network may need none.
-    pub fn require_auth(&self, model: &Model, names: &[&str]) -> Result<(), StreamError> {
-        if names.iter().any(|name| self.has(name)) || is_private_host(&model.base_url) {
+    pub fn require_auth(
+        &self,
+        provider: &str,
+        url: &str,
+        names: &[&str],
+    ) -> Result<(), StreamError> {
+        if names.iter().any(|name| self.has(name)) || is_private_host(url) {
             return Ok(());
         }
-        let message = format!("No API key for provider: {}", model.provider);
+        let message = format!("No API key for provider: {provider}");
         Err(StreamError::new(ErrorKind::Auth, message))
     }
 

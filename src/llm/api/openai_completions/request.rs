@@ -66,7 +66,8 @@ fn headers(
     }
     endpoint::gateway_headers(&mut headers, model, options);
     headers.merge_options(options);
-    headers.require_auth(model, &["authorization", "cf-aig-authorization"])?;
+    let proofs = ["authorization", "cf-aig-authorization"];
+    headers.require_auth(&model.provider, &model.base_url, &proofs)?;
     Ok(headers.into_vec())
 }
 
