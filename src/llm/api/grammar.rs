@@ -18,10 +18,7 @@ pub const DEFAULT_PROPERTY: &str = "input";
 pub const CLOSE: &str = "\"}";
 
 /// The argument that the input of each custom tool stands for, by the tool's name.
-pub fn properties(
-    context: &Context,
-    supported: bool,
-) -> Result<HashMap<&str, &str>, StreamError> {
+pub fn properties(context: &Context, supported: bool) -> Result<HashMap<&str, &str>, StreamError> {
     let mut properties = HashMap::new();
     for tool in context.declared_tools() {
         if let Some(grammar) = schema::grammar(tool, supported)? {

@@ -399,7 +399,11 @@ impl Answer {
 /// An error that does not stand in a field of its own.
 fn error_of(data: &str) -> StreamError {
     match lax::value(data) {
-        Ok(value) if value.get("error").is_some_and(|error| !fault::is_nothing(error)) => {
+        Ok(value)
+            if value
+                .get("error")
+                .is_some_and(|error| !fault::is_nothing(error)) =>
+        {
             fault::provider_error(&value["error"])
         }
         Ok(value) if value.get("message").is_some() => fault::provider_error(&value),

@@ -63,7 +63,9 @@ fn responses_url(base: &str, version: Option<&str>) -> Result<String, StreamErro
         Some(slash) => place.split_at(slash),
         None => (place, ""),
     };
-    let known_scheme = ["http", "https"].iter().any(|s| scheme.eq_ignore_ascii_case(s));
+    let known_scheme = ["http", "https"]
+        .iter()
+        .any(|s| scheme.eq_ignore_ascii_case(s));
     if !known_scheme || authority.is_empty() || base.contains(char::is_whitespace) {
         return Err(invalid());
     }
@@ -139,7 +141,13 @@ mod tests {
         for (base, version, expected) in cases {
             check(base, version, expected);
         }
-        for base in ["", "r.openai.azure.com", "ftp://x", "https://", "https://a b"] {
+        for base in [
+            "",
+            "r.openai.azure.com",
+            "ftp://x",
+            "https://",
+            "https://a b",
+        ] {
             let error = responses_url(base, None).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Request, "{base}");
         }
@@ -175,7 +183,12 @@ mod tests {
         assert_eq!(nowhere.kind, ErrorKind::Auth);
 
         let map = "a=b, gpt-5 = mine ,=x,gpt-5=";
-        let name = |map| deployment(&model, &options(&[("AZURE_OPENAI_DEPLOYMENT_NAME_MAP", map)]));
+        let name = |map| {
+            deployment(
+                &model,
+                &options(&[("AZURE_OPENAI_DEPLOYMENT_NAME_MAP", map)]),
+            )
+        };
         assert_eq!(name(map), "mine");
         assert_eq!(name("gpt-5-mini=x"), "gpt-5");
     }

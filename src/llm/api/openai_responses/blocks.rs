@@ -312,7 +312,10 @@ impl Blocks {
         }
         // An id that came with the end only, and is nobody else's.
         let call = text(item, "call_id");
-        let id = self.ids.claim(call).then(|| call_id::join(call, &block.item_id));
+        let id = self
+            .ids
+            .claim(call)
+            .then(|| call_id::join(call, &block.item_id));
         let name = Some(text(item, "name")).filter(|name| !name.is_empty());
         out.push(AssistantEvent::ToolCallEnd {
             index: at,

@@ -11,7 +11,12 @@ use std::collections::{HashMap, HashSet};
 const LIMIT: usize = 64;
 
 /// Providers whose items have names of this form.
-const NAMED: [&str; 4] = ["openai", "openai-codex", "opencode", "azure-openai-responses"];
+const NAMED: [&str; 4] = [
+    "openai",
+    "openai-codex",
+    "opencode",
+    "azure-openai-responses",
+];
 
 /// The two ids; the second may be empty.
 pub fn join(call: &str, item: &str) -> String {

@@ -33,7 +33,10 @@ pub fn account_id(token: &str) -> Result<String, StreamError> {
         else {
             return None;
         };
-        let claims = claims.trim_end_matches('=').replace('+', "-").replace('/', "_");
+        let claims = claims
+            .trim_end_matches('=')
+            .replace('+', "-")
+            .replace('/', "_");
         let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
         let claims: Value = serde_json::from_slice(&claims).ok()?;
         let account = claims[CLAIM]["chatgpt_account_id"].as_str()?;
@@ -119,10 +122,7 @@ mod tests {
     #[test]
     fn the_account_is_in_the_token() {
         let claims = json!({CLAIM: {"chatgpt_account_id": "acc-1"}, "name": "?>é"}).to_string();
-        for claims in [
-            URL_SAFE_NO_PAD.encode(&claims),
-            STANDARD.encode(&claims),
-        ] {
+        for claims in [URL_SAFE_NO_PAD.encode(&claims), STANDARD.encode(&claims)] {
             assert_eq!(account_id(&format!("h.{claims}.s")).unwrap(), "acc-1");
         }
         let empty = URL_SAFE_NO_PAD.encode(json!({CLAIM: {"chatgpt_account_id": ""}}).to_string());
@@ -154,7 +154,9 @@ mod tests {
         ];
         for (error, rate_limited, expected) in cases {
             let found = usage_limit(&error, rate_limited, now);
-            let found = found.as_ref().map(|found| (found.message.as_str(), found.wait_ms));
+            let found = found
+                .as_ref()
+                .map(|found| (found.message.as_str(), found.wait_ms));
             assert_eq!(found, expected, "{error}");
         }
     }

@@ -149,14 +149,21 @@ impl EventDecoder {
                 self.blocks.end(place.of(&item), &item, out);
             }
             "response.created" => self.identify(&value(event.response), out),
-            "response.completed" | "response.done" | "response.incomplete" | "response.failed"
+            "response.completed"
+            | "response.done"
+            | "response.incomplete"
+            | "response.failed"
             | "response.cancelled" => {
                 let status = kind.strip_prefix("response.").unwrap_or_default();
                 self.finish(status, &value(event.response), out);
             }
             _ => {
                 let error = event.error.map(|_| value(event.error));
-                if kind == "error" || error.as_ref().is_some_and(|error| !fault::is_nothing(error)) {
+                if kind == "error"
+                    || error
+                        .as_ref()
+                        .is_some_and(|error| !fault::is_nothing(error))
+                {
                     let whole = || lax::value(data).unwrap_or_default();
                     return Err(self.error_of(&error.unwrap_or_else(whole)));
                 }

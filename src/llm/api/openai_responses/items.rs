@@ -22,7 +22,6 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-const SEE_IMAGE: &str = "(see attached image)";
 const NO_OUTPUT: &str = "(no tool output)";
 
 /// The longest id of an item, in characters.
@@ -374,7 +373,7 @@ impl<'a> InputPart<'a> {
     }
 }
 
-/// Text alone is sent as such; with images it comes first.
+/// Text alone is sent as such; with images it is the first part.
 fn output<'a>(parts: &[Part<'a>]) -> Output<'a> {
     let text = match parts {
         [Part::Text(text)] => Cow::Borrowed(*text),
@@ -382,17 +381,15 @@ fn output<'a>(parts: &[Part<'a>]) -> Output<'a> {
     };
     let images = parts.iter().filter(|part| matches!(part, Part::Image(_)));
     let mut images = images.filter_map(|part| InputPart::of(*part)).peekable();
-    if images.peek().is_none() {
-        return Output::Text(match text.is_empty() {
-            true => NO_OUTPUT.into(),
-            false => text,
-        });
+    match (images.peek().is_some(), text.is_empty()) {
+        (false, true) => Output::Text(NO_OUTPUT.into()),
+        (false, false) => Output::Text(text),
+        (true, true) => Output::Parts(images.collect()),
+        (true, false) => {
+            let text = std::iter::once(InputPart::text(text));
+            Output::Parts(text.chain(images).collect())
+        }
     }
-    let text = match text.is_empty() {
-        true => InputPart::text(SEE_IMAGE),
-        false => InputPart::text(text),
-    };
-    Output::Parts(std::iter::once(text).chain(images).collect())
 }
 
 /// What a block of thinking keeps as its signature: the provider's own item. `None` for one that the
