@@ -51,8 +51,13 @@ pub fn account_id(token: &str) -> Result<String, StreamError> {
 /// Says what the user can do about an answer with an error status.
 pub fn explain(error: &mut StreamError, body: &str) {
     let said: Value = serde_json::from_str(body).unwrap_or_default();
-    let rate_limited = error.status == Some(429);
-    if let Some(limit) = usage_limit(&said["error"], rate_limited, now_ms()) {
+    let said = &said["error"];
+    let limited = |name| {
+        let word = said[name].as_str();
+        word.is_some_and(|word| word.contains("rate_limit_exceeded"))
+    };
+    let rate_limited = error.status == Some(429) || limited("code") || limited("type");
+    if let Some(limit) = usage_limit(said, rate_limited, now_ms()) {
         error.message = limit.message;
         error.retry_after_ms = limit.wait_ms.or(error.retry_after_ms);
     } else if matches!(error.status, Some(401 | 403)) {
@@ -67,7 +72,8 @@ pub struct UsageLimit {
     pub wait_ms: Option<u64>,
 }
 
-/// The limit of the subscription that an error is about, if it is about one.
+/// The limit of the subscription that an error is about, if it is about one. `rate_limited`: the server
+/// refused to answer at all because of some limit.
 pub fn usage_limit(error: &Value, rate_limited: bool, now_ms: u64) -> Option<UsageLimit> {
     if !error.is_object() {
         return None;
@@ -83,8 +89,7 @@ pub fn usage_limit(error: &Value, rate_limited: bool, now_ms: u64) -> Option<Usa
             wait_ms: None,
         });
     }
-    let limited = code.contains("usage_limit_reached") || code.contains("rate_limit_exceeded");
-    if !limited && !rate_limited {
+    if !rate_limited && !code.contains("usage_limit_reached") {
         return None;
     }
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates as wanted
@@ -140,7 +145,8 @@ mod tests {
         let cases = [
             (json!({"type":"usage_limit_reached","plan_type":"Plus","resets_at":1720}), false,
                 Some(("The usage limit of your ChatGPT subscription (plus plan) is reached. Try again in about 12 min.", Some(720_000)))),
-            (json!({"code":"rate_limit_exceeded","type":"x","message":"m"}), false,
+            (json!({"code":"rate_limit_exceeded","message":"try again in 1s"}), false, None),
+            (json!({"code":"rate_limit_exceeded","type":"x","message":"m"}), true,
                 Some(("The usage limit of your ChatGPT subscription is reached.", None))),
             (json!({"message":"slow down","resets_at":1}), true,
                 Some(("The usage limit of your ChatGPT subscription is reached. Try again in about 0 min.", Some(0)))),
@@ -150,7 +156,7 @@ mod tests {
             (json!(null), true, None),
             (json!("text"), true, None),
             (json!({"type":"usage_limit_reached","resets_at":1e300}), false,
-                Some(("The usage limit of your ChatGPT subscription is reached. Try again in about 307445734561824 min.", Some(u64::MAX - now)))),
+                Some(("The usage limit of your ChatGPT subscription is reached. Try again in about 307445734561809 min.", Some(u64::MAX - now)))),
         ];
         for (error, rate_limited, expected) in cases {
             let found = usage_limit(&error, rate_limited, now);

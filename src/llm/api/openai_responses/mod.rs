@@ -13,6 +13,8 @@ mod compat;
 mod decoder;
 mod items;
 mod request;
+#[cfg(test)]
+mod tests;
 mod tools;
 mod usage;
 
