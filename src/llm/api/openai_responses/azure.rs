@@ -42,9 +42,9 @@ pub fn deployment(model: &Model, options: &StreamOptions) -> String {
     let pairs = setting(options, "AZURE_OPENAI_DEPLOYMENT_NAME_MAP").unwrap_or_default();
     let pairs = pairs.split(',').filter_map(|pair| pair.split_once('='));
     let pairs = pairs.map(|(id, name)| (id.trim(), name.trim()));
-    let named = pairs.filter(|(id, name)| *id == model.id && !name.is_empty());
+    let mut named = pairs.filter(|(id, name)| *id == model.id && !name.is_empty());
     named
-        .last()
+        .next_back()
         .map_or_else(|| model.id.clone(), |(_, name)| name.to_owned())
 }
 

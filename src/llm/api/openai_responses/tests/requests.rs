@@ -240,7 +240,6 @@ fn check_handoff(target: &Model, variant: Variant, by: &Model, expected: &[Value
 #[test]
 fn a_conversation_that_others_began() {
     let others = testing::model(json!({"api": "anthropic-messages", "provider": "anthropic"}));
-    let null = Value::Null;
     let grammar = json!({"compat": {"supportsOpenAIGrammarTools": true}});
     for variant in VARIANTS {
         let mut own = grammar.clone();
