@@ -136,7 +136,7 @@ impl Request<'_> {
         endpoint::gateway_headers(&mut headers, self.model, self.options);
         headers.merge_options(self.options);
         let auth = ["x-api-key", "authorization", "cf-aig-authorization"];
-        headers.require_auth(&self.model.provider, &self.model.base_url, &auth)?;
+        headers.require_auth(self.model, &auth)?;
         Ok(headers.into_vec())
     }
 

@@ -66,8 +66,7 @@ fn headers(
     }
     endpoint::gateway_headers(&mut headers, model, options);
     headers.merge_options(options);
-    let proofs = ["authorization", "cf-aig-authorization"];
-    headers.require_auth(&model.provider, &model.base_url, &proofs)?;
+    headers.require_auth(model, &["authorization", "cf-aig-authorization"])?;
     Ok(headers.into_vec())
 }
 

@@ -102,7 +102,7 @@ impl Request<'_> {
         }
         headers.merge_options(options);
         let proofs = ["authorization", "api-key", "cf-aig-authorization"];
-        headers.require_auth(&model.provider, url, &proofs)?;
+        headers.require_auth_at(url, model, &proofs)?;
         Ok(headers.into_vec())
     }
 
