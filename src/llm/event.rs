@@ -75,8 +75,19 @@ pub struct Info {
     pub provider_thinking_level: Option<String>,
     pub raw_stop_reason: Option<String>,
     pub end_turn: Option<bool>,
+    /// What is said of blocks beside their own events.
+    pub blocks: Vec<BlockInfo>,
     /// Further fields of the message, as the reference stores them.
     pub extra: Extra,
+}
+
+/// Facts about one block, which may come after its end.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BlockInfo {
+    pub index: usize,
+    pub thinking_signature: Option<String>,
+    /// Of a tool call.
+    pub namespace: Option<String>,
 }
 
 /// Why a stream failed. The text is what the user reads; the rest is for who decides what comes next.
@@ -307,6 +318,15 @@ impl Fold {
         );
         set(&mut message.raw_stop_reason, &info.raw_stop_reason);
         message.end_turn = info.end_turn.or(message.end_turn);
+        for block in &info.blocks {
+            match message.content.get_mut(block.index) {
+                Some(Block::Thinking(thinking)) => {
+                    set(&mut thinking.thinking_signature, &block.thinking_signature);
+                }
+                Some(Block::ToolCall(call)) => set(&mut call.namespace, &block.namespace),
+                _ => {}
+            }
+        }
         for (key, value) in &info.extra {
             message.extra.insert(key.clone(), value.clone());
         }

@@ -4,7 +4,7 @@
 //! at any folder: `src/*.rs` finds `lib/src/a.rs`, and also the `a.rs` of a searched folder `src`. One
 //! that starts with `/` is matched against absolute paths. A glob in lower case ignores case.
 
-use super::backend::{Backend, Kind};
+use super::backend::Kind;
 use super::glob::Glob;
 use super::ignore::path_bytes;
 use super::listing::{self, Listing, given_path, shown};
@@ -165,7 +165,6 @@ impl Search for Wanted {
         entry: &Entry<'_>,
         _: usize,
         _: &Stop,
-        _: &dyn Backend,
     ) -> io::Result<Option<String>> {
         let slash = if entry.kind == Kind::Dir { "/" } else { "" };
         Ok(Some(shown(entry.relative()) + slash))

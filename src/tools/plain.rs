@@ -49,6 +49,7 @@ struct Partial {
 
 const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;
+const BACKSPACE: u8 = 0x08;
 const CANCEL: u8 = 0x18;
 const SUBSTITUTE: u8 = 0x1a;
 /// The first byte of U+0080 to U+00BF; the control characters up to U+009F are among them.
@@ -86,8 +87,14 @@ impl Decoder {
         match bytes[0] {
             ESC => self.state = State::Escape,
             b'\r' => self.returned = true,
-            0x08 if !self.returned => sink.back(),
-            _ => {}
+            BACKSPACE if !self.returned => sink.back(),
+            BACKSPACE => {}
+            _ => {
+                return bytes
+                    .iter()
+                    .take_while(|&&byte| is_meaningless(byte))
+                    .count();
+            }
         }
         1
     }
@@ -251,6 +258,11 @@ fn next_control(bytes: &[u8]) -> usize {
 
 fn is_control(byte: u8) -> bool {
     (byte < b' ') & (byte != b'\n') & (byte != b'\t') | (byte == 0x7f)
+}
+
+/// Whether a control character is dropped, whatever comes before and after.
+fn is_meaningless(byte: u8) -> bool {
+    is_control(byte) & (byte != ESC) & (byte != b'\r') & (byte != BACKSPACE)
 }
 
 /// `bytes` as plain text, at once.

@@ -14,6 +14,7 @@
 mod drain;
 mod family;
 mod group;
+mod poll;
 
 pub use family::MARKER;
 
@@ -22,7 +23,7 @@ use family::Family;
 use group::Group;
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, Read};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -36,9 +37,6 @@ const SILENCE: Duration = Duration::from_millis(100);
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// How long a killed process may take to go away before the call ends without it.
 const KILL_MAX: Duration = Duration::from_secs(2);
-/// Enough for a writer to stay ahead of its reader.
-#[cfg(target_os = "linux")]
-const PIPE_BYTES: libc::c_int = 1 << 18;
 
 /// All commands that have processes left.
 static COMMANDS: Mutex<Commands> = Mutex::new(Commands {
@@ -67,18 +65,15 @@ fn commands() -> MutexGuard<'static, Commands> {
 /// Kills everything that was started and still runs, survivors included unless they are to be kept.
 /// For any thread, at any time; returns when they are gone or cannot be killed.
 pub fn kill_all() {
-    let families: Vec<Family> = commands()
-        .running
-        .values()
-        .filter(|entry| !(entry.ended && entry.keep))
-        .map(|entry| entry.family.clone())
-        .collect();
-    // The groups first: that takes no time, and this may be the last thing that pi gets to do.
-    for family in &families {
-        family.group().signal(libc::SIGKILL);
+    let families = families(|entry| !(entry.ended && entry.keep));
+    // All before waiting for any: this may be the last thing that pi gets to do.
+    for (_, family) in &families {
+        family.strike();
     }
-    for family in &families {
-        family.kill();
+    for (id, family) in families {
+        if family.kill() {
+            forget_if_ended(id);
+        }
     }
 }
 
@@ -90,21 +85,32 @@ pub fn shut_down() {
 
 /// The processes that outlived their shell and still run.
 pub fn survivors() -> Vec<Survivor> {
-    let families: Vec<(u64, Family)> = commands()
-        .running
-        .iter()
-        .filter(|(_, entry)| entry.ended)
-        .map(|(&id, entry)| (id, entry.family.clone()))
-        .collect();
     let mut all = Vec::new();
-    for (id, family) in families {
+    for (id, family) in families(|entry| entry.ended) {
         let members = family.members();
         if members.is_empty() {
-            commands().running.remove(&id);
+            forget_if_ended(id);
         }
         all.extend(members);
     }
     all
+}
+
+fn families(wanted: impl Fn(&Entry) -> bool) -> Vec<(u64, Family)> {
+    let commands = commands();
+    let entries = commands.running.iter();
+    entries
+        .filter(|(_, entry)| wanted(entry))
+        .map(|(&id, entry)| (id, entry.family.clone()))
+        .collect()
+}
+
+/// A command whose shell still runs is forgotten by the one who waits for it.
+fn forget_if_ended(id: u64) {
+    let mut commands = commands();
+    if commands.running.get(&id).is_some_and(|entry| entry.ended) {
+        commands.running.remove(&id);
+    }
 }
 
 /// A shell on this machine.
@@ -118,6 +124,8 @@ pub struct LocalChild {
     phase: Phase,
     /// When the shell's end was noticed.
     ended_at: Option<Instant>,
+    /// What was in the pipe then, and is not yet read.
+    backlog_bytes: usize,
     last_output_at: Instant,
 }
 
@@ -160,16 +168,16 @@ fn start(command: &ShellCommand, shell: &Path) -> io::Result<LocalChild> {
         commands.next_id - 1
     };
     let (output, writer) = io::pipe()?;
-    widen(&output);
+    poll::widen(&output);
     let (wake, wake_writer) = io::pipe()?;
     // The thread comes first: once the shell runs, nothing can fail any more.
-    let (hand_over, handed_over) = mpsc::sync_channel::<(std::process::Child, Arc<Group>)>(1);
+    let (hand_over, handed_over) = mpsc::sync_channel::<Arc<Group>>(1);
     thread::Builder::new()
         .name("pi-wait".into())
         .stack_size(128 << 10)
         .spawn(move || {
-            if let Ok((child, group)) = handed_over.recv() {
-                group.wait(child);
+            if let Ok(group) = handed_over.recv() {
+                group.await_end();
             }
         })?;
 
@@ -195,7 +203,7 @@ fn start(command: &ShellCommand, shell: &Path) -> io::Result<LocalChild> {
     // Our ends for writing go, else the output would never be over.
     drop(process);
 
-    let group = Arc::new(Group::new(child.id(), wake_writer));
+    let group = Arc::new(Group::new(child, wake_writer));
     let family = Family::new(id, group.clone());
     let closed = {
         let mut commands = commands();
@@ -211,7 +219,7 @@ fn start(command: &ShellCommand, shell: &Path) -> io::Result<LocalChild> {
         // pi began to end meanwhile, perhaps too late for `kill_all` to see this one.
         group.kill();
     }
-    let _ = hand_over.send((child, group));
+    let _ = hand_over.send(group);
     Ok(LocalChild {
         id,
         family,
@@ -219,6 +227,7 @@ fn start(command: &ShellCommand, shell: &Path) -> io::Result<LocalChild> {
         wake,
         phase: Phase::Running,
         ended_at: None,
+        backlog_bytes: 0,
         last_output_at: Instant::now(),
     })
 }
@@ -251,33 +260,28 @@ fn find_shell(chosen: Option<&Path>) -> io::Result<PathBuf> {
     Ok(found.unwrap_or_else(|| "sh".into()))
 }
 
-#[cfg(target_os = "linux")]
-fn widen(pipe: &PipeReader) {
-    // SAFETY: the descriptor is open. A refusal leaves the pipe as it is.
-    unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
-}
-
-#[cfg(not(target_os = "linux"))]
-fn widen(_: &PipeReader) {}
-
 impl Child for LocalChild {
     fn next(&mut self, buffer: &mut [u8], until: Option<Instant>) -> io::Result<Progress> {
         loop {
+            self.kill_if_due(Instant::now());
+            let output = self.output.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+            let wake_at = until.into_iter().chain(self.due()).min();
+            let [woken, readable] = poll::poll([self.wake.as_raw_fd(), output], wake_at)?;
+            if woken {
+                self.wake_up()?;
+            }
             let now = Instant::now();
+            if readable && !self.has_read_enough(now) {
+                match self.read(buffer)? {
+                    Some(count) => return Ok(Progress::Output(count)),
+                    None => continue,
+                }
+            }
             if self.is_over(now) {
                 return Ok(Progress::Ended(self.end()));
             }
             if until.is_some_and(|until| until <= now) {
                 return Ok(Progress::Waited);
-            }
-            let until = until.into_iter().chain(self.due()).min();
-            let output = self.output.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-            let [woken, readable] = poll([self.wake.as_raw_fd(), output], until)?;
-            if woken {
-                self.wake_up()?;
-            }
-            if readable && let Some(count) = self.read(buffer)? {
-                return Ok(Progress::Output(count));
             }
         }
     }
@@ -295,24 +299,41 @@ impl Child for LocalChild {
     }
 
     fn killer(&self) -> Arc<dyn Fn() + Send + Sync> {
-        let group = self.family.group().clone();
-        Arc::new(move || group.kill())
+        self.family.killer()
     }
 }
 
 impl LocalChild {
-    /// Whether nothing more is to come, after doing what is due by `now`.
+    fn kill_if_due(&mut self, now: Instant) {
+        if let Phase::Ending { kill_at, .. } = self.phase
+            && kill_at <= now
+        {
+            self.kill_family(now);
+        }
+    }
+
+    /// Whether output is left unread: what printed it lives on, and could print for ever.
+    fn has_read_enough(&self, now: Instant) -> bool {
+        match self.phase {
+            // What was in the pipe at the shell's end is read in any case.
+            Phase::Running => {
+                let until = self.ended_at.map(|at| at + DRAIN_MAX);
+                self.backlog_bytes == 0 && until.is_some_and(|until| until <= now)
+            }
+            Phase::Ending { .. } => false,
+            Phase::Killed { give_up_at } => give_up_at <= now,
+            Phase::Over => true,
+        }
+    }
+
+    /// Whether nothing more is to come, when there is nothing to read.
     fn is_over(&mut self, now: Instant) -> bool {
-        let settled = self.settled(now);
+        let settled = self.settles_at().is_some_and(|at| at <= now);
         match &mut self.phase {
             Phase::Running => settled,
-            Phase::Ending { kill_at, looked } => {
-                if *kill_at <= now {
-                    self.kill_family(now);
-                    return false;
-                }
-                // The shell has ended, but what it started may need its grace. That is looked up
-                // once: a process that goes without holding the pipe is not noticed otherwise.
+            // The shell has ended, but what it started may need its grace. That is looked up once: a
+            // process that goes without holding the pipe is not noticed otherwise.
+            Phase::Ending { looked, .. } => {
                 settled && !std::mem::replace(looked, true) && self.family.members().is_empty()
             }
             Phase::Killed { give_up_at } => settled || *give_up_at <= now,
@@ -320,12 +341,7 @@ impl LocalChild {
         }
     }
 
-    /// Whether the shell has ended and its output with it, as far as that can be told.
-    fn settled(&self, now: Instant) -> bool {
-        let at = self.settles_at();
-        at.is_some_and(|at| at <= now)
-    }
-
+    /// When the shell has ended and its output with it, as far as that can be told.
     fn settles_at(&self) -> Option<Instant> {
         let ended_at = self.ended_at?;
         if self.output.is_none() {
@@ -352,10 +368,11 @@ impl LocalChild {
 
     fn wake_up(&mut self) -> io::Result<()> {
         let mut bytes = [0; 16];
-        retry(|| self.wake.read(&mut bytes))?;
+        poll::retry(|| self.wake.read(&mut bytes))?;
         let now = Instant::now();
         if self.family.group().has_ended() && self.ended_at.is_none() {
             self.ended_at = Some(now);
+            self.backlog_bytes = self.output.as_ref().map_or(0, poll::readable_bytes);
         }
         if self.family.group().is_killed() && !matches!(self.phase, Phase::Killed { .. }) {
             self.kill_family(now);
@@ -375,7 +392,7 @@ impl LocalChild {
         let Some(output) = &mut self.output else {
             return Ok(None);
         };
-        let count = retry(|| output.read(buffer))?;
+        let count = poll::retry(|| output.read(buffer))?;
         if count == 0 {
             self.output = None;
             if let Phase::Ending { looked, .. } = &mut self.phase {
@@ -385,6 +402,7 @@ impl LocalChild {
             return Ok(None);
         }
         self.last_output_at = Instant::now();
+        self.backlog_bytes = self.backlog_bytes.saturating_sub(count);
         Ok(Some(count))
     }
 
@@ -420,42 +438,5 @@ impl Drop for LocalChild {
     }
 }
 
-/// Waits until one of `fds` can be read (or is closed at its other end), or until `until`. A negative
-/// descriptor is never ready.
-fn poll<const N: usize>(fds: [RawFd; N], until: Option<Instant>) -> io::Result<[bool; N]> {
-    let mut polled = fds.map(|fd| libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    });
-    poll_all(&mut polled, until)?;
-    Ok(polled.map(|fd| fd.revents != 0))
-}
-
-fn poll_all(fds: &mut [libc::pollfd], until: Option<Instant>) -> io::Result<()> {
-    let timeout_ms = until.map_or(-1, |until| {
-        let left = until.saturating_duration_since(Instant::now());
-        // Rounded up, so as not to wake just before the time.
-        let ms = left.as_nanos().div_ceil(1_000_000);
-        libc::c_int::try_from(ms).unwrap_or(libc::c_int::MAX)
-    });
-    let count = libc::nfds_t::try_from(fds.len()).map_err(io::Error::other)?;
-    // SAFETY: `fds` is valid for `count` entries and lives through the call.
-    let result = unsafe { libc::poll(fds.as_mut_ptr(), count, timeout_ms) };
-    if result < 0 {
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-    Ok(())
-}
-
-fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    loop {
-        match call() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            result => return result,
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

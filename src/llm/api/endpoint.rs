@@ -80,7 +80,17 @@ impl Headers {
     /// Fails when a host on the internet would be asked without a credential. A server on this machine
     /// or network may need none.
     pub fn require_auth(&self, model: &Model, names: &[&str]) -> Result<(), StreamError> {
-        if names.iter().any(|name| self.has(name)) || is_private_host(&model.base_url) {
+        self.require_auth_at(&model.base_url, model, names)
+    }
+
+    /// The same for a model whose base URL is not where it is.
+    pub fn require_auth_at(
+        &self,
+        url: &str,
+        model: &Model,
+        names: &[&str],
+    ) -> Result<(), StreamError> {
+        if names.iter().any(|name| self.has(name)) || is_private_host(url) {
             return Ok(());
         }
         let message = format!("No API key for provider: {}", model.provider);

@@ -37,9 +37,21 @@ pub fn provider_error(error: &Value) -> StreamError {
         message.push_str(&raw);
     }
     let status = status(&error["code"]).or_else(|| status(&error["status"]));
+    let words = ["type", "code"].into_iter();
+    let mut words = words.filter_map(|name| error[name].as_str());
     StreamError {
-        status: status.or_else(|| status_of_type(error["type"].as_str()?)),
+        status: status.or_else(|| words.find_map(status_of_type)),
         ..StreamError::new(ErrorKind::Provider, shorten(message))
+    }
+}
+
+/// An error field that says nothing: some servers send one with every event.
+pub fn is_nothing(error: &Value) -> bool {
+    match error {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Object(object) => object.is_empty(),
+        _ => false,
     }
 }
 
@@ -55,13 +67,13 @@ fn status(code: &Value) -> Option<u16> {
 /// The status that goes with an error of this type when it is an answer of its own.
 fn status_of_type(kind: &str) -> Option<u16> {
     Some(match kind {
-        "invalid_request_error" => 400,
+        "invalid_request_error" | "invalid_prompt" | "context_length_exceeded" => 400,
         "authentication_error" => 401,
         "billing_error" => 402,
         "permission_error" => 403,
         "not_found_error" => 404,
         "request_too_large" => 413,
-        "rate_limit_error" => 429,
+        "rate_limit_error" | "rate_limit_exceeded" | "insufficient_quota" => 429,
         "api_error" | "server_error" => 500,
         "timeout_error" => 504,
         "overloaded_error" => 529,
@@ -94,6 +106,11 @@ mod tests {
                 json!({"type":"overloaded_error","message":"busy"}),
                 "busy",
                 Some(529),
+            ),
+            (
+                json!({"type":"x","code":"rate_limit_exceeded","message":"m"}),
+                "m",
+                Some(429),
             ),
             (json!("boom"), "boom", None),
             (json!({"a":1}), "{\"a\":1}", None),

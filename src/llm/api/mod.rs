@@ -9,12 +9,14 @@ pub mod body;
 pub mod endpoint;
 pub mod fault;
 pub mod google;
+pub mod grammar;
 pub mod hash;
 pub mod ids;
 pub mod lax;
 pub mod limits;
 pub mod mistral_conversations;
 pub mod openai_completions;
+pub mod openai_responses;
 pub mod schema;
 #[cfg(test)]
 pub mod testing;
@@ -25,6 +27,7 @@ use super::context::Context;
 use super::event::{AssistantEvent, StreamError};
 use super::model::Model;
 use super::stream::StreamOptions;
+use openai_responses::{OpenAiResponses, Variant};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 /// An HTTP request to a provider; always a POST with a JSON body.
@@ -59,6 +62,10 @@ pub trait Protocol: Send + Sync {
         context: &Context,
         options: &StreamOptions,
     ) -> Box<dyn Decoder>;
+
+    /// Adds to an error what this protocol's users should know; `body` is the beginning of what the server
+    /// said with its error status.
+    fn explain(&self, _error: &mut StreamError, _body: &str) {}
 }
 
 /// Turns frames into events. Pure: no clock, no socket.
@@ -104,6 +111,7 @@ const BUILTIN: &[(&str, Maker)] = &[
     ("anthropic-messages", || {
         Api::Wire(Arc::new(anthropic_messages::AnthropicMessages))
     }),
+    ("azure-openai-responses", || responses(Variant::Azure)),
     ("faux", super::faux::api),
     ("google-generative-ai", || {
         Api::Wire(Arc::new(google::Google::GenerativeAi))
@@ -114,10 +122,16 @@ const BUILTIN: &[(&str, Maker)] = &[
     ("mistral-conversations", || {
         Api::Wire(Arc::new(mistral_conversations::MistralConversations))
     }),
+    ("openai-codex-responses", || responses(Variant::Codex)),
     ("openai-completions", || {
         Api::Wire(Arc::new(openai_completions::OpenAiCompletions))
     }),
+    ("openai-responses", || responses(Variant::OpenAi)),
 ];
+
+fn responses(variant: Variant) -> Api {
+    Api::Wire(Arc::new(OpenAiResponses(variant)))
+}
 
 type Maker = fn() -> Api;
 

@@ -304,6 +304,16 @@ pub fn check_growth(
     messages: &Value,
     moving: &dyn Fn(&Value) -> bool,
 ) {
+    check_growth_with(protocol, model, messages, moving, &options());
+}
+
+pub fn check_growth_with(
+    protocol: &dyn Protocol,
+    model: &Model,
+    messages: &Value,
+    moving: &dyn Fn(&Value) -> bool,
+    options: &StreamOptions,
+) {
     let mut earlier: Option<(Vec<String>, String)> = None;
     let all = messages.as_array().unwrap();
     for end in 1..=all.len() {
@@ -316,7 +326,7 @@ pub fn check_growth(
         if last["role"] == "assistant" || last["role"] == "system" || waits {
             continue;
         }
-        let mut body = body(protocol, model, &Value::from(said), &options());
+        let mut body = body(protocol, model, &Value::from(said), options);
         let places = ["/messages", "/contents", "/input", "/context/messages"];
         let place = places
             .into_iter()
@@ -329,8 +339,9 @@ pub fn check_growth(
             .filter(|message| !moving(message))
             .map(|message| unmarked(message).to_string())
             .collect();
-        body["max_tokens"].take();
-        body["max_completion_tokens"].take();
+        for limit in ["max_tokens", "max_completion_tokens", "max_output_tokens"] {
+            body[limit].take();
+        }
         if let Some(limit) = body.pointer_mut("/generationConfig/maxOutputTokens") {
             limit.take();
         }

@@ -9,9 +9,10 @@ use crate::llm::env::Env;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
+use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use ureq::Error;
 use ureq::unversioned::transport::{
@@ -19,7 +20,7 @@ use ureq::unversioned::transport::{
     TransportAdapter,
 };
 
-/// Where systems keep their bundle. The first that exists is taken.
+/// Where systems keep their bundle. The first that can be read is taken.
 const SYSTEM_BUNDLES: [&str; 6] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
@@ -60,34 +61,34 @@ impl Trust {
     }
 
     fn load(&self) -> Result<Loaded, Error> {
-        let mut roots = RootCertStore {
-            roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
-        };
+        let mut found = Certificates::default();
+        let mut bundles = SYSTEM_BUNDLES.iter().map(Path::new);
+        let bundle = bundles.find(|path| found.add_file(path).is_ok());
         let mut problems = Vec::new();
-        let bundles = SYSTEM_BUNDLES.iter().map(Path::new);
-        if let Some(bundle) = bundles.into_iter().find(|path| path.exists()) {
-            let _ = add_file(&mut roots, bundle); // the web roots are there anyway
-        }
         for variable in FILE_VARIABLES {
             if let Some(path) = self.env.get(variable)
-                && let Err(problem) = add_file(&mut roots, Path::new(&path))
+                && let Err(problem) = found.add_file(Path::new(&path))
             {
                 problems.push(format!("{variable}={path}: {problem}"));
             }
         }
-        for folder in self
-            .env
-            .get(FOLDERS_VARIABLE)
-            .iter()
-            .flat_map(|v| v.split(':'))
-        {
+        let folders = self.env.get(FOLDERS_VARIABLE);
+        for folder in folders.iter().flat_map(|folders| folders.split(':')) {
+            // The system's own folder holds the parts of its bundle, in hundreds of small files.
+            if bundle.and_then(Path::parent) == Some(Path::new(folder)) {
+                continue;
+            }
             match std::fs::read_dir(folder) {
                 Ok(entries) => entries.flatten().for_each(|entry| {
-                    let _ = add_file(&mut roots, &entry.path()); // not all files there are certificates
+                    let _ = found.add_file(&entry.path()); // not all files there are certificates
                 }),
                 Err(error) => problems.push(format!("{FOLDERS_VARIABLE}={folder}: {error}")),
             }
         }
+        let mut roots = RootCertStore {
+            roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
+        };
+        roots.add_parsable_certificates(found.certificates);
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
@@ -105,13 +106,30 @@ impl Trust {
     }
 }
 
-/// Adds the certificates of a PEM file.
-fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
-    let pem = std::fs::read(path).map_err(|error| error.to_string())?;
-    let certificates = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok);
-    match roots.add_parsable_certificates(certificates) {
-        (0, _) => Err("no certificate in PEM form".to_owned()),
-        _ => Ok(()),
+/// Certificates from files, each once: variables often name the system's bundle again.
+#[derive(Default)]
+struct Certificates {
+    files: HashSet<PathBuf>,
+    certificates: HashSet<CertificateDer<'static>>,
+}
+
+impl Certificates {
+    /// Adds the certificates of a PEM file.
+    fn add_file(&mut self, path: &Path) -> Result<(), String> {
+        let path = path.canonicalize().map_err(|error| error.to_string())?;
+        if self.files.contains(&path) {
+            return Ok(());
+        }
+        let pem = std::fs::read(&path).map_err(|error| error.to_string())?;
+        let mut certificates = CertificateDer::pem_slice_iter(&pem)
+            .filter_map(Result::ok)
+            .peekable();
+        if certificates.peek().is_none() {
+            return Err("no certificate in PEM form".to_owned());
+        }
+        self.certificates.extend(certificates);
+        self.files.insert(path);
+        Ok(())
     }
 }
 

@@ -157,7 +157,8 @@ fn speak(
     drop(body);
     if !(200..300).contains(&answer.status) {
         let said = answer.read_some(ERROR_BODY_LIMIT, ERROR_BODY_PATIENCE);
-        let error = http::status_error(answer.status, &answer.headers, &said, &answer.target);
+        let mut error = http::status_error(answer.status, &answer.headers, &said, &answer.target);
+        protocol.explain(&mut error, &String::from_utf8_lossy(&said));
         return Err(error.into());
     }
     outlet.batch.push(AssistantEvent::Start);

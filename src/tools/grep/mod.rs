@@ -100,6 +100,7 @@ impl Tool for Grep {
                     .transpose()
                     .map_err(ToolError::new)?;
                 let lines = Lines {
+                    backend,
                     regex,
                     context,
                     filter,
@@ -167,8 +168,11 @@ struct Collected {
 
 impl Collected {
     fn take(&mut self, matches: Vec<Match>) {
-        for found in matches.into_iter().take(self.limit - self.matches) {
-            self.matches += 1;
+        for found in matches {
+            if self.matches >= self.limit {
+                return;
+            }
+            self.matches += found.count;
             self.cut |= found.cut;
             if self.listing.has_room() {
                 self.listing.push(&found.text);
@@ -199,7 +203,8 @@ impl Collected {
 }
 
 /// What is looked for below a folder.
-struct Lines {
+struct Lines<'a> {
+    backend: &'a dyn Backend,
     regex: Regex,
     context: usize,
     filter: Option<Filter>,
@@ -211,7 +216,7 @@ struct Worker {
     filter: Option<Filter>,
 }
 
-impl Search for Lines {
+impl Search for Lines<'_> {
     type Worker = Worker;
     type Found = Vec<Match>;
     const BATCH: usize = 16;
@@ -224,16 +229,13 @@ impl Search for Lines {
     }
 
     fn enters(&self, worker: &mut Worker, folder: &Entry<'_>) -> bool {
-        let filter = worker.filter.as_mut().filter(|filter| filter.negated);
-        filter.is_none_or(|filter| !filter.matches(folder))
+        let filter = worker.filter.as_mut();
+        !filter.is_some_and(|filter| filter.negated && filter.matches(folder))
     }
 
     fn wants(&self, worker: &mut Worker, entry: &Entry<'_>) -> bool {
-        entry.kind == Kind::File
-            && worker.filter.as_mut().is_none_or(|filter| {
-                !filter.only_folders && filter.matches(entry) != filter.negated
-                    || filter.only_folders && filter.negated
-            })
+        let filter = worker.filter.as_mut();
+        entry.kind == Kind::File && filter.is_none_or(|filter| filter.passes(entry))
     }
 
     fn look(
@@ -242,9 +244,8 @@ impl Search for Lines {
         entry: &Entry<'_>,
         limit: usize,
         stop: &Stop,
-        backend: &dyn Backend,
     ) -> io::Result<Option<Vec<Match>>> {
-        let mut source = backend.open_listed(entry.path())?;
+        let mut source = self.backend.open_listed(entry.path())?;
         let label = shown(entry.relative());
         Ok(
             match worker.searcher.search(&mut source, &label, limit, stop)? {
@@ -255,7 +256,7 @@ impl Search for Lines {
     }
 
     fn count(matches: &Vec<Match>) -> usize {
-        matches.len()
+        matches.iter().map(|found| found.count).sum()
     }
 
     fn bytes(matches: &Vec<Match>) -> usize {
@@ -308,6 +309,13 @@ impl Filter {
             folder_len: from_cwd.len(),
             from_cwd,
         })
+    }
+
+    fn passes(&mut self, file: &Entry<'_>) -> bool {
+        match self.negated {
+            true => self.only_folders || !self.matches(file),
+            false => self.matches(file),
+        }
     }
 
     fn matches(&mut self, entry: &Entry<'_>) -> bool {

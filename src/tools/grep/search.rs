@@ -37,10 +37,12 @@ pub(super) enum Found {
     Binary,
 }
 
-/// A matching line with those around it, ready to be shown.
+/// A matching line with those around it, ready to be shown; or all matches that come when a result is
+/// full, which are counted only.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Match {
-    /// Empty when the matches before it fill a result.
+    pub count: usize,
+    /// Empty for those that are counted only.
     pub text: String,
     pub lines: usize,
     pub bytes: usize,
@@ -70,6 +72,7 @@ impl Searcher {
             context: self.context,
             label,
             limit,
+            count: 0,
             list: Vec::new(),
             stored_bytes: 0,
             line: 1,
@@ -123,6 +126,7 @@ struct Matches<'a> {
     context: usize,
     label: &'a str,
     limit: usize,
+    count: usize,
     list: Vec<Match>,
     /// In the texts of `list`.
     stored_bytes: usize,
@@ -178,7 +182,7 @@ impl Matches<'_> {
                 Some(at) => {
                     let end = known + at + 1;
                     self.block(&buffer[..end], false);
-                    if self.list.len() >= self.limit && self.open.is_empty() {
+                    if self.count >= self.limit && self.open.is_empty() {
                         return Ok(true);
                     }
                     buffer.copy_within(end..len, 0);
@@ -228,7 +232,7 @@ impl Matches<'_> {
                 continue;
             }
             self.after(&shown);
-            if matches && self.list.len() < self.limit {
+            if matches && self.count < self.limit {
                 self.add(&shown, &[]);
             }
             self.line += 1;
@@ -245,7 +249,7 @@ impl Matches<'_> {
         // Up to where lines are counted, and where they were given to open matches.
         let (mut counted, mut given) = (0, 0);
         let mut at = 0;
-        while self.list.len() < self.limit {
+        while self.count < self.limit {
             let Some(hit) = self.regex.find_at(block, at) else {
                 break;
             };
@@ -289,9 +293,27 @@ impl Matches<'_> {
 
     /// Adds a match on the line that comes next. `before` is the text before it in its block.
     fn add(&mut self, line: &Shown, before: &[u8]) {
-        let mut new = Match::default();
-        let full = self.stored_bytes > MAX_BYTES;
-        if self.context > 0 && !full {
+        self.count += 1;
+        let mut new = Match {
+            count: 1,
+            ..Match::default()
+        };
+        if self.stored_bytes > MAX_BYTES {
+            new.push(self.label, ':', self.line, line);
+            match self.list.last_mut() {
+                Some(rest) if rest.text.is_empty() => {
+                    rest.count += 1;
+                    rest.lines += 1;
+                    rest.bytes += 1 + new.bytes;
+                }
+                _ => {
+                    new.text = String::new();
+                    self.list.push(new);
+                }
+            }
+            return;
+        }
+        if self.context > 0 {
             let mut lines: Vec<Shown> =
                 lines_before(before).take(self.context).map(shown).collect();
             let missing = self.context - lines.len();
@@ -307,9 +329,6 @@ impl Matches<'_> {
             });
         }
         new.push(self.label, ':', self.line, line);
-        if full {
-            new.text = String::new();
-        }
         self.stored_bytes += new.text.len();
         self.list.push(new);
     }

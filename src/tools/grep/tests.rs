@@ -497,14 +497,19 @@ fn what_is_not_shown_is_counted() {
     else {
         panic!("it is text");
     };
-    assert_eq!(matches.len(), 500);
-    let shown: usize = matches.iter().map(|found: &Match| found.text.len()).sum();
-    assert!(shown < MAX_BYTES + 1000);
-    assert!(
-        matches
-            .iter()
-            .all(|found| found.lines == 1 && found.bytes > 400)
+    let sum = |of: fn(&Match) -> usize| matches.iter().map(of).sum::<usize>();
+    assert_eq!(
+        (sum(|found| found.count), sum(|found| found.lines)),
+        (500, 500)
     );
+    assert!(sum(|found| found.text.len()) < MAX_BYTES + 1000);
+    // With the newlines between those that are counted only.
+    let all: usize = (1..=500)
+        .map(|number: usize| format!("f:{number}: ").len() + 400)
+        .sum();
+    let (rest, shown) = matches.split_last().unwrap();
+    assert_eq!(sum(|found| found.bytes), all + rest.count - 1);
+    assert!(rest.text.is_empty() && shown.iter().all(|found| found.count == 1));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! something. After each look it pauses, so that a process which prints without end is slowed down to a
 //! few megabytes a second instead of keeping two processors busy.
 
+use super::poll;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -72,7 +73,7 @@ fn run(mut woken: PipeReader) {
                 revents: 0,
             })
             .collect();
-        if super::poll_all(&mut polled, None).is_err() {
+        if poll::poll_all(&mut polled, None).is_err() {
             pipes.clear();
             continue;
         }

@@ -1,50 +1,58 @@
 //! The process group of one shell, which is also its session.
 //!
-//! A signal to a group needs care: once the leader is reaped and the last member gone, the system may
-//! give the number to a stranger. Reaping and signalling exclude each other here, and after the reaping
-//! a group counts only while no process has its number: the system keeps the number of a group that has
-//! members.
+//! A signal to a group needs care: once its leader is reaped and its last member gone, the system may
+//! give the number to a stranger. So the leader is reaped late, when all that needs the number is done,
+//! and reaping and signalling exclude each other.
 
-use std::io::{PipeWriter, Write};
+use std::io::{self, PipeWriter, Write};
 use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug)]
 pub struct Group {
-    leader: libc::pid_t,
+    id: libc::pid_t,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    reaped: bool,
-    exit_code: Option<i32>,
+    /// `None` when it is reaped.
+    leader: Option<Child>,
+    ended: bool,
     killed: bool,
-    /// Wakes the thread in `next`; closed when nobody waits any more.
+    /// Wakes the thread in `next`. `None` when nobody waits any more.
     wake: Option<PipeWriter>,
 }
 
 impl Group {
-    /// `leader` is a child that has not been waited for.
-    pub fn new(leader: u32, wake: PipeWriter) -> Self {
+    /// `leader` has made itself a session's leader.
+    pub fn new(leader: Child, wake: PipeWriter) -> Self {
         Self {
-            leader: libc::pid_t::try_from(leader).unwrap_or(libc::pid_t::MAX),
+            id: libc::pid_t::try_from(leader.id()).unwrap_or(libc::pid_t::MAX),
             state: Mutex::new(State {
-                reaped: false,
-                exit_code: None,
+                leader: Some(leader),
+                ended: false,
                 killed: false,
                 wake: Some(wake),
             }),
         }
     }
 
-    /// Waits for the leader's end, and reaps it.
-    pub fn wait(&self, mut leader: Child) {
-        await_end(self.leader);
+    /// The number of the group, of its session and of its leader.
+    pub fn id(&self) -> libc::pid_t {
+        self.id
+    }
+
+    /// Waits for the leader's end, and wakes who waits in `next`.
+    pub fn await_end(&self) {
+        await_end(self.id);
         let mut state = self.state();
-        state.exit_code = leader.wait().ok().and_then(code);
-        state.reaped = true;
-        state.wake();
+        state.ended = true;
+        if state.wake.is_some() {
+            state.wake();
+        } else {
+            state.reap();
+        }
     }
 
     pub fn signal(&self, signal: libc::c_int) {
@@ -61,33 +69,53 @@ impl Group {
     }
 
     fn send(&self, state: &State, signal: libc::c_int) {
-        if let Some(group) = self.number(state) {
-            send(-group, signal);
+        if state.leader.is_some() || self.has_number_after_leader() {
+            send(-self.id, signal);
         }
     }
 
-    /// The number of the group and session, while it cannot be another's.
-    pub fn id(&self) -> Option<libc::pid_t> {
-        self.number(&self.state())
+    /// Where members are not known one by one, a reaped leader's group counts while no process has its
+    /// number, which the system keeps for a group that has members.
+    #[cfg(not(target_os = "linux"))]
+    fn has_number_after_leader(&self) -> bool {
+        // SAFETY: no memory is involved, and signal 0 has no effect.
+        let result = unsafe { libc::kill(self.id, 0) };
+        result != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
     }
 
-    fn number(&self, state: &State) -> Option<libc::pid_t> {
-        (!state.reaped || !exists(self.leader)).then_some(self.leader)
+    #[cfg(target_os = "linux")]
+    fn has_number_after_leader(&self) -> bool {
+        false
+    }
+
+    /// Whether there is a process in the group, or may be.
+    #[cfg(not(target_os = "linux"))]
+    pub fn is_alive(&self) -> bool {
+        let state = self.state();
+        // SAFETY: no memory is involved, and signal 0 has no effect.
+        (state.leader.is_some() || self.has_number_after_leader())
+            && unsafe { libc::kill(-self.id, 0) } == 0
     }
 
     pub fn has_ended(&self) -> bool {
-        self.state().reaped
+        self.state().ended
     }
 
     pub fn is_killed(&self) -> bool {
         self.state().killed
     }
 
-    /// Nobody waits any more. The leader's exit code, if it has ended.
+    /// Whether the number may have become another's.
+    #[cfg(target_os = "linux")]
+    pub fn is_reaped(&self) -> bool {
+        self.state().leader.is_none()
+    }
+
+    /// Nobody waits any more: the leader is reaped, now or at its end. Its exit code, if it has ended.
     pub fn close(&self) -> Option<i32> {
         let mut state = self.state();
         state.wake = None;
-        state.exit_code
+        if state.ended { state.reap() } else { None }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -102,6 +130,11 @@ impl State {
             let _ = wake.write(b"!");
         }
     }
+
+    /// Does not wait, since the leader has ended.
+    fn reap(&mut self) -> Option<i32> {
+        self.leader.take()?.wait().ok().and_then(code)
+    }
 }
 
 /// Waits until `pid` has ended, and leaves it to be reaped.
@@ -115,8 +148,7 @@ fn await_end(pid: libc::pid_t) {
         let options = libc::WEXITED | libc::WNOWAIT;
         // SAFETY: `info` is valid for the write, and `pid` is a child of this process.
         let result = unsafe { libc::waitid(libc::P_PID, id, &mut info, options) };
-        let interrupted =
-            || std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted;
+        let interrupted = || io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
         if result == 0 || !interrupted() {
             return;
         }
@@ -139,11 +171,5 @@ pub fn send(pid: libc::pid_t, signal: libc::c_int) -> bool {
     }
     // SAFETY: no memory is involved.
     let result = unsafe { libc::kill(pid, signal) };
-    result == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
-}
-
-fn exists(pid: libc::pid_t) -> bool {
-    // SAFETY: no memory is involved, and signal 0 has no effect.
-    let result = unsafe { libc::kill(pid, 0) };
-    result == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+    result == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }

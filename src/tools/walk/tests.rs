@@ -1,7 +1,7 @@
 //! Walks of trees on the disk, and what git says about the same trees.
 
 use super::*;
-use crate::tools::backend::{Child, ShellCommand, Source, Stat};
+use crate::tools::backend::{Child, DirEntry, ShellCommand, Source, Stat};
 use crate::tools::local::Local;
 use crate::tools::testing::TempDir;
 use std::collections::BTreeSet;
@@ -34,7 +34,6 @@ impl Search for All {
         entry: &Entry<'_>,
         _: usize,
         _: &Stop,
-        _: &dyn Backend,
     ) -> io::Result<Option<String>> {
         assert!(entry.relative().ends_with(entry.name()));
         assert!(
@@ -321,6 +320,31 @@ fn wide_and_deep_trees_are_walked() {
         .unwrap();
     assert_eq!(found.len(), 50_000 + 1 + 999);
     assert!(found.is_sorted());
+}
+
+#[test]
+fn kernel_file_systems_are_entered_by_name_only() {
+    let disk = Disk {
+        listing: &|path| {
+            let names: &[&str] = match path.to_str() {
+                Some("/") => &["dev", "etc", "proc", "sys"],
+                Some("/proc") => &["sys"],
+                _ => &[],
+            };
+            Some(Ok(entries(
+                names.iter().map(|name| name.to_string()),
+                Kind::Dir,
+            )))
+        },
+    };
+    for (root, expected) in [("/", "etc/"), ("/proc", "sys/")] {
+        let cancel = CancelToken::new();
+        let mut found = Vec::new();
+        walk(&disk, Path::new(root), &cancel)
+            .run(&All, &mut |path| found.push(path))
+            .unwrap();
+        assert_eq!(found, [expected]);
+    }
 }
 
 /// A generator of its own, so that a seed means the same tree for ever.

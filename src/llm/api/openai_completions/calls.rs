@@ -7,6 +7,7 @@
 
 use super::chunk::{CallDelta, CustomDelta};
 use crate::llm::api::balance::Balance;
+use crate::llm::api::grammar;
 use crate::llm::api::ids::Ids;
 use crate::llm::event::AssistantEvent;
 use serde_json::Value;
@@ -286,34 +287,32 @@ impl Call {
         parse(piece).is_some_and(|again| again.is_object() && parse(&self.text) == Some(again))
     }
 
-    fn take_input(&mut self, custom: &CustomDelta<'_>, grammar: &HashMap<String, String>) {
+    fn take_input(&mut self, custom: &CustomDelta<'_>, properties: &HashMap<String, String>) {
         if self.input_of.is_none() {
             if !self.text.is_empty() {
                 return;
             }
-            let property = grammar.get(&self.name).map_or("input", String::as_str);
+            let property = properties.get(&self.name);
+            let property = property.map_or(grammar::DEFAULT_PROPERTY, String::as_str);
             self.input_of = Some(property.to_owned());
         }
         if let Some(input) = custom.input.as_str() {
             self.open_input();
             self.text.push_str(input);
-            let quoted = serde_json::to_string(input).unwrap_or_default();
-            let inner = quoted.strip_prefix('"').and_then(|q| q.strip_suffix('"'));
-            self.waiting.push_str(inner.unwrap_or_default());
+            self.waiting.push_str(&grammar::escape(input));
         }
     }
 
     fn open_input(&mut self) {
         if let Some(property) = self.input_of.as_ref().filter(|_| self.text.is_empty()) {
-            let property = Value::from(property.as_str());
-            self.waiting.push_str(&format!("{{{property}:\""));
+            self.waiting.push_str(&grammar::open(property));
         }
     }
 
     fn close_input(&mut self) {
         if self.input_of.is_some() {
             self.open_input();
-            self.waiting.push_str("\"}");
+            self.waiting.push_str(grammar::CLOSE);
         }
     }
 }

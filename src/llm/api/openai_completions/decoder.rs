@@ -8,16 +8,15 @@ use super::calls::Calls;
 use super::chunk::{CallDelta, Chunk, Content, Delta, RawUsage};
 use super::compat::Compat;
 use super::inline::{Inline, Piece, Tools};
-use super::{reasoning, tools};
+use super::reasoning;
 use crate::llm::api::ids::Ids;
 use crate::llm::api::lax::{self, Text};
-use crate::llm::api::{Decoder, Frame, fault};
+use crate::llm::api::{Decoder, Frame, fault, grammar};
 use crate::llm::context::Context;
 use crate::llm::event::{AssistantEvent, ErrorKind, Info, StreamError};
 use crate::llm::message::StopReason;
 use crate::llm::model::Model;
 use serde::Deserialize;
-use std::collections::HashMap;
 
 pub struct ChunkDecoder {
     model: Model,
@@ -55,10 +54,7 @@ enum Kind {
 impl ChunkDecoder {
     pub fn new(model: &Model, context: &Context) -> Self {
         let compat = Compat::of(model);
-        // What cannot be read was refused when the request was made.
-        let grammar = tools::grammar_properties(context, &compat).unwrap_or_default();
-        let owned = |(name, property): (&str, &str)| (name.to_owned(), property.to_owned());
-        let grammar: HashMap<String, String> = grammar.into_iter().map(owned).collect();
+        let grammar = grammar::owned_properties(context, compat.supports_grammar_tools);
         let offered = if compat.text_tool_calls {
             let tools = context.head().tools.into_iter();
             tools.map(|tool| (tool.name, tool.parameters)).collect()
@@ -136,7 +132,7 @@ impl ChunkDecoder {
         whole: bool,
         out: &mut Vec<AssistantEvent>,
     ) -> Result<(), StreamError> {
-        if let Some(error) = chunk.error.filter(|error| !is_nothing(error)) {
+        if let Some(error) = chunk.error.filter(|error| !fault::is_nothing(error)) {
             return Err(fault::provider_error(&error));
         }
         self.tell_identity(&chunk.id, &chunk.model, out);
@@ -400,20 +396,14 @@ impl Answer {
     }
 }
 
-fn is_nothing(error: &serde_json::Value) -> bool {
-    use serde_json::Value;
-    match error {
-        Value::Null | Value::Bool(false) => true,
-        Value::String(text) => text.is_empty(),
-        Value::Object(object) => object.is_empty(),
-        _ => false,
-    }
-}
-
 /// An error that does not stand in a field of its own.
 fn error_of(data: &str) -> StreamError {
     match lax::value(data) {
-        Ok(value) if value.get("error").is_some_and(|error| !is_nothing(error)) => {
+        Ok(value)
+            if value
+                .get("error")
+                .is_some_and(|error| !fault::is_nothing(error)) =>
+        {
             fault::provider_error(&value["error"])
         }
         Ok(value) if value.get("message").is_some() => fault::provider_error(&value),

@@ -6,6 +6,7 @@ use super::tools::{self, WireTool};
 use crate::llm::api::body::CacheControl;
 use crate::llm::api::transcript::{self, Transcript};
 use crate::llm::api::transform::{Answer, CallResult, Part, Said, Turn, User, text_of, transform};
+use crate::llm::api::{grammar, hash};
 use crate::llm::context::Context;
 use crate::llm::event::StreamError;
 use crate::llm::model::Model;
@@ -106,7 +107,7 @@ pub fn convert<'a>(
     compat: &Compat<'_>,
     anchored: bool,
 ) -> Result<Vec<WireMessage<'a>>, StreamError> {
-    let grammar = tools::grammar_properties(context, compat)?;
+    let grammar = grammar::properties(context, compat.supports_grammar_tools)?;
     let call_id = |id: &str| legal_id(&model.provider, id);
     let turns = transform(context, &transcript.messages, model, &call_id);
     let instructions = if model.reasoning && compat.supports_developer_role {
@@ -297,7 +298,7 @@ fn assistant_message<'a>(
                 message.tool_calls.push(match grammar.get(&*call.name) {
                     Some(property) => WireCall::Custom {
                         custom: WireCustom {
-                            input: tools::grammar_input(&call, property),
+                            input: grammar::input(&call, property),
                             name: call.name,
                         },
                         id: call.id,
@@ -411,7 +412,7 @@ fn legal_id(provider: &str, id: &str) -> String {
     if both.len() <= ID_LIMIT {
         return both;
     }
-    let hash: String = crate::llm::api::hash::short(id).chars().take(8).collect();
+    let hash: String = hash::short(id).chars().take(8).collect();
     let call: String = call.chars().take(ID_LIMIT - hash.len() - 1).collect();
     format!("{call}_{hash}")
 }

@@ -3,14 +3,11 @@
 use super::compat::Compat;
 use crate::llm::api::body::CacheControl;
 use crate::llm::api::schema;
-use crate::llm::api::transform::Call;
-use crate::llm::context::Context;
 use crate::llm::event::StreamError;
 use crate::llm::message::ToolSpec;
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 #[derive(Serialize)]
 pub struct WireTool<'a> {
@@ -98,28 +95,5 @@ fn kind<'a>(tool: &'a ToolSpec, compat: &Compat<'_>) -> Result<Kind<'a>, StreamE
 pub fn mark_last(tools: &mut [WireTool<'_>], mark: CacheControl) {
     if let Some(last) = tools.last_mut() {
         last.cache_control = Some(mark);
-    }
-}
-
-/// The argument that the input of each custom tool stands for, by the tool's name.
-pub fn grammar_properties<'a>(
-    context: &'a Context,
-    compat: &Compat<'_>,
-) -> Result<HashMap<&'a str, &'a str>, StreamError> {
-    let mut properties = HashMap::new();
-    for tool in context.declared_tools() {
-        if let Some(grammar) = schema::grammar(tool, compat.supports_grammar_tools)? {
-            properties.insert(tool.name.as_str(), grammar.property);
-        }
-    }
-    Ok(properties)
-}
-
-/// The input of a call to a custom tool. Arguments of another shape, from a time before the grammar or from
-/// another model, are sent as their JSON: an error here would end the conversation for good.
-pub fn grammar_input<'a>(call: &Call<'a>, property: &str) -> Cow<'a, str> {
-    match call.arguments.get(property) {
-        Some(Value::String(input)) => Cow::Borrowed(input),
-        _ => Cow::Owned(serde_json::to_string(call.arguments).unwrap_or_default()),
     }
 }

@@ -1,0 +1,56 @@
+//! OpenAI's Responses: at OpenAI itself and at those who speak like it, at Azure, and behind a ChatGPT
+//! subscription (Codex).
+//!
+//! The three differ in the address, the headers and a few fields; [`items`] and [`decoder`] serve all of
+//! them. Nothing is stored at the provider: every request holds the whole conversation, with the
+//! provider's own records of its thinking, encrypted, in their places.
+
+mod azure;
+mod blocks;
+mod call_id;
+mod codex;
+mod compat;
+mod decoder;
+mod items;
+mod request;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod usage;
+
+use super::{Context, Decoder, HttpRequest, Model, Protocol, StreamError, StreamOptions};
+
+pub struct OpenAiResponses(pub Variant);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    OpenAi,
+    Azure,
+    Codex,
+}
+
+impl Protocol for OpenAiResponses {
+    fn request(
+        &self,
+        model: &Model,
+        context: &Context,
+        options: &StreamOptions,
+    ) -> Result<HttpRequest, StreamError> {
+        request::request(self.0, model, context, options)
+    }
+
+    fn decoder(
+        &self,
+        model: &Model,
+        context: &Context,
+        options: &StreamOptions,
+    ) -> Box<dyn Decoder> {
+        Box::new(decoder::EventDecoder::new(self.0, model, context, options))
+    }
+
+    fn explain(&self, error: &mut StreamError, body: &str) {
+        if self.0 == Variant::Codex {
+            codex::explain(error, body);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Members of a command, as `/proc` shows them.
+//!
+//! A process leaves its session by `setsid` and loses its parent by a double fork, but it keeps its
+//! environment: each command's has a variable of its own, which `/proc/PID/environ` shows. Children of
+//! those found belong too, should they have dropped the variable. What escapes is a process that has
+//! done all of this: left the session, lost its parent, and wiped or overwritten its environment.
+//!
+//! Numbers of processes and sessions are given out again. A process is known by its number and start
+//! time; a session whose leader is reaped counts only while one who is known to be of it is in it.
+
+use super::super::group::Group;
+use super::MARKER;
+use crate::tools::backend::Survivor;
+use crate::tools::plain;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+/// Members by number, each with its start time.
+pub type Known = BTreeMap<i32, String>;
+
+/// How long an `execve` may take before its process counts as a stranger's: looks, and the pause
+/// between them.
+const EXEC_LOOKS_MAX: u32 = 500;
+const EXEC_PAUSE: Duration = Duration::from_millis(1);
+/// Looks at an environment that seems to be empty.
+const EMPTY_LOOKS: u32 = 3;
+
+/// Those that live now; `known` are those of the last look, and then of this one.
+pub fn members(marker: &str, group: &Group, known: &mut Known) -> Vec<Survivor> {
+    let mark = format!("{MARKER}={marker}\0");
+    let own = std::process::id().cast_signed();
+    let mut open: Vec<i32> = Vec::new();
+    let mut in_session: Vec<i32> = Vec::new();
+    let mut is_ours = !group.is_reaped();
+    for pid in numbers(Path::new("/proc")).filter(|&pid| pid != own) {
+        let is_member = || is_known(pid, known) || is_marked(pid, &mark);
+        if session_of(pid) == group.id() {
+            is_ours = is_ours || is_member();
+            in_session.push(pid);
+        } else if is_member() {
+            open.push(pid);
+        }
+    }
+    if is_ours {
+        open.append(&mut in_session);
+    }
+    let mut all: BTreeSet<i32> = open.iter().copied().collect();
+    while let Some(pid) = open.pop() {
+        open.extend(children(pid).into_iter().filter(|&child| all.insert(child)));
+    }
+    known.clear();
+    let mut living = Vec::new();
+    for pid in all {
+        if let Some(facts) = Facts::of(pid)
+            && !facts.has_ended()
+        {
+            known.insert(pid, facts.start_time().to_owned());
+            living.push(Survivor {
+                pid,
+                name: facts.name,
+            });
+        }
+    }
+    living
+}
+
+pub fn is_in(pid: i32, group: &Group) -> bool {
+    // SAFETY: no memory is involved.
+    group.id() == unsafe { libc::getpgid(pid) }
+}
+
+fn session_of(pid: i32) -> i32 {
+    // SAFETY: no memory is involved.
+    unsafe { libc::getsid(pid) }
+}
+
+fn is_known(pid: i32, known: &Known) -> bool {
+    let start_time = known.get(&pid);
+    start_time.is_some_and(|time| Facts::of(pid).is_some_and(|facts| facts.start_time() == time))
+}
+
+fn is_marked(pid: i32, mark: &str) -> bool {
+    for look in 1..=EXEC_LOOKS_MAX {
+        // Another user's is not readable, and not ours.
+        let Ok(environ) = fs::read(format!("/proc/{pid}/environ")) else {
+            return false;
+        };
+        if !environ.is_empty() {
+            return memchr::memmem::find(&environ, mark.as_bytes()).is_some();
+        }
+        let Some(facts) = Facts::of(pid) else {
+            return false;
+        };
+        if facts.may_be_starting() {
+            thread::sleep(EXEC_PAUSE);
+        } else if look == EMPTY_LOOKS || !facts.has_program() {
+            return false;
+        }
+        // Else the old program's memory may have gone between opening and reading.
+    }
+    false
+}
+
+/// Empty where the kernel does not list children.
+fn children(pid: i32) -> Vec<i32> {
+    let tasks = format!("/proc/{pid}/task");
+    let mut children = Vec::new();
+    for task in numbers(Path::new(&tasks)) {
+        let list = fs::read_to_string(format!("{tasks}/{task}/children")).unwrap_or_default();
+        children.extend(
+            list.split_ascii_whitespace()
+                .filter_map(|pid| pid.parse::<i32>().ok()),
+        );
+    }
+    children
+}
+
+fn numbers(folder: &Path) -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// A line of `/proc/PID/stat`.
+struct Facts {
+    /// As plain text.
+    name: String,
+    /// What follows the name, numbered as in proc(5): the first is the third.
+    rest: Vec<String>,
+}
+
+impl Facts {
+    fn of(pid: i32) -> Option<Self> {
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        Self::parse(&String::from_utf8_lossy(&stat))
+    }
+
+    /// `PID (NAME) STATE …`, where the name may hold anything.
+    fn parse(stat: &str) -> Option<Self> {
+        let (start, rest) = stat.rsplit_once(") ")?;
+        let (_, name) = start.split_once(" (")?;
+        Some(Self {
+            name: plain::text(name.as_bytes()).replace(['\n', '\t'], " "),
+            rest: rest.split_ascii_whitespace().map(str::to_owned).collect(),
+        })
+    }
+
+    fn number(&self, number: usize) -> &str {
+        let fact = number.checked_sub(3).and_then(|at| self.rest.get(at));
+        fact.map_or("", String::as_str)
+    }
+
+    /// Only waits to be reaped.
+    fn has_ended(&self) -> bool {
+        matches!(self.number(3), "Z" | "X")
+    }
+
+    /// In clock ticks since the machine's start.
+    fn start_time(&self) -> &str {
+        self.number(22)
+    }
+
+    /// Neither a thread of the kernel nor a process at its end.
+    fn has_program(&self) -> bool {
+        const EXITING: u32 = 0x4;
+        const KERNEL_THREAD: u32 = 0x20_0000;
+        let flags: u32 = self.number(9).parse().unwrap_or(0);
+        flags & (EXITING | KERNEL_THREAD) == 0
+    }
+
+    /// Whether this may be the middle of an `execve`, where the environment is already the new one but
+    /// cannot be seen yet: the process is at work, and has no place for variables.
+    fn may_be_starting(&self) -> bool {
+        let at_work = matches!(self.number(3), "R" | "D");
+        at_work && self.has_program() && self.number(50) == self.number(51)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_process_may_hold_anything() {
+        let facts = Facts::parse("12 (a) (b\u{1b}[31m\nc) S 1 12 12 0 -1 4194560").unwrap();
+        assert_eq!(facts.name, "a) (b c");
+        assert_eq!(facts.number(3), "S");
+        assert_eq!(facts.number(9), "4194560");
+        assert_eq!(facts.number(50), "");
+        assert!(facts.has_program() && !facts.has_ended() && !facts.may_be_starting());
+        assert!(Facts::parse("12 (a").is_none());
+        assert!(Facts::parse("").is_none());
+    }
+
+    #[test]
+    fn facts_are_counted_as_the_kernel_does() {
+        let facts = Facts::of(std::process::id().cast_signed()).unwrap();
+        assert!(facts.has_program() && !facts.has_ended() && !facts.may_be_starting());
+        assert!(facts.start_time().parse::<u64>().unwrap() > 0);
+        let [start, end] = [50, 51].map(|number| facts.number(number).parse::<u64>().unwrap());
+        assert!(start < end && end - start < 1 << 24);
+    }
+}

@@ -1,0 +1,69 @@
+//! The few calls on pipes that the standard library does not have.
+
+use std::io::{self, PipeReader};
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Instant;
+
+/// Waits until one of `fds` can be read (or is closed at its other end), or until `until`. A negative
+/// descriptor is never ready.
+pub fn poll<const N: usize>(fds: [RawFd; N], until: Option<Instant>) -> io::Result<[bool; N]> {
+    let mut polled = fds.map(|fd| libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    poll_all(&mut polled, until)?;
+    Ok(polled.map(|fd| fd.revents != 0))
+}
+
+/// The same for any number, which says what happened in `revents`.
+pub fn poll_all(fds: &mut [libc::pollfd], until: Option<Instant>) -> io::Result<()> {
+    let timeout_ms = until.map_or(-1, |until| {
+        let left = until.saturating_duration_since(Instant::now());
+        // Rounded up, so as not to wake just before the time.
+        let ms = left.as_nanos().div_ceil(1_000_000);
+        libc::c_int::try_from(ms).unwrap_or(libc::c_int::MAX)
+    });
+    let count = libc::nfds_t::try_from(fds.len()).map_err(io::Error::other)?;
+    // SAFETY: `fds` is valid for `count` entries and lives through the call.
+    let result = unsafe { libc::poll(fds.as_mut_ptr(), count, timeout_ms) };
+    if result < 0 {
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Makes a call again that a signal has interrupted.
+pub fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// Bytes that can be read at once.
+pub fn readable_bytes(pipe: &PipeReader) -> usize {
+    let mut count: libc::c_int = 0;
+    // SAFETY: the descriptor is open, and this request writes one `c_int`.
+    let result = unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &mut count) };
+    match result {
+        0 => usize::try_from(count).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Makes room for a writer to stay ahead of its reader. A refusal leaves the pipe as it is.
+#[cfg(target_os = "linux")]
+pub fn widen(pipe: &PipeReader) {
+    const BYTES: libc::c_int = 256 << 10;
+    // SAFETY: the descriptor is open.
+    unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, BYTES) };
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn widen(_: &PipeReader) {}
