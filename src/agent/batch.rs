@@ -141,7 +141,7 @@ fn run_calls(
                     }
                     Err(immediate) => {
                         tell_end(host, call, &immediate)?;
-                        finished[index] = Some(immediate);
+                        finished[index] = Some(*immediate);
                     }
                 }
             }
@@ -251,29 +251,29 @@ fn prepare(
     call: &ToolCall,
     host: &mut dyn Host,
     cancel: &CancelToken,
-) -> Result<Prepared, Finished> {
+) -> Result<Prepared, Box<Finished>> {
     if cancel.is_cancelled() {
-        return Err(conclude(Err(ToolError::aborted())));
+        return Err(Box::new(conclude(Err(ToolError::aborted()))));
     }
     let tool = find(agent, &call.name)
-        .ok_or_else(|| failed(format!("Tool {} not found", call.name)))?
+        .ok_or_else(|| refused(format!("Tool {} not found", call.name)))?
         .clone();
     if let Some(fault) = &call.invalid {
-        return Err(failed(format!(
+        return Err(refused(format!(
             "The arguments of the call to \"{}\" are not valid JSON, so it was not executed: {fault}",
             call.name
         )));
     }
     let spec = &tool.info().spec;
     let shaped = tool.prepare(call.arguments.clone());
-    let mut arguments = schema::validate(&spec.name, &spec.parameters, &shaped).map_err(failed)?;
+    let mut arguments = schema::validate(&spec.name, &spec.parameters, &shaped).map_err(refused)?;
     match host.before_tool(call, &arguments) {
         Permission::Allow => {}
         Permission::Change(changed) => arguments = changed,
         Permission::Block { reason, terminate } => {
             let mut blocked = failed(reason.unwrap_or_else(|| "Tool execution was blocked".into()));
             blocked.output.terminate = terminate;
-            return Err(blocked);
+            return Err(Box::new(blocked));
         }
     }
     Ok(Prepared {
@@ -301,6 +301,11 @@ fn conclude(result: Result<ToolOutput, ToolError>) -> Finished {
 
 fn failed(message: String) -> Finished {
     conclude(Err(ToolError::new(message)))
+}
+
+/// The result of a call that does not run.
+fn refused(message: String) -> Box<Finished> {
+    Box::new(failed(message))
 }
 
 fn tell_start(host: &mut dyn Host, call: &ToolCall) -> Result<(), Fatal> {

@@ -286,16 +286,17 @@ fn check(value: &Value, schema: &Value, path: &str, faults: &mut Faults) {
 }
 
 fn check_number(number: f64, schema: &Value, fault: &mut impl FnMut(String)) {
-    let rules: [(&str, &str, fn(f64, f64) -> bool); 4] = [
-        ("minimum", ">=", |number, bound| number >= bound),
-        ("maximum", "<=", |number, bound| number <= bound),
-        ("exclusiveMinimum", ">", |number, bound| number > bound),
-        ("exclusiveMaximum", "<", |number, bound| number < bound),
+    type Holds = fn(&f64, &f64) -> bool;
+    let rules: [(&str, &str, Holds); 4] = [
+        ("minimum", ">=", f64::ge),
+        ("maximum", "<=", f64::le),
+        ("exclusiveMinimum", ">", f64::gt),
+        ("exclusiveMaximum", "<", f64::lt),
     ];
     for (key, sign, holds) in rules {
         if schema[key]
             .as_f64()
-            .is_some_and(|bound| !holds(number, bound))
+            .is_some_and(|bound| !holds(&number, &bound))
         {
             fault(format!("must be {sign} {}", schema[key]));
         }

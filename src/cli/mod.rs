@@ -46,7 +46,7 @@ fn run(args: &Args) -> u8 {
     if args.help {
         return say(&help::text());
     }
-    args.warnings.iter().for_each(|text| report::warning(text));
+    args.warnings.iter().for_each(report::warning);
     match start_and_ask(args) {
         Ok(code) => code,
         Err(text) => {

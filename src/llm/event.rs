@@ -58,11 +58,17 @@ pub enum AssistantEvent {
         thought_signature: Option<String>,
     },
     /// Facts about the answer as a whole.
-    Info(Info),
+    Info(Box<Info>),
     Done {
         reason: StopReason,
     },
     Error(StreamError),
+}
+
+impl AssistantEvent {
+    pub fn info(info: Info) -> Self {
+        Self::Info(Box::new(info))
+    }
 }
 
 /// Facts that replace earlier ones where they are `Some`.

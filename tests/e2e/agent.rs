@@ -165,7 +165,7 @@ impl Drop for World {
             assert_eq!(left, [0u32; 0], "processes were left behind");
             assert_eq!(
                 files,
-                [PathBuf::new(); 0],
+                [] as [PathBuf; 0],
                 "temporary files were left behind"
             );
         }

@@ -60,13 +60,14 @@ fn every_passage(point: &str, action: &str) {
             .filter(|event: &Value| event["type"] == "message_end")
             .map(|event| event["message"].clone())
             .collect();
-        let untouched = outcome.code() == 0 && !outcome.stderr.contains("Error");
-        if action == "err" && !untouched && !outcome.stderr.is_empty() {
-            assert!(
-                outcome.stderr.contains("session"),
-                "{fail}: {}",
-                outcome.stderr
-            );
+        let untouched = outcome.code() == 0 && outcome.stderr.is_empty();
+        match action {
+            // Whatever did not work is said, and the exit code is right: a notice, or an error.
+            "err" if !untouched => {
+                assert!(outcome.stderr.contains("session"), "{fail}: {outcome:?}")
+            }
+            "panic" if !untouched => assert_eq!(world.processes(), [0u32; 0], "{fail}"),
+            _ => {}
         }
         check_files(&world, &told, &fail);
         go_on(&world, server, &fail);
@@ -81,20 +82,22 @@ fn every_passage(point: &str, action: &str) {
 /// What was told is in a file, and every line but a torn last one is JSON.
 #[track_caller]
 fn check_files(world: &crate::agent::World, told: &[Value], fail: &str) {
-    let files = world.session_files();
-    assert!(files.len() <= 1, "{fail}: {files:?}");
-    let text = files
-        .first()
-        .map(|file| std::fs::read_to_string(file).unwrap())
-        .unwrap_or_default();
-    let entries: Vec<Value> = text
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .collect();
-    assert!(text.lines().count() - entries.len() <= 1, "{fail}: {text}");
+    let mut entries: Vec<Value> = Vec::new();
+    for file in world.session_files() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let sound: Vec<Value> = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
+        assert!(text.lines().count() - sound.len() <= 1, "{fail}: {text}");
+        entries.extend(sound);
+    }
     for message in told {
         let stored = entries.iter().any(|entry| &entry["message"] == message);
-        assert!(stored, "{fail}: told but not stored: {message}\n{text}");
+        assert!(
+            stored,
+            "{fail}: told but not stored: {message}\n{entries:#?}"
+        );
     }
 }
 
@@ -104,7 +107,7 @@ fn go_on(world: &crate::agent::World, first: Server, fail: &str) {
     drop(first);
     let server = Server::start([Reply::text("again")]);
     world.use_server(&server);
-    let file = world.session_files().into_iter().next();
+    let file = world.session_files().into_iter().next_back();
     let mut pi = world.pi().args(["--model", "mock/m1", "-p", "more"]);
     if let Some(file) = &file {
         pi = pi.args([std::ffi::OsStr::new("--session"), file.as_os_str()]);
@@ -144,6 +147,21 @@ fn a_full_disk_at_any_write() {
 #[test]
 fn a_disk_that_fills_in_the_middle_of_any_write() {
     every_passage("session.torn", "err");
+}
+
+#[test]
+fn a_disk_that_cannot_be_synced() {
+    every_passage("session.sync", "err");
+}
+
+#[test]
+fn a_draft_that_cannot_get_its_name() {
+    every_passage("session.rename", "err");
+}
+
+#[test]
+fn a_fault_of_our_own_at_any_write() {
+    every_passage("session.write", "panic");
 }
 
 #[test]

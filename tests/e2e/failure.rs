@@ -107,7 +107,7 @@ fn a_missing_key_names_the_variable() {
     outcome.stderr_has("ANTHROPIC_API_KEY");
     assert_eq!(
         world.session_files(),
-        [std::path::PathBuf::new(); 0],
+        [] as [std::path::PathBuf; 0],
         "there was no conversation"
     );
 }

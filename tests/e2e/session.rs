@@ -156,7 +156,7 @@ fn a_run_without_an_answer_leaves_no_file() {
         .stdin("")
         .run()
         .success();
-    assert_eq!(world.session_files(), [std::path::PathBuf::new(); 0]);
+    assert_eq!(world.session_files(), [] as [std::path::PathBuf; 0]);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn no_session_stores_nothing() {
         .args(["-p", "a", "--no-session"])
         .run()
         .success();
-    assert_eq!(world.session_files(), [std::path::PathBuf::new(); 0]);
+    assert_eq!(world.session_files(), [] as [std::path::PathBuf; 0]);
 }
 
 #[test]

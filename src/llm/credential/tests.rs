@@ -1,3 +1,5 @@
+//! Where keys come from, and that they are seen nowhere.
+
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

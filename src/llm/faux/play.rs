@@ -178,7 +178,7 @@ fn play_pieces(answer: &Answer, call: &Call<'_>, emit: &mut Emit<'_>) -> Result<
         .usage
         .clone()
         .unwrap_or_else(|| estimate(answer, call));
-    emit(AssistantEvent::Info(Info {
+    emit(AssistantEvent::info(Info {
         usage: Some(usage),
         ..Info::default()
     }))?;

@@ -192,7 +192,7 @@ impl MessageDecoder {
                 self.model.cost = cost.clone();
             }
         }
-        out.push(AssistantEvent::Info(Info {
+        out.push(AssistantEvent::info(Info {
             response_id: message.id.as_str().map(str::to_owned),
             response_model: answered_by.map(str::to_owned),
             provider_thinking_level: self.effort.take(),
@@ -225,7 +225,7 @@ impl MessageDecoder {
         let parts = [usage.output, usage.cache_read, usage.cache_write];
         usage.total_tokens = parts.into_iter().fold(usage.input, u64::saturating_add);
         self.model.price(usage);
-        out.push(AssistantEvent::Info(Info {
+        out.push(AssistantEvent::info(Info {
             usage: Some(usage.clone()),
             ..Info::default()
         }));
@@ -258,7 +258,7 @@ impl MessageDecoder {
             "sensitive" => Err("Provider stopped with: sensitive".to_owned()),
             other => Err(format!("Unhandled stop reason: {other}")),
         });
-        out.push(AssistantEvent::Info(Info {
+        out.push(AssistantEvent::info(Info {
             raw_stop_reason: Some(reason.to_owned()),
             ..Info::default()
         }));
@@ -396,7 +396,7 @@ impl Decoder for MessageDecoder {
             Some(Ok(reason)) => reason,
         };
         if !self.transformations.is_empty() {
-            out.push(AssistantEvent::Info(Info {
+            out.push(AssistantEvent::info(Info {
                 extra: diagnostics(&self.transformations),
                 ..Info::default()
             }));

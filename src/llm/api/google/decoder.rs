@@ -109,7 +109,7 @@ impl ChunkDecoder {
         self.tell_identity(&chunk.response_id, &chunk.model_version, out);
         let usage = chunk.usage_metadata.0.as_ref();
         if let Some(usage) = usage.and_then(|usage| usage.to_usage(&self.model)) {
-            out.push(AssistantEvent::Info(Info {
+            out.push(AssistantEvent::info(Info {
                 usage: Some(usage),
                 ..Info::default()
             }));
@@ -138,7 +138,7 @@ impl ChunkDecoder {
             info.response_model = Some(model.to_owned());
         }
         if info != Info::default() {
-            out.push(AssistantEvent::Info(info));
+            out.push(AssistantEvent::info(info));
         }
     }
 
@@ -149,7 +149,7 @@ impl ChunkDecoder {
         }
         if let Some(reason) = candidate.finish_reason.as_str() {
             self.finish = Some(stop_reason(reason, candidate.finish_message.as_str()));
-            out.push(AssistantEvent::Info(Info {
+            out.push(AssistantEvent::info(Info {
                 raw_stop_reason: Some(reason.to_owned()),
                 ..Info::default()
             }));

@@ -101,7 +101,7 @@ impl ChunkDecoder {
             let mut usage = usage.to_usage(&self.model);
             // Tokens of thinking are not told apart.
             usage.reasoning = usage.reasoning.filter(|tokens| *tokens > 0);
-            out.push(AssistantEvent::Info(Info {
+            out.push(AssistantEvent::info(Info {
                 usage: Some(usage),
                 ..Info::default()
             }));
@@ -116,7 +116,7 @@ impl ChunkDecoder {
         }
         if let Some(reason) = choice.finish_reason.as_str() {
             self.finish = Some(stop_reason(reason));
-            out.push(AssistantEvent::Info(Info {
+            out.push(AssistantEvent::info(Info {
                 raw_stop_reason: Some(reason.to_owned()),
                 ..Info::default()
             }));
@@ -133,7 +133,7 @@ impl ChunkDecoder {
         };
         self.identity_told = true;
         let model = model.as_str().filter(|model| *model != self.model.id);
-        out.push(AssistantEvent::Info(Info {
+        out.push(AssistantEvent::info(Info {
             response_id: Some(id.to_owned()),
             response_model: model.map(str::to_owned),
             ..Info::default()

@@ -173,12 +173,12 @@ impl ChunkDecoder {
             info.response_model = Some(model.to_owned());
         }
         if info.response_id.is_some() || info.response_model.is_some() {
-            out.push(AssistantEvent::Info(info));
+            out.push(AssistantEvent::info(info));
         }
     }
 
     fn tell_usage(&self, usage: &RawUsage, out: &mut Vec<AssistantEvent>) {
-        out.push(AssistantEvent::Info(Info {
+        out.push(AssistantEvent::info(Info {
             usage: Some(usage.to_usage(&self.model)),
             ..Info::default()
         }));
@@ -191,7 +191,7 @@ impl ChunkDecoder {
             "tool_calls" | "function_call" => Ok(StopReason::ToolUse),
             other => Err(format!("Provider finish_reason: {other}")),
         });
-        out.push(AssistantEvent::Info(Info {
+        out.push(AssistantEvent::info(Info {
             raw_stop_reason: Some(reason.to_owned()),
             ..Info::default()
         }));

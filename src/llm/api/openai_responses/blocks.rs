@@ -163,7 +163,7 @@ impl Blocks {
         }
         if let Some(mut record) = block.unsealed.take() {
             record["encrypted_content"] = Value::from(content);
-            out.push(AssistantEvent::Info(Info {
+            out.push(AssistantEvent::info(Info {
                 blocks: vec![BlockInfo {
                     index: at,
                     thinking_signature: Some(record.to_string()),
@@ -301,7 +301,7 @@ impl Blocks {
         }
         block.close_input(at, out);
         if let Some(namespace) = item["namespace"].as_str() {
-            out.push(AssistantEvent::Info(Info {
+            out.push(AssistantEvent::info(Info {
                 blocks: vec![BlockInfo {
                     index: at,
                     thinking_signature: None,

@@ -199,7 +199,7 @@ impl EventDecoder {
         }
         self.response_id = response_id.clone().or(self.response_id.take());
         self.response_model = response_model.clone().or(self.response_model.take());
-        out.push(AssistantEvent::Info(Info {
+        out.push(AssistantEvent::info(Info {
             response_id,
             response_model,
             ..Info::default()
@@ -236,7 +236,7 @@ impl EventDecoder {
         let raw = status.unwrap_or(event);
         let known = status.filter(|status| KNOWN.contains(status));
         let reason = response["incomplete_details"]["reason"].as_str();
-        out.push(AssistantEvent::Info(Info {
+        out.push(AssistantEvent::info(Info {
             usage: usage::of(response, self.variant, &self.model, self.tier.as_deref()),
             raw_stop_reason: Some(match reason {
                 Some(reason) => format!("{raw}.{reason}"),
