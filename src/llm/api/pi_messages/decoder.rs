@@ -113,15 +113,12 @@ impl EventDecoder {
                 self.tell_facts(&event, out);
                 return Err(error_of(&event));
             }
-            // A start, or a kind of a later version.
-            Some(_) if event.error.is_none() => {}
-            _ => {
-                let error = event.error.filter(|error| !error.is_null());
-                return Err(match error {
-                    Some(error) => fault::provider_error(&error),
-                    None => fault::not_understood("stream", json),
-                });
-            }
+            kind => match event.error.filter(|error| !fault::is_nothing(error)) {
+                Some(error) => return Err(fault::provider_error(&error)),
+                // A start, or a kind of a later version.
+                None if kind.is_some() => {}
+                None => return Err(fault::not_understood("stream", json)),
+            },
         }
         Ok(())
     }
