@@ -229,6 +229,8 @@ mod tests {
             json("nvidia", "nvidia/nemotron-3-super-120b-a12b")["headers"]["NVCF-POLL-SECONDS"],
             "3600"
         );
+        // The reference's requests to this provider say that they are another product's.
+        assert!(json("github-copilot", "gpt-5.4").get("headers").is_none());
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub fn provider_error(error: &Value) -> StreamError {
     let mut words = words.filter_map(|name| error[name].as_str());
     StreamError {
         status: status.or_else(|| words.find_map(status_of_type)),
+        retry_after_ms: retry_delay_ms(error),
         ..StreamError::new(ErrorKind::Provider, shorten(message))
     }
 }
@@ -53,6 +54,16 @@ pub fn is_nothing(error: &Value) -> bool {
         Value::Object(object) => object.is_empty(),
         _ => false,
     }
+}
+
+/// How long a server wants us to wait, in Google's form: a detail of the error with a duration such as
+/// `37s` or `1.5s`.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates as wanted
+pub fn retry_delay_ms(error: &Value) -> Option<u64> {
+    let details = error.get("details")?.as_array()?.iter();
+    let mut delays = details.filter_map(|detail| detail.get("retryDelay")?.as_str());
+    let seconds: f64 = delays.next()?.strip_suffix('s')?.parse().ok()?;
+    (seconds.is_finite() && seconds >= 0.0).then_some((seconds * 1000.0) as u64)
 }
 
 fn status(code: &Value) -> Option<u16> {
@@ -128,6 +139,19 @@ mod tests {
         for (error, message, status) in cases {
             let found = provider_error(&error);
             assert_eq!((found.message.as_str(), found.status), (message, status));
+        }
+        let delays = [
+            ("37s", Some(37_000)),
+            ("1.5s", Some(1500)),
+            ("-1s", None),
+            ("NaNs", None),
+            ("s", None),
+            ("5", None),
+        ];
+        for (delay, expected) in delays {
+            let details = json!([{"reason": "x"}, {"retryDelay": delay}]);
+            let found = provider_error(&json!({"message": "m", "details": details}));
+            assert_eq!(found.retry_after_ms, expected, "{delay}");
         }
         let long = provider_error(&json!({"message": "é".repeat(5000)}));
         assert!(long.message.ends_with("é... [truncated 1000 chars]"));

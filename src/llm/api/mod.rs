@@ -17,6 +17,7 @@ pub mod limits;
 pub mod mistral_conversations;
 pub mod openai_completions;
 pub mod openai_responses;
+pub mod pi_messages;
 pub mod schema;
 #[cfg(test)]
 pub mod testing;
@@ -127,6 +128,9 @@ const BUILTIN: &[(&str, Maker)] = &[
         Api::Wire(Arc::new(openai_completions::OpenAiCompletions))
     }),
     ("openai-responses", || responses(Variant::OpenAi)),
+    ("pi-messages", || {
+        Api::Wire(Arc::new(pi_messages::PiMessages))
+    }),
 ];
 
 fn responses(variant: Variant) -> Api {

@@ -3,6 +3,7 @@
 
 use super::failure::{Target, one_line};
 use super::header;
+use crate::llm::api::fault;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::message::now_ms;
 use serde_json::Value;
@@ -17,7 +18,8 @@ pub(crate) fn status_error(
     body: &[u8],
     target: &Target,
 ) -> StreamError {
-    let said = body_text(&String::from_utf8_lossy(body));
+    let text = String::from_utf8_lossy(body);
+    let said = body_text(&text);
     let mut message = match said {
         Some(said) => format!("{status} {said}"),
         None => format!("{status} status code (no body)"),
@@ -37,7 +39,7 @@ pub(crate) fn status_error(
         },
         message,
         status: Some(status),
-        retry_after_ms: retry_after_ms(headers, now_ms()),
+        retry_after_ms: retry_after_ms(headers, now_ms()).or_else(|| body_retry_ms(&text)),
         request_id: request_id(headers),
     }
 }
@@ -92,10 +94,12 @@ fn json_text(json: &Value) -> Option<String> {
             let raw = members
                 .get("metadata")
                 .and_then(|metadata| metadata.get("raw"));
-            let word = ["code", "type"]
+            let word = ["code", "type", "status"]
                 .iter()
                 .find_map(|name| members.get(*name)?.as_str());
-            let word = word.filter(|word| *word != "error" && !text.contains(*word));
+            let said = text.to_ascii_lowercase();
+            let word =
+                word.filter(|word| *word != "error" && !said.contains(&word.to_ascii_lowercase()));
             Some(match (word, raw.and_then(Value::as_str)) {
                 (_, Some(raw)) => format!("{text}: {raw}"),
                 (Some(word), None) => format!("{text} ({word})"),
@@ -134,6 +138,13 @@ fn retry_after_ms(headers: &[(String, String)], now_ms: u64) -> Option<u64> {
     }
     let text = header(headers, "retry-after")?;
     millis(text, 1000.0).or_else(|| Some(http_date_ms(text)?.saturating_sub(now_ms)))
+}
+
+/// The same from the body, which may be a list of one error.
+fn body_retry_ms(body: &str) -> Option<u64> {
+    let json: Value = serde_json::from_str(body).ok()?;
+    let json = json.get(0).unwrap_or(&json);
+    fault::retry_delay_ms(json.get("error")?)
 }
 
 /// Unix milliseconds of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
@@ -204,6 +215,17 @@ mod tests {
         let both = [("retry-after", "9"), ("Retry-After-Ms", "5")];
         let both = both.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(retry_after_ms(&both, now), Some(5));
+    }
+
+    #[test]
+    fn google_says_how_long_to_wait_inside_the_error() {
+        let error = r#"{"error":{"code":429,"message":"Slow down.","status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"37s"}]}}"#;
+        for body in [error.to_owned(), format!("[{error}]")] {
+            assert_eq!(body_retry_ms(&body), Some(37_000));
+            let text = body_text(&body);
+            assert_eq!(text.as_deref(), Some("Slow down. (RESOURCE_EXHAUSTED)"));
+        }
+        assert_eq!(body_retry_ms("<html>"), None);
     }
 
     #[test]

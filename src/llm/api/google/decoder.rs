@@ -103,7 +103,7 @@ impl ChunkDecoder {
         chunk: Chunk<'_>,
         out: &mut Vec<AssistantEvent>,
     ) -> Result<(), StreamError> {
-        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+        if let Some(error) = chunk.error.filter(|error| !fault::is_nothing(error)) {
             return Err(error_of(&error));
         }
         self.tell_identity(&chunk.response_id, &chunk.model_version, out);
@@ -340,26 +340,13 @@ fn stopped(text: &str, message: Option<&str>) -> StreamError {
     StreamError::new(ErrorKind::Provider, text)
 }
 
-/// An error with the word that programs go by, and how long the server wants us to wait.
+/// An error with the word that programs go by.
 fn error_of(error: &Value) -> StreamError {
     let mut found = fault::provider_error(error);
     if let Some(word) = error["status"].as_str()
         && !found.message.contains(word)
     {
-        found.message = format!("{word}: {}", found.message);
+        found.message = format!("{} ({word})", found.message);
     }
-    let details = error["details"].as_array();
-    let delays = details.into_iter().flatten();
-    let delay = delays
-        .filter_map(|detail| detail["retryDelay"].as_str())
-        .next();
-    found.retry_after_ms = delay.and_then(duration_ms);
     found
-}
-
-/// Milliseconds of a duration such as `37s` or `1.5s`.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates as wanted
-fn duration_ms(text: &str) -> Option<u64> {
-    let seconds: f64 = text.strip_suffix('s')?.parse().ok()?;
-    (seconds.is_finite() && seconds >= 0.0).then_some((seconds * 1000.0) as u64)
 }

@@ -14,7 +14,6 @@ use crate::llm::event::{AssistantEvent, ErrorKind, Info, StreamError};
 use crate::llm::message::StopReason;
 use crate::llm::model::Model;
 use serde::Deserialize;
-use serde_json::Value;
 use std::collections::HashMap;
 
 /// What some models give for an id that they do not have.
@@ -74,7 +73,7 @@ impl ChunkDecoder {
         let chunk = Chunk::deserialize(&value).map_err(|_| not_understood())?;
         if chunk.choices.0.is_empty() && chunk.usage.0.is_none() {
             // An error may be the whole object.
-            let inside = value.get("error").filter(|error| !error.is_null());
+            let inside = value.get("error").filter(|error| !fault::is_nothing(error));
             if let Some(error) = inside.or(value.get("message").map(|_| &value)) {
                 return Err(fault::provider_error(error));
             }
@@ -91,7 +90,7 @@ impl ChunkDecoder {
         whole: bool,
         out: &mut Vec<AssistantEvent>,
     ) -> Result<(), StreamError> {
-        if let Some(error) = chunk.error.filter(|error| !matches!(error, Value::Null)) {
+        if let Some(error) = chunk.error.filter(|error| !fault::is_nothing(error)) {
             return Err(fault::provider_error(&error));
         }
         self.tell_identity(&chunk.id, &chunk.model, out);

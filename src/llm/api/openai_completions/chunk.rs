@@ -1,5 +1,6 @@
 //! What a server sends: one object for a piece of an answer, or for a whole one.
 
+use super::reasoning;
 use crate::llm::api::lax::{self, Count, Lenient, List, Object, Text};
 use crate::llm::message::Usage;
 use crate::llm::model::Model;
@@ -49,7 +50,8 @@ pub struct Delta<'a> {
     pub reasoning_text: Text<'a>,
     #[serde(borrow)]
     pub tool_calls: List<Object<CallDelta<'a>>>,
-    pub reasoning_details: List<Value>,
+    #[serde(borrow)]
+    pub reasoning_details: List<reasoning::Piece<'a>>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]

@@ -4,7 +4,12 @@
 //! same; some add `reasoning_details`, pieces of a record that is to be sent back whole. Either is kept
 //! in the block's signature: the field's name, or the record as JSON.
 
+use crate::llm::api::lax::{self, Lenient, Text};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
 
 /// The field in which thinking with this signature goes back.
 pub fn field(provider: &str, signature: &str) -> Option<&'static str> {
@@ -25,6 +30,10 @@ pub fn parse_details(signature: Option<&str>) -> Option<Value> {
     (!list.is_empty() && list.iter().all(is_detail)).then_some(details)
 }
 
+fn is_detail(detail: &Value) -> bool {
+    Piece::deserialize(detail).is_ok_and(|piece| piece.kind().is_some())
+}
+
 /// The sealed detail that older sessions keep on a call.
 pub fn parse_legacy_detail(signature: Option<&str>) -> Option<Value> {
     let detail: Value = serde_json::from_str(signature?).ok()?;
@@ -35,36 +44,23 @@ pub fn parse_legacy_detail(signature: Option<&str>) -> Option<Value> {
 
 /// The record as it streams in.
 #[derive(Default)]
-pub struct Details(Vec<Value>);
+pub struct Details(Vec<Map<String, Value>>);
 
 impl Details {
     /// Takes a piece: text continues text, a summary a summary, the rest stands alone. False for what is
     /// no detail.
-    pub fn push(&mut self, piece: Value) -> bool {
-        if !is_detail(&piece) {
-            return false;
-        }
-        let Value::Object(mut piece) = piece else {
+    pub fn push(&mut self, piece: Piece<'_>) -> bool {
+        let Some(kind) = piece.kind() else {
             return false;
         };
-        let Some(Value::Object(last)) = self.0.last_mut() else {
-            self.0.push(Value::Object(piece));
-            return true;
-        };
-        let text = match piece.get("type").and_then(Value::as_str) {
-            kind if kind != last.get("type").and_then(Value::as_str) => None,
-            Some("reasoning.text") => Some("text"),
-            Some("reasoning.summary") => Some("summary"),
-            _ => None,
-        };
-        match (text, text.and_then(|name| piece.remove(name))) {
-            (Some(name), Some(Value::String(more))) => {
-                if let Some(Value::String(text)) = last.get_mut(name) {
-                    text.push_str(&more);
+        match self.0.last_mut() {
+            Some(last) if continues(last, kind) => {
+                if let Some(Value::String(text)) = last.get_mut(kind.text_field()) {
+                    text.push_str(piece.text(kind.text_field()).unwrap_or_default());
                 }
                 fill_in(last, &piece);
             }
-            _ => self.0.push(Value::Object(piece)),
+            _ => self.0.push(piece.into_map()),
         }
         true
     }
@@ -78,43 +74,193 @@ impl Details {
     }
 }
 
-/// Takes over what a later piece says and the earlier ones did not.
-fn fill_in(detail: &mut Map<String, Value>, piece: &Map<String, Value>) {
-    let absent = |value: Option<&Value>| match value {
-        None | Some(Value::Null) => true,
-        Some(Value::String(text)) => text.is_empty(),
-        Some(_) => false,
-    };
-    for name in ["signature", "id", "format", "index"] {
-        if absent(detail.get(name))
-            && let Some(value) = piece.get(name)
-            && !absent(Some(value))
-        {
-            detail.insert(name.to_owned(), value.clone());
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Text,
+    Summary,
+    Encrypted,
+}
+
+impl Kind {
+    fn parse(name: &str) -> Option<Self> {
+        match name {
+            "reasoning.text" => Some(Self::Text),
+            "reasoning.summary" => Some(Self::Summary),
+            "reasoning.encrypted" => Some(Self::Encrypted),
+            _ => None,
+        }
+    }
+
+    /// The field that a detail of this kind must have.
+    fn text_field(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Summary => "summary",
+            Self::Encrypted => "data",
         }
     }
 }
 
-fn is_detail(detail: &Value) -> bool {
-    let Value::Object(detail) = detail else {
-        return false;
-    };
-    let text_or_null = |name: &str| {
-        matches!(
-            detail.get(name),
-            None | Some(Value::Null | Value::String(_))
-        )
-    };
-    let text = |name: &str| matches!(detail.get(name), Some(Value::String(_)));
-    text_or_null("id")
-        && matches!(detail.get("format"), None | Some(Value::String(_)))
-        && matches!(detail.get("index"), None | Some(Value::Number(_)))
-        && match detail.get("type").and_then(Value::as_str) {
-            Some("reasoning.summary") => text("summary"),
-            Some("reasoning.encrypted") => text("data"),
-            Some("reasoning.text") => text("text") && text_or_null("signature"),
-            _ => false,
+fn continues(last: &Map<String, Value>, kind: Kind) -> bool {
+    let last = last.get("type").and_then(Value::as_str);
+    kind != Kind::Encrypted && last.and_then(Kind::parse) == Some(kind)
+}
+
+/// Takes over what a later piece says and the earlier ones did not.
+fn fill_in(detail: &mut Map<String, Value>, piece: &Piece<'_>) {
+    for name in ["signature", "id", "format", "index"] {
+        let absent = match detail.get(name) {
+            None | Some(Value::Null) => true,
+            Some(Value::String(text)) => text.is_empty(),
+            Some(_) => false,
+        };
+        if !absent {
+            continue;
         }
+        match piece.get(name) {
+            None | Some(Field::Other(Value::Null)) => {}
+            Some(Field::Text(text)) if text.is_empty() => {}
+            Some(field) => {
+                detail.insert(name.to_owned(), field.to_value());
+            }
+        }
+    }
+}
+
+/// A piece of the record: the fields of an object in their order, with texts borrowed from the frame.
+/// One comes with nearly every delta of thinking.
+#[derive(Debug, Default)]
+pub struct Piece<'a>(Vec<(Cow<'a, str>, Field<'a>)>);
+
+#[derive(Debug)]
+enum Field<'a> {
+    Text(Cow<'a, str>),
+    Other(Value),
+}
+
+impl Field<'_> {
+    fn to_value(&self) -> Value {
+        match self {
+            Self::Text(text) => Value::from(text.as_ref()),
+            Self::Other(value) => value.clone(),
+        }
+    }
+}
+
+impl Piece<'_> {
+    fn get(&self, name: &str) -> Option<&Field<'_>> {
+        let mut fields = self.0.iter().rev();
+        fields
+            .find(|(known, _)| known == name)
+            .map(|(_, field)| field)
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name)? {
+            Field::Text(text) => Some(text),
+            Field::Other(_) => None,
+        }
+    }
+
+    /// `None` for what is no detail.
+    fn kind(&self) -> Option<Kind> {
+        let kind = Kind::parse(self.text("type")?)?;
+        self.text(kind.text_field())?;
+        let text_or_null = |name: &str| {
+            let field = self.get(name);
+            matches!(
+                field,
+                None | Some(Field::Text(_) | Field::Other(Value::Null))
+            )
+        };
+        let format = matches!(self.get("format"), None | Some(Field::Text(_)));
+        let index = matches!(
+            self.get("index"),
+            None | Some(Field::Other(Value::Number(_)))
+        );
+        let signature = kind != Kind::Text || text_or_null("signature");
+        (text_or_null("id") && format && index && signature).then_some(kind)
+    }
+
+    fn into_map(self) -> Map<String, Value> {
+        let fields = self.0.into_iter();
+        let fields = fields.map(|(name, field)| {
+            let value = match field {
+                Field::Text(text) => Value::String(text.into_owned()),
+                Field::Other(value) => value,
+            };
+            (name.into_owned(), value)
+        });
+        fields.collect()
+    }
+}
+
+impl<'de: 'a, 'a> Lenient<'de> for Piece<'a> {
+    fn object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
+        let mut fields = Vec::new();
+        while let Some((name, field)) = object.next_entry::<Text<'de>, Field<'de>>()? {
+            fields.push((name.0.unwrap_or_default(), field));
+        }
+        Ok(Self(fields))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        lax::read(deserializer)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Field<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(FieldVisitor)
+    }
+}
+
+struct FieldVisitor;
+
+impl<'de> Visitor<'de> for FieldVisitor {
+    type Value = Field<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Field::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Field::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Field::Other(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(Field::Other(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(Field::Other(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(Field::Other(value.into()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Field::Other(Value::Null))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        Value::deserialize(SeqAccessDeserializer::new(list)).map(Field::Other)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Self::Value, A::Error> {
+        Value::deserialize(MapAccessDeserializer::new(object)).map(Field::Other)
+    }
 }
 
 #[cfg(test)]
@@ -133,7 +279,7 @@ mod tests {
             json!({"type":"reasoning.summary","summary":"c"}),
             json!({"type":"reasoning.summary","summary":"d","id":"2"}),
         ] {
-            assert!(details.push(piece));
+            assert!(details.push(Piece::deserialize(&piece).unwrap()));
         }
         for bad in [
             json!(null),
@@ -142,7 +288,7 @@ mod tests {
             json!({"type":"reasoning.text","text":"x","index":"0"}),
             json!({"type":"other","text":"x"}),
         ] {
-            assert!(!details.push(bad));
+            assert!(!details.push(Piece::deserialize(&bad).unwrap()));
         }
         let signature = details.signature().unwrap();
         assert_eq!(

@@ -81,7 +81,8 @@ pub fn usage_limit(error: &Value, rate_limited: bool, now_ms: u64) -> Option<Usa
     let word = |name: &str| error[name].as_str().filter(|word| !word.is_empty());
     let code = word("code").or_else(|| word("type")).unwrap_or_default();
     let code = code.to_ascii_lowercase();
-    let plan = word("plan_type").map(str::to_lowercase);
+    let plain = |plan: &&str| plan.len() < 32 && plan.chars().all(|c| c.is_ascii_alphanumeric());
+    let plan = word("plan_type").filter(plain).map(str::to_lowercase);
     let plan = plan.map_or_else(String::new, |plan| format!(" ({plan} plan)"));
     if code.contains("usage_not_included") {
         return Some(UsageLimit {
@@ -153,6 +154,8 @@ mod tests {
             (json!({"code":"usage_not_included","plan_type":"free"}), false,
                 Some(("Your ChatGPT subscription (free plan) does not include this model's use", None))),
             (json!({"code":"server_error","message":"m"}), false, None),
+            (json!({"type":"usage_limit_reached","plan_type":"\u{1b}[2J"}), false,
+                Some(("The usage limit of your ChatGPT subscription is reached.", None))),
             (json!(null), true, None),
             (json!("text"), true, None),
             (json!({"type":"usage_limit_reached","resets_at":1e300}), false,

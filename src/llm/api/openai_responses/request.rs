@@ -100,6 +100,7 @@ impl Request<'_> {
                 headers.set(name, session.as_str());
             }
         }
+        endpoint::gateway_headers(&mut headers, model, options);
         headers.merge_options(options);
         let proofs = ["authorization", "api-key", "cf-aig-authorization"];
         headers.require_auth_at(url, model, &proofs)?;

@@ -99,6 +99,14 @@ fn what_an_error_status_says() {
 }
 
 #[test]
+fn the_protocol_may_say_more_about_an_error() {
+    let server = serve("HTTP/1.1 429 No\r\ncontent-length: 17\r\n\r\ntoys are sold out");
+    let error = Asker::new(server.url("/")).ask();
+    let error = error.failed(ErrorKind::Provider, &[]);
+    assert_eq!(error.message, "429 toys are sold out, come back tomorrow");
+}
+
+#[test]
 fn a_missing_page_names_what_was_asked() {
     let server = serve("HTTP/1.1 404 Not Found\r\ncontent-length: 3\r\n\r\nno!");
     let url = server.url("/v1/chat?key=canary");

@@ -52,6 +52,12 @@ impl Protocol for Toy {
     fn decoder(&self, _: &Model, _: &Context, _: &StreamOptions) -> Box<dyn Decoder> {
         Box::new(ToyDecoder::default())
     }
+
+    fn explain(&self, error: &mut StreamError, body: &str) {
+        if body.contains("toys are sold out") {
+            error.message.push_str(", come back tomorrow");
+        }
+    }
 }
 
 impl Decoder for ToyDecoder {

@@ -212,7 +212,7 @@ fn errors_inside_the_stream_keep_their_facts() {
         {"@type": "type.googleapis.com/google.rpc.Help"}, {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "37.5s"}]}});
     let decoded = check(
         &[said(json!([text("a")])), quota],
-        r#"text "a"; error RESOURCE_EXHAUSTED: Slow down."#,
+        r#"text "a"; error Slow down. (RESOURCE_EXHAUSTED)"#,
     );
     let error = decoded.error.unwrap();
     assert_eq!(

@@ -1,5 +1,6 @@
 //! Requests compared field by field, and recorded answers decoded.
 
+mod conversation;
 mod requests;
 mod streams;
 
