@@ -3,7 +3,7 @@
 use super::help;
 use super::table::{Flag, GROUPS};
 use crate::docs;
-use crate::llm::provider;
+use crate::llm::{api, provider};
 use crate::mode::report;
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -37,7 +37,8 @@ fn page(topic: &str) -> Option<String> {
     let page = docs::page(topic)?;
     Some(
         page.replace("{{flags}}", flags().trim_end())
-            .replace("{{providers}}", providers().trim_end()),
+            .replace("{{providers}}", providers().trim_end())
+            .replace("{{protocols}}", &protocols()),
     )
 }
 
@@ -72,6 +73,14 @@ fn flags() -> String {
         silent.join(", ")
     );
     text
+}
+
+fn protocols() -> String {
+    let names = api::names().into_iter().filter(|name| name != "faux");
+    names
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn cell(text: &str) -> String {

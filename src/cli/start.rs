@@ -4,7 +4,6 @@ use super::flags::Args;
 use super::model;
 use crate::agent::queue::{Queue, QueueMode};
 use crate::agent::tool::Tool;
-use crate::llm::api;
 use crate::llm::cancel::CancelToken;
 use crate::llm::credential::Credentials;
 use crate::llm::env::Env;
@@ -64,7 +63,6 @@ impl World {
         let (mut registry, warnings) = Registry::load(dirs.agent());
         warnings.iter().for_each(warn);
         registry.add(faux::models());
-        api::register("faux", "faux", faux::api());
         let credentials = Credentials::load(dirs.agent(), Env::process());
         if let Some(text) = credentials.warning() {
             warn(text);

@@ -281,7 +281,7 @@ impl EventDecoder {
     fn tell_facts(&self, event: &Event<'_>, out: &mut Vec<AssistantEvent>) {
         let usage = event.usage.as_ref();
         let text = |text: &lax::Text<'_>| text.as_str().map(str::to_owned);
-        out.push(AssistantEvent::Info(Info {
+        out.push(AssistantEvent::info(Info {
             usage: usage.and_then(|usage| event::usage(usage, &self.model)),
             response_id: text(&event.response_id),
             provider_thinking_level: text(&event.provider_thinking_level),
