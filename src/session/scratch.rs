@@ -33,15 +33,19 @@ impl Scratch {
 
     /// The paths of all files below, sorted, relative.
     pub fn files(&self) -> Vec<String> {
-        let mut files: Vec<String> = walkdir::WalkDir::new(&self.0)
-            .into_iter()
-            .map(Result::unwrap)
-            .filter(|entry| entry.file_type().is_file())
-            .map(|entry| {
-                let path = entry.path().strip_prefix(&self.0).unwrap();
-                path.to_str().unwrap().to_owned()
-            })
-            .collect();
+        let mut files = Vec::new();
+        let mut folders = vec![self.0.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                let path = entry.path();
+                if entry.file_type().unwrap().is_dir() {
+                    folders.push(path);
+                } else if entry.file_type().unwrap().is_file() {
+                    let path = path.strip_prefix(&self.0).unwrap();
+                    files.push(path.to_str().unwrap().to_owned());
+                }
+            }
+        }
         files.sort();
         files
     }
