@@ -40,14 +40,9 @@ impl Scratch {
                 let path = entry.path();
                 if entry.file_type().unwrap().is_dir() {
                     folders.push(path);
-                } else {
-                    files.push(
-                        path.strip_prefix(&self.0)
-                            .unwrap()
-                            .to_str()
-                            .unwrap()
-                            .to_owned(),
-                    );
+                } else if entry.file_type().unwrap().is_file() {
+                    let path = path.strip_prefix(&self.0).unwrap();
+                    files.push(path.to_str().unwrap().to_owned());
                 }
             }
         }

@@ -358,8 +358,7 @@ fn only_this_machine_and_what_the_user_named_is_asked() {
         ("PI_LOCAL_API_KEY", "k"),
         ("LLAMA_BASE_URL", "http://127.0.0.1:8080/"),
     ]);
-    let named = roots(env);
-    assert_eq!(named, [("https://box.lan".to_owned(), true)]);
+    assert_eq!(roots(env), [("https://box.lan".to_owned(), true)]);
 }
 
 #[test]
