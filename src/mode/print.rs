@@ -205,7 +205,11 @@ fn json(
     cumulative: bool,
     cancel: &CancelToken,
 ) -> Result<u8, End> {
-    let output = Output::start(io::stdout(), cumulative, cancel.clone())
+    let sink: Box<dyn Write + Send> = match io::stdout().is_terminal() {
+        true => Box::new(ForTerminal(io::stdout())),
+        false => Box::new(io::stdout()),
+    };
+    let output = Output::start(sink, cumulative, cancel.clone())
         .map_err(|error| End::Failed(format!("Cannot start writing to stdout: {error}")))?;
     output
         .line(session.header())
@@ -223,4 +227,25 @@ fn json(
     }
     asked.map_err(|Fatal(message)| End::Failed(message))?;
     Ok(failure(session).unwrap_or(DONE))
+}
+
+/// JSON as a terminal may see it: the control characters that JSON leaves as they are, escaped.
+struct ForTerminal<W>(W);
+
+impl<W: Write> Write for ForTerminal<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        let mut escaped = String::with_capacity(text.len());
+        for letter in text.chars() {
+            match letter {
+                '\u{7f}'..='\u{9f}' => escaped.push_str(&format!("\\u{:04x}", u32::from(letter))),
+                _ => escaped.push(letter),
+            }
+        }
+        self.0.write_all(escaped.as_bytes()).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }

@@ -236,24 +236,30 @@ impl Partial {
 
 /// Where the first control character other than `\n` and `\t` is, or the length.
 fn next_control(bytes: &[u8]) -> usize {
-    // Blocks without an early exit are checked by vector instructions.
-    const BLOCK: usize = 64;
-    let mut clean = 0;
-    for block in bytes.chunks(BLOCK) {
-        if block
-            .iter()
-            .fold(false, |any, &byte| any | is_control(byte))
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        if may_hold_control(u64::from_ne_bytes(*word))
+            && let Some(at) = word.iter().position(|&byte| is_control(byte))
         {
-            break;
+            return index * 8 + at;
         }
-        clean += block.len();
     }
-    let rest = &bytes[clean..];
-    clean
+    let start = words.len() * 8;
+    start
         + rest
             .iter()
             .position(|&byte| is_control(byte))
             .unwrap_or(rest.len())
+}
+
+/// Whether one of eight bytes is below 0x20 or is 0x7f, for all of them at once: a byte below `n` makes
+/// the high bit of `byte - n` come up where its own was not, and one of 0x7f is below 1 once the bits
+/// of 0x7f are flipped.
+fn may_hold_control(word: u64) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES * 0x80;
+    let below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word & HIGH;
+    (below(word, 0x20) | below(word ^ (ONES * 0x7f), 1)) != 0
 }
 
 fn is_control(byte: u8) -> bool {
