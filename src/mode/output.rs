@@ -2,20 +2,17 @@
 //!
 //! A reader that is slower than the model costs neither memory nor quadratic time: while lines wait,
 //! deltas of one block are joined, and everything else makes the caller wait. A reader that has gone
-//! ends the run through `cancel`. One that has stopped reading keeps an abort for half a second, no longer.
+//! ends the run through `cancel`.
 
 use super::event_json::{self, Delta};
+use crate::runtime::CancelToken;
 use crate::runtime::event::Event;
-use crate::runtime::{CancelGuard, CancelToken};
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// Bytes that wait before deltas are joined: about what a pipe holds.
 const JOIN_ABOVE: usize = 64 * 1024;
-/// How long a reader may stand still after an abort.
-const PATIENCE: Duration = Duration::from_millis(500);
 /// Bytes that wait before the caller does.
 const WAIT_ABOVE: usize = 1024 * 1024;
 
@@ -23,17 +20,14 @@ pub struct Output {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     cumulative: bool,
-    /// Wakes who waits for room when the run is aborted.
-    _wakes: CancelGuard,
 }
 
 struct Shared {
     state: Mutex<State>,
     /// There is something to write, or nothing more will come.
     work: Condvar,
-    /// There is room again, or all is written, or the run is aborted.
+    /// There is room again, or all is written.
     room: Condvar,
-    cancel: CancelToken,
 }
 
 #[derive(Default)]
@@ -57,13 +51,6 @@ impl Output {
             state: Mutex::default(),
             work: Condvar::new(),
             room: Condvar::new(),
-            cancel: broken.clone(),
-        });
-        let waiting = shared.clone();
-        let wakes = broken.on_cancel(move || {
-            // Under the lock, so that nobody is between looking and waiting.
-            let _state = waiting.lock();
-            waiting.room.notify_all();
         });
         let writer = shared.clone();
         let thread = std::thread::Builder::new()
@@ -73,7 +60,6 @@ impl Output {
             shared,
             thread: Some(thread),
             cumulative,
-            _wakes: wakes,
         })
     }
 
@@ -131,7 +117,11 @@ impl Output {
         state.settle();
         self.shared.work.notify_one();
         while state.error.is_none() && (state.writing || !state.ready.is_empty()) {
-            state = self.shared.wait(state);
+            state = self
+                .shared
+                .room
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         state.check()
     }
@@ -145,10 +135,8 @@ impl Drop for Output {
             state.closed = true;
         }
         self.shared.work.notify_one();
-        // The thread of a reader that stands still ends with the process.
-        let stands_still = self.shared.lock().error == Some(io::ErrorKind::TimedOut);
-        if let Some(thread) = self.thread.take().filter(|_| !stands_still) {
-            let _ = thread.join();
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
         }
     }
 }
@@ -175,25 +163,6 @@ impl State {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for room, after an abort only for a while.
-    fn wait<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        if !self.cancel.is_cancelled() {
-            return self
-                .room
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        let waited = self
-            .room
-            .wait_timeout(state, PATIENCE)
-            .unwrap_or_else(PoisonError::into_inner);
-        let (mut state, late) = waited;
-        if late.timed_out() {
-            state.error.get_or_insert(io::ErrorKind::TimedOut);
-        }
-        state
     }
 
     fn wait_for_room<'a>(
@@ -335,25 +304,6 @@ mod tests {
             lines.last().unwrap()["assistantMessageEvent"]["content"],
             said.as_str()
         );
-    }
-
-    #[test]
-    fn a_reader_that_stands_still_does_not_hold_an_abort() {
-        let (open, gate) = bounded(0);
-        let sink = Gated {
-            gate,
-            written: Arc::default(),
-        };
-        let cancel = CancelToken::new();
-        let output = Output::start(sink, false, cancel.clone()).unwrap();
-        let line = "x".repeat(WAIT_ABOVE);
-        output.line(&line).unwrap();
-        output.line(&line).unwrap();
-        let waits = std::thread::spawn(move || (output.line(&line), output.flush(), drop(output)));
-        cancel.cancel();
-        let (line, flush, ()) = waits.join().unwrap();
-        assert!(line.is_err() || flush.is_err());
-        drop(open);
     }
 
     #[test]

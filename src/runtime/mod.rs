@@ -15,7 +15,7 @@ pub use crate::agent::event::AgentEvent;
 pub use crate::agent::message::AgentMessage;
 pub use crate::agent::run::Fatal;
 pub use crate::agent::tool::ToolOutput;
-pub use crate::llm::cancel::{CancelGuard, CancelToken};
+pub use crate::llm::cancel::CancelToken;
 pub use crate::llm::event::{AssistantEvent, Fold};
 pub use crate::llm::local::explain_refused_tools;
 pub use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, Usage};
