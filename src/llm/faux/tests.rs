@@ -1,3 +1,5 @@
+//! The models of this provider, seen from a stream.
+
 use super::super::cancel::CancelToken;
 use super::super::context::Context;
 use super::super::event::{Fold, StreamError};

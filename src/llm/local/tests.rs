@@ -1,3 +1,5 @@
+//! Servers of each kind, honest and not, found on this machine.
+
 mod server;
 
 use super::super::stream::Secret;

@@ -6,7 +6,7 @@
 //! hanging connection keeps it. It also gives the stream its form: `Start` first (but for an error before
 //! the provider answered), exactly one `Done` or `Error` last.
 //!
-//! Not here: what the thread does (`worker`), the wire protocols ([`api`](super::api)).
+//! Not here: what the thread does (`worker`), the wire protocols ([`api`]).
 
 mod mailbox;
 mod worker;

@@ -1,3 +1,5 @@
+//! Scripts of users: every field, and every way to get one wrong.
+
 use super::super::tests::{Run, text};
 use super::*;
 
