@@ -37,6 +37,20 @@ pub enum SessionError {
         path: PathBuf,
         why: String,
     },
+    /// A branch of a session that has no answer yet was asked for.
+    NotSaved {
+        path: PathBuf,
+    },
+    /// There is no entry to fork at, or none of the user to fork before.
+    NoForkPoint,
+    /// There is nothing to copy in the file.
+    EmptySource {
+        path: PathBuf,
+    },
+    /// There is a session with the id that a new one was to get.
+    IdTaken {
+        id: String,
+    },
     /// The log was opened to be read only.
     ReadOnly {
         path: PathBuf,
@@ -94,6 +108,16 @@ impl fmt::Display for SessionError {
             Self::Changed { path, why } => {
                 write!(f, "Session file {} {why}; open it again", path.display())
             }
+            Self::NotSaved { .. } => f.write_str(
+                "This session has not been saved yet. Wait for the first assistant response before cloning or forking it.",
+            ),
+            Self::NoForkPoint => f.write_str("Invalid entry ID for forking"),
+            Self::EmptySource { path } => write!(
+                f,
+                "Cannot fork: source session file is empty or invalid: {}",
+                path.display()
+            ),
+            Self::IdTaken { id } => write!(f, "Session already exists with id '{id}'"),
             Self::ReadOnly { path } => {
                 write!(f, "Session {} was opened to be read only", path.display())
             }

@@ -243,7 +243,9 @@ impl SessionFile {
         Ok(scan)
     }
 
-    pub fn remove(self) -> Result<(), SessionError> {
+    pub fn remove(mut self) -> Result<(), SessionError> {
+        // What was not stored safely need not be kept either.
+        self.doubt = None;
         // Whoever took our place keeps his file.
         if self.changed().is_some() {
             return Ok(());

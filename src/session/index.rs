@@ -445,6 +445,15 @@ impl<'a> Head<'a> {
     }
 }
 
+/// What the entry of a line hangs on, and its kind.
+pub(super) fn parent_and_kind(line: &[u8]) -> Option<(Option<String>, Kind)> {
+    let own = |head: Head<'_>| (head.parent.map(str::to_owned), head.kind);
+    if let Some((head, _)) = Head::parse(line) {
+        return Some(own(head));
+    }
+    serde_json::from_slice::<Line>(line).ok()?.head().map(own)
+}
+
 /// A short string without escapes, up to its closing quote, and what follows it.
 fn string(bytes: &[u8]) -> Option<(&str, &[u8])> {
     const LONGEST: usize = 256;

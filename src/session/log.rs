@@ -20,6 +20,8 @@ use crate::llm::message::now_ms;
 use std::borrow::Cow;
 use std::path::Path;
 
+pub mod fork;
+
 /// When written entries are handed to the disk itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncMode {

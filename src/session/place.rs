@@ -284,7 +284,7 @@ pub(super) fn draft_of(path: &Path) -> PathBuf {
     with_suffix(path, ".draft")
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name: OsString = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

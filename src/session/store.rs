@@ -5,6 +5,7 @@
 //! is whose.
 
 use super::entry::{self, Header};
+use super::log::fork;
 use super::{Log, Notice, SessionError, SyncMode, file, id};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -64,6 +65,36 @@ impl Store {
 
     pub fn open(&self, path: &Path, cwd: &Path) -> Result<Log, SessionError> {
         Log::open(path, cwd, self.sync)
+    }
+
+    /// A new session of `cwd` with all entries of the one at `source`, which stays as it is and may be
+    /// in use.
+    pub fn fork_from(
+        &self,
+        source: &Path,
+        cwd: &Path,
+        id: Option<&str>,
+    ) -> Result<Log, SessionError> {
+        if let Some(id) = id
+            && self.list(cwd).iter().any(|stored| stored.header.id == id)
+        {
+            return Err(SessionError::IdTaken { id: id.to_owned() });
+        }
+        let mut log = match Log::open_to_read(&fork::source_of(source)) {
+            Ok(log) => log,
+            Err(SessionError::NotASession { path }) => {
+                return Err(SessionError::EmptySource { path });
+            }
+            Err(SessionError::Io { source, path, .. })
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                return Err(SessionError::EmptySource { path });
+            }
+            Err(error) => return Err(error),
+        };
+        let mut copy = log.copy_into(&self.folder(cwd), cwd, id, self.sync)?;
+        copy.add_notices(log.take_notices());
+        Ok(copy)
     }
 
     /// Opens the newest session of `cwd` that nobody holds; none when there is none.

@@ -1,0 +1,327 @@
+//! New sessions made from entries of one that is there.
+//!
+//! A fork of a branch holds the entries from the root to one of them, in that order. Labels are nodes
+//! of the tree: those on the way are taken out, with what hung on them hung on what they hung on, and
+//! those whose target came along are put at the end again. A copy for another folder holds all entries
+//! as they are. Both name the file they come from as their parent, as the reference writes it.
+//!
+//! A fork with an answer in it has its file at once, whole or not at all. One without is like any new
+//! session: a draft from its next message on.
+
+use super::{Log, SyncMode, new_header};
+use crate::llm::message::{Block, Content};
+use crate::session::entry::{self, Body, Entry, Header, Label};
+use crate::session::file::SessionFile;
+use crate::session::index::{self, Index, Kind, Slot, scan};
+use crate::session::place::{Later, Place, file_name, with_suffix};
+use crate::session::{SessionError, id};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// A message of the user, where a fork can begin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForkPoint {
+    pub entry_id: String,
+    pub text: String,
+}
+
+impl Log {
+    /// A new session with what came before this message of the user, and the text of the message.
+    pub fn fork_before(&self, id: &str) -> Result<(Self, String), SessionError> {
+        let position = self.index.find(id).ok_or(SessionError::NoForkPoint)?;
+        let entry = self.entry_at(position).ok_or(SessionError::NoForkPoint)?;
+        let text = user_text(&entry).ok_or(SessionError::NoForkPoint)?;
+        let log = match self.index.get(position).and_then(|slot| slot.parent) {
+            Some(parent) => self.branch(parent)?,
+            None => {
+                let header = self.child_header()?;
+                let later = self.later(&header);
+                Self::start(header, later, self.sync)?
+            }
+        };
+        Ok((log, text))
+    }
+
+    /// A new session with the branch that ends in this entry.
+    pub fn fork_at(&self, id: &str) -> Result<Self, SessionError> {
+        let leaf = self.index.find(id).ok_or(SessionError::NoForkPoint)?;
+        self.branch(leaf)
+    }
+
+    /// All messages of the user that say something, in the order of the file.
+    pub fn fork_points(&self) -> Vec<ForkPoint> {
+        let slots = self.index.slots.iter().zip(0..);
+        let users = slots.filter(|(slot, _)| slot.kind == Kind::User);
+        users
+            .filter_map(|(slot, position)| {
+                let text = user_text(&self.entry_at(position)?)?;
+                let entry_id = slot.id.to_string();
+                (!text.is_empty()).then_some(ForkPoint { entry_id, text })
+            })
+            .collect()
+    }
+
+    /// A session of `cwd` in `folder` with all entries of this one.
+    pub(in crate::session) fn copy_into(
+        &self,
+        folder: &Path,
+        cwd: &Path,
+        id: Option<&str>,
+        sync: SyncMode,
+    ) -> Result<Self, SessionError> {
+        let mut header = new_header(cwd, id)?;
+        header.parent_session = self.place.path().map(to_string);
+        let lines = self.index.slots.iter().filter_map(|slot| {
+            let line = self.sound_line(slot)?;
+            let parent = slot.parent.and_then(|parent| self.index.get(parent));
+            Some(rechained(
+                &line,
+                parent.map(|parent| &*parent.id),
+                &HashMap::new(),
+            ))
+        });
+        write(
+            header.clone(),
+            &folder.join(file_name(&header)),
+            lines,
+            sync,
+        )
+    }
+
+    fn branch(&self, leaf: u32) -> Result<Self, SessionError> {
+        if !self.is_saved()
+            && let Some(path) = self.path()
+        {
+            return Err(SessionError::NotSaved {
+                path: path.to_owned(),
+            });
+        }
+        let header = self.child_header()?;
+        let path = self.index.path(Some(leaf));
+        let slots: Vec<&Slot> = path
+            .iter()
+            .filter_map(|&position| self.index.get(position))
+            .collect();
+        let mut chain = Chain::default();
+        for slot in &slots {
+            chain.push(slot);
+        }
+        let kept: HashSet<&str> = chain.kept.iter().map(|slot| &*slot.id).collect();
+        let labels = self.labels_of(&kept, chain.kept.last().map(|slot| &*slot.id));
+        let mut parent = None;
+        let lines = chain.kept.iter().filter_map(|slot| {
+            let line = self.sound_line(slot)?;
+            let line = rechained(&line, parent, &chain.instead);
+            parent = Some(&*slot.id);
+            Some(line)
+        });
+        let lines = lines.chain(labels.iter().filter_map(|label| {
+            let mut line = entry::line(label).ok()?;
+            line.pop();
+            Some(line)
+        }));
+        let answered = slots.iter().any(|slot| slot.kind == Kind::Assistant);
+        let later = self.later(&header);
+        match later {
+            Later::Draft(path) if answered => write(header, &path, lines, self.sync),
+            later => {
+                let mut bytes = entry::line(&header)?;
+                for line in lines {
+                    bytes.extend_from_slice(&line);
+                    bytes.push(b'\n');
+                }
+                let scan = scan(bytes.as_slice(), "").map_err(SessionError::io(
+                    "read the fork of",
+                    Path::new("the session"),
+                ))?;
+                let place = Place::Memory { bytes, later };
+                Ok(Self::new(header, scan.index, place, self.sync))
+            }
+        }
+    }
+
+    /// The labels that stand now and whose target is among `kept`, as a chain behind `parent`.
+    fn labels_of(&self, kept: &HashSet<&str>, parent: Option<&str>) -> Vec<Entry> {
+        let mut standing: Vec<Option<(String, Label)>> = Vec::new();
+        let mut by_target: HashMap<String, usize> = HashMap::new();
+        let slots = self.index.slots.iter().zip(0..);
+        for (_, position) in slots.filter(|(slot, _)| slot.kind == Kind::Label) {
+            let Some(entry) = self.entry_at(position) else {
+                continue;
+            };
+            let Body::Label(label) = entry.body else {
+                continue;
+            };
+            let known = by_target.get(&label.target_id).copied();
+            let place = known.and_then(|at| standing.get_mut(at));
+            if label.label.as_deref().is_none_or(str::is_empty) {
+                by_target.remove(&label.target_id);
+                place.map(Option::take);
+            } else if let Some(place) = place {
+                *place = Some((entry.timestamp, label));
+            } else {
+                by_target.insert(label.target_id.clone(), standing.len());
+                standing.push(Some((entry.timestamp, label)));
+            }
+        }
+        let mut parent = parent.map(str::to_owned);
+        let mut taken: HashSet<String> = HashSet::new();
+        let labels = standing.into_iter().flatten();
+        labels
+            .filter(|(_, label)| kept.contains(label.target_id.as_str()))
+            .map(|(timestamp, label)| {
+                let id = id::entry_id(|id| kept.contains(id) || taken.contains(id));
+                taken.insert(id.clone());
+                Entry {
+                    parent_id: parent.replace(id.clone()),
+                    id,
+                    timestamp,
+                    body: Body::Label(Label {
+                        extra: Map::new(),
+                        ..label
+                    }),
+                }
+            })
+            .collect()
+    }
+
+    fn child_header(&self) -> Result<Header, SessionError> {
+        let mut header = new_header(Path::new(&self.header.cwd), None)?;
+        header.parent_session = self.place.path().map(to_string);
+        Ok(header)
+    }
+
+    /// Where a fork of this session goes: beside it.
+    fn later(&self, header: &Header) -> Later {
+        match self.place.path() {
+            Some(path) => Later::Draft(path.with_file_name(file_name(header))),
+            None => Later::Never,
+        }
+    }
+
+    /// The line of an entry that can be read.
+    fn sound_line(&self, slot: &Slot) -> Option<Cow<'_, [u8]>> {
+        (slot.kind != Kind::Damaged).then(|| self.line(slot))?
+    }
+}
+
+/// The entries of a branch without its labels.
+#[derive(Default)]
+struct Chain<'a> {
+    kept: Vec<&'a Slot>,
+    /// What stands for a label: the entry after it.
+    instead: HashMap<&'a str, &'a str>,
+    pending: Vec<&'a str>,
+}
+
+impl<'a> Chain<'a> {
+    fn push(&mut self, slot: &'a Slot) {
+        match slot.kind {
+            Kind::Label => self.pending.push(&slot.id),
+            // Damaged ones stay behind; what hangs on them hangs on what is before.
+            Kind::Damaged => {}
+            _ => {
+                let labels = self.pending.drain(..);
+                self.instead.extend(labels.map(|label| (label, &*slot.id)));
+                self.kept.push(slot);
+            }
+        }
+    }
+}
+
+/// `line` hung on `parent`, and a compaction that keeps from a label on keeping from what stands for it.
+/// A line that says so already is not touched.
+fn rechained(line: &[u8], parent: Option<&str>, instead: &HashMap<&str, &str>) -> Vec<u8> {
+    let head = index::parent_and_kind(line);
+    let same = head
+        .as_ref()
+        .is_some_and(|(known, _)| known.as_deref() == parent);
+    let is_compaction = head.is_some_and(|(_, kind)| kind == Kind::Compaction);
+    if same && !(is_compaction && !instead.is_empty()) {
+        return line.to_vec();
+    }
+    let Ok(mut fields) = entry::read::<Map<String, Value>>(line) else {
+        return line.to_vec();
+    };
+    let parent = parent.map_or(Value::Null, Value::from);
+    fields.insert("parentId".into(), parent);
+    if let Some(first) = fields.get_mut("firstKeptEntryId")
+        && let Some(other) = first.as_str().and_then(|id| instead.get(id))
+    {
+        *first = Value::from(*other);
+    }
+    serde_json::to_vec(&fields).unwrap_or_else(|_| line.to_vec())
+}
+
+/// Makes the file `path` of these lines, and opens it. It gets its name when all of it is there.
+fn write(
+    header: Header,
+    path: &Path,
+    lines: impl Iterator<Item = Vec<u8>>,
+    sync: SyncMode,
+) -> Result<Log, SessionError> {
+    const CHUNK: usize = 1 << 20;
+    let mut file = SessionFile::create(&with_suffix(path, &format!(".{}", id::session_id())))?;
+    let fill = || {
+        let mut bytes = entry::line(&header)?;
+        let body = bytes.len() as u64;
+        for line in lines {
+            bytes.extend_from_slice(&line);
+            bytes.push(b'\n');
+            if bytes.len() >= CHUNK {
+                file.append(&bytes)?;
+                bytes.clear();
+            }
+        }
+        file.append(&bytes)?;
+        if sync != SyncMode::Never {
+            file.sync()?;
+        }
+        let scan = file.rescan()?;
+        file.rename(path)?;
+        Ok((body, scan))
+    };
+    match fill() {
+        Ok((body, scan)) => {
+            let index: Index = scan.index;
+            Ok(Log::new(header, index, Place::on_disk(file, body), sync))
+        }
+        Err(error) => {
+            let _ = file.remove();
+            Err(error)
+        }
+    }
+}
+
+fn to_string(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// What a message of the user says; none for any other entry.
+fn user_text(entry: &Entry) -> Option<String> {
+    let Body::Message(body) = &entry.body else {
+        return None;
+    };
+    let crate::agent::message::AgentMessage::User(message) = &body.message else {
+        return None;
+    };
+    Some(match &message.content {
+        Content::Text(text) => text.clone(),
+        Content::Blocks(blocks) => blocks.iter().filter_map(Block::as_text).collect(),
+    })
+}
+
+/// The file that a session which is to be copied lies in: a draft where there is nothing else.
+pub(in crate::session) fn source_of(path: &Path) -> PathBuf {
+    let draft = super::draft_of(path);
+    if !path.exists() && draft.exists() {
+        draft
+    } else {
+        path.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests;
