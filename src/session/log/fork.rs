@@ -238,8 +238,9 @@ fn rechained(line: &[u8], parent: Option<&str>, instead: &HashMap<&str, &str>) -
     let same = head
         .as_ref()
         .is_some_and(|(known, _)| known.as_deref() == parent);
-    let is_compaction = head.is_some_and(|(_, kind)| kind == Kind::Compaction);
-    if same && !(is_compaction && !instead.is_empty()) {
+    let may_keep_from_a_label =
+        !instead.is_empty() && head.is_some_and(|(_, kind)| kind == Kind::Compaction);
+    if same && !may_keep_from_a_label {
         return line.to_vec();
     }
     let Ok(mut fields) = entry::read::<Map<String, Value>>(line) else {

@@ -1,3 +1,5 @@
+//! What a fork holds, and what it leaves behind when it fails.
+
 use super::*;
 use crate::session::failpoint;
 use crate::session::scratch::{Scratch, answer, user};
