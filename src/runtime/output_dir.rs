@@ -1,5 +1,6 @@
 //! Where whole tool outputs are kept.
 
+use crate::session::beside;
 use crate::tools::OutputDir;
 use std::fs::DirBuilder;
 use std::io;
@@ -8,21 +9,35 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// A folder beside the session's file, named after it; it stays as long as the session does.
-pub struct Beside(PathBuf);
+pub struct Beside(Mutex<PathBuf>);
 
 impl Beside {
     pub fn new(session_file: &Path) -> Self {
-        Self(session_file.with_extension("outputs"))
+        Self(Mutex::new(beside::outputs(session_file)))
+    }
+
+    fn folder(&self) -> PathBuf {
+        let folder = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        folder.clone()
     }
 }
 
 impl OutputDir for Beside {
     fn path(&self) -> io::Result<PathBuf> {
+        let folder = self.folder();
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
-            .create(&self.0)?;
-        Ok(self.0.clone())
+            .create(&folder)?;
+        Ok(folder)
+    }
+
+    fn if_there(&self) -> Option<PathBuf> {
+        Some(self.folder()).filter(|folder| folder.is_dir())
+    }
+
+    fn follow(&self, session_file: &Path) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = beside::outputs(session_file);
     }
 }
 
@@ -49,6 +64,11 @@ impl OutputDir for Passing {
             io::ErrorKind::AlreadyExists,
             "no free name for a folder of outputs",
         ))
+    }
+
+    fn if_there(&self) -> Option<PathBuf> {
+        let made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        made.clone()
     }
 }
 

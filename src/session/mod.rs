@@ -3,6 +3,7 @@
 //! A session is one append-only file of JSON lines. The file is the truth: memory holds where each entry
 //! lies and how they hang together, and a message is read when a request needs it.
 
+pub mod beside;
 pub mod context;
 pub mod entry;
 mod error;

@@ -7,7 +7,7 @@
 use super::entry::{self, Header};
 use super::file::SessionFile;
 use super::index::{self, Scan};
-use super::{Notice, SessionError, id, migrate, time};
+use super::{Notice, SessionError, beside, id, migrate, time};
 use crate::llm::message::now_ms;
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -166,6 +166,7 @@ impl Place {
                 return Err(error);
             }
         };
+        beside::share_outputs(&from, &to);
         let name = is_draft.then(|| to.clone());
         *header = new;
         *self = Self::Disk {

@@ -1,6 +1,7 @@
 //! The built-in tools and what they share.
 
 pub mod argument;
+pub mod artifact;
 pub mod backend;
 pub mod bash;
 pub mod diff;
@@ -32,7 +33,7 @@ pub mod testing;
 
 use crate::agent::tool::{Tool, ToolError};
 use backend::{Backend, ShellCommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// What the tools of one session work in.
@@ -108,6 +109,10 @@ impl std::fmt::Debug for SpawnHook {
 pub trait OutputDir: Send + Sync {
     /// Makes the folder if it is not there (0700).
     fn path(&self) -> std::io::Result<PathBuf>;
+    /// The folder, when there is one.
+    fn if_there(&self) -> Option<PathBuf>;
+    /// The session goes on in another file.
+    fn follow(&self, _session_file: &Path) {}
 }
 
 type Make = fn(Arc<Workspace>) -> Arc<dyn Tool>;

@@ -6,13 +6,11 @@
 //! be made or written is a remark in the result, never a failure of the command.
 
 use super::OutputDir;
+use super::artifact::{self, Artifact};
 use super::plain::{Decoder, Sink};
 use super::truncate::{self, Limits, Totals, Truncation, size};
-use std::collections::hash_map::RandomState;
-use std::fs::{File, OpenOptions};
-use std::hash::{BuildHasher, Hasher};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -309,8 +307,8 @@ impl Whole {
     fn write(&mut self, bytes: &[u8]) {
         if let WholeState::Held(held) = &mut self.state {
             let held = std::mem::take(held);
-            self.state = match create(&*self.dir) {
-                Ok((file, path)) => WholeState::Open {
+            self.state = match artifact::create(&*self.dir, "bash") {
+                Ok(Artifact { file, path, .. }) => WholeState::Open {
                     file,
                     path,
                     kept: 0,
@@ -390,32 +388,11 @@ fn failed(path: &Path, kept: u64, error: &io::Error) -> WholeState {
     }
 }
 
-/// Makes a file for one output. Its name is not known beforehand, and only its owner reads it.
-fn create(dir: &dyn OutputDir) -> io::Result<(File, PathBuf)> {
-    let dir = dir.path()?;
-    loop {
-        let path = dir.join(format!("pi-bash-{:016x}.log", random()));
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path);
-        match file {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            file => return Ok((file?, path)),
-        }
-    }
-}
-
-/// Seeds of the standard library's hash maps come from the system's random source.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tools::testing::TempDir;
+    use std::fs::OpenOptions;
     use std::os::unix::fs::PermissionsExt;
 
     const SMALL: Limits = Limits {
@@ -567,6 +544,10 @@ mod tests {
         impl OutputDir for Broken {
             fn path(&self) -> io::Result<PathBuf> {
                 Err(io::Error::other("no room"))
+            }
+
+            fn if_there(&self) -> Option<PathBuf> {
+                None
             }
         }
         let mut output = Output::new(SMALL, Arc::new(Broken), 1000);

@@ -8,12 +8,12 @@ mod window;
 
 use super::backend::{Kind, Source, error_code, error_text};
 use super::text::{self, Content, Encoding};
-use super::{Workspace, argument, image, path, suggest, truncate};
+use super::{Workspace, argument, artifact, image, path, suggest, truncate};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::{Block, ToolSpec};
 use serde_json::{Map, Value, json};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use window::{Lines, Window};
 
@@ -35,7 +35,7 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
             "type": "object",
             "required": ["path"],
             "properties": {
-                "path": {"type": "string", "description": "File to read, relative or absolute"},
+                "path": {"type": "string", "description": "File to read, relative or absolute; artifact://N for kept output N"},
                 "offset": {"type": "number", "description": "First line, counted from 1"},
                 "limit": {"type": "number", "description": "Number of lines"},
             },
@@ -73,7 +73,16 @@ impl Tool for ReadTool {
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
         let given = argument::text(call, "path")?;
-        let path = path::resolve_existing(&self.workspace, given)?;
+        let kept = artifact::named(given).map(|number| self.kept(number));
+        let path = match kept.transpose()? {
+            Some(path) => path,
+            None => path::resolve_existing(&self.workspace, given)?,
+        };
+        // For commands in the answer.
+        let shown = match artifact::named(given) {
+            Some(_) => path.to_string_lossy(),
+            None => given.into(),
+        };
         stop_if_cancelled(call)?;
         let mut file = File::open(&self.workspace, &path)?;
         let head = file.read_up_to(text::SNIFF_BYTES)?;
@@ -87,14 +96,14 @@ impl Tool for ReadTool {
         match content {
             Content::Text(encoding, mark) => {
                 let text = head.get(mark..).unwrap_or_default();
-                lines(call, file, text, encoding)
+                lines(call, &shown, file, text, encoding)
             }
             Content::Binary => {
                 let (kind, command) = binary::kind(&head).unwrap_or(binary::UNKNOWN);
                 let size = truncate::size(file.length.max(head.len() as u64));
                 Ok(ToolOutput::text(format!(
                     "[{given} is not text but {kind} ({size}), so it is not shown. Use bash to look inside: {}.]",
-                    command.replace("PATH", &quoted(given)),
+                    command.replace("PATH", &quoted(&shown)),
                 )))
             }
         }
@@ -102,6 +111,20 @@ impl Tool for ReadTool {
 }
 
 impl ReadTool {
+    /// The whole output of this number.
+    fn kept(&self, number: &str) -> Result<PathBuf, ToolError> {
+        let number = number.trim_end_matches('/');
+        let found = number
+            .parse()
+            .ok()
+            .and_then(|number| artifact::find(&*self.workspace.outputs, number));
+        found.ok_or_else(|| {
+            ToolError::new(format!(
+                "There is no kept output {number:?} in this session. Run the command again."
+            ))
+        })
+    }
+
     fn image(
         &self,
         call: &Invocation<'_>,
@@ -208,6 +231,7 @@ fn stop_if_cancelled(call: &Invocation<'_>) -> Result<(), ToolError> {
 /// The lines that the call asks for, given the first bytes of the file.
 fn lines(
     call: &Invocation<'_>,
+    given: &str,
     mut file: File<'_>,
     head: &[u8],
     encoding: Encoding,
@@ -239,7 +263,6 @@ fn lines(
             "Offset {offset} is beyond end of file ({lines} lines total)"
         ))
     })?;
-    let given = argument::text(call, "path")?;
     let complete = counted < MAX_COUNTED;
     Ok(answer(given, skip + 1, &lines, encoding, complete))
 }

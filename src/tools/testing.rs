@@ -88,6 +88,10 @@ impl OutputDir for Outputs {
         fs::create_dir_all(&self.0)?;
         Ok(self.0.clone())
     }
+
+    fn if_there(&self) -> Option<PathBuf> {
+        self.0.is_dir().then(|| self.0.clone())
+    }
 }
 
 /// Calls a tool as the agent does, but for the validation.

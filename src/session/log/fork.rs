@@ -14,7 +14,7 @@ use crate::session::entry::{self, Body, Entry, Header, Label};
 use crate::session::file::SessionFile;
 use crate::session::index::{self, Index, Kind, Slot, scan};
 use crate::session::place::{Later, Place, file_name, with_suffix};
-use crate::session::{SessionError, id};
+use crate::session::{SessionError, beside, id};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -82,12 +82,10 @@ impl Log {
                 &HashMap::new(),
             ))
         });
-        write(
-            header.clone(),
-            &folder.join(file_name(&header)),
-            lines,
-            sync,
-        )
+        let path = folder.join(file_name(&header));
+        let copy = write(header, &path, lines, sync)?;
+        self.share_outputs(&path);
+        Ok(copy)
     }
 
     fn branch(&self, leaf: u32) -> Result<Self, SessionError> {
@@ -125,7 +123,11 @@ impl Log {
         let answered = slots.iter().any(|slot| slot.kind == Kind::Assistant);
         let later = self.later(&header);
         match later {
-            Later::Draft(path) if answered => write(header, &path, lines, self.sync),
+            Later::Draft(path) if answered => {
+                let fork = write(header, &path, lines, self.sync)?;
+                self.share_outputs(&path);
+                Ok(fork)
+            }
             later => {
                 let mut bytes = entry::line(&header)?;
                 for line in lines {
@@ -198,6 +200,12 @@ impl Log {
         match self.place.path() {
             Some(path) => Later::Draft(path.with_file_name(file_name(header))),
             None => Later::Never,
+        }
+    }
+
+    fn share_outputs(&self, to: &Path) {
+        if let Some(from) = self.path() {
+            beside::share_outputs(from, to);
         }
     }
 

@@ -275,3 +275,34 @@ fn an_aborted_call_reads_nothing() {
     );
     assert_eq!(text(&result), "error: Operation aborted");
 }
+
+#[test]
+fn kept_outputs_are_opened_by_number() {
+    let dir = TempDir::create();
+    let outputs = dir.workspace().outputs;
+    let missing = "error: There is no kept output \"1\" in this session. Run the command again.";
+    assert_eq!(read(&dir, json!({"path": "artifact://1"})), missing);
+    assert_eq!(artifact::store(&*outputs, "bash", b"1\n2\n3\n").unwrap(), 1);
+    assert_eq!(read(&dir, json!({"path": "artifact://1"})), "1\n2\n3\n");
+    let second = read(
+        &dir,
+        json!({"path": "artifact://1", "offset": 2, "limit": 1}),
+    );
+    assert!(second.starts_with("2\n\n["), "{second}");
+    artifact::store(&*outputs, "bash", &[b'x'; 60_000]).unwrap();
+    // A shell knows the file only.
+    let long = read(&dir, json!({"path": "artifact://2"}));
+    assert!(long.contains("sed -n '1p' CWD/.outputs/pi-bash-"), "{long}");
+    for odd in [
+        "artifact://",
+        "artifact://x",
+        "artifact://-1",
+        "artifact://../1",
+    ] {
+        let answer = read(&dir, json!({"path": odd}));
+        assert!(
+            answer.starts_with("error: There is no kept output"),
+            "{odd}: {answer}"
+        );
+    }
+}

@@ -245,3 +245,25 @@ fn messages_to_fork_at_are_listed_from_all_branches() {
     let texts: Vec<&str> = points.iter().map(|point| point.text.as_str()).collect();
     assert_eq!(texts, ["first", "second", "other branch"]);
 }
+
+#[test]
+fn a_fork_finds_the_outputs_that_it_speaks_of() {
+    let scratch = Scratch::new();
+    let log = open(&scratch, &tree());
+    scratch.file("s/old.outputs/pi-bash-0000000000000001.log", "whole");
+    let fork = log.fork_at("a2").unwrap();
+    let copy = log
+        .copy_into(
+            &scratch.path().join("to"),
+            Path::new("/x"),
+            None,
+            SyncMode::Turn,
+        )
+        .unwrap();
+    drop(log);
+    std::fs::remove_dir_all(scratch.path().join("s/old.outputs")).unwrap();
+    for path in [fork.path().unwrap(), copy.path().unwrap()] {
+        let kept = beside::outputs(path).join("pi-bash-0000000000000001.log");
+        assert_eq!(std::fs::read_to_string(kept).unwrap(), "whole");
+    }
+}

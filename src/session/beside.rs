@@ -1,0 +1,35 @@
+//! What lies beside a session file and belongs to it: kept outputs, and what `undo` needs.
+//!
+//! The folders are named after the file. They come into being when they are needed, and go with it.
+
+use super::file::create_folder;
+use std::path::{Path, PathBuf};
+
+/// The folder of whole tool outputs.
+pub fn outputs(session_file: &Path) -> PathBuf {
+    session_file.with_extension("outputs")
+}
+
+/// The folder of file contents from before the tools changed them.
+pub fn undo(session_file: &Path) -> PathBuf {
+    session_file.with_extension("undo")
+}
+
+/// Gives the session at `to` the outputs of the one at `from`, as further names of the same files where
+/// the disk can do that: a fork finds what it speaks of even when its parent is gone. What fails is left
+/// out, since a conversation can go on without.
+pub(super) fn share_outputs(from: &Path, to: &Path) {
+    let (from, to) = (outputs(from), outputs(to));
+    let Ok(files) = from.read_dir() else {
+        return;
+    };
+    if create_folder(&to).is_err() {
+        return;
+    }
+    for file in files.flatten() {
+        let name = to.join(file.file_name());
+        if std::fs::hard_link(file.path(), &name).is_err() {
+            let _ = std::fs::copy(file.path(), &name);
+        }
+    }
+}
