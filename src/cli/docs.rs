@@ -5,6 +5,7 @@ use super::table::{Flag, GROUPS};
 use crate::docs;
 use crate::llm::{api, provider};
 use crate::mode::report;
+use crate::resources::settings::table::{self, Preset};
 use std::ffi::OsString;
 use std::fmt::Write;
 
@@ -38,7 +39,8 @@ fn page(topic: &str) -> Option<String> {
     Some(
         page.replace("{{flags}}", flags().trim_end())
             .replace("{{providers}}", providers().trim_end())
-            .replace("{{protocols}}", &protocols()),
+            .replace("{{protocols}}", &protocols())
+            .replace("{{settings}}", settings().trim_end()),
     )
 }
 
@@ -81,6 +83,34 @@ fn protocols() -> String {
         .map(|name| format!("`{name}`"))
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+fn settings() -> String {
+    let mut text = String::new();
+    for group in table::GROUPS {
+        let _ = write!(
+            text,
+            "## {}\n\n| key | value | default | meaning |\n|---|---|---|---|\n",
+            group.title
+        );
+        for key in group.keys {
+            let preset = match key.preset {
+                Preset::Told(words) => words.to_owned(),
+                preset => format!("`{}`", preset.value().unwrap_or_default()),
+            };
+            let mark = if key.is_global { " *" } else { "" };
+            let _ = writeln!(
+                text,
+                "| `{}`{mark} | {} | {} | {} |",
+                key.path,
+                cell(&key.form.describe()),
+                cell(&preset),
+                cell(key.help)
+            );
+        }
+        text.push('\n');
+    }
+    text
 }
 
 fn cell(text: &str) -> String {

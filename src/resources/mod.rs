@@ -2,6 +2,7 @@
 
 pub mod context_file;
 pub mod dirs;
+mod file;
 pub mod prompt;
 pub mod settings;
 

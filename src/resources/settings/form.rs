@@ -1,0 +1,121 @@
+//! The forms of values: what fits, how it is said, and how a word of the command line is read.
+
+use crate::llm::model::ThinkingLevel;
+use serde_json::Value;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Flag,
+    /// `true`, `false` or one of these.
+    FlagOr(&'static [&'static str]),
+    /// A whole number from 0.
+    Count,
+    /// A whole number between these, both included.
+    Range(u64, u64),
+    /// Seconds, more than 0.
+    Seconds,
+    /// Milliseconds as a number or in a string; `disabled` is 0.
+    Timeout,
+    Text,
+    Texts,
+    /// A list of whatever.
+    List,
+    OneOf(&'static [&'static str]),
+    /// A level for each name.
+    Levels,
+    /// A whole number for each of these names.
+    Counts(&'static [&'static str]),
+    /// Whole numbers for these names, for each `provider/model`.
+    ModelCounts(&'static [&'static str]),
+}
+
+pub const LEVELS: &[&str] = &["off", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+impl Form {
+    pub fn fits(self, value: &Value) -> bool {
+        match self {
+            Self::Flag => value.is_boolean(),
+            Self::FlagOr(words) => value.is_boolean() || Self::OneOf(words).fits(value),
+            Self::Count => whole(value).is_some(),
+            Self::Range(least, most) => {
+                whole(value).is_some_and(|count| (least..=most).contains(&count))
+            }
+            Self::Seconds => value.as_f64().is_some_and(|seconds| seconds > 0.0),
+            Self::Timeout => timeout_ms(value).is_some(),
+            Self::Text => value.is_string(),
+            Self::Texts => value
+                .as_array()
+                .is_some_and(|list| list.iter().all(Value::is_string)),
+            Self::List => value.is_array(),
+            Self::OneOf(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+            Self::Levels => value.as_object().is_some_and(|levels| {
+                let level = |level: &Value| level.as_str().and_then(ThinkingLevel::parse).is_some();
+                levels.values().all(level)
+            }),
+            Self::Counts(names) => value.as_object().is_some_and(|counts| {
+                let mut known = counts
+                    .iter()
+                    .filter(|(name, _)| names.contains(&name.as_str()));
+                known.all(|(_, count)| whole(count).is_some())
+            }),
+            Self::ModelCounts(names) => value
+                .as_object()
+                .is_some_and(|models| models.values().all(|model| Self::Counts(names).fits(model))),
+        }
+    }
+
+    /// What a value must be: ends a sentence.
+    pub fn describe(self) -> String {
+        match self {
+            Self::Flag => "true or false".into(),
+            Self::FlagOr(words) => format!("true, false or {}", words.join(", ")),
+            Self::Count => "a whole number, 0 or more".into(),
+            Self::Range(least, most) => format!("a whole number from {least} to {most}"),
+            Self::Seconds => "a number of seconds, more than 0".into(),
+            Self::Timeout => "a number of milliseconds, 0 for none".into(),
+            Self::Text => "a text".into(),
+            Self::Texts => "a list of texts".into(),
+            Self::List => "a list".into(),
+            Self::OneOf(words) => format!("one of {}", words.join(", ")),
+            Self::Levels => format!("an object of levels, each one of {}", LEVELS.join(", ")),
+            Self::Counts(names) => format!("an object of whole numbers for {}", names.join(", ")),
+            Self::ModelCounts(names) => format!(
+                "an object of whole numbers for {}, for each provider/model",
+                names.join(", ")
+            ),
+        }
+    }
+
+    /// The value that a word of the command line means, if it fits.
+    pub fn read(self, word: &str) -> Option<Value> {
+        let is_text = matches!(self, Self::Text | Self::OneOf(_));
+        let parsed = || serde_json::from_str(word).ok();
+        let value = match self {
+            _ if is_text => Value::from(word),
+            // One entry needs no brackets.
+            Self::Texts => parsed()
+                .filter(Value::is_array)
+                .unwrap_or_else(|| Value::from(vec![word])),
+            _ => parsed().unwrap_or_else(|| Value::from(word)),
+        };
+        self.fits(&value).then_some(value)
+    }
+}
+
+/// A number without a fraction, as JavaScript sees it: `5.0` is 5.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // in range, and whole
+pub fn whole(value: &Value) -> Option<u64> {
+    const LARGEST: f64 = 9_007_199_254_740_991.0;
+    let number = value.as_f64()?;
+    ((0.0..=LARGEST).contains(&number) && number.fract() == 0.0).then_some(number as u64)
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates as wanted
+pub fn timeout_ms(value: &Value) -> Option<u64> {
+    let number = match value {
+        Value::String(text) if text.trim().eq_ignore_ascii_case("disabled") => 0.0,
+        Value::String(text) => text.trim().parse().ok()?,
+        value => value.as_f64()?,
+    };
+    (number.is_finite() && number >= 0.0).then_some(number as u64)
+}

@@ -1,0 +1,264 @@
+//! One settings file: reading, checking and changing it.
+
+use super::form::Form;
+use super::migrate::migrate;
+use super::table;
+use crate::resources::{Diagnostic, file, text};
+use serde_json::{Map, Value};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What one file says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Layer {
+    pub path: PathBuf,
+    /// Only what can be used.
+    pub values: Map<String, Value>,
+    /// The file cannot be read: it is not to be written either.
+    pub is_broken: bool,
+}
+
+impl Layer {
+    /// Reads a file. A missing or empty one sets nothing. `is_project`: keys that are the user's alone
+    /// do not count.
+    pub fn read(path: PathBuf, is_project: bool) -> (Self, Vec<Diagnostic>) {
+        let found = match fs::read(&path) {
+            Ok(bytes) => parse(&text(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Map::new()),
+            Err(error) => Err(format!("could not be read: {error}")),
+        };
+        let (mut values, is_broken, mut said) = match found {
+            Ok(values) => (values, false, Vec::new()),
+            Err(message) => {
+                let rest = if is_project {
+                    "it is ignored"
+                } else {
+                    "the defaults are used"
+                };
+                (Map::new(), true, vec![format!("{message}; {rest}")])
+            }
+        };
+        migrate(&mut values);
+        said.extend(drop_wrong(&mut values, is_project));
+        let diagnostics = said.into_iter().map(|message| Diagnostic {
+            path: path.clone(),
+            message,
+        });
+        let diagnostics = diagnostics.collect();
+        (
+            Self {
+                path,
+                values,
+                is_broken,
+            },
+            diagnostics,
+        )
+    }
+
+    /// The value at `path`, a name or several with dots between.
+    pub fn get(&self, path: &str) -> Option<&Value> {
+        look_up(&self.values, path)
+    }
+}
+
+/// A present value at `path`; `null` is none.
+pub fn look_up<'a>(values: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    let mut names = path.split('.');
+    let first = values.get(names.next()?)?;
+    names
+        .try_fold(first, |value, name| value.get(name))
+        .filter(|value| !value.is_null())
+}
+
+/// Puts `over` on top of `base`: objects are merged, everything else is replaced.
+pub fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
+    for (name, value) in over {
+        match (base.get_mut(name), value) {
+            (Some(Value::Object(base)), Value::Object(over)) => merge(base, over),
+            (Some(known), _) => *known = value.clone(),
+            (None, _) => drop(base.insert(name.clone(), value.clone())),
+        }
+    }
+}
+
+/// Changes settings in a file: each of `changes` sets the value at a path, or removes it. All else stays
+/// as it is, what other programs wrote in the meantime too.
+pub fn write(path: &Path, changes: &[(&str, Option<Value>)]) -> Result<(), String> {
+    file::update(path, |old| {
+        let old = old.map(|bytes| text(&bytes)).unwrap_or_default();
+        let mut values = parse(&old).map_err(|message| {
+            format!("{}: {message}; the file was left as it is", path.display())
+        })?;
+        migrate(&mut values);
+        for (name, value) in changes {
+            set(&mut values, name, value.clone());
+        }
+        let mut new = serde_json::to_string_pretty(&values).map_err(|error| error.to_string())?;
+        if old.ends_with('\n') {
+            new.push('\n');
+        }
+        Ok(Some(new))
+    })
+}
+
+fn set(values: &mut Map<String, Value>, path: &str, value: Option<Value>) {
+    let (first, rest) = match path.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (path, None),
+    };
+    match (rest, value) {
+        (None, Some(value)) => drop(values.insert(first.to_owned(), value)),
+        (None, None) => drop(values.shift_remove(first)),
+        (Some(rest), value) => {
+            if let Some(Value::Object(inner)) = values.get_mut(first) {
+                set(inner, rest, value);
+            } else if value.is_some() {
+                let mut inner = Map::new();
+                set(&mut inner, rest, value);
+                values.insert(first.to_owned(), inner.into());
+            }
+        }
+    }
+}
+
+/// The content of a settings file. An error names line and column.
+pub fn parse(text: &str) -> Result<Map<String, Value>, String> {
+    if text.is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::Object(values)) => Ok(values),
+        Ok(_) => Err("is not a JSON object".into()),
+        Err(error) => {
+            let said = error.to_string();
+            let what = said.split(" at line ").next().unwrap_or_default();
+            let (line, column) = (error.line(), error.column());
+            Err(format!("line {line}, column {column}: {what}"))
+        }
+    }
+}
+
+/// Takes out what cannot be used, and says so.
+fn drop_wrong(values: &mut Map<String, Value>, is_project: bool) -> Vec<String> {
+    let mut said = Vec::new();
+    for key in table::keys() {
+        let (names, last) = match key.path.rsplit_once('.') {
+            Some((names, last)) => (Some(names), last),
+            None => (None, key.path),
+        };
+        let mut folder = Some(&mut *values);
+        for name in names.into_iter().flat_map(|names| names.split('.')) {
+            let Some(within) = folder else { break };
+            if within
+                .get(name)
+                .is_some_and(|value| !value.is_object() && !value.is_null())
+            {
+                within.shift_remove(name);
+                said.push(format!("{name} must be an object; it is ignored"));
+            }
+            folder = within.get_mut(name).and_then(Value::as_object_mut);
+        }
+        let Some(folder) = folder else { continue };
+        let Some(value) = folder.get(last).filter(|value| !value.is_null()) else {
+            continue;
+        };
+        if is_project && key.is_global {
+            said.push(format!(
+                "{} can only be set in the agent folder; it is ignored",
+                key.path
+            ));
+        } else if !key.form.fits(value) {
+            let form: Form = key.form;
+            said.push(format!(
+                "{} must be {}; it is ignored",
+                key.path,
+                form.describe()
+            ));
+        } else {
+            continue;
+        }
+        folder.shift_remove(last);
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::scratch::Scratch;
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check_write(old: &str, changes: &[(&str, Option<Value>)], expected: &str) {
+        let scratch = Scratch::new();
+        let path = scratch.file("settings.json", old);
+        write(&path, changes).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), expected);
+        parse(expected).unwrap();
+    }
+
+    #[test]
+    fn a_write_changes_only_what_it_is_about() {
+        check_write(
+            "",
+            &[("theme", Some(json!("dark")))],
+            "{\n  \"theme\": \"dark\"\n}",
+        );
+        check_write(
+            "{\"z\":1,\"theme\":\"a\",\"b\":[1]}\n",
+            &[("theme", Some(json!("dark")))],
+            "{\n  \"z\": 1,\n  \"theme\": \"dark\",\n  \"b\": [\n    1\n  ]\n}\n",
+        );
+        check_write(
+            "{\"retry\":{\"x\":1,\"enabled\":true},\"a\":0}",
+            &[
+                ("retry.enabled", Some(json!(false))),
+                ("retry.provider.maxRetries", Some(json!(2))),
+            ],
+            "{\n  \"retry\": {\n    \"x\": 1,\n    \"enabled\": false,\n    \"provider\": {\n      \"maxRetries\": 2\n    }\n  },\n  \"a\": 0\n}",
+        );
+        check_write(
+            "{\"a\":1,\"theme\":\"x\",\"c\":2}",
+            &[("theme", None), ("retry.enabled", None)],
+            "{\n  \"a\": 1,\n  \"c\": 2\n}",
+        );
+        // Older forms are brought up to date on the way.
+        check_write(
+            "{\"queueMode\":\"all\"}",
+            &[("quietStartup", Some(json!(true)))],
+            "{\n  \"steeringMode\": \"all\",\n  \"quietStartup\": true\n}",
+        );
+    }
+
+    #[test]
+    fn a_damaged_file_is_never_written() {
+        let scratch = Scratch::new();
+        for text in ["{\"a\":1,}", "[]", "{"] {
+            let path = scratch.file("settings.json", text);
+            let error = write(&path, &[("theme", Some(json!("x")))]).unwrap_err();
+            assert!(error.contains("left as it is"), "{error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn objects_merge_and_the_rest_is_replaced() {
+        let rows = [
+            (json!({"a":1}), json!({"a":2,"b":3}), json!({"a":2,"b":3})),
+            (
+                json!({"o":{"x":1,"y":2}}),
+                json!({"o":{"y":3}}),
+                json!({"o":{"x":1,"y":3}}),
+            ),
+            (json!({"l":[1,2]}), json!({"l":[3]}), json!({"l":[3]})),
+            (json!({"o":{"x":1}}), json!({"o":[]}), json!({"o":[]})),
+            (json!({"o":1}), json!({"o":{"x":1}}), json!({"o":{"x":1}})),
+        ];
+        for (base, over, expected) in rows {
+            let mut merged = base.as_object().unwrap().clone();
+            merge(&mut merged, over.as_object().unwrap());
+            assert_eq!(Value::Object(merged), expected);
+        }
+    }
+}

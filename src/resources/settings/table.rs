@@ -1,0 +1,229 @@
+//! All settings, one row each: the table checks types, holds the defaults, and feeds `pi config` and the
+//! manual.
+
+use super::form::{Form, LEVELS};
+use serde_json::{Value, json};
+
+/// One setting.
+#[derive(Debug)]
+pub struct Key {
+    /// Names with dots between, as they nest in the file.
+    pub path: &'static str,
+    pub form: Form,
+    pub preset: Preset,
+    /// A project cannot set it.
+    pub is_global: bool,
+    pub help: &'static str,
+}
+
+/// What holds when nothing is set.
+#[derive(Clone, Copy, Debug)]
+pub enum Preset {
+    /// Something that is no value; said in these words, which may be none.
+    Told(&'static str),
+    Flag(bool),
+    Count(u64),
+    Text(&'static str),
+    Texts(&'static [&'static str]),
+}
+
+#[derive(Debug)]
+pub struct Group {
+    pub title: &'static str,
+    pub keys: &'static [Key],
+}
+
+const fn key(path: &'static str, form: Form, preset: Preset, help: &'static str) -> Key {
+    Key {
+        path,
+        form,
+        preset,
+        is_global: false,
+        help,
+    }
+}
+
+const fn global(path: &'static str, form: Form, preset: Preset, help: &'static str) -> Key {
+    Key {
+        is_global: true,
+        ..key(path, form, preset, help)
+    }
+}
+
+impl Preset {
+    /// The default as a value.
+    pub fn value(self) -> Option<Value> {
+        match self {
+            Self::Told(_) => None,
+            Self::Flag(flag) => Some(flag.into()),
+            Self::Count(count) => Some(count.into()),
+            Self::Text(text) => Some(text.into()),
+            Self::Texts(texts) => Some(json!(texts)),
+        }
+    }
+}
+
+/// The row of a setting.
+pub fn find(path: &str) -> Option<&'static Key> {
+    keys().find(|key| key.path == path)
+}
+
+pub fn keys() -> impl Iterator<Item = &'static Key> {
+    GROUPS.iter().flat_map(|group| group.keys)
+}
+
+const QUEUE_MODES: &[&str] = &["all", "one-at-a-time"];
+const AUTO: &[&str] = &["auto"];
+const TOKENS: &[&str] = &["reserveTokens", "keepRecentTokens"];
+const BUDGETS: &[&str] = &["minimal", "low", "medium", "high"];
+
+use Form::{
+    Count, Counts, Flag, FlagOr, Levels, List, ModelCounts, OneOf, Range, Seconds, Text, Texts,
+    Timeout,
+};
+use Preset::Told;
+
+#[rustfmt::skip]
+pub const GROUPS: &[Group] = &[
+    Group { title: "Model", keys: &[
+        key("defaultProvider", Text, Told(""), "provider of the model when none is named"),
+        key("defaultModel", Text, Told(""), "the model when none is named"),
+        key("defaultThinkingLevel", OneOf(LEVELS), Preset::Text("medium"), "how long the model thinks"),
+        key("modelThinkingLevels", Levels, Told(""), "a level for each of `provider/model`"),
+        key("thinkingBudgets", Counts(BUDGETS), Told("as built in"), "tokens for `minimal`, `low`, `medium`, `high`"),
+        key("enabledModels", Texts, Told("all"), "patterns of models to choose from, as in `--models`"),
+        key("hideThinkingBlock", Flag, Preset::Flag(false), "do not show what the model thinks"),
+        key("showCacheMissNotices", Flag, Preset::Flag(false), "tell when a provider's cache was missed"),
+        global("cacheWarming", OneOf(&["off", "streaming", "idle"]), Preset::Text("streaming"), "when a provider's cache is kept warm"),
+    ]},
+    Group { title: "Interaction", keys: &[
+        key("steeringMode", OneOf(QUEUE_MODES), Preset::Text("one-at-a-time"), "how many waiting steering messages are handed over at once"),
+        key("followUpMode", OneOf(QUEUE_MODES), Preset::Text("one-at-a-time"), "the same for follow-up messages"),
+        key("externalEditor", Text, Told("`$VISUAL`, `$EDITOR`"), "command that opens an editor"),
+        key("doubleEscapeAction", OneOf(&["tree", "fork", "none"]), Preset::Text("tree"), "what two Escapes do in an empty editor"),
+        key("treeFilterMode", OneOf(&["default", "no-tools", "user-only", "labeled-only", "all"]), Preset::Text("default"), "what `/tree` shows at first"),
+        global("defaultProjectTrust", OneOf(&["ask", "always", "never"]), Preset::Text("ask"), "trust in projects that nothing is known about"),
+    ]},
+    Group { title: "Tools", keys: &[
+        key("defaultTools", Texts, Preset::Texts(&["read", "bash", "edit", "write"]), "built-in tools; an empty list for none"),
+        key("bash.timeoutSeconds", Seconds, Told("none"), "for commands whose call sets none"),
+        key("bash.keepBackground", Flag, Preset::Flag(false), "background processes outlive pi; they need an output of their own: `cmd >log 2>&1 &`"),
+        key("bash.outputCapBytes", Count, Preset::Count(1 << 30), "kept of one command's output"),
+        key("shellPath", Text, Told("`/bin/bash`"), "the shell; may begin with `~`"),
+        key("shellCommandPrefix", Text, Told(""), "put before every command, on a line of its own"),
+    ]},
+    Group { title: "Sessions and context", keys: &[
+        key("sessionDir", Text, Told("in the agent folder"), "where sessions are kept"),
+        key("session.sync", OneOf(&["always", "turn", "never"]), Preset::Text("turn"), "when the log is synced to disk"),
+        key("compaction.enabled", Flag, Preset::Flag(true), "compact a conversation that grows too long"),
+        key("compaction.reserveTokens", Count, Preset::Count(16_384), "tokens kept free for the answer"),
+        key("compaction.keepRecentTokens", Count, Preset::Count(20_000), "tokens at the end that are not summarized"),
+        key("compaction.modelOverrides", ModelCounts(TOKENS), Told(""), "the two numbers for each of `provider/model`"),
+        key("branchSummary.reserveTokens", Count, Preset::Count(16_384), "tokens kept free when a branch is summarized"),
+        key("branchSummary.skipPrompt", Flag, Preset::Flag(false), "leave a branch without asking for a summary"),
+    ]},
+    Group { title: "Terminal", keys: &[
+        key("theme", Text, Told("by the terminal"), "name of a theme, or `light/dark`"),
+        key("quietStartup", Flag, Preset::Flag(false), "no header at the start"),
+        key("tuiMode", OneOf(&["regular", "fullscreen"]), Preset::Text("regular"), "how the terminal is used"),
+        key("fullscreenExitOutput", OneOf(&["transcript", "resume-hint"]), Preset::Text("transcript"), "what stays on screen after fullscreen mode"),
+        key("fullscreenScrollbar", OneOf(&["auto", "always", "hidden"]), Preset::Text("auto"), "scrollbar in fullscreen mode"),
+        key("fullscreenCopyOnSelect", Flag, Preset::Flag(true), "selecting copies, in fullscreen mode"),
+        key("editorPaddingX", Range(0, 3), Preset::Count(0), "cells left and right in the editor"),
+        key("outputPad", Range(0, 1), Preset::Count(1), "cells left and right of the transcript"),
+        key("autocompleteMaxVisible", Range(3, 20), Preset::Count(5), "rows of the completion list"),
+        key("showHardwareCursor", Flag, Told("`PI_HARDWARE_CURSOR`"), "show the terminal's own cursor"),
+        key("terminal.showImages", Flag, Preset::Flag(true), "show images where the terminal can"),
+        key("terminal.imageWidthCells", Count, Preset::Count(60), "width of an image"),
+        key("terminal.clearOnShrink", Flag, Preset::Flag(false), "clear rows that are no longer used"),
+        key("terminal.showTerminalProgress", Flag, Preset::Flag(false), "progress in the terminal's tab"),
+        key("terminal.hyperlinks", FlagOr(AUTO), Preset::Text("auto"), "links that can be clicked"),
+        key("terminal.images", FlagOr(&["kitty", "iterm2", "auto"]), Preset::Text("auto"), "how images are sent to the terminal"),
+        key("terminal.trueColor", FlagOr(AUTO), Preset::Text("auto"), "24-bit colours"),
+        key("markdown.codeBlockIndent", Text, Preset::Text("  "), "put before each line of code"),
+        key("markdown.mermaid", OneOf(&["off", "final", "streaming"]), Preset::Text("streaming"), "when diagrams are drawn"),
+    ]},
+    Group { title: "Images", keys: &[
+        key("images.autoResize", Flag, Preset::Flag(true), "make images small enough for the model"),
+        key("images.blockImages", Flag, Preset::Flag(false), "send no image"),
+    ]},
+    Group { title: "Network", keys: &[
+        key("transport", OneOf(&["auto", "sse", "websocket", "websocket-cached"]), Preset::Text("auto"), "for providers that have several"),
+        global("httpProxy", Text, Told(""), "proxy where the environment names none"),
+        key("httpIdleTimeoutMs", Timeout, Preset::Count(300_000), "silence of a server; 0 waits for ever"),
+        key("websocketConnectTimeoutMs", Timeout, Preset::Count(15_000), "time to open a WebSocket; 0 waits for ever"),
+        key("retry.enabled", Flag, Preset::Flag(true), "ask again after an answer that failed"),
+        key("retry.maxRetries", Count, Preset::Count(3), "how often"),
+        key("retry.baseDelayMs", Count, Preset::Count(2000), "first wait; each next is twice as long"),
+        key("retry.maxAgentDelayMs", Count, Preset::Count(60_000), "longest wait"),
+        key("retry.provider.timeoutMs", Timeout, Told("`httpIdleTimeoutMs`"), "for one request"),
+        key("retry.provider.maxRetries", Count, Preset::Count(0), "attempts inside one request"),
+        key("retry.provider.maxRetryDelayMs", Count, Preset::Count(60_000), "longest wait that a server may ask for; 0 for any"),
+    ]},
+    Group { title: "Resources", keys: &[
+        key("packages", List, Told(""), "sources of packages"),
+        key("extensions", Texts, Told(""), "files and folders of extensions"),
+        key("skills", Texts, Told(""), "files and folders of skills"),
+        key("prompts", Texts, Told(""), "files and folders of prompt templates"),
+        key("themes", Texts, Told(""), "files and folders of themes"),
+        key("enableSkillCommands", Flag, Preset::Flag(true), "offer skills as `/skill:name` in completion"),
+        key("npmCommand", Texts, Preset::Texts(&["npm"]), "command that installs packages"),
+    ]},
+    Group { title: "Notices", keys: &[
+        key("collapseChangelog", Flag, Preset::Flag(false), "show less of what is new"),
+        key("warnings.anthropicExtraUsage", Flag, Preset::Flag(true), "warn where a subscription may cost extra"),
+    ]},
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_sound() {
+        let mut seen = Vec::new();
+        for key in keys() {
+            assert!(!seen.contains(&key.path), "{} is there twice", key.path);
+            seen.push(key.path);
+            assert!(
+                !key.help.is_empty() && !key.help.ends_with('.'),
+                "{}",
+                key.path
+            );
+            if let Some(value) = key.preset.value() {
+                assert!(key.form.fits(&value), "{}", key.path);
+            }
+            // No key lies inside the value of another.
+            let inside = |other: &Key| key.path.starts_with(&format!("{}.", other.path));
+            assert!(!keys().any(inside), "{}", key.path);
+        }
+    }
+
+    #[test]
+    fn words_of_the_command_line_are_read_by_the_form() {
+        let rows: &[(&str, &str, Option<Value>)] = &[
+            ("quietStartup", "true", Some(json!(true))),
+            ("quietStartup", "yes", None),
+            ("defaultModel", "true", Some(json!("true"))),
+            ("defaultTools", "read", Some(json!(["read"]))),
+            (
+                "defaultTools",
+                "[\"read\", \"ls\"]",
+                Some(json!(["read", "ls"])),
+            ),
+            ("defaultTools", "[]", Some(json!([]))),
+            ("editorPaddingX", "3", Some(json!(3))),
+            ("editorPaddingX", "4", None),
+            ("httpIdleTimeoutMs", "disabled", Some(json!("disabled"))),
+            ("terminal.images", "false", Some(json!(false))),
+            ("terminal.images", "kitty", Some(json!("kitty"))),
+            ("terminal.images", "sixel", None),
+            ("thinkingBudgets", "{\"low\": 5}", Some(json!({"low": 5}))),
+            ("thinkingBudgets", "5", None),
+        ];
+        for (path, word, expected) in rows {
+            let read = find(path).unwrap().form.read(word);
+            assert_eq!(&read, expected, "{path} {word}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Reading settings, as a whole.
+
+use super::super::scratch::Scratch;
+use super::form::Form;
+use super::*;
+use serde_json::json;
+
+fn load(text: &str) -> (Settings, Vec<String>) {
+    let scratch = Scratch::new();
+    let path = scratch.file("settings.json", text);
+    let (settings, diagnostics) = Settings::load(scratch.path());
+    assert!(diagnostics.iter().all(|diagnostic| diagnostic.path == path));
+    assert_eq!(std::fs::read_to_string(path).unwrap(), text);
+    (
+        settings,
+        diagnostics
+            .into_iter()
+            .map(|diagnostic| diagnostic.message)
+            .collect(),
+    )
+}
+
+#[test]
+fn without_a_file_the_defaults_hold() {
+    let scratch = Scratch::new();
+    let (settings, diagnostics) = Settings::load(scratch.path());
+    assert_eq!(diagnostics, []);
+    for settings in [
+        settings,
+        load("").0,
+        load("{}").0,
+        load("\u{feff}{\"shellPath\":null}").0,
+    ] {
+        assert!(!settings.is_broken());
+        assert_eq!(settings.default_model(), None);
+        assert_eq!(settings.shell_path(), None);
+        assert_eq!(settings.default_tools(), None);
+        assert_eq!(settings.steering_mode(), "one-at-a-time");
+        assert_eq!(settings.session_sync(), "turn");
+        assert_eq!(settings.http_idle_timeout(), Some(Duration::from_secs(300)));
+        assert!(settings.resize_images() && !settings.block_images());
+        assert_eq!(settings.bash_output_cap_bytes(), 1 << 30);
+        assert_eq!(settings.bash_timeout_seconds(), None);
+        let retry = settings.retry();
+        assert_eq!(
+            (
+                retry.max_retries,
+                retry.base_delay_ms,
+                retry.max_agent_delay_ms
+            ),
+            (3, 2000, 60_000)
+        );
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_with_the_place() {
+    let rows = [
+        (
+            "{\n  \"a\": 1,\n}",
+            "line 3, column 1: trailing comma; the defaults are used",
+        ),
+        (
+            "{\n  // no\n}",
+            "line 2, column 3: key must be a string; the defaults are used",
+        ),
+        ("[]", "is not a JSON object; the defaults are used"),
+        (
+            "{\"shellPath\":\"x\"",
+            "line 1, column 16: EOF while parsing an object; the defaults are used",
+        ),
+    ];
+    for (text, message) in rows {
+        let (settings, diagnostics) = load(text);
+        assert_eq!(diagnostics, [message]);
+        assert!(settings.is_broken());
+        assert_eq!(settings.shell_path(), None);
+    }
+}
+
+#[test]
+fn every_value_is_read() {
+    let (settings, diagnostics) = load(
+        r#"{"defaultProvider":"p","defaultModel":"m","defaultThinkingLevel":"high","modelThinkingLevels":{"p/m":"low"},
+        "thinkingBudgets":{"low":1000,"later":"x"},"enabledModels":["a*"],"defaultTools":[],"sessionDir":"~/s",
+        "shellPath":"/bin/sh","shellCommandPrefix":"set -e","steeringMode":"all","followUpMode":"all",
+        "httpIdleTimeoutMs":0,"images":{"autoResize":false,"blockImages":true},
+        "bash":{"timeoutSeconds":0.5,"keepBackground":true,"outputCapBytes":5.0},
+        "retry":{"enabled":false,"maxRetries":1,"baseDelayMs":2,"maxAgentDelayMs":3,
+        "provider":{"timeoutMs":4,"maxRetries":5,"maxRetryDelayMs":6}},
+        "session":{"sync":"always"},"httpProxy":" http://p ","theme":"dark"}"#,
+    );
+    assert_eq!(diagnostics, [""; 0]);
+    assert_eq!(
+        (settings.default_provider(), settings.default_model()),
+        (Some("p"), Some("m"))
+    );
+    assert_eq!(settings.default_thinking_level(), Some(ThinkingLevel::High));
+    assert_eq!(
+        settings.model_thinking_level("p", "m"),
+        Some(ThinkingLevel::Low)
+    );
+    assert_eq!(settings.model_thinking_level("p", "n"), None);
+    assert_eq!(settings.thinking_budgets(), [(ThinkingLevel::Low, 1000)]);
+    assert_eq!(settings.enabled_models(), Some(vec!["a*".to_owned()]));
+    assert_eq!(settings.default_tools(), Some(Vec::new()));
+    assert_eq!(settings.session_dir(), Some("~/s"));
+    assert_eq!(settings.shell_path(), Some("/bin/sh"));
+    assert_eq!(settings.shell_command_prefix(), Some("set -e"));
+    assert_eq!(
+        (settings.steering_mode(), settings.follow_up_mode()),
+        ("all", "all")
+    );
+    assert_eq!(settings.http_idle_timeout(), None);
+    assert!(!settings.resize_images() && settings.block_images());
+    assert_eq!(settings.bash_timeout_seconds(), Some(0.5));
+    assert!(settings.bash_keep_background());
+    assert_eq!(settings.bash_output_cap_bytes(), 5);
+    assert_eq!(settings.session_sync(), "always");
+    assert_eq!(settings.http_proxy(), Some("http://p"));
+    assert_eq!(settings.get("theme"), Some(&json!("dark")));
+    assert_eq!(
+        settings.retry(),
+        Retry {
+            enabled: false,
+            max_retries: 1,
+            base_delay_ms: 2,
+            max_agent_delay_ms: 3,
+            provider_timeout_ms: Some(4),
+            provider_max_retries: 5,
+            provider_max_retry_delay_ms: 6,
+        }
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_told_and_left_out() {
+    for key in table::keys() {
+        let (path, form) = (key.path, key.form);
+        let wrong: &[Value] = match form {
+            Form::Flag => &[json!(1), json!("true")],
+            Form::Count => &[json!(-1), json!(1.5), json!("1"), json!(1e300)],
+            Form::Seconds => &[json!(0), json!("1")],
+            Form::Timeout => &[
+                json!(-1),
+                json!(""),
+                json!("soon"),
+                json!("inf"),
+                json!(true),
+            ],
+            Form::Text => &[json!(1), json!([])],
+            Form::Texts => &[json!("a"), json!([1])],
+            Form::OneOf(_) => &[json!("All"), json!(1)],
+            Form::Levels => &[json!([]), json!({"a":"huge"})],
+            Form::Counts(_) => &[json!(1), json!({"low":-1})],
+            Form::List => &[json!({}), json!("x")],
+            Form::FlagOr(_) => &[json!(1), json!("true")],
+            Form::Range(..) => &[json!(-1), json!(21), json!("1")],
+            Form::ModelCounts(_) => &[
+                json!([]),
+                json!({"a/b":1}),
+                json!({"a/b":{"reserveTokens":-1}}),
+            ],
+        };
+        for value in wrong {
+            let text = path
+                .rsplit('.')
+                .fold(value.clone(), |value, name| json!({name: value}));
+            let (settings, diagnostics) = load(&text.to_string());
+            assert_eq!(diagnostics.len(), 1, "{text}");
+            assert!(
+                diagnostics[0].starts_with(&format!("{path} must be ")),
+                "{diagnostics:?}"
+            );
+            assert_eq!(settings.get(path), None);
+            assert!(!settings.is_broken());
+        }
+    }
+    assert_eq!(
+        load(r#"{"retry":true}"#).1,
+        ["retry must be an object; it is ignored"]
+    );
+}
+
+#[test]
+fn a_project_goes_over_the_user_but_not_in_everything() {
+    let scratch = Scratch::new();
+    scratch.file(
+        "agent/settings.json",
+        r#"{"theme":"a","retry":{"maxRetries":1,"baseDelayMs":5},"skills":["u"],"httpProxy":"http://u","defaultTools":["ls"]}"#,
+    );
+    let project = scratch.file(
+        "p/.pi/settings.json",
+        r#"{"theme":"b","retry":{"maxRetries":2},"skills":["p"],"httpProxy":"http://p","defaultProjectTrust":"always",
+        "cacheWarming":"off","defaultTools":["read"],"own":1}"#,
+    );
+    let (mut settings, _) = Settings::load(&scratch.path().join("agent"));
+    let diagnostics = settings.add_project(&scratch.path().join("p"));
+    let said: Vec<&str> = diagnostics.iter().map(|d| d.message.as_str()).collect();
+    assert_eq!(
+        said,
+        ["cacheWarming", "defaultProjectTrust", "httpProxy"]
+            .map(|key| format!("{key} can only be set in the agent folder; it is ignored"))
+    );
+    assert!(diagnostics.iter().all(|d| d.path == project));
+    assert_eq!(settings.get("theme"), Some(&json!("b")));
+    assert_eq!(
+        (settings.retry().max_retries, settings.retry().base_delay_ms),
+        (2, 5)
+    );
+    assert_eq!(
+        settings.resources("skills"),
+        (vec!["u".to_owned()], vec!["p".to_owned()])
+    );
+    assert_eq!(settings.http_proxy(), Some("http://u"));
+    assert_eq!(settings.default_project_trust(), "ask");
+    assert_eq!(settings.default_tools(), Some(vec!["read".to_owned()]));
+    let origin = |path| settings.origin(path);
+    assert_eq!(origin("theme"), Origin::Project);
+    assert_eq!(origin("retry.baseDelayMs"), Origin::User);
+    assert_eq!(origin("retry.enabled"), Origin::Default);
+}
+
+#[test]
+fn a_damaged_project_file_leaves_the_users_settings() {
+    let scratch = Scratch::new();
+    scratch.file("agent/settings.json", r#"{"theme":"a"}"#);
+    scratch.file("p/.pi/settings.json", "{\n\"theme\":}");
+    let (mut settings, _) = Settings::load(&scratch.path().join("agent"));
+    let diagnostics = settings.add_project(&scratch.path().join("p"));
+    assert_eq!(diagnostics.len(), 1);
+    assert_eq!(
+        diagnostics[0].message,
+        "line 2, column 9: expected value; it is ignored"
+    );
+    assert_eq!(settings.get("theme"), Some(&json!("a")));
+    assert!(!settings.is_broken());
+}
