@@ -3,6 +3,7 @@
 //! All tools go through this one trait, so that an editor, a container or another machine can stand
 //! behind them. Limits, queues and diffs sit above it.
 
+use super::sandbox::Sandbox;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read, Seek};
@@ -42,6 +43,10 @@ pub trait Backend: Send + Sync {
     /// Starts a command in a session of its own: no terminal, nothing on stdin, stdout and stderr
     /// merged in order. The error's text says all there is to say.
     fn spawn(&self, command: &ShellCommand) -> io::Result<Box<dyn Child>>;
+    /// What limits writing and the network, if anything does.
+    fn sandbox(&self) -> Option<&Sandbox> {
+        None
+    }
 }
 
 pub trait Source: Read + Seek + Send {}

@@ -14,6 +14,7 @@
 
 use super::backend::{Child, Progress, ShellCommand, Survivor};
 use super::output::{Finished, Output};
+use super::sandbox::Sandbox;
 use super::truncate::{Limits, Truncation};
 use super::{Options, Workspace, argument};
 use crate::agent::CancelToken;
@@ -110,7 +111,8 @@ impl Tool for Bash {
             let details = details(tail, path).unwrap_or_else(|| json!({}));
             (call.update)(ToolOutput::text(&tail.content).with_details(details));
         };
-        execute(&self.workspace, &request, &update, call.cancel)?.into_result()
+        let execution = execute(&self.workspace, &request, &update, call.cancel)?;
+        execution.into_result(self.workspace.backend.sandbox())
     }
 }
 
@@ -265,7 +267,7 @@ impl Execution {
     }
 
     /// What the model is told.
-    fn into_result(self) -> Result<ToolOutput, ToolError> {
+    fn into_result(self, sandbox: Option<&Sandbox>) -> Result<ToolOutput, ToolError> {
         let status = match (self.ending, self.exit_code) {
             (Ending::Cancelled, _) => Some("Command aborted".to_owned()),
             (Ending::TimedOut { seconds }, _) => {
@@ -291,6 +293,9 @@ impl Execution {
             }),
             Some(status) => {
                 append(&mut text, &status);
+                if let Some(note) = sandbox.and_then(|sandbox| sandbox.explain(self.output())) {
+                    append(&mut text, &note);
+                }
                 Err(ToolError {
                     message: text,
                     details,

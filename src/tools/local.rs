@@ -96,7 +96,7 @@ impl Backend for Local {
     }
 
     fn spawn(&self, command: &ShellCommand) -> io::Result<Box<dyn Child>> {
-        Ok(Box::new(process::spawn(command)?))
+        Ok(Box::new(process::spawn(command, None)?))
     }
 }
 

@@ -22,6 +22,7 @@ pub mod path;
 pub mod plain;
 pub mod process;
 pub mod read;
+pub mod sandbox;
 pub mod suggest;
 pub mod text;
 pub mod truncate;

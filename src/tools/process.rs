@@ -19,6 +19,7 @@ mod poll;
 pub use family::MARKER;
 
 use super::backend::{Child, End, Progress, ShellCommand, Survivor};
+use super::sandbox::{Confinement, Sandbox};
 use family::Family;
 use group::Group;
 use std::collections::BTreeMap;
@@ -144,9 +145,10 @@ enum Phase {
     Over,
 }
 
-pub fn spawn(command: &ShellCommand) -> io::Result<LocalChild> {
+/// Starts a shell, confined by `sandbox` if there is one.
+pub fn spawn(command: &ShellCommand, sandbox: Option<&Sandbox>) -> io::Result<LocalChild> {
     let shell = find_shell(command.shell.as_deref())?;
-    start(command, &shell).map_err(|error| {
+    start(command, &shell, sandbox).map_err(|error| {
         let hint = match error.raw_os_error() {
             Some(libc::E2BIG) => ". Put long text into a file and let the command read it",
             _ => "",
@@ -158,7 +160,11 @@ pub fn spawn(command: &ShellCommand) -> io::Result<LocalChild> {
     })
 }
 
-fn start(command: &ShellCommand, shell: &Path) -> io::Result<LocalChild> {
+fn start(
+    command: &ShellCommand,
+    shell: &Path,
+    sandbox: Option<&Sandbox>,
+) -> io::Result<LocalChild> {
     let id = {
         let mut commands = commands();
         if commands.closed {
@@ -181,7 +187,10 @@ fn start(command: &ShellCommand, shell: &Path) -> io::Result<LocalChild> {
             }
         })?;
 
-    let mut process = Command::new(shell);
+    let (mut process, confinement) = match sandbox {
+        None => (Command::new(shell), Confinement::default()),
+        Some(sandbox) => sandbox.command(shell)?,
+    };
     process
         .arg("-c")
         .arg(script(&command.text))
@@ -201,7 +210,7 @@ fn start(command: &ShellCommand, shell: &Path) -> io::Result<LocalChild> {
     }
     let child = process.spawn()?;
     // Our ends for writing go, else the output would never be over.
-    drop(process);
+    drop((process, confinement));
 
     let group = Arc::new(Group::new(child, wake_writer));
     let family = Family::new(id, group.clone());

@@ -11,7 +11,7 @@ fn start(text: &str) -> LocalChild {
         env: std::env::vars_os().collect(),
         keep_background: false,
     };
-    spawn(&command).unwrap()
+    spawn(&command, None).unwrap()
 }
 
 /// Reads to the end in pieces of `size` bytes, and does `after` each of them.

@@ -1,0 +1,143 @@
+//! Landlock: what a thread and all that it starts may write, and that cannot be undone.
+//!
+//! The calls and structures are those of `linux/landlock.h`. Only writing is handled, so that reading and
+//! running programs stay as they are. The kernel also keeps a confined process from tracing and, in
+//! newer versions, from signalling one outside.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+const CREATE_RULESET_VERSION: libc::c_ulong = 1;
+const RULE_PATH_BENEATH: libc::c_int = 1;
+
+/// Rights on what is below a folder, by the version that brought them.
+const WRITE_FILE: u64 = 1 << 1;
+/// Removing, and making anything: from `REMOVE_DIR` to `MAKE_SYM`.
+const CHANGE_FOLDER: u64 = 0b1_1111_1111 << 4;
+/// Version 2: moving and linking between folders.
+const REFER: u64 = 1 << 13;
+/// Version 3.
+const TRUNCATE: u64 = 1 << 14;
+/// Version 5.
+const IOCTL_DEV: u64 = 1 << 15;
+/// What a rule on a file can give.
+const ON_FILES: u64 = WRITE_FILE | TRUNCATE | IOCTL_DEV;
+
+/// Version 4: binding and connecting.
+const TCP: u64 = 0b11;
+/// Version 6: abstract Unix sockets and signals.
+const SCOPES: u64 = 0b11;
+
+#[repr(C)]
+struct RulesetAttr {
+    handled_access_fs: u64,
+    handled_access_net: u64,
+    scoped: u64,
+}
+
+#[repr(C, packed)]
+struct PathBeneathAttr {
+    allowed_access: u64,
+    parent_fd: libc::c_int,
+}
+
+/// The kernel's version of Landlock, if it has it and it is on.
+pub fn abi() -> Option<u32> {
+    // SAFETY: with this flag the call takes no structure and gives a number.
+    let abi = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<RulesetAttr>(),
+            0usize,
+            CREATE_RULESET_VERSION,
+        )
+    };
+    u32::try_from(abi).ok().filter(|&abi| abi > 0)
+}
+
+/// Rules that are ready to be put on.
+#[derive(Debug)]
+pub struct Ruleset {
+    fd: OwnedFd,
+}
+
+impl Ruleset {
+    /// Allows writing at and below `writable`, as far as it is there, and TCP if `network`.
+    pub fn new(writable: &[PathBuf], network: bool) -> io::Result<Self> {
+        let abi = abi().ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSYS))?;
+        let since = |version, rights| if abi >= version { rights } else { 0 };
+        let handled =
+            WRITE_FILE | CHANGE_FOLDER | since(2, REFER) | since(3, TRUNCATE) | since(5, IOCTL_DEV);
+        let attr = RulesetAttr {
+            handled_access_fs: handled,
+            handled_access_net: if network { 0 } else { since(4, TCP) },
+            scoped: since(6, SCOPES),
+        };
+        // What an older kernel does not know of the structure is zero, which it accepts.
+        // SAFETY: the structure lives through the call, and its size is given.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_landlock_create_ruleset,
+                &raw const attr,
+                size_of::<RulesetAttr>(),
+                0u32,
+            )
+        };
+        let fd = libc::c_int::try_from(fd).unwrap_or(-1);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let ruleset = Self { fd };
+        for path in writable {
+            match fs::metadata(path) {
+                Ok(meta) if meta.is_dir() => ruleset.allow(path, handled)?,
+                Ok(_) => ruleset.allow(path, handled & ON_FILES)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(ruleset)
+    }
+
+    fn allow(&self, path: &Path, rights: u64) -> io::Result<()> {
+        let parent: File = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_PATH)
+            .open(path)?;
+        let attr = PathBeneathAttr {
+            allowed_access: rights,
+            parent_fd: parent.as_raw_fd(),
+        };
+        // SAFETY: both descriptors are open, and the structure lives through the call.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_landlock_add_rule,
+                self.fd.as_raw_fd(),
+                RULE_PATH_BENEATH,
+                &raw const attr,
+                0u32,
+            )
+        };
+        check(result)
+    }
+
+    /// For this thread and all that it starts, for ever. Makes system calls only.
+    pub fn restrict_this_thread(&self) -> io::Result<()> {
+        // SAFETY: sets a flag of this thread; the other arguments must be zero.
+        check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())?;
+        // SAFETY: the descriptor is open.
+        check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, self.fd.as_raw_fd(), 0u32) })
+    }
+}
+
+fn check(result: libc::c_long) -> io::Result<()> {
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,407 @@
+//! Decides on changes of mode, owner and times, by the path of the file.
+//!
+//! A confined process that asks for one is held by the kernel until this thread has answered. The thread
+//! reads the arguments out of the process, opens the file without following anything twice, looks where it
+//! really lies, and makes the change itself on what it has opened: nothing that the process does meanwhile
+//! can point it elsewhere. It ends with the last process that the filter is on.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::{self, File};
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+
+/// The same number everywhere.
+pub const SYS_FCHMODAT2: libc::c_long = 452;
+
+const PATH_BYTES_MAX: usize = 4096;
+
+/// Room for one descriptor in a message.
+const CONTROL_BYTES: usize = 64;
+
+/// Starts a supervisor. Gives the end of the channel over which a child sends its listener; when all copies
+/// of that end are closed and nothing came, the supervisor ends.
+pub fn start(writable: Vec<PathBuf>) -> io::Result<OwnedFd> {
+    let mut ends = [0; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: the array has room for both descriptors.
+    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made both, and nobody else has them.
+    let [own, child] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    thread::Builder::new()
+        .name("pi-sandbox".into())
+        .stack_size(128 << 10)
+        .spawn(move || {
+            if let Ok(Some(listener)) = receive(&own) {
+                drop(own);
+                serve(&listener, &writable);
+            }
+        })?;
+    Ok(child)
+}
+
+/// Hands the listener over. Makes system calls only.
+pub fn send(channel: RawFd, listener: RawFd) -> io::Result<()> {
+    let mut byte = [0u8];
+    let mut control = Control([0; CONTROL_BYTES]);
+    let mut part = IoSliceMut::new(&mut byte);
+    let mut message = message(&mut part, &mut control);
+    // SAFETY: `message` names `control`, which has room for one header and one descriptor.
+    let result = unsafe {
+        message.msg_controllen = libc::CMSG_SPACE(size_of::<RawFd>() as u32) as _;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as _;
+        libc::CMSG_DATA(header)
+            .cast::<RawFd>()
+            .write_unaligned(listener);
+        libc::sendmsg(channel, &raw const message, libc::MSG_NOSIGNAL)
+    };
+    match result {
+        1 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The listener, or `None` when the channel is closed without one.
+fn receive(channel: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+    let mut byte = [0u8];
+    let mut control = Control([0; CONTROL_BYTES]);
+    let mut part = IoSliceMut::new(&mut byte);
+    let mut message = message(&mut part, &mut control);
+    loop {
+        // SAFETY: `message` names buffers that live through the call, with their lengths.
+        let count = unsafe {
+            libc::recvmsg(
+                channel.as_raw_fd(),
+                &raw mut message,
+                libc::MSG_CMSG_CLOEXEC,
+            )
+        };
+        match count {
+            0 => return Ok(None),
+            1.. => break,
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    // SAFETY: the kernel has filled `control`; the header is looked at only if there is one, and a
+    // descriptor in it is ours alone.
+    unsafe {
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        if header.is_null()
+            || (*header).cmsg_level != libc::SOL_SOCKET
+            || (*header).cmsg_type != libc::SCM_RIGHTS
+        {
+            return Ok(None);
+        }
+        let fd = libc::CMSG_DATA(header).cast::<RawFd>().read_unaligned();
+        Ok(Some(OwnedFd::from_raw_fd(fd)))
+    }
+}
+
+#[repr(C, align(8))]
+struct Control([u8; CONTROL_BYTES]);
+
+fn message(part: &mut IoSliceMut<'_>, control: &mut Control) -> libc::msghdr {
+    // SAFETY: all zero is a message without address, parts and control data.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    // An IoSliceMut is an iovec, by its documentation.
+    message.msg_iov = std::ptr::from_mut(part).cast();
+    message.msg_iovlen = 1;
+    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_controllen = CONTROL_BYTES as _;
+    message
+}
+
+fn serve(listener: &OwnedFd, writable: &[PathBuf]) {
+    while is_ready(listener) {
+        // SAFETY: all zero is a valid structure, and what the kernel asks for.
+        let mut asked: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+        if ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, &mut asked).is_err() {
+            // The process has been killed meanwhile.
+            continue;
+        }
+        let error = match decide(listener, &asked, writable) {
+            Ok(()) => 0,
+            Err(error) => -error.raw_os_error().unwrap_or(libc::EACCES),
+        };
+        let mut answer = libc::seccomp_notif_resp {
+            id: asked.id,
+            val: 0,
+            error,
+            flags: 0,
+        };
+        let _ = ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &mut answer);
+    }
+}
+
+/// Waits for a call. False when no process is left that could make one.
+fn is_ready(listener: &OwnedFd) -> bool {
+    loop {
+        let mut polled = libc::pollfd {
+            fd: listener.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: one entry, which lives through the call.
+        let count = unsafe { libc::poll(&raw mut polled, 1, -1) };
+        if count > 0 {
+            return polled.revents & libc::POLLIN != 0;
+        }
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return false;
+        }
+    }
+}
+
+fn ioctl<T>(listener: &OwnedFd, request: libc::Ioctl, value: &mut T) -> io::Result<()> {
+    // SAFETY: each request here takes a pointer to a `T`, which lives through the call.
+    match unsafe { libc::ioctl(listener.as_raw_fd(), request, std::ptr::from_mut(value)) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// What a call is about.
+enum Target {
+    Path {
+        folder: libc::c_int,
+        address: u64,
+        follow: bool,
+    },
+    Open(libc::c_int),
+}
+
+enum Change {
+    Mode(libc::mode_t),
+    Owner(libc::uid_t, libc::gid_t),
+    /// Where the times are in the memory of the process, and in which form; nowhere for now.
+    Times(u64, TimeForm),
+}
+
+#[derive(Clone, Copy)]
+enum TimeForm {
+    Nanoseconds,
+    #[cfg(target_arch = "x86_64")]
+    Microseconds,
+    #[cfg(target_arch = "x86_64")]
+    Seconds,
+}
+
+/// Makes the change, if it may be made.
+fn decide(listener: &OwnedFd, asked: &libc::seccomp_notif, writable: &[PathBuf]) -> io::Result<()> {
+    let denied = || io::Error::from_raw_os_error(libc::EACCES);
+    let (target, change) = parse(&asked.data).ok_or_else(denied)?;
+    let process = Process::open(asked.pid)?;
+    let path = process.path(&target)?;
+    let times = match change {
+        Change::Times(address, form) => Some(process.times(address, form)?),
+        _ => None,
+    };
+    let file = process.find(&target, &path)?;
+    // All that was read and opened until here is of this process, and of no later one of its number.
+    ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut {
+        asked.id
+    })?;
+    let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let place = fs::read_link(&name)?;
+    if !writable.iter().any(|root| place.starts_with(root)) {
+        return Err(denied());
+    }
+    let name = CString::new(name)?;
+    let result = match change {
+        // SAFETY: the name is a C string that lives through the call, as in the next ones.
+        Change::Mode(mode) => unsafe { libc::chmod(name.as_ptr(), mode & 0o7777) },
+        // SAFETY: an empty name stands for the descriptor, which is open.
+        Change::Owner(uid, gid) => unsafe {
+            libc::fchownat(
+                file.as_raw_fd(),
+                c"".as_ptr(),
+                uid,
+                gid,
+                libc::AT_EMPTY_PATH,
+            )
+        },
+        Change::Times(..) => {
+            let times = times.flatten();
+            let times = times
+                .as_ref()
+                .map_or(std::ptr::null(), |times| times.as_ptr());
+            // SAFETY: the times are none or two, and live through the call.
+            unsafe { libc::utimensat(libc::AT_FDCWD, name.as_ptr(), times, 0) }
+        }
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The arguments of a call; registers are cut to what the call takes of them.
+#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+fn parse(data: &libc::seccomp_data) -> Option<(Target, Change)> {
+    let arg = data.args;
+    let at = |folder: u64, address, flags: u64| Target::Path {
+        folder: folder as libc::c_int,
+        address,
+        follow: flags as libc::c_int & libc::AT_SYMLINK_NOFOLLOW == 0,
+    };
+    #[cfg(target_arch = "x86_64")]
+    let (here, nofollow) = (libc::AT_FDCWD as u64, libc::AT_SYMLINK_NOFOLLOW as u64);
+    let open = |fd: u64| Target::Open(fd as libc::c_int);
+    let mode = |mode: u64| Change::Mode(mode as libc::mode_t);
+    let owner = |uid: u64, gid: u64| Change::Owner(uid as libc::uid_t, gid as libc::gid_t);
+    Some(match libc::c_long::from(data.nr) {
+        libc::SYS_fchmod => (open(arg[0]), mode(arg[1])),
+        libc::SYS_fchmodat => (at(arg[0], arg[1], 0), mode(arg[2])),
+        SYS_FCHMODAT2 => (at(arg[0], arg[1], arg[3]), mode(arg[2])),
+        libc::SYS_fchown => (open(arg[0]), owner(arg[1], arg[2])),
+        libc::SYS_fchownat => (at(arg[0], arg[1], arg[4]), owner(arg[2], arg[3])),
+        // Without a path it is about the descriptor.
+        libc::SYS_utimensat if arg[1] == 0 => {
+            (open(arg[0]), Change::Times(arg[2], TimeForm::Nanoseconds))
+        }
+        libc::SYS_utimensat => {
+            let change = Change::Times(arg[2], TimeForm::Nanoseconds);
+            (at(arg[0], arg[1], arg[3]), change)
+        }
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chmod => (at(here, arg[0], 0), mode(arg[1])),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chown => (at(here, arg[0], 0), owner(arg[1], arg[2])),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_lchown => (at(here, arg[0], nofollow), owner(arg[1], arg[2])),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_utime => (
+            at(here, arg[0], 0),
+            Change::Times(arg[1], TimeForm::Seconds),
+        ),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_utimes => {
+            let change = Change::Times(arg[1], TimeForm::Microseconds);
+            (at(here, arg[0], 0), change)
+        }
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_futimesat => {
+            let change = Change::Times(arg[2], TimeForm::Microseconds);
+            (at(arg[0], arg[1], 0), change)
+        }
+        _ => return None,
+    })
+}
+
+/// The process that asks.
+struct Process {
+    folder: PathBuf,
+    memory: File,
+}
+
+impl Process {
+    fn open(pid: u32) -> io::Result<Self> {
+        let folder = PathBuf::from(format!("/proc/{pid}"));
+        // What pi may do, a process that has given up its user may not.
+        // SAFETY: asks for a number.
+        let own = unsafe { libc::geteuid() };
+        if fs::metadata(&folder)?.uid() != own {
+            return Err(io::Error::from_raw_os_error(libc::EPERM));
+        }
+        let memory = File::open(folder.join("mem"))?;
+        Ok(Self { folder, memory })
+    }
+
+    /// The path as the process gave it; empty for a descriptor.
+    fn path(&self, target: &Target) -> io::Result<PathBuf> {
+        let Target::Path { address, .. } = target else {
+            return Ok(PathBuf::new());
+        };
+        let mut bytes = [0; PATH_BYTES_MAX];
+        let count = self.read(&mut bytes, *address)?;
+        let text = CStr::from_bytes_until_nul(bytes.get(..count).unwrap_or_default())
+            .map_err(|_| io::Error::from_raw_os_error(libc::ENAMETOOLONG))?;
+        Ok(OsStr::from_bytes(text.to_bytes()).into())
+    }
+
+    fn times(&self, address: u64, form: TimeForm) -> io::Result<Option<[libc::timespec; 2]>> {
+        if address == 0 {
+            return Ok(None);
+        }
+        let numbers = match form {
+            TimeForm::Nanoseconds => self.numbers::<4>(address)?,
+            #[cfg(target_arch = "x86_64")]
+            TimeForm::Microseconds => {
+                let [a, b, c, d] = self.numbers::<4>(address)?;
+                [a, b.saturating_mul(1000), c, d.saturating_mul(1000)]
+            }
+            #[cfg(target_arch = "x86_64")]
+            TimeForm::Seconds => {
+                let [access, modification] = self.numbers::<2>(address)?;
+                [access, 0, modification, 0]
+            }
+        };
+        let [a, b, c, d] = numbers;
+        let time = |tv_sec, tv_nsec| libc::timespec { tv_sec, tv_nsec };
+        Ok(Some([time(a, b), time(c, d)]))
+    }
+
+    fn numbers<const N: usize>(&self, address: u64) -> io::Result<[i64; N]> {
+        let mut bytes = [0; 32];
+        let wanted = bytes.get_mut(..8 * N).unwrap_or_default();
+        self.memory.read_exact_at(wanted, address)?;
+        let mut numbers = [0; N];
+        for (number, bytes) in numbers.iter_mut().zip(bytes.as_chunks::<8>().0) {
+            *number = i64::from_ne_bytes(*bytes);
+        }
+        Ok(numbers)
+    }
+
+    fn read(&self, bytes: &mut [u8], address: u64) -> io::Result<usize> {
+        let fault = |_| io::Error::from_raw_os_error(libc::EFAULT);
+        self.memory.read_at(bytes, address).map_err(fault)
+    }
+
+    /// Opens the file itself, with no right but to name it.
+    fn find(&self, target: &Target, path: &Path) -> io::Result<File> {
+        let (folder, follow) = match target {
+            Target::Open(fd) => return name_of(&self.folder.join(format!("fd/{fd}")), true),
+            Target::Path { folder, follow, .. } => (*folder, *follow),
+        };
+        if fs::read_link(self.folder.join("root"))? != Path::new("/") {
+            return Err(io::Error::from_raw_os_error(libc::EACCES));
+        }
+        // What is the process itself to the process is not so to this one.
+        for own in ["/proc/self", "/proc/thread-self"] {
+            if let Ok(rest) = path.strip_prefix(own) {
+                return name_of(&self.folder.join(rest), follow);
+            }
+        }
+        let base = match folder {
+            libc::AT_FDCWD => self.folder.join("cwd"),
+            fd => self.folder.join(format!("fd/{fd}")),
+        };
+        match path.as_os_str().is_empty() {
+            // An empty path with the flag for it; without, the kernel has refused it already.
+            true => name_of(&base, true),
+            false => name_of(&base.join(path), follow),
+        }
+    }
+}
+
+fn name_of(path: &Path, follow: bool) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let nofollow = if follow { 0 } else { libc::O_NOFOLLOW };
+    fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH | nofollow)
+        .open(path)
+}

@@ -1,0 +1,305 @@
+//! Commands that try something, and what became of it.
+
+use super::confined::Confined;
+use super::*;
+use crate::tools::backend::{Backend, Progress, ShellCommand};
+use crate::tools::testing::TempDir;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::sync::Arc;
+
+/// A folder that may be written, `in`, and one that may not, `out`.
+struct World {
+    folder: TempDir,
+    backend: Confined,
+}
+
+impl World {
+    /// `None` where the kernel cannot confine: the user is told of that, and nothing runs.
+    fn new(mode: Mode, network: bool) -> Option<Self> {
+        let folder = TempDir::create();
+        folder.write("in/file", "inside");
+        folder.write("out/file", "outside");
+        let gaps = platform::gaps().ok()?;
+        let inside = folder.path().join("in");
+        let sandbox = Arc::new(Sandbox {
+            mode,
+            network,
+            writable: match mode {
+                Mode::Workspace => vec![inside],
+                Mode::ReadOnly => Vec::new(),
+            },
+            gaps,
+        });
+        Some(Self {
+            folder,
+            backend: Confined { sandbox },
+        })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs a command in `in`. Gives whether it went well, and what it printed.
+    fn sh(&self, text: &str) -> (bool, String) {
+        let command = ShellCommand {
+            shell: None,
+            text: text.into(),
+            cwd: self.path("in"),
+            env: std::env::vars_os().collect(),
+            keep_background: false,
+        };
+        let mut child = self.backend.spawn(&command).expect("a shell");
+        let (mut output, mut buffer) = (Vec::new(), [0; 4096]);
+        loop {
+            match child
+                .next(&mut buffer, None)
+                .expect("the next of the shell")
+            {
+                Progress::Output(count) => output.extend(&buffer[..count]),
+                Progress::Waited => {}
+                Progress::Ended(end) => {
+                    let output = String::from_utf8_lossy(&output).into_owned();
+                    return (end.exit_code == Some(0), output);
+                }
+            }
+        }
+    }
+
+    #[track_caller]
+    fn check(&self, command: &str, goes_well: bool) {
+        let (well, output) = self.sh(command);
+        assert_eq!(well, goes_well, "{command}\n{output}");
+    }
+}
+
+/// Needs no program but a shell and the usual ones.
+const ESCAPES: &[&str] = &[
+    "echo x > ../out/file",
+    "echo x >> ../out/file",
+    "echo x > ../out/new",
+    "rm ../out/file",
+    "mkdir ../out/folder",
+    "ln -s /etc/passwd ../out/link",
+    "mkfifo ../out/pipe",
+    "mv ../out/file ../out/moved",
+    "mv ../out/file here",
+    "mv file ../out/file",
+    "ln ../out/file hard",
+    "ln -s ../out/file soft && echo x > soft",
+    "ln -s ../out folder && echo x > folder/new",
+    "exec 9< ../out/file; echo x > /proc/self/fd/9",
+    "cd ../out && echo x > file",
+    "(setsid sh -c 'echo x > ../out/file; test \"$(cat ../out/file)\" = x')",
+    "sh -c 'sh -c \"echo x > ../out/file\"'",
+    "chmod 777 ../out/file",
+    "ln -s ../out/file soft2 && chmod 777 soft2",
+    "exec 9< ../out/file; chmod 777 /proc/self/fd/9",
+    "chmod 777 \"$PWD/../out/file\"",
+    "cd ../out && chmod 777 file",
+    "touch ../out/file",
+    "touch -h ../out/file",
+    "chown \"$(id -u)\" ../out/file",
+    "cp -p file ../out/file",
+    "truncate -s 0 ../out/file",
+    "dd if=/dev/zero of=../out/file bs=1 count=1 conv=notrunc",
+    "kill -0 $PPID",
+];
+
+#[test]
+fn nothing_outside_is_written() {
+    for mode in [Mode::Workspace, Mode::ReadOnly] {
+        for escape in ESCAPES {
+            let Some(world) = World::new(mode, true) else {
+                return;
+            };
+            let before = fs::metadata(world.path("out/file")).unwrap();
+            world.check(escape, false);
+            let after = fs::metadata(world.path("out/file")).unwrap();
+            assert_eq!(
+                fs::read(world.path("out/file")).unwrap(),
+                b"outside",
+                "{escape}"
+            );
+            assert_eq!(
+                (
+                    before.mode(),
+                    before.mtime_nsec(),
+                    before.nlink(),
+                    before.ino()
+                ),
+                (after.mode(), after.mtime_nsec(), after.nlink(), after.ino()),
+                "{escape}"
+            );
+            assert_eq!(
+                fs::read_dir(world.path("out")).unwrap().count(),
+                1,
+                "{escape}"
+            );
+        }
+    }
+}
+
+#[test]
+fn work_inside_goes_on_as_ever() {
+    let Some(world) = World::new(Mode::Workspace, false) else {
+        return;
+    };
+    let work = [
+        "echo x > new && cat new && rm new",
+        "mkdir -p a/b && echo x > a/b/c && mv a/b/c a/c && rm -r a",
+        "ln file hard && ln -s file soft && rm hard soft",
+        "echo x > script && chmod +x script && test -x script && chmod u-w script",
+        "touch -d @1000 file && test \"$(stat -c %Y file)\" = 1000 && touch file",
+        "ln -s file soft && touch -h -d @2000 soft && test \"$(stat -c %Y soft)\" = 2000",
+        "ln -s gone hanging && touch -h -d @2000 hanging && ! chmod 600 hanging",
+        "cp -a file copy && test \"$(stat -c %y file)\" = \"$(stat -c %y copy)\"",
+        "chown \"$(id -u):$(id -g)\" file",
+        "chmod 640 \"$PWD/file\" && exec 9< file && chmod 600 /proc/self/fd/9",
+        "mkdir d && cd d && chmod 700 . && chmod 755 ../d",
+        "mkfifo pipe && (echo x > pipe & cat pipe)",
+        "echo x > /dev/null && echo y > /dev/stdout && echo z > /dev/stderr",
+        "cat ../out/file && ls /etc > /dev/null",
+        "true & wait; (sleep 0 &) ; kill -0 $$",
+        "tar cf - file | tar xf - -C d && test -f d/file",
+    ];
+    for command in work {
+        world.check(command, true);
+    }
+    let mode = fs::metadata(world.path("in/script"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o222, 0);
+}
+
+#[test]
+fn a_read_only_sandbox_writes_nowhere() {
+    let Some(world) = World::new(Mode::ReadOnly, false) else {
+        return;
+    };
+    for command in ["echo x > new", "chmod 600 file", "touch file", "rm file"] {
+        world.check(command, false);
+    }
+    world.check("cat file && echo x > /dev/null", true);
+}
+
+#[test]
+fn the_network_is_open_only_when_it_is_asked_for() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
+    for network in [true, false] {
+        let Some(world) = World::new(Mode::Workspace, network) else {
+            return;
+        };
+        world.check(&connect, network);
+    }
+}
+
+#[test]
+fn the_model_is_told_why_a_command_failed() {
+    let Some(world) = World::new(Mode::Workspace, false) else {
+        return;
+    };
+    let (_, output) = world.sh("echo x > ../out/file");
+    let note = world.backend.sandbox.explain(&output).unwrap();
+    let inside = world.path("in").display().to_string();
+    assert!(
+        note.contains(&inside) && note.contains("no network"),
+        "{note}"
+    );
+    let (_, output) = world.sh("cat nothing-here");
+    assert_eq!(world.backend.sandbox.explain(&output), None);
+}
+
+#[test]
+fn file_tools_write_inside_only() {
+    let Some(world) = World::new(Mode::Workspace, false) else {
+        return;
+    };
+    symlink(world.path("out"), world.path("in/link")).unwrap();
+    symlink(world.path("out/file"), world.path("in/direct")).unwrap();
+    world.backend.create_dir_all(&world.path("in/a/b")).unwrap();
+    for inside in ["in/file", "in/new", "in/a/b/new"] {
+        world.backend.write(&world.path(inside), b"x").unwrap();
+    }
+    for outside in [
+        "out/file",
+        "out/new",
+        "in/link/new",
+        "in/link/file",
+        "in/direct",
+        "in/../out/new",
+    ] {
+        let error = world.backend.write(&world.path(outside), b"x").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{outside}");
+        assert!(error.to_string().contains("sandbox"), "{error}");
+    }
+    assert!(world.backend.create_dir_all(&world.path("out/a")).is_err());
+    assert_eq!(fs::read(world.path("out/file")).unwrap(), b"outside");
+    assert_eq!(fs::read_dir(world.path("out")).unwrap().count(), 1);
+}
+
+/// The check of the path is for the words of the error; this is what holds.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_kernel_holds_file_tools_too() {
+    let Some(world) = World::new(Mode::Workspace, false) else {
+        return;
+    };
+    let write = |name: &str| {
+        world
+            .backend
+            .sandbox
+            .run(|| fs::write(world.path(name), "x"))
+    };
+    write("in/file").unwrap();
+    assert_eq!(
+        write("out/file").unwrap_err().kind(),
+        io::ErrorKind::PermissionDenied
+    );
+    // This thread is as free as before.
+    fs::write(world.path("out/other"), "x").unwrap();
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_an_error() {
+    let policy = Policy {
+        mode: Mode::Workspace,
+        writable: vec!["/no/such/folder".into()],
+        network: false,
+    };
+    assert!(
+        Sandbox::new(policy)
+            .unwrap_err()
+            .contains("/no/such/folder")
+    );
+}
+
+#[test]
+fn no_supervisor_outlives_its_command() {
+    let Some(world) = World::new(Mode::Workspace, false) else {
+        return;
+    };
+    for _ in 0..20 {
+        world.check("chmod 600 file", true);
+    }
+    let threads = || {
+        let names = fs::read_dir("/proc/self/task").unwrap().map(|task| {
+            let name = task.unwrap().path().join("comm");
+            fs::read_to_string(name).unwrap_or_default()
+        });
+        names.filter(|name| name.trim() == "pi-sandbox").count()
+    };
+    // The last process has ended, the thread is about to notice. Other tests have theirs.
+    for _ in 0..200 {
+        if threads() < 10 {
+            return;
+        }
+        std::thread::yield_now();
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    panic!("{} supervisors are left", threads());
+}
