@@ -47,6 +47,8 @@ const SPAWNERS: &[&str] = &[
     "src/tools/process",
     "src/tools/image",
     "src/tools/bash",
+    "src/tools/sandbox.rs",
+    "src/cli/sandbox.rs",
 ];
 
 fn root() -> PathBuf {

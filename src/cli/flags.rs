@@ -39,6 +39,11 @@ pub struct Args {
     pub exclude_tools: Option<Vec<String>>,
     pub no_tools: bool,
     pub no_builtin_tools: bool,
+    /// `off`, `read-only` or `workspace`.
+    pub sandbox: Option<String>,
+    pub sandbox_net: bool,
+    pub sandbox_write: Vec<String>,
+    pub read_only: bool,
     pub system_prompt: Option<String>,
     pub append_system_prompt: Vec<String>,
     pub no_context_files: bool,

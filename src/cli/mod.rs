@@ -5,6 +5,7 @@ pub mod flags;
 pub mod help;
 mod input;
 mod model;
+mod sandbox;
 mod start;
 pub mod table;
 
@@ -15,18 +16,28 @@ use crate::mode::report;
 use crate::mode::signal;
 use flags::{Args, Mode, UsageError};
 use input::Attach;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 /// The command line cannot be understood.
 const BAD_USAGE: u8 = 2;
 
+/// What a first word can stand for, other than a prompt.
+const SUBCOMMANDS: &[(&str, Subcommand)] = &[("docs", docs::run), ("sandbox", sandbox::run)];
+
+/// Takes the words after its name; gives the exit code.
+type Subcommand = fn(&[OsString]) -> u8;
+
 /// Runs the program. Errors are printed here and nowhere else.
 pub fn main() -> ExitCode {
     let mut words: Vec<_> = std::env::args_os().skip(1).collect();
-    let code = if words.first().is_some_and(|word| word == "docs") {
+    let subcommand = SUBCOMMANDS
+        .iter()
+        .find(|(name, _)| words.first().is_some_and(|word| word == name));
+    let code = if let Some((_, run)) = subcommand {
         words.remove(0);
-        docs::run(&words)
+        run(&words)
     } else {
         match flags::parse(words) {
             Ok(args) => run(&args),

@@ -2,6 +2,7 @@
 
 use super::flags::Args;
 use super::model;
+use super::sandbox;
 use crate::agent::queue::{Queue, QueueMode};
 use crate::agent::tool::Tool;
 use crate::llm::cancel::CancelToken;
@@ -23,6 +24,9 @@ use crate::runtime::session::{Parts, Queues, Session};
 use crate::session::context::SessionContext;
 use crate::session::store::{Found, Store};
 use crate::session::{Log, SessionError, SyncMode};
+use crate::tools::local::Local;
+use crate::tools::sandbox::Sandbox;
+use crate::tools::sandbox::confined::Confined;
 use crate::tools::{self, OutputDir, Workspace};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -34,6 +38,9 @@ const LOCAL_LIMIT: Duration = Duration::from_millis(200);
 
 /// The tools of a new session.
 const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
+
+/// Those of one that may change nothing.
+const READING_TOOLS: [&str; 4] = ["read", "grep", "find", "ls"];
 
 /// What is known before a session is opened.
 pub struct World {
@@ -147,7 +154,8 @@ pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Se
         ));
     }
     record(args, &mut log, &context, &model, thinking).map_err(|error| error.to_string())?;
-    let workspace = workspace(&world, &log);
+    let sandbox = sandbox::choose(args, &world.dirs, &world.cwd)?;
+    let workspace = workspace(&world, &log, sandbox);
     let tools = choose_tools(args, &world.settings, &workspace);
     let sections = prompt_sections(args, &world, &tools);
     let mode = |name: &str| QueueMode::parse(name).unwrap_or_default();
@@ -264,7 +272,7 @@ fn record(
     Ok(())
 }
 
-fn workspace(world: &World, log: &Log) -> Arc<Workspace> {
+fn workspace(world: &World, log: &Log, sandbox: Option<Arc<Sandbox>>) -> Arc<Workspace> {
     let outputs: Arc<dyn OutputDir> = match log.path() {
         Some(path) => Arc::new(Beside::new(path)),
         None => Arc::new(Passing::default()),
@@ -273,7 +281,10 @@ fn workspace(world: &World, log: &Log) -> Arc<Workspace> {
     Arc::new(Workspace {
         cwd: world.cwd.clone(),
         home: world.dirs.home().map(ToOwned::to_owned),
-        backend: Arc::new(tools::local::Local),
+        backend: match sandbox {
+            Some(sandbox) => Arc::new(Confined { sandbox }),
+            None => Arc::new(Local),
+        },
         options: tools::Options {
             shell_path: settings.shell_path().map(|path| {
                 world
@@ -302,6 +313,7 @@ fn choose_tools(
     let names = match &args.tools {
         Some(names) => names.clone(),
         None if args.no_tools || args.no_builtin_tools => Vec::new(),
+        None if args.read_only => READING_TOOLS.map(str::to_owned).to_vec(),
         None => settings
             .default_tools()
             .unwrap_or_else(|| DEFAULT_TOOLS.map(str::to_owned).to_vec()),
@@ -319,6 +331,7 @@ fn choose_tools(
     let mut chosen = Vec::new();
     for name in names.iter().filter(|name| !excluded.contains(name)) {
         match tools::builtin(name, workspace) {
+            Some(tool) if args.read_only && !tool.info().reads_only => {}
             Some(tool) => chosen.push(tool),
             None => warn(format_args!("There is no tool \"{name}\". Known: {known}")),
         }

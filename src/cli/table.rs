@@ -93,6 +93,12 @@ pub const GROUPS: &[Group] = &[
         row("no-builtin-tools", Some("nbt"), No, Switch(|args| &mut args.no_builtin_tools), "Without the built-in tools"),
         row("no-tools", Some("nt"), No, Switch(|args| &mut args.no_tools), "Without any tool"),
     ]},
+    Group { title: "Confinement", flags: &[
+        row("read-only", None, No, Switch(|args| &mut args.read_only), "Only tools that change nothing, whatever --tools says"),
+        row("sandbox", None, Required("mode"), With(set_sandbox), "What tools may write: off (all), workspace (this folder, temporary files) or read-only (nothing)"),
+        row("sandbox-net", None, No, Switch(|args| &mut args.sandbox_net), "Let commands in the sandbox use the network"),
+        row("sandbox-write", None, Required("dir"), With(add_writable), "Another folder that the workspace sandbox may write; may be given again"),
+    ]},
     Group { title: "Prompt", flags: &[
         row("system-prompt", None, Required("text|file"), Text(|args| &mut args.system_prompt), "Replace the system prompt"),
         row("append-system-prompt", None, Required("text|file"), With(add_to_prompt), "Add to the system prompt; may be given again"),
@@ -138,6 +144,21 @@ fn set_list_models(args: &mut Args, search: String) -> Result<(), String> {
 
 fn add_to_prompt(args: &mut Args, text: String) -> Result<(), String> {
     args.append_system_prompt.push(text);
+    Ok(())
+}
+
+fn set_sandbox(args: &mut Args, mode: String) -> Result<(), String> {
+    if !matches!(mode.as_str(), "off" | "read-only" | "workspace") {
+        return Err(format!(
+            "Invalid sandbox \"{mode}\". Valid values: off, read-only, workspace"
+        ));
+    }
+    args.sandbox = Some(mode);
+    Ok(())
+}
+
+fn add_writable(args: &mut Args, path: String) -> Result<(), String> {
+    args.sandbox_write.push(path);
     Ok(())
 }
 

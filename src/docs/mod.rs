@@ -29,6 +29,11 @@ pub const PAGES: &[(&str, &str, &str)] = &[
         include_str!("tools.md"),
     ),
     (
+        "sandbox",
+        "Limits on what tools write and reach",
+        include_str!("sandbox.md"),
+    ),
+    (
         "sessions",
         "Where conversations are stored, and how",
         include_str!("sessions.md"),

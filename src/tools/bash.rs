@@ -77,9 +77,8 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
             },
             label: "bash".into(),
             snippet: Some("Run shell commands (tests, git, builds, searches)".into()),
-            rules: vec![
-                "PI_* environment variables tell commands about this session and model".into(),
-            ],
+            rules: workspace
+                .rules(["PI_* environment variables tell commands about this session and model"]),
             ..ToolInfo::default()
         },
         workspace,

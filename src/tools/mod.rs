@@ -50,6 +50,15 @@ pub struct Workspace {
     pub outputs: Arc<dyn OutputDir>,
 }
 
+impl Workspace {
+    /// The rules of a tool that changes things, with what the sandbox adds.
+    fn rules<const N: usize>(&self, own: [&str; N]) -> Vec<String> {
+        let sandbox = self.backend.sandbox();
+        let limits = sandbox.map(|sandbox| format!("Tools run in a sandbox. {sandbox}"));
+        own.into_iter().map(str::to_owned).chain(limits).collect()
+    }
+}
+
 /// Settings that tools follow.
 #[derive(Clone, Debug)]
 pub struct Options {

@@ -24,14 +24,14 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
         ..ToolSpec::default()
     };
     Arc::new(Write {
-        workspace,
         info: ToolInfo {
             spec,
             label: "write".into(),
             snippet: Some("Make or replace files".into()),
-            rules: vec!["Use write for new files and whole rewrites only.".into()],
+            rules: workspace.rules(["Use write for new files and whole rewrites only."]),
             ..ToolInfo::default()
         },
+        workspace,
     })
 }
 

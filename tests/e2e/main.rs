@@ -10,6 +10,7 @@ mod failure;
 mod local;
 mod print;
 mod retry;
+mod sandbox;
 mod session;
 mod signal;
 mod tool;

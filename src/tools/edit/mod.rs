@@ -56,17 +56,16 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
         ..ToolSpec::default()
     };
     Arc::new(EditTool {
-        workspace,
         info: ToolInfo {
             spec,
             label: "edit".into(),
             snippet: Some("Replace exact texts in a file, several in one call".into()),
-            rules: vec![
-                "Make all changes to one file in one edit call, merging those to nearby lines."
-                    .into(),
-            ],
+            rules: workspace.rules([
+                "Make all changes to one file in one edit call, merging those to nearby lines.",
+            ]),
             ..ToolInfo::default()
         },
+        workspace,
     })
 }
 

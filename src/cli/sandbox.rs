@@ -1,0 +1,121 @@
+//! Which sandbox a run has, and `pi sandbox`, which tries a command in one.
+
+use super::flags::{self, Args, UsageError};
+use super::print;
+use crate::mode::report;
+use crate::resources::dirs::Dirs;
+use crate::tools::sandbox::{Mode, Policy, Sandbox};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::Arc;
+
+/// The sandbox that the flags ask for. What it cannot enforce is said.
+pub fn choose(args: &Args, dirs: &Dirs, cwd: &Path) -> Result<Option<Arc<Sandbox>>, String> {
+    let Some(mode) = mode(args.sandbox.as_deref().unwrap_or("off"))? else {
+        return Ok(None);
+    };
+    sandbox(mode, args, dirs, cwd).map(Some)
+}
+
+fn mode(name: &str) -> Result<Option<Mode>, String> {
+    match name {
+        "off" => Ok(None),
+        "read-only" => Ok(Some(Mode::ReadOnly)),
+        "workspace" => Ok(Some(Mode::Workspace)),
+        _ => Err(format!(
+            "Invalid sandbox \"{name}\". Valid values: off, read-only, workspace"
+        )),
+    }
+}
+
+fn sandbox(mode: Mode, args: &Args, dirs: &Dirs, cwd: &Path) -> Result<Arc<Sandbox>, String> {
+    let listed = args
+        .sandbox_write
+        .iter()
+        .map(|path| dirs.resolve(path, cwd));
+    let sandbox = Sandbox::new(Policy {
+        mode,
+        writable: std::iter::once(cwd.to_owned()).chain(listed).collect(),
+        network: args.sandbox_net,
+    })?;
+    for gap in sandbox.gaps() {
+        report::warning(format_args!("The sandbox has a gap on this system: {gap}"));
+    }
+    Ok(Arc::new(sandbox))
+}
+
+const USAGE: &str = "pi sandbox [--sandbox read-only|workspace] [--sandbox-net] [--sandbox-write <dir>] -- <command> [arguments]";
+
+/// `pi sandbox`. Gives the command's exit code.
+pub fn run(words: &[OsString]) -> u8 {
+    match try_run(words) {
+        Ok(code) => code,
+        Err(UsageError(text)) => {
+            report::error(format_args!("{text}\nUsage: {USAGE}"));
+            super::BAD_USAGE
+        }
+    }
+}
+
+fn try_run(words: &[OsString]) -> Result<u8, UsageError> {
+    let dashes = words.iter().position(|word| word == "--");
+    let (own, command) = words.split_at(dashes.unwrap_or(words.len()));
+    let args = flags::parse(own.iter().cloned())?;
+    let Some((program, arguments)) = command.get(1..).and_then(<[_]>::split_first) else {
+        return Err(UsageError("pi sandbox needs a command".into()));
+    };
+    let name = args.sandbox.as_deref().unwrap_or("workspace");
+    let mode = mode(name).map_err(UsageError)?;
+    let mode =
+        mode.ok_or_else(|| UsageError("Without a sandbox there is nothing to try".into()))?;
+    let ran = std::env::current_dir()
+        .map_err(|error| format!("The current folder cannot be used: {error}"))
+        .and_then(|cwd| {
+            let dirs = Dirs::find().map_err(|error| error.to_string())?;
+            sandbox(mode, &args, &dirs, &cwd)
+        })
+        .and_then(|sandbox| {
+            wait(&sandbox, Path::new(program), arguments)
+                .map_err(|error| format!("Cannot run {}: {error}", program.to_string_lossy()))
+        });
+    Ok(match ran {
+        Ok(status) => status
+            .code()
+            .or_else(|| Some(128 + status.signal()?))
+            .and_then(|code| u8::try_from(code).ok())
+            .unwrap_or(print::FAILED),
+        Err(text) => {
+            report::error(text);
+            print::FAILED
+        }
+    })
+}
+
+/// Runs the command with pi's own terminal, input and output.
+fn wait(sandbox: &Sandbox, program: &Path, arguments: &[OsString]) -> io::Result<ExitStatus> {
+    // Ctrl-C reaches the command too: whether that is the end is for it to say.
+    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
+    let (mut command, confinement) = sandbox.command(program)?;
+    let mut child = command.args(arguments).spawn()?;
+    drop((command, confinement));
+    let pid = libc::pid_t::try_from(child.id()).map_err(io::Error::other)?;
+    let handle = signals.handle();
+    let forward = std::thread::Builder::new().name("signals".into());
+    let forward = forward.spawn(move || {
+        for signal in signals.forever() {
+            if matches!(signal, SIGTERM | SIGHUP) {
+                // SAFETY: the child is not waited for before this thread has ended.
+                unsafe { libc::kill(pid, signal) };
+            }
+        }
+    })?;
+    let status = child.wait();
+    handle.close();
+    let _ = forward.join();
+    status
+}
