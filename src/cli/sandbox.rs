@@ -4,6 +4,7 @@ use super::flags::{self, Args, UsageError};
 use super::print;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
+use crate::resources::settings::Settings;
 use crate::tools::sandbox::{Mode, Policy, Sandbox};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -14,12 +15,21 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
-/// The sandbox that the flags ask for. What it cannot enforce is said.
-pub fn choose(args: &Args, dirs: &Dirs, cwd: &Path) -> Result<Option<Arc<Sandbox>>, String> {
-    let Some(mode) = mode(args.sandbox.as_deref().unwrap_or("off"))? else {
+/// The sandbox that flags and settings ask for. What it cannot enforce is said.
+pub fn choose(
+    args: &Args,
+    settings: &Settings,
+    dirs: &Dirs,
+    cwd: &Path,
+) -> Result<Option<Arc<Sandbox>>, String> {
+    let name = args.sandbox.as_deref();
+    let Some(mode) = mode(name.unwrap_or(settings.sandbox_mode()))? else {
         return Ok(None);
     };
-    sandbox(mode, args, dirs, cwd).map(Some)
+    let network = args.sandbox_net || settings.sandbox_network();
+    let listed = settings.sandbox_writable();
+    let listed = listed.iter().chain(&args.sandbox_write);
+    sandbox(mode, network, listed, dirs, cwd).map(Some)
 }
 
 fn mode(name: &str) -> Result<Option<Mode>, String> {
@@ -33,15 +43,18 @@ fn mode(name: &str) -> Result<Option<Mode>, String> {
     }
 }
 
-fn sandbox(mode: Mode, args: &Args, dirs: &Dirs, cwd: &Path) -> Result<Arc<Sandbox>, String> {
-    let listed = args
-        .sandbox_write
-        .iter()
-        .map(|path| dirs.resolve(path, cwd));
+fn sandbox<'a>(
+    mode: Mode,
+    network: bool,
+    listed: impl Iterator<Item = &'a String>,
+    dirs: &Dirs,
+    cwd: &Path,
+) -> Result<Arc<Sandbox>, String> {
+    let listed = listed.map(|path| dirs.resolve(path, cwd));
     let sandbox = Sandbox::new(Policy {
         mode,
         writable: std::iter::once(cwd.to_owned()).chain(listed).collect(),
-        network: args.sandbox_net,
+        network,
     })?;
     for gap in sandbox.gaps() {
         report::warning(format_args!("The sandbox has a gap on this system: {gap}"));
@@ -77,7 +90,13 @@ fn try_run(words: &[OsString]) -> Result<u8, UsageError> {
         .map_err(|error| format!("The current folder cannot be used: {error}"))
         .and_then(|cwd| {
             let dirs = Dirs::find().map_err(|error| error.to_string())?;
-            sandbox(mode, &args, &dirs, &cwd)
+            sandbox(
+                mode,
+                args.sandbox_net,
+                args.sandbox_write.iter(),
+                &dirs,
+                &cwd,
+            )
         })
         .and_then(|sandbox| {
             wait(&sandbox, Path::new(program), arguments)

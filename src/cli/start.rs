@@ -154,7 +154,7 @@ pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Se
         ));
     }
     record(args, &mut log, &context, &model, thinking).map_err(|error| error.to_string())?;
-    let sandbox = sandbox::choose(args, &world.dirs, &world.cwd)?;
+    let sandbox = sandbox::choose(args, &world.settings, &world.dirs, &world.cwd)?;
     let workspace = workspace(&world, &log, sandbox);
     let tools = choose_tools(args, &world.settings, &workspace);
     let sections = prompt_sections(args, &world, &tools);

@@ -2,6 +2,7 @@
 
 pub mod event;
 mod image;
+pub mod limit;
 pub mod output_dir;
 mod retry;
 pub mod service;

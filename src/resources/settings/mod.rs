@@ -268,6 +268,35 @@ impl Settings {
         self.count("bash.outputCapBytes")
     }
 
+    /// `off`, `workspace` or `read-only`.
+    pub fn sandbox_mode(&self) -> &str {
+        self.word("sandbox.mode")
+    }
+
+    pub fn sandbox_network(&self) -> bool {
+        self.flag("sandbox.network")
+    }
+
+    /// Folders, which may begin with `~`.
+    pub fn sandbox_writable(&self) -> Vec<String> {
+        self.texts("sandbox.writable").unwrap_or_default()
+    }
+
+    /// One of the whole numbers among the limits.
+    pub fn limit(&self, name: &str) -> Option<u64> {
+        whole(self.get(&format!("limits.{name}"))?)
+    }
+
+    /// One of the other numbers among the limits: more than 0.
+    pub fn limit_amount(&self, name: &str) -> Option<f64> {
+        self.get(&format!("limits.{name}"))?.as_f64()
+    }
+
+    /// Runs that repeat themselves are ended.
+    pub fn limit_loops(&self) -> bool {
+        self.flag("limits.loops")
+    }
+
     pub fn retry(&self) -> Retry {
         Retry {
             enabled: self.flag("retry.enabled"),

@@ -78,8 +78,8 @@ const TOKENS: &[&str] = &["reserveTokens", "keepRecentTokens"];
 const BUDGETS: &[&str] = &["minimal", "low", "medium", "high"];
 
 use Form::{
-    Count, Counts, Flag, FlagOr, Levels, List, ModelCounts, OneOf, Range, Seconds, Text, Texts,
-    Timeout,
+    Amount, Count, Counts, Flag, FlagOr, Levels, List, ModelCounts, OneOf, Range, Seconds, Text,
+    Texts, Timeout,
 };
 use Preset::Told;
 
@@ -111,6 +111,18 @@ pub const GROUPS: &[Group] = &[
         key("bash.outputCapBytes", Count, Preset::Count(1 << 30), "kept of one command's output"),
         key("shellPath", Text, Told("`/bin/bash`"), "the shell; may begin with `~`"),
         key("shellCommandPrefix", Text, Told(""), "put before every command, on a line of its own"),
+    ]},
+    Group { title: "Limits", keys: &[
+        global("sandbox.mode", OneOf(&["off", "workspace", "read-only"]), Preset::Text("off"), "what tools may write: all, this folder and temporary files, or nothing"),
+        global("sandbox.network", Flag, Preset::Flag(false), "commands in the sandbox may use the network"),
+        global("sandbox.writable", Texts, Told(""), "other folders that the workspace sandbox may write"),
+        global("limits.turns", Count, Told("none"), "answers to one prompt"),
+        global("limits.cost", Amount, Told("none"), "US dollars that one start of pi may spend"),
+        global("limits.tokens", Count, Told("none"), "tokens that one start of pi may use"),
+        global("limits.seconds", Seconds, Told("none"), "time for one prompt"),
+        global("limits.sessionCost", Amount, Told("none"), "US dollars for a whole session"),
+        global("limits.sessionTokens", Count, Told("none"), "tokens for a whole session"),
+        global("limits.loops", Flag, Preset::Flag(true), "end runs that repeat the same tool calls with the same results"),
     ]},
     Group { title: "Sessions and context", keys: &[
         key("sessionDir", Text, Told("in the agent folder"), "where sessions are kept"),

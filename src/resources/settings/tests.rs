@@ -140,7 +140,7 @@ fn a_value_of_the_wrong_type_is_told_and_left_out() {
         let wrong: &[Value] = match form {
             Form::Flag => &[json!(1), json!("true")],
             Form::Count => &[json!(-1), json!(1.5), json!("1"), json!(1e300)],
-            Form::Seconds => &[json!(0), json!("1")],
+            Form::Seconds | Form::Amount => &[json!(0), json!("1")],
             Form::Timeout => &[
                 json!(-1),
                 json!(""),

@@ -1,0 +1,340 @@
+//! Limits of a run: turns, tokens, money, time, and going round in circles.
+//!
+//! All but time are looked at when a turn has ended, so that the log holds whole turns: a limit can be
+//! passed by what the last turn took. A run that repeats itself is told so once, and ended when it goes on.
+
+use crate::agent::message::AgentMessage;
+use crate::llm::message::{AssistantMessage, Block, Usage, text_of};
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+/// `None` is no limit.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// Answers to one prompt.
+    pub turns: Option<u64>,
+    /// US dollars, for all that is asked while the program runs.
+    pub cost: Option<f64>,
+    /// Tokens of the same, those read from a cache included.
+    pub tokens: Option<u64>,
+    /// The same two for the session, with what was asked before.
+    pub session_cost: Option<f64>,
+    pub session_tokens: Option<u64>,
+    /// For one prompt.
+    pub time: Option<Duration>,
+    /// Looks for runs that repeat themselves.
+    pub loops: bool,
+}
+
+/// Turns that are looked back on.
+const WINDOW: usize = 10;
+/// How often the same turn may be among them.
+const SAME_MAX: usize = 5;
+
+/// Counts what a session takes.
+#[derive(Debug, Default)]
+pub struct Guard {
+    pub limits: Limits,
+    turns: u64,
+    spent: Spent,
+    /// Before the program was started.
+    earlier: Spent,
+    recent: VecDeque<u64>,
+    warned: Option<u64>,
+}
+
+/// Tokens and US dollars.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    pub tokens: u64,
+    pub cost: f64,
+}
+
+impl Spent {
+    pub fn add(&mut self, usage: &Usage) {
+        self.tokens = self.tokens.saturating_add(usage.total_tokens);
+        self.cost += usage.cost.total;
+    }
+}
+
+/// What follows a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Go,
+    /// The model is to be told.
+    Tell(String),
+    /// The run ends; the user is told why.
+    End(String),
+}
+
+impl Guard {
+    pub fn new(limits: Limits, earlier: Spent) -> Self {
+        Self {
+            limits,
+            earlier,
+            ..Self::default()
+        }
+    }
+
+    /// A prompt begins.
+    pub fn begin(&mut self) {
+        self.turns = 0;
+        self.recent.clear();
+        self.warned = None;
+    }
+
+    /// A turn has ended. `goes_on`: another is to follow.
+    pub fn turn_ended(
+        &mut self,
+        answer: &AssistantMessage,
+        results: &[AgentMessage],
+        goes_on: bool,
+    ) -> Verdict {
+        self.turns += 1;
+        self.spent.add(&answer.usage);
+        let repeats = self.repeats(answer, results);
+        if !goes_on {
+            return Verdict::Go;
+        }
+        match self.passed() {
+            Some(reason) => Verdict::End(reason),
+            None => repeats,
+        }
+    }
+
+    /// What a request that is no turn took: a summary.
+    pub fn add(&mut self, usage: &Usage) {
+        self.spent.add(usage);
+    }
+
+    /// The limit that is used up, if one is.
+    pub fn passed(&self) -> Option<String> {
+        let limits = &self.limits;
+        let tokens = self.spent.tokens;
+        let all_tokens = self.earlier.tokens.saturating_add(tokens);
+        let (cost, all_cost) = (self.spent.cost, self.earlier.cost + self.spent.cost);
+        if let Some(most) = limits.turns.filter(|&most| self.turns >= most) {
+            return Some(format!(
+                "the limit of {most} turns is reached (--max-turns)"
+            ));
+        }
+        if let Some(most) = limits.cost.filter(|&most| cost >= most) {
+            return Some(format!(
+                "${cost:.4} are spent, the limit is ${most} (--max-cost)"
+            ));
+        }
+        if let Some(most) = limits.tokens.filter(|&most| tokens >= most) {
+            return Some(format!(
+                "{tokens} tokens are used, the limit is {most} (--max-tokens-total)"
+            ));
+        }
+        if let Some(most) = limits.session_cost.filter(|&most| all_cost >= most) {
+            return Some(format!(
+                "${all_cost:.4} are spent in this session, the limit is ${most} (setting limits.sessionCost)"
+            ));
+        }
+        if let Some(most) = limits.session_tokens.filter(|&most| all_tokens >= most) {
+            return Some(format!(
+                "{all_tokens} tokens are used in this session, the limit is {most} (setting limits.sessionTokens)"
+            ));
+        }
+        None
+    }
+
+    fn repeats(&mut self, answer: &AssistantMessage, results: &[AgentMessage]) -> Verdict {
+        let Some(turn) = fingerprint(answer, results).filter(|_| self.limits.loops) else {
+            return Verdict::Go;
+        };
+        if self.recent.len() == WINDOW {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(turn);
+        if self.warned == Some(turn) {
+            return Verdict::End(
+                "the model repeats the same tool calls, with the same results".into(),
+            );
+        }
+        if self.recent.iter().filter(|&&known| known == turn).count() <= SAME_MAX {
+            return Verdict::Go;
+        }
+        self.warned = Some(turn);
+        Verdict::Tell(format!(
+            "The same tool calls have now been made more than {SAME_MAX} times with the same results. Do something else, or say what keeps you from going on. The run ends if they are made once more."
+        ))
+    }
+}
+
+/// Tells turns apart by their calls and what these gave; `None` for one without calls.
+fn fingerprint(answer: &AssistantMessage, results: &[AgentMessage]) -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    let mut calls = 0;
+    for block in &answer.content {
+        if let Block::ToolCall(call) = block {
+            calls += 1;
+            call.name.hash(&mut hasher);
+            serde_json::to_string(&call.arguments)
+                .unwrap_or_default()
+                .hash(&mut hasher);
+        }
+    }
+    for result in results {
+        if let AgentMessage::ToolResult(result) = result {
+            result.is_error.hash(&mut hasher);
+            text_of(&result.content).hash(&mut hasher);
+        }
+    }
+    (calls > 0).then(|| hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::message::{ToolCall, ToolResultMessage, UsageCost};
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn guard(limits: Limits) -> Guard {
+        Guard::new(
+            limits,
+            Spent {
+                tokens: 1000,
+                cost: 1.0,
+            },
+        )
+    }
+
+    /// A turn with one call, for 100 tokens and 10 cents.
+    fn turn(guard: &mut Guard, command: &str, result: &str) -> Verdict {
+        let call = ToolCall {
+            name: "bash".into(),
+            arguments: json!({"command": command}).as_object().unwrap().clone(),
+            ..ToolCall::default()
+        };
+        let usage = Usage {
+            total_tokens: 100,
+            cost: UsageCost {
+                total: 0.1,
+                ..UsageCost::default()
+            },
+            ..Usage::default()
+        };
+        let answer = AssistantMessage {
+            content: vec![Block::ToolCall(call)],
+            usage,
+            ..AssistantMessage::default()
+        };
+        let result = ToolResultMessage {
+            content: vec![Block::text(result)],
+            ..ToolResultMessage::default()
+        };
+        let results = [AgentMessage::ToolResult(Arc::new(result))];
+        guard.turn_ended(&answer, &results, true)
+    }
+
+    /// Turns until the end, each another one.
+    #[track_caller]
+    fn check(limits: Limits, turns: usize, reason: &str) {
+        let mut guard = guard(limits);
+        for number in 1..turns {
+            assert_eq!(
+                turn(&mut guard, &number.to_string(), ""),
+                Verdict::Go,
+                "turn {number}"
+            );
+        }
+        match turn(&mut guard, "last", "") {
+            Verdict::End(text) => assert!(text.contains(reason), "{text}"),
+            verdict => panic!("{reason}: {verdict:?}"),
+        }
+    }
+
+    #[test]
+    fn each_limit_ends_the_run() {
+        let none = Limits::default;
+        check(
+            Limits {
+                turns: Some(3),
+                ..none()
+            },
+            3,
+            "--max-turns",
+        );
+        check(
+            Limits {
+                cost: Some(0.2),
+                ..none()
+            },
+            2,
+            "--max-cost",
+        );
+        check(
+            Limits {
+                tokens: Some(250),
+                ..none()
+            },
+            3,
+            "--max-tokens-total",
+        );
+        check(
+            Limits {
+                session_cost: Some(1.1),
+                ..none()
+            },
+            1,
+            "limits.sessionCost",
+        );
+        check(
+            Limits {
+                session_tokens: Some(1200),
+                ..none()
+            },
+            2,
+            "limits.sessionTokens",
+        );
+    }
+
+    #[test]
+    fn a_run_that_ends_by_itself_is_not_ended() {
+        let mut guard = guard(Limits {
+            turns: Some(1),
+            ..Limits::default()
+        });
+        let answer = AssistantMessage::default();
+        assert_eq!(guard.turn_ended(&answer, &[], false), Verdict::Go);
+        // But there is no other after it, until the next prompt.
+        assert!(guard.passed().is_some());
+        guard.begin();
+        assert_eq!(guard.passed(), None);
+    }
+
+    #[test]
+    fn a_circle_is_told_to_the_model_and_then_ended() {
+        let mut guard = guard(Limits {
+            loops: true,
+            ..Limits::default()
+        });
+        for _ in 0..SAME_MAX {
+            assert_eq!(turn(&mut guard, "ls", "a"), Verdict::Go);
+        }
+        assert!(matches!(turn(&mut guard, "ls", "a"), Verdict::Tell(_)));
+        assert_eq!(turn(&mut guard, "pwd", "/"), Verdict::Go);
+        assert!(matches!(turn(&mut guard, "ls", "a"), Verdict::End(_)));
+    }
+
+    #[test]
+    fn other_results_and_other_calls_are_no_circle() {
+        let mut guard = guard(Limits {
+            loops: true,
+            ..Limits::default()
+        });
+        for number in 0..100 {
+            assert_eq!(turn(&mut guard, "date", &number.to_string()), Verdict::Go);
+        }
+        // Half of the turns in the window are the same, which is not more than allowed.
+        for number in 0..100 {
+            assert_eq!(turn(&mut guard, "ls", "a"), Verdict::Go, "{number}");
+            assert_eq!(turn(&mut guard, "edit", &number.to_string()), Verdict::Go);
+        }
+    }
+}
