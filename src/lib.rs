@@ -6,6 +6,7 @@
 //! | [`agent`] | the loop, events, queues, the `Tool` trait | sessions, terminal |
 //! | [`tools`] | the built-in tools and what they share | sessions, terminal, llm's wire |
 //! | [`session`] | entries, the log file, the tree | terminal |
+//! | [`markdown`] | Markdown into blocks and inlines | all else |
 //! | [`resources`] | settings, context files, system prompt | llm's wire, terminal |
 //! | [`runtime`] | one conversation with its agent, log and resources | terminal |
 //! | [`mode`] | print, json: a surface each | wire protocols |
@@ -17,6 +18,7 @@ pub mod agent;
 pub mod cli;
 pub mod docs;
 pub mod llm;
+pub mod markdown;
 pub mod mode;
 pub mod resources;
 pub mod runtime;

@@ -1,0 +1,653 @@
+//! The text of a block into inlines.
+//!
+//! One pass from left to right makes pieces; marks that may begin or end a style wait in a list until
+//! their partner comes, brackets wait on a stack, as in the appendix of the CommonMark specification. What
+//! could be looked for again and again (the end of a code span, the opener of a style, the end of an
+//! address) is bounded or remembered, so that the time is linear.
+
+use super::{DEPTH_MAX, Inline, Style};
+use std::collections::HashMap;
+
+/// Longer destinations and titles of links are plain text.
+const DESTINATION_MAX: usize = 8 << 10;
+const TITLE_MAX: usize = 1 << 10;
+
+pub fn inlines(text: &str) -> Vec<Inline> {
+    let mut parser = Parser {
+        text,
+        at: 0,
+        pieces: Vec::new(),
+        runs: Vec::new(),
+        brackets: Vec::new(),
+        link_floor: 0,
+        ticks: None,
+    };
+    parser.pieces();
+    parser.styles(0);
+    shallow(parser.pieces)
+}
+
+enum Piece {
+    Done(Inline),
+    /// An address that is its own link; text where a link around it turns out to be one.
+    Address {
+        url: String,
+        text: String,
+    },
+    /// Marks that may style what is beside them. Those that end a style come first, those left over
+    /// stand as they are, those that begin one come last.
+    Run {
+        mark: char,
+        closes: Vec<Style>,
+        left: usize,
+        opens: Vec<Style>,
+    },
+}
+
+/// A run of marks that still looks for partners.
+struct Run {
+    piece: usize,
+    mark: char,
+    left: usize,
+    /// Marks at the start.
+    len: usize,
+    can_open: bool,
+    can_close: bool,
+    previous: Option<usize>,
+    next: Option<usize>,
+    gone: bool,
+}
+
+struct Bracket {
+    piece: usize,
+    is_image: bool,
+    /// How many runs stood before it.
+    runs: usize,
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    pieces: Vec<Piece>,
+    runs: Vec<Run>,
+    brackets: Vec<Bracket>,
+    /// Brackets below this one on the stack have a link in them, and are none.
+    link_floor: usize,
+    /// Where runs of so many backticks begin, last first; made when first needed.
+    ticks: Option<HashMap<usize, Vec<usize>>>,
+}
+
+impl<'a> Parser<'a> {
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn pieces(&mut self) {
+        const MARKS: &[char] = &['\\', '`', '*', '_', '~', '[', '!', ']', '<', '&', '\n', 'h'];
+        while let Some(first) = self.rest().chars().next() {
+            let rest = self.rest();
+            match first {
+                '\\' => self.escape(rest),
+                '`' => self.code(rest),
+                '*' | '_' | '~' => self.run(rest, first),
+                '[' => self.bracket(1, false),
+                '!' if rest.starts_with("![") => self.bracket(2, true),
+                ']' => self.close_bracket(),
+                '<' => self.angle(rest),
+                '&' => self.entity(rest),
+                '\n' => self.line_end(false, 1),
+                'h' if rest.starts_with("http://") || rest.starts_with("https://") => {
+                    self.address(rest);
+                }
+                _ => {
+                    let len = first.len_utf8();
+                    let after = rest.get(len..).unwrap_or_default();
+                    let plain = after.find(MARKS).unwrap_or(after.len());
+                    self.text(len + plain);
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, inline: Inline) {
+        self.pieces.push(Piece::Done(inline));
+    }
+
+    /// Takes `len` bytes as they are.
+    fn text(&mut self, len: usize) {
+        let end = self.at + len;
+        let text = self.text.get(self.at..end).unwrap_or_default();
+        self.at = end;
+        self.push_text(text);
+    }
+
+    fn push_text(&mut self, text: &str) {
+        match self.pieces.last_mut() {
+            Some(Piece::Done(Inline::Text(last))) => last.push_str(text),
+            _ => self.push(Inline::Text(text.to_owned())),
+        }
+    }
+
+    fn escape(&mut self, rest: &str) {
+        match rest.chars().nth(1) {
+            Some('\n') => self.line_end(true, 2),
+            Some(mark) if mark.is_ascii_punctuation() => {
+                self.at += 1;
+                self.text(1);
+            }
+            _ => self.text(1),
+        }
+    }
+
+    fn line_end(&mut self, hard: bool, len: usize) {
+        let mut hard = hard;
+        if let Some(Piece::Done(Inline::Text(last))) = self.pieces.last_mut() {
+            let kept = last.trim_end_matches(' ').len();
+            hard |= last.len() - kept >= 2;
+            last.truncate(kept);
+        }
+        self.push(if hard {
+            Inline::HardBreak
+        } else {
+            Inline::SoftBreak
+        });
+        self.at += len;
+        self.at += self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
+    }
+
+    fn code(&mut self, rest: &str) {
+        let len = run_len(rest, '`');
+        let text = self.text;
+        let ticks = self.ticks.get_or_insert_with(|| tick_runs(text));
+        let start = self.at + len;
+        // Runs behind us are of no use any more.
+        let ends = ticks.get_mut(&len).map(|places| {
+            while places.last().is_some_and(|place| *place < start) {
+                places.pop();
+            }
+            places.last().copied()
+        });
+        let Some(end) = ends.flatten() else {
+            return self.text(len);
+        };
+        let code = self.text.get(start..end).unwrap_or_default();
+        let code = code.replace('\n', " ");
+        let padded = code.len() > 2 && code.starts_with(' ') && code.ends_with(' ');
+        let inner = code.get(1..code.len().saturating_sub(1));
+        let code = match inner {
+            Some(inner) if padded && !inner.trim().is_empty() => inner.to_owned(),
+            _ => code,
+        };
+        self.push(Inline::Code(code));
+        self.at = end + len;
+    }
+
+    fn run(&mut self, rest: &str, mark: char) {
+        let len = run_len(rest, mark);
+        let before = self.text.get(..self.at).and_then(|t| t.chars().next_back());
+        let after = rest.get(len..).and_then(|text| text.chars().next());
+        let blank = |c: Option<char>| c.is_none_or(char::is_whitespace);
+        let sign = |c: Option<char>| c.is_some_and(is_punctuation);
+        let left = !blank(after) && (!sign(after) || blank(before) || sign(before));
+        let right = !blank(before) && (!sign(before) || blank(after) || sign(after));
+        let (can_open, can_close) = match mark {
+            '_' => (
+                left && (!right || sign(before)),
+                right && (!left || sign(after)),
+            ),
+            _ => (left, right),
+        };
+        if (mark == '~' && len != 2) || !(can_open || can_close) {
+            return self.text(len);
+        }
+        self.at += len;
+        self.runs.push(Run {
+            piece: self.pieces.len(),
+            mark,
+            left: len,
+            len,
+            can_open,
+            can_close,
+            previous: None,
+            next: None,
+            gone: false,
+        });
+        self.pieces.push(Piece::Run {
+            mark,
+            closes: Vec::new(),
+            left: len,
+            opens: Vec::new(),
+        });
+    }
+
+    fn bracket(&mut self, len: usize, is_image: bool) {
+        self.brackets.push(Bracket {
+            piece: self.pieces.len(),
+            is_image,
+            runs: self.runs.len(),
+        });
+        // A piece of its own: it may become the beginning of a link.
+        let text = if is_image { "![" } else { "[" };
+        self.push(Inline::Text(text.to_owned()));
+        self.push(Inline::Text(String::new()));
+        self.at += len;
+    }
+
+    fn close_bracket(&mut self) {
+        let Some(bracket) = self.brackets.pop() else {
+            return self.text(1);
+        };
+        let in_link = !bracket.is_image && self.brackets.len() < self.link_floor;
+        self.link_floor = self.link_floor.min(self.brackets.len());
+        let target = self.rest().get(1..).and_then(target);
+        let Some((url, len)) = target.filter(|_| !in_link) else {
+            return self.text(1);
+        };
+        self.at += 1 + len;
+        self.styles(bracket.runs);
+        if bracket.is_image {
+            let inside = shallow(self.pieces.drain(bracket.piece..).skip(1).collect());
+            let alt = super::plain(&inside);
+            return self.push(Inline::Image { url, alt });
+        }
+        for piece in self.pieces.iter_mut().skip(bracket.piece) {
+            if let Piece::Address { text, .. } = piece {
+                *piece = Piece::Done(Inline::Text(std::mem::take(text)));
+            }
+        }
+        if let Some(piece) = self.pieces.get_mut(bracket.piece) {
+            *piece = Piece::Done(Inline::OpenLink { url });
+        }
+        self.push(Inline::CloseLink);
+        self.link_floor = self.brackets.len();
+    }
+
+    /// `<https://address>`, `<name@host>`; any other angle is one.
+    fn angle(&mut self, rest: &str) {
+        let inside = rest.get(1..).unwrap_or_default();
+        let end = inside.find(|c: char| c == '>' || c == '<' || c.is_whitespace());
+        let Some((address, _)) = end
+            .and_then(|end| inside.split_at_checked(end))
+            .filter(|(_, after)| after.starts_with('>'))
+        else {
+            return self.text(1);
+        };
+        let scheme = address.split_once(':').is_some_and(|(scheme, _)| {
+            let rest = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
+            (2..=32).contains(&scheme.len())
+                && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+                && scheme.chars().all(rest)
+        });
+        let mail = address.split_once('@').is_some_and(|(name, host)| {
+            let host = host.split('.').all(|part| {
+                !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+            });
+            !name.is_empty() && host && !name.contains(['\\', ':', '/', '"'])
+        });
+        let url = match (scheme, mail) {
+            (true, _) => address.to_owned(),
+            (_, true) => format!("mailto:{address}"),
+            _ => return self.text(1),
+        };
+        self.at += address.len() + 2;
+        let text = address.to_owned();
+        self.pieces.push(Piece::Address { url, text });
+    }
+
+    /// An address without any marks around it.
+    fn address(&mut self, rest: &str) {
+        let before = self.text.get(..self.at).and_then(|t| t.chars().next_back());
+        let end = rest.find(|c: char| c.is_whitespace() || c.is_control() || "<`\"".contains(c));
+        let mut address = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+        if !self.brackets.is_empty()
+            && let Some((inside, _)) = address.split_once(']')
+        {
+            address = inside;
+        }
+        let count = |text: &str, c: u8| text.bytes().filter(|byte| *byte == c).count();
+        let mut unpaired = count(address, b')').saturating_sub(count(address, b'('));
+        while let Some(last) = address.chars().next_back() {
+            match last {
+                ')' if unpaired > 0 => unpaired -= 1,
+                '?' | '!' | '.' | ',' | ':' | ';' | '*' | '_' | '~' | '\'' | '|' => {}
+                _ => break,
+            }
+            address = address.get(..address.len() - 1).unwrap_or_default();
+        }
+        let named = address
+            .split_once("//")
+            .is_some_and(|(_, host)| !host.is_empty());
+        if !named || before.is_some_and(char::is_alphanumeric) {
+            return self.text(1);
+        }
+        self.at += address.len();
+        let (url, text) = (address.to_owned(), address.to_owned());
+        self.pieces.push(Piece::Address { url, text });
+    }
+
+    fn entity(&mut self, rest: &str) {
+        const LONGEST: usize = 10;
+        let end = rest.bytes().take(LONGEST).position(|byte| byte == b';');
+        let decoded = end.and_then(|end| Some((decode(rest.get(1..end)?)?, end + 1)));
+        match decoded {
+            Some((decoded, len)) => {
+                self.push_text(decoded.encode_utf8(&mut [0; 4]));
+                self.at += len;
+            }
+            None => self.text(1),
+        }
+    }
+
+    /// Finds the partners of the runs from `bottom` on, and forgets these runs.
+    fn styles(&mut self, bottom: usize) {
+        let count = self.runs.len();
+        for at in bottom..count {
+            if let Some(run) = self.runs.get_mut(at) {
+                run.previous = (at > bottom).then(|| at - 1);
+                run.next = (at + 1 < count).then_some(at + 1);
+            }
+        }
+        // Below these places there is no opener for such a closer.
+        let mut floors: HashMap<(char, bool, usize), usize> = HashMap::new();
+        let mut next = (bottom < count).then_some(bottom);
+        while let Some(at) = next {
+            let Some(closer) = self.runs.get(at).filter(|closer| closer.can_close) else {
+                next = self.runs.get(at).and_then(|run| run.next);
+                continue;
+            };
+            let kind = (closer.mark, closer.can_open, closer.len % 3);
+            let floor = floors.get(&kind).copied().unwrap_or(bottom);
+            let mut before = closer.previous;
+            let opener = loop {
+                match before.and_then(|at| Some((at, self.runs.get(at)?))) {
+                    Some((at, run)) if at >= floor => {
+                        if run.can_open && run.mark == closer.mark && may_pair(run, closer) {
+                            break Some(at);
+                        }
+                        before = run.previous;
+                    }
+                    _ => break None,
+                }
+            };
+            match opener {
+                Some(opener) => {
+                    self.pair(opener, at);
+                    next = match self.runs.get(at) {
+                        Some(run) if run.gone => run.next,
+                        _ => Some(at),
+                    };
+                }
+                None => {
+                    floors.insert(kind, at);
+                    next = closer.next;
+                    if !closer.can_open {
+                        self.forget(at);
+                    }
+                }
+            }
+        }
+        self.runs.truncate(bottom);
+    }
+
+    /// Makes a style of the marks of two runs. What stands between them has no partner any more.
+    fn pair(&mut self, opener: usize, closer: usize) {
+        let (Some(first), Some(last)) = (self.runs.get(opener), self.runs.get(closer)) else {
+            return;
+        };
+        let (used, style) = match last.mark {
+            '~' => (2, Style::Strike),
+            _ if first.left >= 2 && last.left >= 2 => (2, Style::Strong),
+            _ => (1, Style::Emphasis),
+        };
+        let (first, last) = (first.piece, last.piece);
+        if let Some(Piece::Run { left, opens, .. }) = self.pieces.get_mut(first) {
+            *left -= used;
+            opens.push(style);
+        }
+        if let Some(Piece::Run { left, closes, .. }) = self.pieces.get_mut(last) {
+            *left -= used;
+            closes.push(style);
+        }
+        if let Some(run) = self.runs.get_mut(opener) {
+            run.next = Some(closer);
+        }
+        if let Some(run) = self.runs.get_mut(closer) {
+            run.previous = Some(opener);
+        }
+        for at in [opener, closer] {
+            if let Some(run) = self.runs.get_mut(at) {
+                run.left -= used;
+                if run.left == 0 {
+                    self.forget(at);
+                }
+            }
+        }
+    }
+
+    /// Takes a run out of the list. It still knows what followed it.
+    fn forget(&mut self, at: usize) {
+        let Some(run) = self.runs.get_mut(at) else {
+            return;
+        };
+        run.gone = true;
+        let (previous, next) = (run.previous, run.next);
+        if let Some(run) = previous.and_then(|at| self.runs.get_mut(at)) {
+            run.next = next;
+        }
+        if let Some(run) = next.and_then(|at| self.runs.get_mut(at)) {
+            run.previous = previous;
+        }
+    }
+}
+
+/// A run that could do both pairs only when the lengths do not sum up to a multiple of three.
+fn may_pair(opener: &Run, closer: &Run) -> bool {
+    let both = opener.can_close || closer.can_open;
+    let thirds = (opener.len + closer.len).is_multiple_of(3);
+    !(both && thirds && !(opener.len.is_multiple_of(3) && closer.len.is_multiple_of(3)))
+}
+
+/// `(destination "title")`, and its length.
+fn target(text: &str) -> Option<(String, usize)> {
+    let rest = text.strip_prefix('(')?.trim_start_matches(blank);
+    let (url, rest) = destination(rest)?;
+    let after = rest.trim_start_matches(blank);
+    let rest = match after.chars().next() {
+        Some(')') => after,
+        Some(quote @ ('"' | '\'' | '(')) if after.len() < rest.len() => {
+            let end = if quote == '(' { ')' } else { quote };
+            let mut escaped = false;
+            let len = after.get(1..)?.bytes().take(TITLE_MAX).position(|byte| {
+                let found = byte == end as u8 && !escaped;
+                escaped = byte == b'\\' && !escaped;
+                found
+            })?;
+            after.get(len + 2..)?.trim_start_matches(blank)
+        }
+        _ => return None,
+    };
+    let rest = rest.strip_prefix(')')?;
+    Some((unescape(url), text.len() - rest.len()))
+}
+
+fn blank(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n')
+}
+
+/// A destination and what follows it.
+fn destination(text: &str) -> Option<(&str, &str)> {
+    const PARENS_MAX: usize = 32;
+    let in_angles = text.strip_prefix('<');
+    let inside = in_angles.unwrap_or(text);
+    let (mut escaped, mut parens) = (false, 0_usize);
+    for (at, byte) in inside.bytes().enumerate().take(DESTINATION_MAX) {
+        let ends = match (byte, in_angles) {
+            _ if escaped => false,
+            (b'>', Some(_)) => return Some((inside.get(..at)?, inside.get(at + 1..)?)),
+            (b'<' | b'\n', Some(_)) => return None,
+            (_, Some(_)) => false,
+            (b'(', None) => {
+                parens += 1;
+                if parens > PARENS_MAX {
+                    return None;
+                }
+                false
+            }
+            (b')', None) if parens > 0 => {
+                parens -= 1;
+                false
+            }
+            (b')', None) => true,
+            (byte, None) => byte <= b' ' || byte == 0x7f,
+        };
+        if ends {
+            return (parens == 0).then_some(inside.split_at_checked(at)?);
+        }
+        escaped = byte == b'\\' && !escaped;
+    }
+    None
+}
+
+/// Text without the backslashes before marks, and with its entities decoded.
+fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['\\', '&']) {
+        let (before, mark) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        out.push_str(before);
+        let after = mark.get(1..).unwrap_or_default();
+        let sign = after.chars().next().filter(char::is_ascii_punctuation);
+        let entity = || {
+            let end = after.bytes().take(9).position(|byte| byte == b';')?;
+            Some((decode(after.get(..end)?)?, after.get(end + 1..)?))
+        };
+        (rest, _) = match (mark.starts_with('\\'), sign) {
+            (true, Some(sign)) => (after.get(1..).unwrap_or_default(), out.push(sign)),
+            (true, None) => (after, out.push('\\')),
+            (false, _) => match entity() {
+                Some((decoded, after)) => (after, out.push(decoded)),
+                None => (after, out.push('&')),
+            },
+        };
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The character that an entity names, without `&` and `;`.
+fn decode(name: &str) -> Option<char> {
+    if let Some(number) = name.strip_prefix('#') {
+        let code = match number.strip_prefix(['x', 'X']) {
+            Some(hex) => u32::from_str_radix(hex, 16),
+            None => number.parse(),
+        };
+        let decoded = char::from_u32(code.ok()?)?;
+        return Some(if decoded == '\0' { '\u{fffd}' } else { decoded });
+    }
+    Some(match name {
+        "amp" => '&',
+        "lt" => '<',
+        "gt" => '>',
+        "quot" => '"',
+        "apos" => '\'',
+        "nbsp" => '\u{a0}',
+        "copy" => '©',
+        "hellip" => '…',
+        "mdash" => '—',
+        "ndash" => '–',
+        "rarr" => '→',
+        "larr" => '←',
+        "times" => '×',
+        _ => return None,
+    })
+}
+
+fn run_len(text: &str, mark: char) -> usize {
+    text.len() - text.trim_start_matches(mark).len()
+}
+
+/// Where runs of backticks begin, by length, last first.
+fn tick_runs(text: &str) -> HashMap<usize, Vec<usize>> {
+    let mut runs: HashMap<usize, Vec<usize>> = HashMap::new();
+    let bytes = text.as_bytes();
+    let mut end = bytes.len();
+    while let Some(last) = bytes
+        .get(..end)
+        .and_then(|part| memchr::memrchr(b'`', part))
+    {
+        let before = bytes.get(..last).unwrap_or_default();
+        let start = before
+            .iter()
+            .rposition(|byte| *byte != b'`')
+            .map_or(0, |at| at + 1);
+        runs.entry(last + 1 - start).or_default().push(start);
+        end = start;
+    }
+    runs
+}
+
+fn is_punctuation(c: char) -> bool {
+    c.is_ascii_punctuation()
+        || (!c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace() && !c.is_control())
+}
+
+/// The inlines of `pieces`, with neighbouring texts joined and styles that nest too deep left out.
+fn shallow(pieces: Vec<Piece>) -> Vec<Inline> {
+    let mut out = Out::default();
+    for piece in pieces {
+        match piece {
+            Piece::Done(inline) => out.push(inline),
+            Piece::Address { url, text } => {
+                out.push(Inline::OpenLink { url });
+                out.push(Inline::Text(text));
+                out.push(Inline::CloseLink);
+            }
+            Piece::Run {
+                mark,
+                closes,
+                left,
+                opens,
+            } => {
+                closes
+                    .into_iter()
+                    .for_each(|style| out.push(Inline::Close(style)));
+                out.push(Inline::Text(String::from(mark).repeat(left)));
+                // The pair found first is the innermost.
+                let opens = opens.into_iter().rev();
+                opens.for_each(|style| out.push(Inline::Open(style)));
+            }
+        }
+    }
+    out.inlines
+}
+
+#[derive(Default)]
+struct Out {
+    inlines: Vec<Inline>,
+    depth: usize,
+}
+
+impl Out {
+    fn push(&mut self, inline: Inline) {
+        match inline {
+            Inline::Text(text) if text.is_empty() => return,
+            Inline::Text(text) => match self.inlines.last_mut() {
+                Some(Inline::Text(last)) => return last.push_str(&text),
+                _ => self.inlines.push(Inline::Text(text)),
+            },
+            Inline::Open(_) => {
+                self.depth += 1;
+                if self.depth <= DEPTH_MAX {
+                    self.inlines.push(inline);
+                }
+            }
+            Inline::Close(_) => {
+                if self.depth <= DEPTH_MAX {
+                    self.inlines.push(inline);
+                }
+                self.depth = self.depth.saturating_sub(1);
+            }
+            other => self.inlines.push(other),
+        }
+    }
+}
