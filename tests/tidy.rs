@@ -12,7 +12,12 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["agent", "llm"],
         &["llm::api", "llm::http", "llm::sse", "llm::stream"],
     ),
-    ("session", &["llm", "agent"], &["llm::http", "llm::sse"]),
+    ("markdown", &[], &[]),
+    (
+        "session",
+        &["llm", "agent", "markdown"],
+        &["llm::http", "llm::sse"],
+    ),
     (
         "resources",
         &["llm"],

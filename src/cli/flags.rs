@@ -34,6 +34,8 @@ pub struct Args {
     pub session_id: Option<String>,
     pub session_dir: Option<String>,
     pub no_session: bool,
+    /// The session file to write as a page; the first message is where to.
+    pub export: Option<String>,
     pub name: Option<String>,
     pub tools: Option<Vec<String>>,
     pub exclude_tools: Option<Vec<String>>,

@@ -13,7 +13,8 @@ pub fn text() -> String {
         "pi - a coding agent for the terminal\n\n\
          Usage:\n  \
          pi [options] [--] [@files...] [messages...]\n  \
-         pi docs [topic]\n\n\
+         pi docs [topic]\n  \
+         pi export [session] [file]\n\n\
          With -p, or when stdin or stdout is not a terminal, pi answers on stdout and\n\
          exits. Piped text and @files come before the first message; further messages\n\
          follow in turn.\n",

@@ -1,6 +1,7 @@
 //! The command line: flags, subcommands, and the way from both to a run.
 
 mod docs;
+mod export;
 pub mod flags;
 pub mod help;
 mod input;
@@ -24,7 +25,11 @@ use std::process::ExitCode;
 const BAD_USAGE: u8 = 2;
 
 /// What a first word can stand for, other than a prompt.
-const SUBCOMMANDS: &[(&str, Subcommand)] = &[("docs", docs::run), ("sandbox", sandbox::run)];
+const SUBCOMMANDS: &[(&str, Subcommand)] = &[
+    ("docs", docs::run),
+    ("export", export::run),
+    ("sandbox", sandbox::run),
+];
 
 /// Takes the words after its name; gives the exit code.
 type Subcommand = fn(&[OsString]) -> u8;
@@ -58,6 +63,9 @@ fn run(args: &Args) -> u8 {
         return say(&help::text());
     }
     args.warnings.iter().for_each(report::warning);
+    if let Some(file) = &args.export {
+        return export::page(file, args.messages.first().map(String::as_str));
+    }
     match start_and_ask(args) {
         Ok(code) => code,
         Err(text) => {

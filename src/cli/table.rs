@@ -85,6 +85,7 @@ pub const GROUPS: &[Group] = &[
         row("session-id", None, Required("id"), Text(|args| &mut args.session_id), "Open the session with this id, or make it"),
         row("session-dir", None, Required("dir"), Text(|args| &mut args.session_dir), "Keep sessions in this folder"),
         row("no-session", None, No, Switch(|args| &mut args.no_session), "Store nothing"),
+        row("export", None, Required("file"), Text(|args| &mut args.export), "Write a session file as an HTML page (to the file named next), then exit"),
         row("name", Some("n"), Required("name"), With(set_name), "Name of the session"),
     ]},
     Group { title: "Tools", flags: &[
@@ -126,7 +127,6 @@ pub const GROUPS: &[Group] = &[
         row("theme", None, Required("path"), Absent, ""),
         row("resume", Some("r"), No, Absent, ""),
         row("fork", None, Required("path|id"), Absent, ""),
-        row("export", None, Required("file"), Absent, ""),
     ]},
 ];
 

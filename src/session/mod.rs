@@ -7,6 +7,7 @@ pub mod beside;
 pub mod context;
 pub mod entry;
 mod error;
+pub mod export;
 pub mod failpoint;
 mod file;
 pub mod id;

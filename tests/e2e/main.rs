@@ -6,6 +6,7 @@ mod server;
 mod cli;
 mod crash;
 mod event;
+mod export;
 mod failure;
 mod local;
 mod print;

@@ -1,0 +1,322 @@
+//! `pi export`, and `--export` of the reference: a stored session as a page, as Markdown or as JSON lines.
+
+use super::{BAD_USAGE, say};
+use crate::mode::print::{DONE, FAILED, PIPE_CLOSED};
+use crate::mode::report::{self, warning as warn};
+use crate::resources::dirs::Dirs;
+use crate::resources::settings::Settings;
+use crate::session::export::{self, Format, Options, Redactor};
+use crate::session::store::{Found, Store};
+use crate::session::{Log, SyncMode};
+use lexopt::{Arg, Parser, ValueExt};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+const HELP: &str = "Usage: pi export [options] [session] [file]
+
+Writes a session as one HTML page, as Markdown or as JSON lines. The session is a
+file, an id or the beginning of one; without it, the newest of this folder. The
+file may be '-' for stdout; without it, it is pi-session-NAME.html in this folder.
+
+Options:
+  --format <html|md|jsonl>   What to write; else as the file's name ends
+  --all                      All branches, not the current one alone (jsonl)
+  --redact                   Take keys and other secrets out
+  -c, --continue             The newest session of this folder
+  --session-dir <dir>        Look for sessions in this folder
+  -h, --help                 Show this help
+";
+
+#[derive(Debug, Default, PartialEq)]
+struct Args {
+    help: bool,
+    session: Option<String>,
+    file: Option<PathBuf>,
+    format: Option<Format>,
+    all: bool,
+    redact: bool,
+    session_dir: Option<String>,
+}
+
+/// Runs `pi export`. Gives the exit code.
+pub fn run(words: &[OsString]) -> u8 {
+    let args = match parse(words) {
+        Ok(args) => args,
+        Err(text) => {
+            report::error(format_args!("{text}\nTry pi export --help."));
+            return BAD_USAGE;
+        }
+    };
+    if args.help {
+        return say(HELP);
+    }
+    told(export(&args))
+}
+
+/// Runs `--export FILE [OUT]`: always a page, whatever the name of `out`.
+pub fn page(file: &str, out: Option<&str>) -> u8 {
+    told(page_of(file, out))
+}
+
+fn told(done: Result<u8, String>) -> u8 {
+    done.unwrap_or_else(|text| {
+        report::error(text);
+        FAILED
+    })
+}
+
+fn page_of(file: &str, out: Option<&str>) -> Result<u8, String> {
+    let place = Place::find()?;
+    let file = place.dirs.resolve(file, &place.cwd);
+    let log = open(&file)?;
+    let out = out.map(|out| place.given(Path::new(out)));
+    let out = out.unwrap_or_else(|| export::default_name(&file, Format::Html));
+    to_file(log, &Options::default(), &out)
+}
+
+fn parse(words: &[OsString]) -> Result<Args, String> {
+    let mut args = Args::default();
+    let mut newest = false;
+    let mut given: Vec<OsString> = Vec::new();
+    let mut parser = Parser::from_args(words.iter().cloned());
+    let text = |parser: &mut Parser| {
+        let value = parser.value().and_then(ValueExt::string);
+        value.map_err(|error| error.to_string())
+    };
+    while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
+        match arg {
+            Arg::Long("help") | Arg::Short('h') => args.help = true,
+            Arg::Long("all") => args.all = true,
+            Arg::Long("redact") => args.redact = true,
+            Arg::Long("continue") | Arg::Short('c') => newest = true,
+            Arg::Long("session-dir") => args.session_dir = Some(text(&mut parser)?),
+            Arg::Long("format") => {
+                let word = text(&mut parser)?;
+                let known = Format::ALL.map(Format::name).join(", ");
+                let format = Format::parse(&word);
+                args.format =
+                    Some(format.ok_or_else(|| {
+                        format!("Invalid format \"{word}\". Valid values: {known}")
+                    })?);
+            }
+            Arg::Value(word) => given.push(word),
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    let mut given = given.into_iter();
+    if !newest {
+        let session = given.next().map(OsString::into_string).transpose();
+        args.session =
+            session.map_err(|word| format!("{} is not UTF-8", word.to_string_lossy()))?;
+    }
+    args.file = given.next().map(PathBuf::from);
+    match given.next() {
+        Some(word) => Err(format!("Unexpected argument: {}", word.to_string_lossy())),
+        None => Ok(args),
+    }
+}
+
+fn export(args: &Args) -> Result<u8, String> {
+    let place = Place::find()?;
+    let path = session_file(args, &place)?;
+    let log = open(&path)?;
+    let to_stdout = args.file.as_deref() == Some(Path::new("-"));
+    let named = args.file.as_deref().filter(|_| !to_stdout);
+    let format = args.format.or_else(|| Format::of(named?));
+    let format = format.unwrap_or_default();
+    let redactor = match args.redact {
+        true => {
+            let secrets = secrets(place.dirs.agent());
+            Some(Redactor::new(secrets.iter().map(String::as_str))?)
+        }
+        false => None,
+    };
+    let options = Options {
+        format,
+        all: args.all,
+        redactor,
+    };
+    if to_stdout {
+        return to_stdout_of(log, &options);
+    }
+    let out = named.map(|named| place.given(named));
+    to_file(
+        log,
+        &options,
+        &out.unwrap_or_else(|| export::default_name(&path, format)),
+    )
+}
+
+/// Where the program was started, and where the user's files are.
+struct Place {
+    cwd: PathBuf,
+    dirs: Dirs,
+}
+
+impl Place {
+    fn find() -> Result<Self, String> {
+        let cwd = std::env::current_dir();
+        Ok(Self {
+            cwd: cwd.map_err(|error| format!("The current folder cannot be used: {error}"))?,
+            dirs: Dirs::find().map_err(|error| error.to_string())?,
+        })
+    }
+
+    /// A path of the command line, as it is shown: only a `~` is resolved.
+    fn given(&self, path: &Path) -> PathBuf {
+        match path.to_str().filter(|path| path.starts_with('~')) {
+            Some(path) => self.dirs.resolve(path, &self.cwd),
+            None => path.to_owned(),
+        }
+    }
+}
+
+fn session_file(args: &Args, place: &Place) -> Result<PathBuf, String> {
+    let (settings, _) = Settings::load(place.dirs.agent());
+    let named = place.dirs.sessions(
+        args.session_dir.as_deref(),
+        settings.session_dir(),
+        &place.cwd,
+    );
+    let store = Store::new(place.dirs.agent(), named, SyncMode::Never);
+    let Some(wanted) = &args.session else {
+        let newest = store.list(&place.cwd).into_iter().next();
+        let path = newest.map(|stored| stored.path);
+        return path.ok_or_else(|| "There is no session of this folder to export".to_owned());
+    };
+    let wanted = place.given(Path::new(wanted));
+    match store.find(&place.cwd, &wanted.to_string_lossy()) {
+        Ok(Found::Path(path)) => Ok(path),
+        Ok(Found::Here(stored) | Found::Elsewhere(stored)) => Ok(stored.path),
+        // A file may have any name.
+        Err(error) => match place.cwd.join(&wanted) {
+            path if path.is_file() => Ok(path),
+            _ => Err(error.to_string()),
+        },
+    }
+}
+
+fn open(path: &Path) -> Result<Log, String> {
+    if !path.exists() {
+        return Err(format!("File not found: {}", path.display()));
+    }
+    let mut log = export::open(path).map_err(|error| error.to_string())?;
+    log.take_notices().iter().for_each(warn);
+    Ok(log)
+}
+
+fn to_file(log: Log, options: &Options, out: &Path) -> Result<u8, String> {
+    let notices = export::write_file(&log, options, out).map_err(|error| error.to_string())?;
+    notices.iter().for_each(warn);
+    Ok(say(&format!("Exported to: {}\n", out.display())))
+}
+
+fn to_stdout_of(log: Log, options: &Options) -> Result<u8, String> {
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    match export::write(&log, options, &mut out) {
+        Ok(damaged) => {
+            export::notices(&log, damaged).iter().for_each(warn);
+            Ok(DONE)
+        }
+        Err(error) => {
+            // What is still in the buffer has nowhere to go.
+            let _ = out.into_parts();
+            match error.kind() {
+                io::ErrorKind::BrokenPipe => Ok(PIPE_CLOSED),
+                _ => Err(format!("Cannot write to stdout: {error}")),
+            }
+        }
+    }
+}
+
+/// The values of this user that are secrets: variables whose names say so, and what auth.json and
+/// models.json hold as keys.
+fn secrets(agent_dir: &Path) -> Vec<String> {
+    let secret_name = |name: &str| {
+        let name = name.to_ascii_uppercase();
+        let parts = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
+        // Files and sockets have such names too.
+        parts.iter().any(|part| name.contains(part)) && !name.ends_with("_FILE")
+    };
+    let variables = std::env::vars_os();
+    let variables = variables.filter_map(|(name, value)| {
+        secret_name(name.to_str()?).then(|| value.into_string().ok())?
+    });
+    let mut found: Vec<String> = variables.filter(|value| !value.starts_with('/')).collect();
+    for name in ["auth.json", "models.json"] {
+        let text = std::fs::read(agent_dir.join(name)).unwrap_or_default();
+        // models.json may have comments: then its keys are found by their shape alone.
+        if let Ok(value) = serde_json::from_slice::<Value>(&text) {
+            keys_in(&value, false, &mut found);
+        }
+    }
+    found
+}
+
+/// Adds the strings that lie in fields which hold keys.
+fn keys_in(value: &Value, secret: bool, found: &mut Vec<String>) {
+    const FIELDS: [&str; 6] = ["key", "apiKey", "access", "refresh", "env", "headers"];
+    match value {
+        Value::String(text) if secret => {
+            found.push(text.clone());
+            found.extend(text.strip_prefix("Bearer ").map(str::to_owned));
+        }
+        Value::Array(items) => items.iter().for_each(|item| keys_in(item, secret, found)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                keys_in(value, secret || FIELDS.contains(&name.as_str()), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(words: &str, expected: Result<Args, &str>) {
+        let words: Vec<_> = words.split_whitespace().map(OsString::from).collect();
+        assert_eq!(parse(&words), expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn words_are_session_and_file() {
+        let args = |session: Option<&str>, file: Option<&str>| Args {
+            session: session.map(str::to_owned),
+            file: file.map(PathBuf::from),
+            ..Args::default()
+        };
+        check("", Ok(args(None, None)));
+        check("a", Ok(args(Some("a"), None)));
+        check("a -", Ok(args(Some("a"), Some("-"))));
+        check("-c b", Ok(args(None, Some("b"))));
+        check("a b c", Err("Unexpected argument: c"));
+        check("--wrong", Err("invalid option '--wrong'"));
+        check(
+            "--format pdf",
+            Err("Invalid format \"pdf\". Valid values: html, md, jsonl"),
+        );
+        let all = Args {
+            format: Some(Format::Markdown),
+            all: true,
+            redact: true,
+            ..args(Some("a"), Some("b"))
+        };
+        check("--redact a --format=markdown b --all", Ok(all));
+    }
+
+    #[test]
+    fn keys_are_found_in_configuration() {
+        let value = json!({"p": {"type": "oauth", "access": "A", "refresh": "R", "expires": 1, "env": {"X": "E"}},
+            "providers": {"q": {"apiKey": "K", "baseUrl": "u", "headers": {"a": "Bearer H"}}}});
+        let mut found = Vec::new();
+        keys_in(&value, false, &mut found);
+        found.sort();
+        assert_eq!(found, ["A", "Bearer H", "E", "H", "K", "R"]);
+    }
+}

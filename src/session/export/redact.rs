@@ -1,0 +1,201 @@
+//! Takes secrets out of what is exported: values known to be keys, and what has the shape of one.
+//!
+//! Shapes are those that issuers document, long enough that no word has them by chance. Left as they are:
+//! the data of images, and opaque data of providers (signatures), which no key can be read from.
+
+use regex::{Captures, Regex};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
+
+const HIDDEN: &str = "[redacted]";
+
+/// Shorter values (`none`, `ollama`) are no secrets, and hiding them would garble the text.
+const LEN_MIN: usize = 8;
+
+/// What stands before a secret is kept when it is the group `keep`.
+const SHAPES: &[&str] = &[
+    // Anthropic, OpenAI, OpenRouter, DeepSeek and others
+    r"\bsk-[A-Za-z0-9_-]{20,}",
+    // Google: API key, access token, client secret
+    r"\bAIza[A-Za-z0-9_-]{35}",
+    r"\bya29\.[A-Za-z0-9_-]{20,}",
+    r"\bGOCSPX-[A-Za-z0-9_-]{20,}",
+    // AWS: access key id; the secret beside it has no shape but its name
+    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+    r"(?P<keep>(?i:aws_secret_access_key|secretaccesskey)\W{1,5})[A-Za-z0-9/+=]{40}",
+    // GitHub, GitLab
+    r"\bgh[pousr]_[A-Za-z0-9]{36,}",
+    r"\bgithub_pat_[A-Za-z0-9_]{22,}",
+    r"\bglpat-[A-Za-z0-9_-]{20,}",
+    // Hugging Face, Groq, xAI, NVIDIA, Cerebras, Perplexity, Replicate
+    r"\bhf_[A-Za-z0-9]{30,}",
+    r"\bgsk_[A-Za-z0-9]{20,}",
+    r"\bxai-[A-Za-z0-9]{20,}",
+    r"\bnvapi-[A-Za-z0-9_-]{20,}",
+    r"\bcsk-[A-Za-z0-9]{20,}",
+    r"\bpplx-[A-Za-z0-9]{20,}",
+    r"\br8_[A-Za-z0-9]{30,}",
+    // Slack, Stripe, npm, PyPI, SendGrid, Telegram
+    r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
+    r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}",
+    r"\bnpm_[A-Za-z0-9]{36}",
+    r"\bpypi-[A-Za-z0-9_-]{40,}",
+    r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
+    r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{33}",
+    // JSON web tokens
+    r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
+    // Private keys, cut off ones too
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
+    // Headers and addresses with a password
+    r"(?P<keep2>(?i:authorization|x-api-key|api-key)\W{1,4}(?i:(?:bearer|basic|token)\s+)?)[A-Za-z0-9+/=_.~-]{16,}",
+    r"(?P<keep3>\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s:/@]+(?P<after>@)",
+];
+
+pub struct Redactor {
+    pattern: Regex,
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Redactor")
+    }
+}
+
+impl Redactor {
+    /// `known` are values that are secrets whatever they look like.
+    pub fn new<'a>(known: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
+        let mut known: Vec<&str> = known
+            .into_iter()
+            .map(str::trim)
+            .filter(|value| value.len() >= LEN_MIN)
+            .collect();
+        // The first that fits is taken: a longer one before its own beginning.
+        known.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        known.dedup();
+        let known = known.into_iter().map(regex::escape);
+        let all: Vec<String> = known
+            .chain(SHAPES.iter().map(ToString::to_string))
+            .collect();
+        let pattern = regex::RegexBuilder::new(&all.join("|"))
+            .size_limit(64 << 20)
+            .build();
+        let pattern = pattern.map_err(|error| format!("Cannot look for secrets: {error}"))?;
+        Ok(Self { pattern })
+    }
+
+    /// `text` without secrets.
+    pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.pattern.replace_all(text, |found: &Captures<'_>| {
+            let group = |name| found.name(name).map_or("", |found| found.as_str());
+            let keep: String = ["keep", "keep2", "keep3"].map(group).concat();
+            format!("{keep}{HIDDEN}{}", group("after"))
+        })
+    }
+
+    /// Takes secrets out of every string of `value`, names of fields too.
+    pub fn clean(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(hidden) = self.hide(text) {
+                    *text = hidden;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.clean(item)),
+            Value::Object(fields) => {
+                let is_image = fields.get("type").is_some_and(|kind| kind == "image");
+                let opaque =
+                    |name: &str| name.ends_with("Signature") || (is_image && name == "data");
+                if fields
+                    .keys()
+                    .any(|name| matches!(self.hide(name), Cow::Owned(_)))
+                {
+                    let old = std::mem::take(fields);
+                    let renamed = old.into_iter();
+                    fields.extend(
+                        renamed.map(|(name, value)| (self.hide(&name).into_owned(), value)),
+                    );
+                }
+                for (name, value) in fields.iter_mut() {
+                    if !opaque(name) {
+                        self.clean(value);
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn keys_are_hidden_by_shape_and_by_value() {
+        let redactor = Redactor::new(["my.own+key", "my.own+key-and-more", "short"]).unwrap();
+        let a = "a".repeat(40);
+        let rows = [
+            ("nothing here, sk-short, AKIA, key: value".to_owned(), None),
+            (
+                format!("x=sk-ant-api03-{a}!"),
+                Some("x=[redacted]!".to_owned()),
+            ),
+            (
+                format!("\nsk-or-v1-{a}\n"),
+                Some("\n[redacted]\n".to_owned()),
+            ),
+            (
+                format!("ghp_{a} hf_{a}"),
+                Some("[redacted] [redacted]".to_owned()),
+            ),
+            (
+                "AKIAABCDEFGHIJKLMNOP".to_owned(),
+                Some("[redacted]".to_owned()),
+            ),
+            ("xAKIAABCDEFGHIJKLMNOP".to_owned(), None),
+            (
+                format!("aws_secret_access_key = {a}"),
+                Some("aws_secret_access_key = [redacted]".to_owned()),
+            ),
+            (
+                format!("Authorization: Bearer {a}"),
+                Some("Authorization: Bearer [redacted]".to_owned()),
+            ),
+            (
+                "postgres://me:hunter2@host/db".to_owned(),
+                Some("postgres://me:[redacted]@host/db".to_owned()),
+            ),
+            ("https://host:8080/a@b".to_owned(), None),
+            (
+                "a\n-----BEGIN RSA PRIVATE KEY-----\nx\n-----END RSA PRIVATE KEY-----\nb"
+                    .to_owned(),
+                Some("a\n[redacted]\nb".to_owned()),
+            ),
+            (
+                "-----BEGIN PRIVATE KEY-----\ncut".to_owned(),
+                Some("[redacted]".to_owned()),
+            ),
+            (format!("eyJ{a}.eyJ{a}.{a}"), Some("[redacted]".to_owned())),
+            (
+                "my.own+key my.own+key-and-more myxown+key short".to_owned(),
+                Some("[redacted] [redacted] myxown+key short".to_owned()),
+            ),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(redactor.hide(&text), expected.as_deref().unwrap_or(&text));
+        }
+    }
+
+    #[test]
+    fn strings_anywhere_are_hidden_and_opaque_data_stays() {
+        let redactor = Redactor::new(["the-secret"]).unwrap();
+        let mut value = json!({"a": ["the-secret", 1, {"the-secret": null}], "thinkingSignature": "the-secret",
+            "i": {"type": "image", "data": "the-secret", "mimeType": "the-secret"}, "data": "the-secret"});
+        redactor.clean(&mut value);
+        let expected = json!({"a": ["[redacted]", 1, {"[redacted]": null}], "thinkingSignature": "the-secret",
+            "i": {"type": "image", "data": "the-secret", "mimeType": "[redacted]"}, "data": "[redacted]"});
+        assert_eq!(value, expected);
+    }
+}

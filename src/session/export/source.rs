@@ -1,0 +1,85 @@
+//! The entries of a log, one at a time, without what is to be hidden.
+
+use super::redact::Redactor;
+use crate::llm::message::Extra;
+use crate::session::Log;
+use crate::session::entry::{self, Entry};
+use crate::session::index::{Index, Kind};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+pub struct Source<'a> {
+    pub log: &'a Log,
+    redactor: Option<&'a Redactor>,
+    damaged: RefCell<BTreeSet<u32>>,
+}
+
+impl<'a> Source<'a> {
+    pub fn new(log: &'a Log, redactor: Option<&'a Redactor>) -> Self {
+        Self {
+            log,
+            redactor,
+            damaged: RefCell::default(),
+        }
+    }
+
+    pub fn index(&self) -> &'a Index {
+        self.log.index()
+    }
+
+    pub fn id(&self, position: u32) -> &'a str {
+        self.index().get(position).map_or("", |slot| &slot.id)
+    }
+
+    pub fn kind(&self, position: u32) -> Kind {
+        let slot = self.index().get(position);
+        slot.map_or(Kind::Damaged, |slot| slot.kind)
+    }
+
+    /// The entry; none when it is damaged.
+    pub fn entry(&self, position: u32) -> Option<Entry> {
+        self.read(position)
+    }
+
+    /// The entry as it stands in the file.
+    pub fn fields(&self, position: u32) -> Option<Extra> {
+        self.read(position)
+    }
+
+    /// What `T` takes of an entry.
+    pub fn read<T: DeserializeOwned>(&self, position: u32) -> Option<T> {
+        let line = self.log.line(self.index().get(position)?);
+        let read = line.and_then(|line| match self.redactor {
+            None => entry::read(&line).ok(),
+            Some(redactor) => {
+                let mut value: Value = entry::read(&line).ok()?;
+                redactor.clean(&mut value);
+                serde_json::from_value(value).ok()
+            }
+        });
+        if read.is_none() {
+            self.damaged.borrow_mut().insert(position);
+        }
+        read
+    }
+
+    /// Text that is in no entry.
+    pub fn shown(&self, text: &str) -> String {
+        match self.redactor {
+            Some(redactor) => redactor.hide(text).into_owned(),
+            None => text.to_owned(),
+        }
+    }
+
+    /// Entries that could not be read.
+    pub fn damaged(&self) -> Vec<String> {
+        let damaged = self.damaged.borrow();
+        // The log has told of those that it knew to be damaged.
+        let news = damaged
+            .iter()
+            .filter(|position| self.kind(**position) != Kind::Damaged);
+        news.map(|position| self.id(*position).to_owned()).collect()
+    }
+}

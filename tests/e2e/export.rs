@@ -1,0 +1,266 @@
+//! `pi export` and `--export`: sessions as pages, as Markdown, as JSON lines.
+
+use crate::agent::World;
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+const ANSWER: &str = "## What I found\n\nThe parser **drops** the last field when a line ends in `\\r`, see [the RFC](https://www.rfc-editor.org/rfc/rfc4180) and <https://example.org>.\n\n1. Read the file\n   - in *binary* mode\n   - without translating ends of lines\n2. Split at `\\n`\n\n- [x] reproduce\n- [ ] fix\n\n| case | fields | ok |\n|:-----|------:|:--:|\n| `a,b\\n` | 2 | yes |\n| `a,b\\r\\n` | 1 | **no** |\n\n> A field may hold anything, if it is quoted.\n\n```rust\nfn fields(line: &str) -> Vec<&str> {\n    line.trim_end_matches(['\\r', '\\n']).split(',').collect() // a long comment, so that this line does not fit a telephone\n}\n```\n\n---\n\n[bad](javascript:alert(1)) and ![picture](https://example.org/x.png)";
+
+/// A session with entries of every type, on three branches.
+pub fn everything() -> Vec<Value> {
+    let usage = |input: u64, output: u64| {
+        json!({"input": input, "output": output, "cacheRead": 12000, "cacheWrite": 300, "totalTokens": input + output + 12300,
+            "cost": {"input": 0.01, "output": 0.02, "cacheRead": 0.003, "cacheWrite": 0.001, "total": 0.034}})
+    };
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let user = |said: &str| json!({"type": "message", "message": {"role": "user", "content": said, "timestamp": 1}});
+    let answer = |content: Value, stop: &str| {
+        json!({"type": "message", "message": {"role": "assistant", "content": content, "api": "anthropic-messages", "provider": "anthropic",
+            "model": "claude-sonnet-4-5", "usage": usage(1234, 567), "stopReason": stop, "timestamp": 1}})
+    };
+    let call = |id: &str, name: &str, arguments: Value| json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments});
+    let result = |id: &str, name: &str, content: Value, details: Value, bad: bool| {
+        json!({"type": "message", "message": {"role": "toolResult", "toolCallId": id, "toolName": name, "content": content,
+            "details": details, "isError": bad, "timestamp": 1}})
+    };
+    // Id, parent, entry.
+    let rows: Vec<(&str, Option<&str>, Value)> = vec![
+        (
+            "info",
+            None,
+            json!({"type": "session_info", "name": "Fix the CSV parser"}),
+        ),
+        (
+            "model",
+            Some("info"),
+            json!({"type": "model_change", "provider": "anthropic", "modelId": "claude-sonnet-4-5"}),
+        ),
+        (
+            "level",
+            Some("model"),
+            json!({"type": "thinking_level_change", "thinkingLevel": "high"}),
+        ),
+        (
+            "system",
+            Some("level"),
+            json!({"type": "message", "message": {"role": "system", "content": "",
+            "sections": {"preamble": "You are a careful engineer.\nSay what you do.", "cwd": "/home/me/csv"},
+            "toolsAdded": [{"name": "read", "description": "Reads a file.", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}},
+                {"name": "bash", "description": "Runs a command.", "parameters": {}}], "timestamp": 1}}),
+        ),
+        (
+            "ask",
+            Some("system"),
+            user("Why does the CSV parser lose the last field?\nFile: `src/csv.rs`"),
+        ),
+        (
+            "look",
+            Some("ask"),
+            answer(
+                json!([
+                    {"type": "thinking", "thinking": "The user sees a lost field. **Line ends** are the usual suspect.\n\n- read the file\n- try a file with CRLF"},
+                    text("I will look at the parser first."),
+                    call("c1", "read", json!({"path": "src/csv.rs", "offset": 10, "limit": 20})),
+                    call("c2", "bash", json!({"command": "printf 'a,b\\r\\n' | cargo run --quiet -- --fields --with-a-rather-long-option-that-does-not-fit\necho done"})),
+                ]),
+                "toolUse",
+            ),
+        ),
+        (
+            "r1",
+            Some("look"),
+            result(
+                "c1",
+                "read",
+                json!([text(
+                    "fn fields(line: &str) -> Vec<&str> {\n    line.split(',').collect()\n}"
+                )]),
+                json!({}),
+                false,
+            ),
+        ),
+        (
+            "r2",
+            Some("r1"),
+            result(
+                "c2",
+                "bash",
+                json!([text("\u{1b}[31merror\u{1b}[0m: 1 field\ndone")]),
+                json!({}),
+                true,
+            ),
+        ),
+        (
+            "edit",
+            Some("r2"),
+            answer(
+                json!([
+                    call(
+                        "c3",
+                        "edit",
+                        json!({"path": "src/csv.rs", "edits": [{"oldText": "x", "newText": "y"}]})
+                    ),
+                    call("c4", "screenshot", json!({"window": "<main>", "scale": 2})),
+                ]),
+                "toolUse",
+            ),
+        ),
+        (
+            "r3",
+            Some("edit"),
+            result(
+                "c3",
+                "edit",
+                json!([text("Replaced 1 block in src/csv.rs")]),
+                json!({"diff": " 10 fn fields(line: &str) -> Vec<&str> {\n-11     line.split(',').collect()\n+11     line.trim_end_matches(['\\r', '\\n']).split(',').collect()\n 12 }"}),
+                false,
+            ),
+        ),
+        (
+            "r4",
+            Some("r3"),
+            result(
+                "c4",
+                "screenshot",
+                json!([text("Taken"), {"type": "image", "data": PIXEL, "mimeType": "image/png"}]),
+                json!({}),
+                false,
+            ),
+        ),
+        ("found", Some("r4"), answer(json!([text(ANSWER)]), "stop")),
+        (
+            "label",
+            Some("found"),
+            json!({"type": "label", "targetId": "found", "label": "explained"}),
+        ),
+        // A branch that was left.
+        (
+            "left1",
+            Some("label"),
+            user("Rewrite it with a state machine"),
+        ),
+        (
+            "left2",
+            Some("left1"),
+            answer(
+                json!([text("That is a larger change. Here is a sketch.")]),
+                "stop",
+            ),
+        ),
+        ("left3", Some("left2"), user("Too large. Stop.")),
+        (
+            "left4",
+            Some("left3"),
+            json!({"type": "message", "message": {"role": "assistant", "content": [], "api": "a", "provider": "p", "model": "m",
+            "stopReason": "error", "errorMessage": "529 overloaded\nTry again", "timestamp": 1}}),
+        ),
+        ("left5", Some("left2"), user("Or with a library?")),
+        // The current one.
+        (
+            "sum",
+            Some("label"),
+            json!({"type": "branch_summary", "fromId": "left4", "summary": "A state machine was **too large** a change.", "usage": usage(10, 20)}),
+        ),
+        (
+            "ran",
+            Some("sum"),
+            json!({"type": "message", "message": {"role": "bashExecution", "command": "cargo test", "output": "test result: FAILED",
+            "exitCode": 101, "cancelled": false, "truncated": false, "timestamp": 1}}),
+        ),
+        (
+            "more",
+            Some("ran"),
+            json!({"type": "message", "message": {"role": "user", "content": [text("Add a test for this picture"),
+            {"type": "image", "data": PIXEL, "mimeType": "image/png"}, {"type": "image", "data": "PHN2Zz4=", "mimeType": "image/svg+xml"}], "timestamp": 1}}),
+        ),
+        (
+            "ext",
+            Some("more"),
+            json!({"type": "custom_message", "customType": "linter", "content": "2 warnings", "display": true}),
+        ),
+        (
+            "hid",
+            Some("ext"),
+            json!({"type": "custom_message", "customType": "hints", "content": "for the model", "display": false}),
+        ),
+        (
+            "state",
+            Some("hid"),
+            json!({"type": "custom", "customType": "linter", "data": {"count": 42}}),
+        ),
+        (
+            "warm",
+            Some("state"),
+            json!({"type": "usage", "kind": "cache_warm", "provider": "anthropic", "model": "claude-sonnet-4-5", "usage": usage(0, 0)}),
+        ),
+        (
+            "context",
+            Some("warm"),
+            json!({"type": "context_edit", "targetId": "r1", "replacement": null}),
+        ),
+        (
+            "comp",
+            Some("context"),
+            json!({"type": "compaction", "summary": "### Goal\n\nThe parser keeps the last field.", "firstKeptEntryId": "more", "tokensBefore": 50000}),
+        ),
+        (
+            "new",
+            Some("comp"),
+            json!({"type": "from_the_future", "field": [1, {"<b>": "</script>"}]}),
+        ),
+        (
+            "role",
+            Some("new"),
+            json!({"type": "message", "message": {"role": "hologram", "x": 1}}),
+        ),
+        (
+            "last",
+            Some("role"),
+            answer(
+                json!([text(
+                    "The test is there and passes:\n\n```diff\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n```"
+                )]),
+                "length",
+            ),
+        ),
+    ];
+    let header = json!({"type": "session", "version": 3, "id": "0194-abcd", "timestamp": "2024-12-03T14:00:00.000Z", "cwd": "/home/me/csv"});
+    let entries = rows
+        .into_iter()
+        .enumerate()
+        .map(|(at, (id, parent, mut entry))| {
+            let mut fields = serde_json::Map::new();
+            fields.insert("type".into(), entry["type"].take());
+            fields.insert("id".into(), id.into());
+            fields.insert("parentId".into(), parent.into());
+            fields.insert(
+                "timestamp".into(),
+                format!("2024-12-03T14:{at:02}:00.000Z").into(),
+            );
+            for (name, value) in entry
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(name, _)| *name != "type")
+            {
+                fields.insert(name.clone(), value.clone());
+            }
+            Value::Object(fields)
+        });
+    std::iter::once(header).chain(entries).collect()
+}
+
+fn jsonl(lines: &[Value]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn a_page_goes_where_the_reference_puts_it() {
+    let world = World::new();
+    let text = jsonl(&everything());
+    std::fs::write("/tmp/expo/rich.jsonl", &text).unwrap();
+    world.write("s.jsonl", &text);
+}
