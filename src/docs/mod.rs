@@ -38,6 +38,11 @@ pub const PAGES: &[(&str, &str, &str)] = &[
         "Where conversations are stored, and how",
         include_str!("sessions.md"),
     ),
+    (
+        "export",
+        "Sessions as a page, Markdown or JSON lines",
+        include_str!("export.md"),
+    ),
     ("settings", "settings.json", include_str!("settings.md")),
     (
         "prompt",

@@ -78,7 +78,7 @@ fn grows(text: &str, step: usize) {
         growing.push(&part.iter().collect::<String>());
     }
     let mut blocks = growing.closed().to_vec();
-    blocks.extend(growing.open().cloned());
+    blocks.extend_from_slice(growing.open());
     assert_eq!(blocks, parse(text), "{text:?} by {step}");
 }
 
@@ -140,6 +140,7 @@ fn lists() {
     check("-\ta\n\tb", "ul[p(a/b)]");
     check("-a\n1.b\n1234567890. c", "p(-a/1.b/1234567890. c)");
     check("- a\n---", "ul[p(a)] rule");
+    check("-\n- - - a", "ul[ | ul[ul[p(a)]]]");
     check("-     code", "ul[code:(code)]");
 }
 

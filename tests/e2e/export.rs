@@ -3,7 +3,6 @@
 use crate::agent::World;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
@@ -257,10 +256,106 @@ fn jsonl(lines: &[Value]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
+/// The names in the folder of work.
+fn files(world: &World) -> Vec<String> {
+    let entries = std::fs::read_dir(world.work()).unwrap().flatten();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
 #[test]
 fn a_page_goes_where_the_reference_puts_it() {
     let world = World::new();
-    let text = jsonl(&everything());
-    std::fs::write("/tmp/expo/rich.jsonl", &text).unwrap();
-    world.write("s.jsonl", &text);
+    let file = world.write("s.jsonl", jsonl(&everything()));
+    let mode = |path: &str| {
+        world
+            .work()
+            .join(path)
+            .metadata()
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777
+    };
+    let before = std::fs::read(&file).unwrap();
+
+    let run = world.pi().args(["--export", "s.jsonl"]).run();
+    run.success().stdout_is("Exported to: pi-session-s.html\n");
+    assert_eq!(mode("pi-session-s.html"), 0o600);
+    let page = world.read("pi-session-s.html");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+
+    // A file that exists keeps its mode, and any name gets a page.
+    world.write("x.jsonl", "old");
+    let path = world.work().join("x.jsonl");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let run = world.pi().args(["--export", "s.jsonl", "x.jsonl"]).run();
+    run.success().stdout_is("Exported to: x.jsonl\n");
+    assert_eq!((mode("x.jsonl"), world.read("x.jsonl")), (0o644, page));
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    assert_eq!(files(&world), ["pi-session-s.html", "s.jsonl", "x.jsonl"]);
+}
+
+#[test]
+fn what_cannot_be_exported_is_told() {
+    let world = World::new();
+    world.write("s.jsonl", jsonl(&everything()));
+    world.write("junk.jsonl", "junk\n");
+    let work = world.work().display().to_string();
+    let rows: [(&[&str], i32, String); 9] = [
+        (
+            &["--export", "no.jsonl"],
+            1,
+            format!("Error: File not found: {work}/no.jsonl\n"),
+        ),
+        (
+            &["--export", "junk.jsonl"],
+            1,
+            format!("Error: Session file is not a valid pi session: {work}/junk.jsonl\n"),
+        ),
+        (
+            &["--export", "s.jsonl", "no/x.html"],
+            1,
+            "Error: Cannot write no/x.html: No such file or directory (os error 2)\n".into(),
+        ),
+        (
+            &["--export", "s.jsonl", "."],
+            1,
+            "Error: Cannot write .: is a directory\n".into(),
+        ),
+        (
+            &["export"],
+            1,
+            "Error: There is no session of this folder to export\n".into(),
+        ),
+        (
+            &["export", "nope"],
+            1,
+            "Error: No session found matching 'nope'\n".into(),
+        ),
+        (
+            &["export", "./no"],
+            1,
+            format!("Error: File not found: {work}/./no\n"),
+        ),
+        (
+            &["export", "s.jsonl", "--format", "pdf"],
+            2,
+            "Error: Invalid format \"pdf\". Valid values: html, md, jsonl\nTry pi export --help.\n"
+                .into(),
+        ),
+        (
+            &["export", "a", "b", "c"],
+            2,
+            "Error: Unexpected argument: c\nTry pi export --help.\n".into(),
+        ),
+    ];
+    for (args, code, said) in rows {
+        let run = world.pi().args(args).run().fails_with(code);
+        assert_eq!((run.stdout, run.stderr), (String::new(), said), "{args:?}");
+    }
+    assert_eq!(files(&world), ["junk.jsonl", "s.jsonl"]);
 }

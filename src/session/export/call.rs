@@ -11,11 +11,6 @@ pub fn show(html: &mut Html, call: &ToolCall, result: Option<&(String, Arc<ToolR
     html.open("summary", &[]);
     html.element("b", &[], &brief(&call.name, 64));
     html.text(" ");
-    html.element(
-        "code",
-        &[("class", "gist")],
-        &gist(&call.name, &call.arguments),
-    );
     match result {
         Some((_, result)) if result.is_error => {
             html.element("span", &[("class", "state bad")], "failed")
@@ -23,6 +18,11 @@ pub fn show(html: &mut Html, call: &ToolCall, result: Option<&(String, Arc<ToolR
         Some(_) => {}
         None => html.element("span", &[("class", "state")], "no result"),
     }
+    html.element(
+        "code",
+        &[("class", "gist")],
+        &gist(&call.name, &call.arguments),
+    );
     html.close("summary");
     let diff = result.and_then(|(_, result)| result.details.as_ref()?.get("diff")?.as_str());
     arguments(html, call, diff);

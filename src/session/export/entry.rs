@@ -344,16 +344,16 @@ fn bash(html: &mut Html, frame: &Frame<'_>, bash: &BashExecution) {
     frame.begin(html, "entry user", "You ran");
     html.open("details", &[("class", "tool")]);
     html.open("summary", &[]);
-    html.element(
-        "code",
-        &[("class", "gist")],
-        &brief(&format!("$ {}", bash.command), 120),
-    );
     if bash.cancelled {
         html.element("span", &[("class", "state bad")], "cancelled");
     } else if let Some(code) = bash.exit_code.filter(|code| *code != 0) {
         html.element("span", &[("class", "state bad")], &format!("exit {code}"));
     }
+    html.element(
+        "code",
+        &[("class", "gist")],
+        &brief(&format!("$ {}", bash.command), 120),
+    );
     html.close("summary");
     html.element("pre", &[], &bash.command);
     call::output(html, &bash.output);

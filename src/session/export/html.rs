@@ -42,29 +42,24 @@ impl Html {
         self.close(tag);
     }
 
-    /// Text without control characters and the sequences that drive a terminal.
+    /// Text, escaped and clean.
     pub fn text(&mut self, text: &str) {
-        let mut rest = text;
-        while let Some(at) =
-            rest.find(|c: char| matches!(c, '<' | '>' | '&' | '"' | '\'') || is_control(c))
-        {
-            let (before, after) = rest.split_at_checked(at).unwrap_or((rest, ""));
-            self.out.push_str(before);
-            let Some(mark) = after.chars().next() else {
-                return;
-            };
-            rest = after.get(mark.len_utf8()..).unwrap_or_default();
-            match mark {
-                '<' => self.out.push_str("&lt;"),
-                '>' => self.out.push_str("&gt;"),
-                '&' => self.out.push_str("&amp;"),
-                '"' => self.out.push_str("&quot;"),
-                '\'' => self.out.push_str("&#39;"),
-                '\u{1b}' => rest = after_sequence(rest),
-                _ => {}
+        for part in clean(text) {
+            let mut rest = part;
+            while let Some(at) = rest.find(['<', '>', '&', '"', '\'']) {
+                let (before, mark) = rest.split_at_checked(at).unwrap_or((rest, ""));
+                self.out.push_str(before);
+                self.out.push_str(match mark.bytes().next() {
+                    Some(b'<') => "&lt;",
+                    Some(b'>') => "&gt;",
+                    Some(b'&') => "&amp;",
+                    Some(b'"') => "&quot;",
+                    _ => "&#39;",
+                });
+                rest = mark.get(1..).unwrap_or_default();
             }
+            self.out.push_str(rest);
         }
-        self.out.push_str(rest);
     }
 
     /// Text in lines, those of a diff coloured.
@@ -88,6 +83,29 @@ impl Html {
     pub fn take(&mut self) -> String {
         std::mem::take(&mut self.out)
     }
+}
+
+/// `text` in parts, without control characters and the sequences that drive a terminal.
+pub fn clean(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        let split = text
+            .find(is_control)
+            .and_then(|at| text.split_at_checked(at));
+        let Some((before, control)) = split else {
+            return Some(text);
+        };
+        let mut after = control.chars();
+        let is_escape = after.next() == Some('\u{1b}');
+        let after = after.as_str();
+        rest = Some(if is_escape {
+            after_sequence(after)
+        } else {
+            after
+        });
+        Some(before)
+    })
 }
 
 fn is_control(c: char) -> bool {

@@ -273,12 +273,12 @@ impl Page<'_> {
     }
 }
 
+/// The first prompt of a run, else its first step.
 fn begins_with(survey: &Survey, run: &Run) -> String {
-    let mut steps = run
-        .entries
-        .iter()
-        .filter_map(|position| survey.steps.get(position));
-    match steps.next() {
+    let entries = run.entries.iter();
+    let steps = entries.filter_map(|position| survey.steps.get(position));
+    let first = steps.clone().find(|step| step.kind == "prompt");
+    match first.or_else(|| steps.clone().next()) {
         Some(step) => step.text.clone(),
         None => match run.entries.len() {
             1 => "1 entry".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::call;
 use super::entry::{Turn, minute};
-use super::html::brief;
+use super::html::{brief, clean};
 use super::source::Source;
 use super::survey::{Survey, spent, thousands};
 use crate::agent::message::AgentMessage;
@@ -33,7 +33,9 @@ pub fn write(source: &Source<'_>, out: &mut dyn Write) -> io::Result<()> {
         let text = self::turn(&turn).unwrap_or_else(|| "> A damaged entry is left out.\n".into());
         if !text.is_empty() {
             out.write_all(b"\n")?;
-            out.write_all(text.as_bytes())?;
+            for part in clean(&text) {
+                out.write_all(part.as_bytes())?;
+            }
         }
     }
     Ok(())
