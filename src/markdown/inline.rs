@@ -630,9 +630,9 @@ struct Out {
 impl Out {
     fn push(&mut self, inline: Inline) {
         match inline {
-            Inline::Text(text) if text.is_empty() => return,
+            Inline::Text(text) if text.is_empty() => {}
             Inline::Text(text) => match self.inlines.last_mut() {
-                Some(Inline::Text(last)) => return last.push_str(&text),
+                Some(Inline::Text(last)) => last.push_str(&text),
                 _ => self.inlines.push(Inline::Text(text)),
             },
             Inline::Open(_) => {
