@@ -70,6 +70,15 @@ pub fn is_resolvable(value: &str, env: &Env) -> bool {
     value.starts_with('!') || missing(value, env).is_empty()
 }
 
+/// What a command prints, whose failure is told as "it …". It may take `limit`.
+pub(super) fn output(
+    command: &str,
+    limit: Duration,
+    cancel: &CancelToken,
+) -> Result<Secret, String> {
+    run(command, limit, cancel).map(Secret::new)
+}
+
 fn kept() -> std::sync::MutexGuard<'static, BTreeMap<String, Secret>> {
     static KEPT: Mutex<BTreeMap<String, Secret>> = Mutex::new(BTreeMap::new());
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
@@ -170,7 +179,7 @@ fn run(command: &str, limit: Duration, cancel: &CancelToken) -> Result<String, S
     let group = Group::of(&child);
     let watched = group.clone();
     let on_cancel = cancel.on_cancel(move || watched.kill());
-    let output = read(ours, deadline);
+    let output = read(ours, deadline, limit);
     let status = match &output {
         Ok(_) => group.wait(child, deadline),
         Err(_) => group.end(child),
@@ -182,7 +191,7 @@ fn run(command: &str, limit: Duration, cancel: &CancelToken) -> Result<String, S
     let output = output?;
     let status = status.map_err(|error| format!("could not be waited for: {error}"))?;
     if Instant::now() >= deadline {
-        return Err(out_of_time());
+        return Err(out_of_time(limit));
     }
     if !status.success() {
         return Err(match status.code() {
@@ -193,18 +202,18 @@ fn run(command: &str, limit: Duration, cancel: &CancelToken) -> Result<String, S
     String::from_utf8(output).map_err(|_| "printed something that is not UTF-8".to_owned())
 }
 
-fn out_of_time() -> String {
-    format!("did not end within {} seconds", COMMAND_LIMIT.as_secs())
+fn out_of_time(limit: Duration) -> String {
+    format!("did not end within {} seconds", limit.as_secs())
 }
 
 /// Reads to the end, but not beyond the deadline or the limit.
-fn read(mut from: UnixStream, deadline: Instant) -> Result<Vec<u8>, String> {
+fn read(mut from: UnixStream, deadline: Instant, limit: Duration) -> Result<Vec<u8>, String> {
     let mut output = Vec::new();
     let mut chunk = [0; 4096];
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(out_of_time());
+            return Err(out_of_time(limit));
         }
         let unreadable = |error: io::Error| format!("could not be read: {error}");
         from.set_read_timeout(Some(left)).map_err(unreadable)?;
@@ -215,7 +224,9 @@ fn read(mut from: UnixStream, deadline: Instant) -> Result<Vec<u8>, String> {
             }
             Ok(len) => output.extend_from_slice(&chunk[..len]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(out_of_time()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(out_of_time(limit));
+            }
             Err(error) => return Err(unreadable(error)),
         }
     }
@@ -401,7 +412,7 @@ mod tests {
             "trap '' TERM; while :; do sleep 1000; done",
         ] {
             let got = run(command, limit, &CancelToken::new());
-            assert_eq!(got, Err(out_of_time()), "{command}");
+            assert_eq!(got, Err(out_of_time(limit)), "{command}");
         }
     }
 

@@ -13,10 +13,13 @@
 
 mod file;
 
+use super::api::google;
+use super::aws::{self, Access, Aws};
 use super::cancel::CancelToken;
 use super::config_value::{self, Keep};
 use super::env::Env;
 use super::event::{ErrorKind, StreamError};
+use super::gcp::{self, Gcp};
 use super::local;
 use super::message::now_ms;
 use super::model::Model;
@@ -34,6 +37,8 @@ pub struct Credentials {
     env: Env,
     /// The provider that `--api-key` is for, and the key.
     given: Option<(String, Secret)>,
+    aws: Aws,
+    gcp: Gcp,
 }
 
 /// What models.json says about a provider's key and headers, not resolved yet.
@@ -58,6 +63,8 @@ pub struct Resolved {
     pub headers: Vec<(String, Option<String>)>,
     /// Replaces the model's, which has a variable in it or is set beside the key.
     pub base_url: Option<String>,
+    /// What a request to AWS is signed with.
+    pub aws: Option<Arc<Access>>,
 }
 
 /// Where a key came from.
@@ -107,6 +114,7 @@ impl fmt::Debug for Resolved {
             .field("env", &env)
             .field("headers", &headers)
             .field("base_url", &self.base_url)
+            .field("aws", &self.aws)
             .finish()
     }
 }
@@ -136,6 +144,8 @@ impl Credentials {
             file: AuthFile::new(agent_dir.join("auth.json")),
             env,
             given: None,
+            aws: Aws::default(),
+            gcp: Gcp::default(),
         }
     }
 
@@ -176,7 +186,9 @@ impl Credentials {
             return config_value::is_resolvable(key, &env);
         }
         provider::find(provider).is_some_and(|provider| {
-            provider.key_variable(&env).is_some() || provider.ambient(&env).is_some()
+            provider.key_variable(&env).is_some()
+                || provider.ambient(&env).is_some()
+                || (provider.ambient == Ambient::Aws && entry.is_some())
         })
     }
 
@@ -205,10 +217,29 @@ impl Credentials {
         let found = self
             .find(model, row, entry, configured, &env, cancel)
             .map_err(|error| failed(ErrorKind::Auth, error))?;
-        let headers = headers(model, row, configured, &found, &env, cancel)
+        let mut headers = headers(model, row, configured, &found, &env, cancel)
             .map_err(|error| failed(ErrorKind::Request, error))?;
-        let base_url =
+        let mut base_url =
             base_url(model, row, &env).map_err(|error| failed(ErrorKind::Request, error))?;
+        let mut aws = None;
+        if model.api == aws::API {
+            let asked = aws::Asked {
+                model,
+                env: &env,
+                own_profile: settings.iter().any(|(name, _)| name == "AWS_PROFILE"),
+                has_key: found.key.is_some(),
+            };
+            let access = self.aws.access(&asked, cancel)?;
+            base_url = base_url.or_else(|| Some(access.endpoint.clone()));
+            aws = Some(Arc::new(access));
+        }
+        if model.api == gcp::API && needs_token(&found, &headers) {
+            let token = self.gcp.token(&env, cancel)?;
+            let bearer = format!("Bearer {}", token.access.expose());
+            headers.push(("authorization".to_owned(), Some(bearer)));
+            let project = token.quota_project.map(Some);
+            headers.extend(project.map(|project| ("x-goog-user-project".to_owned(), project)));
+        }
         let header_carries_key =
             found.bearer || row.is_some_and(|row| row.placement != Placement::Protocol);
         Ok(Resolved {
@@ -217,6 +248,7 @@ impl Credentials {
             source: found.source,
             env: settings,
             headers,
+            aws,
         })
     }
 
@@ -261,7 +293,7 @@ impl Credentials {
                 bearer,
             });
         }
-        if let Some(what) = row.and_then(|row| row.ambient(env)) {
+        if let Some(what) = ambient(row, model, entry.is_some(), env) {
             let source = Source::Ambient(what);
             return Ok(Found {
                 key: None,
@@ -369,6 +401,33 @@ fn key_variable(row: &Provider, model: &Model, env: &Env) -> Option<&'static str
     } else {
         row.key_variable(env)
     }
+}
+
+/// What stands in for a key. More than [`Provider::ambient`] knows is looked at, since the model was
+/// chosen: `stored` is an entry that leaves the key to the cloud's own sources.
+fn ambient(row: Option<&Provider>, model: &Model, stored: bool, env: &Env) -> Option<&'static str> {
+    if let Some(what) = row.and_then(|row| row.ambient(env)) {
+        return Some(what);
+    }
+    let skips = || env.get("AWS_BEDROCK_SKIP_AUTH").as_deref() == Some("1");
+    match model.api.as_str() {
+        aws::API if stored || aws::has_files(env) => {
+            Some(provider::aws(env).unwrap_or("AWS credentials"))
+        }
+        aws::API if skips() => Some("no signature that counts"),
+        aws::API => provider::aws(env),
+        gcp::API if provider::has_place(env) && gcp::has_metadata(env) => {
+            Some("Google's metadata server")
+        }
+        _ => None,
+    }
+}
+
+/// A model on Vertex AI is asked without a key of its own.
+fn needs_token(found: &Found, headers: &[(String, Option<String>)]) -> bool {
+    let key = found.key.as_ref().map(Secret::expose);
+    key.is_none_or(google::is_placeholder)
+        && !headers.iter().any(|(name, _)| name == "authorization")
 }
 
 /// A key fit for a header: without blanks around it, and without characters that no header may hold.

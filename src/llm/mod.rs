@@ -4,6 +4,7 @@
 //! gives events. It knows no agent, no files of the project and no terminal.
 
 pub mod api;
+pub mod aws;
 pub mod cancel;
 pub mod catalogue;
 pub mod classify;
@@ -13,7 +14,10 @@ pub mod credential;
 pub mod env;
 pub mod estimate;
 pub mod event;
+pub mod event_stream;
+pub mod expiring;
 pub mod faux;
+pub mod gcp;
 pub mod http;
 pub mod json_stream;
 pub mod list_models;
@@ -27,3 +31,4 @@ pub mod sse;
 pub mod stream;
 #[cfg(test)]
 pub mod testing;
+pub mod time;

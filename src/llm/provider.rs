@@ -6,7 +6,7 @@
 //! Not here: their models (the catalogue) and how a key is found (`llm::credential`).
 
 use super::env::Env;
-use std::path::Path;
+use super::gcp;
 
 /// A provider.
 #[derive(Debug)]
@@ -77,7 +77,8 @@ pub const PROVIDERS: &[Provider] = &[
             "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
             "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
             "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_REGION", "AWS_DEFAULT_REGION",
-            "AWS_BEDROCK_SKIP_AUTH", "AWS_BEDROCK_FORCE_HTTP1", "AWS_BEDROCK_FORCE_CACHE",
+            "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE",
+            "AWS_BEDROCK_SKIP_AUTH", "AWS_BEDROCK_FORCE_CACHE",
         ],
         ambient: Ambient::Aws,
         ..row("amazon-bedrock", "Amazon Bedrock", &["AWS_BEARER_TOKEN_BEDROCK"])
@@ -174,7 +175,8 @@ impl Provider {
     }
 }
 
-fn aws(env: &Env) -> Option<&'static str> {
+/// What a request to AWS would be signed with, as variables say it.
+pub fn aws(env: &Env) -> Option<&'static str> {
     if env.has("AWS_PROFILE") {
         Some("environment variable AWS_PROFILE")
     } else if env.has("AWS_ACCESS_KEY_ID") && env.has("AWS_SECRET_ACCESS_KEY") {
@@ -191,15 +193,13 @@ fn aws(env: &Env) -> Option<&'static str> {
 }
 
 fn google(env: &Env) -> bool {
-    let file = env.get("GOOGLE_APPLICATION_CREDENTIALS").or_else(|| {
-        let home = env.get("HOME")?;
-        Some(format!(
-            "{home}/.config/gcloud/application_default_credentials.json"
-        ))
-    });
+    has_place(env) && gcp::credentials_file(env).is_some_and(|file| file.path.exists())
+}
+
+/// The project and location that Vertex AI is asked for are known.
+pub fn has_place(env: &Env) -> bool {
     (env.has("GOOGLE_CLOUD_PROJECT") || env.has("GCLOUD_PROJECT"))
         && env.has("GOOGLE_CLOUD_LOCATION")
-        && file.is_some_and(|file| Path::new(&file).exists())
 }
 
 #[cfg(test)]

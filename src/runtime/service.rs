@@ -62,6 +62,7 @@ impl Services {
             api_key: resolved.key,
             headers: resolved.headers,
             env: self.with_proxy(resolved.env),
+            aws: resolved.aws,
             thinking,
             thinking_budgets: self.thinking_budgets.clone(),
             cache: self.cache,

@@ -19,7 +19,7 @@ mod place;
 #[cfg(test)]
 mod scratch;
 pub mod store;
-pub mod time;
+pub use crate::llm::time;
 
 pub use error::SessionError;
 pub use log::{Log, SyncMode};

@@ -5,6 +5,7 @@
 
 pub mod anthropic_messages;
 pub mod balance;
+pub mod bedrock_converse_stream;
 pub mod body;
 pub mod endpoint;
 pub mod fault;
@@ -43,7 +44,7 @@ pub struct HttpRequest {
 /// One unit of a streamed answer.
 #[derive(Clone, Copy, Debug)]
 pub enum Frame<'a> {
-    /// A server-sent event.
+    /// A server-sent event, or a message of an AWS event stream.
     Sse { event: &'a str, data: &'a str },
     /// A whole JSON body, from a server that does not stream.
     Body(&'a str),
@@ -64,9 +65,22 @@ pub trait Protocol: Send + Sync {
         options: &StreamOptions,
     ) -> Box<dyn Decoder>;
 
+    /// Signs the request in its final form, with the caller's headers in it, where a key in a header is
+    /// not enough.
+    fn sign(
+        &self,
+        _url: &str,
+        _headers: &mut Vec<(String, String)>,
+        _body: &[u8],
+        _options: &StreamOptions,
+        _now_ms: u64,
+    ) -> Result<(), StreamError> {
+        Ok(())
+    }
+
     /// Adds to an error what this protocol's users should know; `body` is the beginning of what the server
     /// said with its error status.
-    fn explain(&self, _error: &mut StreamError, _body: &str) {}
+    fn explain(&self, _error: &mut StreamError, _headers: &[(String, String)], _body: &str) {}
 }
 
 /// Turns frames into events. Pure: no clock, no socket.
@@ -113,6 +127,9 @@ const BUILTIN: &[(&str, Maker)] = &[
         Api::Wire(Arc::new(anthropic_messages::AnthropicMessages))
     }),
     ("azure-openai-responses", || responses(Variant::Azure)),
+    ("bedrock-converse-stream", || {
+        Api::Wire(Arc::new(bedrock_converse_stream::BedrockConverseStream))
+    }),
     ("faux", super::faux::api),
     ("google-generative-ai", || {
         Api::Wire(Arc::new(google::Google::GenerativeAi))

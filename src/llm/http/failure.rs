@@ -33,7 +33,7 @@ pub(super) enum Phase {
 }
 
 impl Target {
-    pub(super) fn new(uri: &Uri) -> Option<Self> {
+    pub(crate) fn new(uri: &Uri) -> Option<Self> {
         let secure = match uri.scheme_str() {
             Some("https") => true,
             Some("http") => false,

@@ -109,6 +109,11 @@ pub fn post(
     Client::shared().whole(&request, cancel)
 }
 
+/// Sends `request` and waits for the whole answer, whatever its status.
+pub(crate) fn ask(request: &Request<'_>, cancel: &CancelToken) -> Result<Reply, StreamError> {
+    Client::shared().whole(request, cancel)
+}
+
 fn owned(headers: &[(&str, &str)]) -> Vec<(String, String)> {
     let pairs = headers.iter();
     pairs
@@ -135,6 +140,8 @@ pub(crate) struct Request<'a> {
     pub secrets: Secrets,
     /// Variables that come before the client's environment.
     pub env: &'a [(String, String)],
+    /// Past any proxy: for services that answer only on the machine's own network.
+    pub direct: bool,
 }
 
 impl<'a> Request<'a> {
@@ -148,6 +155,7 @@ impl<'a> Request<'a> {
             timeout: None,
             secrets: Secrets::default(),
             env: &[],
+            direct: false,
         }
     }
 }
@@ -241,7 +249,10 @@ impl Client {
     ) -> Result<Answer, StreamError> {
         let uri: Uri = url.parse().map_err(|_| failure::bad_url(url))?;
         let mut target = Target::new(&uri).ok_or_else(|| failure::bad_url(url))?;
-        let proxy = proxy::choose(&target, &self.0.env.with(request.env))?;
+        let proxy = match request.direct {
+            true => None,
+            false => proxy::choose(&target, &self.0.env.with(request.env))?,
+        };
         target.proxy = proxy.as_ref().map(proxy::shown);
 
         let log = self.log()?;

@@ -15,6 +15,7 @@ mod worker;
 mod tests;
 
 use super::api::{self, Api};
+use super::aws;
 use super::cancel::CancelToken;
 use super::context::Context;
 use super::event::{AssistantEvent, ErrorKind, Fold, StreamError};
@@ -37,6 +38,8 @@ pub struct StreamOptions {
     pub headers: Vec<(String, Option<String>)>,
     /// Settings of the credential, before the process environment.
     pub env: Vec<(String, String)>,
+    /// What requests to AWS are signed with.
+    pub aws: Option<Arc<aws::Access>>,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u64>,
     /// Clamped to the model by the caller.

@@ -6,7 +6,9 @@ use crate::llm::api::{Api, Call, Decoder, Frame, Gone, HttpRequest, Protocol, So
 use crate::llm::cancel::CancelToken;
 use crate::llm::context::Context;
 use crate::llm::event::{AssistantEvent, ErrorKind, StreamError};
+use crate::llm::event_stream::{Broken, EventStreamDecoder, MESSAGE_LIMIT};
 use crate::llm::http::{self, Answer, Client, Request, Secrets};
+use crate::llm::message::now_ms;
 use crate::llm::model::Model;
 use crate::llm::sse::{EVENT_LIMIT, SseDecoder, TooLarge};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -53,6 +55,32 @@ impl From<TooLarge> for Stop {
         let megabytes = EVENT_LIMIT >> 20;
         let text = format!("the server sent an event of more than {megabytes} MB");
         Self::Failed(StreamError::new(ErrorKind::Protocol, text))
+    }
+}
+
+impl From<Broken> for Stop {
+    fn from(broken: Broken) -> Self {
+        let (kind, text) = match broken {
+            Broken::TooLarge => {
+                let megabytes = (MESSAGE_LIMIT >> 20) + 1;
+                let text = format!("the server sent a message of more than {megabytes} MB");
+                (ErrorKind::Protocol, text)
+            }
+            Broken::Malformed => {
+                let text = "the server sent a message that is no part of an event stream";
+                (ErrorKind::Protocol, text.to_owned())
+            }
+            Broken::Checksum => {
+                let text = "connection lost: the answer was damaged on its way (wrong checksum)";
+                (ErrorKind::Transport, text.to_owned())
+            }
+            Broken::Cut => {
+                let text =
+                    "connection lost: the answer was cut short (Truncated event message received.)";
+                (ErrorKind::Transport, text.to_owned())
+            }
+        };
+        Self::Failed(StreamError::new(kind, text))
     }
 }
 
@@ -145,6 +173,7 @@ fn speak(
             headers.push((name.clone(), value.clone()));
         }
     }
+    protocol.sign(&url, &mut headers, &body, options, now_ms())?;
     secrets.add_headers(&headers);
     let request = Request {
         headers,
@@ -158,7 +187,7 @@ fn speak(
     if !(200..300).contains(&answer.status) {
         let said = answer.read_some(ERROR_BODY_LIMIT, ERROR_BODY_PATIENCE);
         let mut error = http::status_error(answer.status, &answer.headers, &said, &answer.target);
-        protocol.explain(&mut error, &String::from_utf8_lossy(&said));
+        protocol.explain(&mut error, &answer.headers, &String::from_utf8_lossy(&said));
         return Err(error.into());
     }
     outlet.batch.push(AssistantEvent::Start);
@@ -194,6 +223,7 @@ struct Reader<'a> {
 enum Body {
     Unknown,
     Events(SseDecoder),
+    Messages(EventStreamDecoder),
     Json(Vec<u8>),
     Page(Vec<u8>),
 }
@@ -204,6 +234,7 @@ impl Body {
             None => Self::Unknown,
             Some(b'{' | b'[') => Self::Json(Vec::new()),
             Some(b'<') => Self::Page(Vec::new()),
+            Some(0) => Self::Messages(EventStreamDecoder::default()),
             Some(_) => Self::Events(SseDecoder::new()),
         }
     }
@@ -234,6 +265,10 @@ impl Reader<'_> {
                     events.feed(bytes, |event, data| self.event(event, data))?;
                     self.outlet.flush()?;
                 }
+                Body::Messages(messages) => {
+                    messages.feed(bytes, |event, data| self.event(event, data))?;
+                    self.outlet.flush()?;
+                }
                 Body::Json(text) if text.len() + bytes.len() > EVENT_LIMIT => {
                     return Err(TooLarge.into());
                 }
@@ -259,7 +294,7 @@ impl Reader<'_> {
                 Ok(())
             }
             // The connection may break after the answer: then it was whole.
-            (Body::Events(_), Some(lost)) => {
+            (Body::Events(_) | Body::Messages(_), Some(lost)) => {
                 let ended = self.decoder.end(&mut self.outlet.batch);
                 ended.map_err(|_| lost.into())
             }
@@ -273,6 +308,13 @@ impl Reader<'_> {
                         return Err(StreamError::new(ErrorKind::Transport, text).into());
                     }
                     last => last?,
+                }
+                self.decoder.end(&mut self.outlet.batch)?;
+                Ok(())
+            }
+            (Body::Messages(messages), None) => {
+                if !self.decoder.is_done() {
+                    messages.end()?;
                 }
                 self.decoder.end(&mut self.outlet.batch)?;
                 Ok(())

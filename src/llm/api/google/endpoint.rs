@@ -58,11 +58,16 @@ pub fn headers(
 /// The key, if it is one. For Vertex AI the key may be a placeholder: then a token is meant.
 fn key(api: Google, options: &StreamOptions) -> Option<&str> {
     let key = options.api_key.as_ref()?.expose().trim();
-    let inner = key.strip_prefix('<').and_then(|key| key.strip_suffix('>'));
-    let placeholder = key == CREDENTIALS_MARKER
-        || inner.is_some_and(|inner| !inner.is_empty() && !inner.contains('>'));
-    let usable = !key.is_empty() && (api == Google::GenerativeAi || !placeholder);
+    let usable = !key.is_empty() && (api == Google::GenerativeAi || !is_placeholder(key));
     usable.then_some(key)
+}
+
+/// Says that application default credentials are meant.
+pub fn is_placeholder(key: &str) -> bool {
+    let key = key.trim();
+    let inner = key.strip_prefix('<').and_then(|key| key.strip_suffix('>'));
+    key == CREDENTIALS_MARKER
+        || inner.is_some_and(|inner| !inner.is_empty() && !inner.contains('>'))
 }
 
 fn vertex_url(model: &Model, options: &StreamOptions) -> Result<String, StreamError> {

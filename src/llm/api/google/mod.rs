@@ -15,6 +15,8 @@ mod request;
 mod tests;
 mod thinking;
 
+pub use endpoint::is_placeholder;
+
 use super::{Context, Decoder, HttpRequest, Model, Protocol, StreamError, StreamOptions};
 
 /// Who is asked.

@@ -48,7 +48,7 @@ impl Protocol for OpenAiResponses {
         Box::new(decoder::EventDecoder::new(self.0, model, context, options))
     }
 
-    fn explain(&self, error: &mut StreamError, body: &str) {
+    fn explain(&self, error: &mut StreamError, _: &[(String, String)], body: &str) {
         if self.0 == Variant::Codex {
             codex::explain(error, body);
         }

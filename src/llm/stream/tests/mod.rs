@@ -53,7 +53,7 @@ impl Protocol for Toy {
         Box::new(ToyDecoder::default())
     }
 
-    fn explain(&self, error: &mut StreamError, body: &str) {
+    fn explain(&self, error: &mut StreamError, _: &[(String, String)], body: &str) {
         if body.contains("toys are sold out") {
             error.message.push_str(", come back tomorrow");
         }

@@ -1,4 +1,4 @@
-//! Times as session files write them: `2024-12-03T14:00:00.000Z`, always UTC, always milliseconds.
+//! Times as the files write them: `2024-12-03T14:00:00.000Z`, always UTC, always milliseconds.
 
 const DAY_MS: u64 = 86_400_000;
 

@@ -1,0 +1,1 @@
+//! Every source of keys, against scripted services.

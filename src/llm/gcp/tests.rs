@@ -1,0 +1,1 @@
+//! Every source of tokens, against scripted services.
