@@ -4,6 +4,7 @@ mod agent;
 mod server;
 
 mod cli;
+mod cloud;
 mod crash;
 mod event;
 mod export;

@@ -126,6 +126,7 @@ fn ask(
         headers,
         timeout: Some(LIMIT),
         direct: true,
+        private: true,
         ..Request::new(url)
     };
     http::ask(&request, cancel)

@@ -7,7 +7,7 @@ use super::{Keys, refused, region};
 use crate::llm::cancel::CancelToken;
 use crate::llm::env::Env;
 use crate::llm::event::{ErrorKind, StreamError};
-use crate::llm::http::{self, Reply};
+use crate::llm::http::{self, Reply, Request};
 use crate::llm::message::now_ms;
 use crate::llm::time;
 use ring::digest;
@@ -17,6 +17,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use ureq::http::Method;
 
 const LIMIT: Duration = Duration::from_secs(15);
 /// A token is renewed when it is good for less than this.
@@ -71,7 +72,14 @@ pub fn keys(
         percent(&role, ""),
         percent(&account, "")
     );
-    let reply = http::get(&url, &[("x-amz-sso_bearer_token", &token)], LIMIT, cancel)?;
+    let request = Request {
+        method: Method::GET,
+        headers: vec![("x-amz-sso_bearer_token".to_owned(), token)],
+        timeout: Some(LIMIT),
+        private: true,
+        ..Request::new(&url)
+    };
+    let reply = http::ask(&request, cancel)?;
     if !reply.is_ok() {
         return Err(sign_in.failed(&reply, &format!("role {role} of account {account}")));
     }
@@ -163,7 +171,15 @@ impl SignIn<'_> {
             "clientId": id, "clientSecret": secret, "refreshToken": refresh, "grantType": "refresh_token",
         });
         let url = format!("{oidc}/token");
-        let reply = http::post(&url, &[], body.to_string().as_bytes(), LIMIT, self.cancel)?;
+        let body = body.to_string();
+        let request = Request {
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            body: body.as_bytes(),
+            timeout: Some(LIMIT),
+            private: true,
+            ..Request::new(&url)
+        };
+        let reply = http::ask(&request, self.cancel)?;
         let said = reply.json().filter(|_| reply.is_ok()).unwrap_or_default();
         let (Some(token), Some(seconds)) =
             (said["accessToken"].as_str(), said["expiresIn"].as_u64())

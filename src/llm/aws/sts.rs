@@ -103,6 +103,7 @@ fn ask(
         body: body.as_bytes(),
         timeout: Some(LIMIT),
         secrets: hidden,
+        private: true,
         ..Request::new(&url)
     };
     let reply = http::ask(&request, cancel)?;

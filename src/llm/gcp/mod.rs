@@ -206,6 +206,7 @@ fn exchange(
         body: body.as_bytes(),
         timeout: Some(LIMIT),
         secrets: hidden,
+        private: true,
         ..Request::new(url)
     };
     http::ask(&request, cancel)
@@ -236,6 +237,7 @@ fn from_metadata(env: &Env, cancel: &CancelToken) -> Result<(Token, Option<u64>)
         headers: vec![("metadata-flavor".to_owned(), "Google".to_owned())],
         timeout: Some(METADATA_LIMIT),
         direct: true,
+        private: true,
         ..Request::new(&url)
     };
     let reply = http::ask(&request, cancel)?;

@@ -26,6 +26,8 @@ pub(super) struct Exchange {
     number: u64,
     begun: Instant,
     secrets: Secrets,
+    /// No body is shown.
+    private: bool,
     /// The end of the body so far, which may be the beginning of a secret.
     held: Vec<u8>,
 }
@@ -47,12 +49,16 @@ impl Log {
             number: self.exchanges.fetch_add(1, Ordering::Relaxed),
             begun: Instant::now(),
             secrets: secrets.clone(),
+            private: request.private,
             held: Vec::new(),
         };
         let query = uri.query().map(|query| format!("?{}", hide_query(query)));
         let (url, query) = (failure::shown(uri), query.unwrap_or_default());
         let title = format!("request: {} {url}{query}", request.method);
-        let body = String::from_utf8_lossy(request.body);
+        let body = match request.private {
+            true => HIDDEN.into(),
+            false => String::from_utf8_lossy(request.body),
+        };
         exchange.write(&title, &request.headers, &body);
         exchange
     }
@@ -69,6 +75,9 @@ impl Exchange {
 
     /// Takes a piece of the answer's body; an empty one at its end.
     pub(super) fn body(&mut self, piece: &[u8]) {
+        if self.private {
+            return;
+        }
         self.held.extend_from_slice(piece);
         let mut whole = self.held.len();
         if !piece.is_empty()

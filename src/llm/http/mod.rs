@@ -142,6 +142,8 @@ pub(crate) struct Request<'a> {
     pub env: &'a [(String, String)],
     /// Past any proxy: for services that answer only on the machine's own network.
     pub direct: bool,
+    /// Both bodies are secrets: no log shows them.
+    pub private: bool,
 }
 
 impl<'a> Request<'a> {
@@ -156,6 +158,7 @@ impl<'a> Request<'a> {
             secrets: Secrets::default(),
             env: &[],
             direct: false,
+            private: false,
         }
     }
 }
