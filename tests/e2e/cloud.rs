@@ -159,7 +159,7 @@ fn an_error_of_bedrock_is_told_in_its_words() {
     let pi = world.pi().env("AWS_BEARER_TOKEN_BEDROCK", "bedrock-key-1");
     let outcome = pi.args(MODEL).args(["-p", "hi"]).run();
     outcome
-        .failure()
+        .fails_with(1)
         .stderr_has("Validation error: The provided model identifier is invalid.");
 }
 
@@ -169,7 +169,7 @@ fn a_profile_that_is_not_there_is_named_and_nobody_is_asked() {
     let pi = world.pi().env("AWS_PROFILE", "nobody").args(MODEL);
     pi.args(["-p", "hi"])
         .run()
-        .failure()
+        .fails_with(1)
         .stderr_has("The AWS profile \"nobody\" is not in");
     assert_eq!(server.connections(), 0);
 }
