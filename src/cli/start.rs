@@ -88,6 +88,7 @@ impl World {
             },
             thinking_budgets: settings.thinking_budgets(),
             retry: settings.retry(),
+            compaction: settings.compaction(),
             http_proxy: settings.http_proxy().map(str::to_owned),
             block_images: settings.block_images(),
         };
@@ -167,6 +168,7 @@ pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Se
         log,
         model,
         thinking,
+        marks: context.marks,
         messages: context.into_messages(),
         tools,
         sections,

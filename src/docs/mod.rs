@@ -43,6 +43,11 @@ pub const PAGES: &[(&str, &str, &str)] = &[
         "Sessions as a page, Markdown or JSON lines",
         include_str!("export.md"),
     ),
+    (
+        "compaction",
+        "Long conversations: summaries, small windows",
+        include_str!("compaction.md"),
+    ),
     ("settings", "settings.json", include_str!("settings.md")),
     (
         "prompt",

@@ -6,8 +6,8 @@
 use super::message::{Block, Content, Message, Usage};
 use serde::Serialize;
 
-const CHARS_PER_TOKEN: u64 = 4;
-const IMAGE_CHARS: u64 = 4800;
+pub const CHARS_PER_TOKEN: u64 = 4;
+pub const IMAGE_CHARS: u64 = 4800;
 
 /// Tokens of `messages`: the last usable figure of a provider, and an estimate of what came after it.
 ///
@@ -83,12 +83,13 @@ fn list_tokens<T: Serialize>(list: &[T]) -> u64 {
     json_len(list).div_ceil(CHARS_PER_TOKEN)
 }
 
-fn json_len(value: &(impl Serialize + ?Sized)) -> u64 {
+/// Length of `value` as JSON, in UTF-16 units.
+pub fn json_len(value: &(impl Serialize + ?Sized)) -> u64 {
     serde_json::to_string(value).map_or(0, |json| utf16_len(&json))
 }
 
 /// Length as the reference counts it: in UTF-16 units.
-fn utf16_len(text: &str) -> u64 {
+pub fn utf16_len(text: &str) -> u64 {
     text.chars().map(|c| c.len_utf16() as u64).sum()
 }
 

@@ -4,7 +4,7 @@
 //! `message_end`. The cumulative form adds the snapshots `message` and `partial` that older clients read;
 //! its size grows with the square of the answer's length.
 
-use crate::runtime::event::Event;
+use crate::runtime::event::{Event, Reason};
 use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, Block, Fold, ToolOutput, Usage};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -40,6 +40,36 @@ pub fn write_event(event: &Event<'_>, cumulative: bool, out: &mut Vec<u8>) {
         return write_delta(kind, index, delta, usage, out);
     }
     line(out, &Line { event, cumulative });
+    if cumulative {
+        older_compaction(event, out);
+    }
+}
+
+/// The event by which older clients are told of a compaction, beside `compaction_end`.
+fn older_compaction(event: &Event<'_>, out: &mut Vec<u8>) {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Older<'a> {
+        r#type: &'static str,
+        summary: &'a str,
+        tokens_before: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        auto: Option<bool>,
+    }
+    if let Event::CompactionEnd {
+        reason,
+        result: Some(result),
+        ..
+    } = event
+    {
+        let older = Older {
+            r#type: "compaction",
+            summary: &result.summary,
+            tokens_before: result.tokens_before,
+            auto: (*reason != Reason::Manual).then_some(true),
+        };
+        line(out, &older);
+    }
 }
 
 /// Appends one delta in the linear form: the hot path of a stream.
@@ -117,6 +147,53 @@ impl Serialize for Line<'_> {
                 if let Some(error) = final_error {
                     map.serialize_entry("finalError", error)?;
                 }
+            }
+            Event::CompactionStart { reason } => {
+                map.serialize_entry("type", "compaction_start")?;
+                map.serialize_entry("reason", reason.name())?;
+            }
+            Event::CompactionEnd {
+                reason,
+                result,
+                aborted,
+                will_retry,
+                error_message,
+            } => {
+                map.serialize_entry("type", "compaction_end")?;
+                map.serialize_entry("reason", reason.name())?;
+                if let Some(result) = result {
+                    map.serialize_entry("result", result)?;
+                }
+                map.serialize_entry("aborted", aborted)?;
+                map.serialize_entry("willRetry", will_retry)?;
+                if let Some(message) = error_message {
+                    map.serialize_entry("errorMessage", message)?;
+                }
+            }
+            Event::SummaryRetryScheduled {
+                attempt,
+                max_attempts,
+                delay_ms,
+                error_message,
+            } => {
+                map.serialize_entry("type", "summarization_retry_scheduled")?;
+                map.serialize_entry("attempt", attempt)?;
+                map.serialize_entry("maxAttempts", max_attempts)?;
+                map.serialize_entry("delayMs", delay_ms)?;
+                map.serialize_entry("errorMessage", error_message)?;
+            }
+            Event::SummaryRetryStart { reason } => {
+                map.serialize_entry("type", "summarization_retry_attempt_start")?;
+                match reason {
+                    Some(reason) => {
+                        map.serialize_entry("source", "compaction")?;
+                        map.serialize_entry("reason", reason.name())?;
+                    }
+                    None => map.serialize_entry("source", "branchSummary")?,
+                }
+            }
+            Event::SummaryRetryFinished => {
+                map.serialize_entry("type", "summarization_retry_finished")?;
             }
             Event::EntryAppended { entry } => {
                 map.serialize_entry("type", "entry_appended")?;

@@ -2,7 +2,29 @@
 
 use crate::agent::event::AgentEvent;
 use crate::agent::message::AgentMessage;
+use crate::session::compaction::CompactionResult;
 use crate::session::entry::Entry;
+
+/// Why a conversation is compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It was asked for.
+    Manual,
+    /// The context left less room than is to be kept free.
+    Threshold,
+    /// The model refused the context, or cut its answer for want of room.
+    Overflow,
+}
+
+impl Reason {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Manual => "manual",
+            Self::Threshold => "threshold",
+            Self::Overflow => "overflow",
+        }
+    }
+}
 
 #[derive(Clone, Copy)]
 pub enum Event<'a> {
@@ -31,4 +53,28 @@ pub enum Event<'a> {
         steering: &'a [AgentMessage],
         follow_up: &'a [AgentMessage],
     },
+    CompactionStart {
+        reason: Reason,
+    },
+    /// A compaction is over, or there will be none: `result` or `aborted` or `error_message`.
+    /// `will_retry`: the run goes on by itself.
+    CompactionEnd {
+        reason: Reason,
+        result: Option<&'a CompactionResult>,
+        aborted: bool,
+        will_retry: bool,
+        error_message: Option<&'a str>,
+    },
+    /// The request for a summary failed and is made again after `delay_ms`.
+    SummaryRetryScheduled {
+        attempt: u64,
+        max_attempts: u64,
+        delay_ms: u64,
+        error_message: &'a str,
+    },
+    /// `reason` is that of a compaction; none for the summary of a branch.
+    SummaryRetryStart {
+        reason: Option<Reason>,
+    },
+    SummaryRetryFinished,
 }

@@ -1,5 +1,6 @@
 //! One conversation with everything it needs: agent, log, tools, models, settings.
 
+pub mod compaction;
 pub mod event;
 mod image;
 pub mod limit;
@@ -7,6 +8,7 @@ pub mod output_dir;
 mod retry;
 pub mod service;
 pub mod session;
+mod summary;
 
 use crate::tools::backend::Survivor;
 use crate::tools::process;

@@ -7,7 +7,7 @@ use crate::llm::event::StreamError;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::models::Registry;
 use crate::llm::stream::{CacheRetention, Clocks, StreamOptions};
-use crate::resources::settings::Retry;
+use crate::resources::settings::{Compaction, Retry};
 use std::sync::Arc;
 
 pub struct Services {
@@ -17,6 +17,7 @@ pub struct Services {
     pub cache: CacheRetention,
     pub thinking_budgets: Vec<(ThinkingLevel, u64)>,
     pub retry: Retry,
+    pub compaction: Compaction,
     /// For requests, where the environment names no proxy.
     pub http_proxy: Option<String>,
     /// No image leaves this machine.

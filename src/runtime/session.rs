@@ -3,6 +3,7 @@
 //! A message that ended is in the log before anyone is told. What the model is told about prompt and
 //! tools travels as system messages in the same log, so that the file alone says what a request held.
 
+use super::compaction::{self, Compactor, Moment};
 use super::event::Event;
 use super::image;
 use super::retry;
@@ -20,6 +21,7 @@ use crate::llm::message::{
 };
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::resources::prompt;
+use crate::session::context::Marks;
 use crate::session::entry::ContextEdit;
 use crate::session::{Log, Notice};
 use crate::tools::Workspace;
@@ -37,6 +39,7 @@ pub struct Session {
     /// The prompt as it should be; the log says what the model was told.
     sections: Map<String, Value>,
     queues: Arc<Mutex<Queues>>,
+    compaction: compaction::State,
     cancel: CancelToken,
 }
 
@@ -53,6 +56,7 @@ pub struct Parts {
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
     pub messages: Vec<AgentMessage>,
+    pub marks: Marks,
     pub tools: Vec<Arc<dyn Tool>>,
     pub sections: Map<String, Value>,
     pub services: Services,
@@ -78,6 +82,7 @@ impl Session {
             workspace: parts.workspace,
             sections: parts.sections,
             queues: Arc::new(Mutex::new(parts.queues)),
+            compaction: compaction::State::new(parts.marks),
             cancel: parts.cancel,
         };
         session.tell_children();
@@ -99,6 +104,9 @@ impl Session {
 
     /// The last message of the conversation, if it is an answer.
     pub fn last_answer(&self) -> Option<&Arc<AssistantMessage>> {
+        if let Some(failed) = &self.compaction.failed {
+            return Some(failed);
+        }
         match self.agent.messages.last() {
             Some(AgentMessage::Assistant(message)) => Some(message),
             _ => None,
@@ -127,15 +135,24 @@ impl Session {
             services: &self.services,
             sections: &self.sections,
             queues: &self.queues,
+            compaction: &mut self.compaction,
+            workspace: &self.workspace,
             listener,
             cancel: &self.cancel,
             attempt: 0,
             last_entry: String::new(),
         };
+        conductor
+            .compactor()
+            .check(&mut self.agent, Moment::BeforePrompt)?;
         let mut input = Input::Prompt(vec![message]);
         loop {
             run::run(&mut self.agent, input, &mut conductor, &self.cancel)?;
-            if !conductor.wait_to_retry(&mut self.agent)? {
+            let goes_on = conductor.wait_to_retry(&mut self.agent)?
+                || conductor
+                    .compactor()
+                    .check(&mut self.agent, Moment::AfterRun)?;
+            if !goes_on || self.cancel.is_cancelled() {
                 break;
             }
             input = Input::Continue;
@@ -144,6 +161,40 @@ impl Session {
         // The log may have had to go on in another file.
         self.tell_children();
         Ok(())
+    }
+
+    pub(super) fn services(&self) -> &Services {
+        &self.services
+    }
+
+    pub(super) fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    pub(super) fn compaction(&self) -> &compaction::State {
+        &self.compaction
+    }
+
+    /// The agent, and all that a compaction of its conversation needs.
+    pub(super) fn compactor<'a>(
+        &'a mut self,
+        listener: Listener<'a>,
+        cancel: &'a CancelToken,
+    ) -> (Compactor<'a>, &'a mut Agent) {
+        let compactor = Compactor {
+            log: &mut self.log,
+            services: &self.services,
+            state: &mut self.compaction,
+            outputs: &*self.workspace.outputs,
+            listener,
+            cancel,
+        };
+        (compactor, &mut self.agent)
+    }
+
+    /// Whether conversations are compacted by themselves, from now on.
+    pub fn set_auto_compaction(&mut self, enabled: bool) {
+        self.services.compaction.enabled = enabled;
     }
 
     /// What the user should know about the log since this was last asked.
@@ -188,6 +239,8 @@ struct Conductor<'a> {
     services: &'a Services,
     sections: &'a Map<String, Value>,
     queues: &'a Mutex<Queues>,
+    compaction: &'a mut compaction::State,
+    workspace: &'a Workspace,
     listener: Listener<'a>,
     cancel: &'a CancelToken,
     /// Retries of the answer that is being asked for.
@@ -197,6 +250,17 @@ struct Conductor<'a> {
 }
 
 impl Conductor<'_> {
+    fn compactor(&mut self) -> Compactor<'_> {
+        Compactor {
+            log: self.log,
+            services: self.services,
+            state: self.compaction,
+            outputs: &*self.workspace.outputs,
+            listener: self.listener,
+            cancel: self.cancel,
+        }
+    }
+
     /// After a failed answer: leaves it out of the conversation and waits, if it is to be asked for
     /// again. The log keeps it.
     fn wait_to_retry(&mut self, agent: &mut Agent) -> Result<bool, Fatal> {
@@ -224,6 +288,7 @@ impl Conductor<'_> {
             .append(edit)
             .map_err(|error| Fatal(error.to_string()))?;
         agent.messages.pop();
+        self.compaction.marks.fresh = agent.messages.len();
         (self.listener)(&Event::EntryAppended { entry: &entry })?;
         if self.cancel.wait_timeout(retry::with_jitter(delay)) {
             return self.end_retries("Retry cancelled").map(|()| false);
@@ -273,6 +338,7 @@ impl Host for Conductor<'_> {
                     .append_message(message)
                     .map_err(|error| Fatal(error.to_string()))?;
                 self.last_entry = entry.id;
+                self.compaction.saw(message);
             }
             AgentEvent::TurnEnd { .. } => self.log.turn_ended(),
             _ => {}
@@ -298,6 +364,12 @@ impl Host for Conductor<'_> {
         failure.is_some_and(|failure| {
             retry::delay(&self.services.retry, self.attempt + 1, failure).is_some()
         })
+    }
+
+    fn before_turn(&mut self, agent: &mut Agent) -> Result<(), Fatal> {
+        self.compactor()
+            .check(agent, Moment::BetweenTurns)
+            .map(|_| ())
     }
 
     fn announce(&mut self, agent: &Agent, pending: &mut Vec<AgentMessage>) -> Result<(), Fatal> {

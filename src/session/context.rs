@@ -22,6 +22,7 @@ use std::thread;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionContext {
     pub messages: Vec<ContextMessage>,
+    pub marks: Marks,
     /// The model that was used last.
     pub model: Option<StoredModel>,
     /// The thinking level that was chosen last, as it stands in the file.
@@ -41,6 +42,45 @@ pub struct StoredModel {
     pub id: String,
 }
 
+/// From which message on the figures of answers can be trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Messages from here on came after the latest compaction; 0 when there is none.
+    pub after_compaction: usize,
+    /// Messages from here on came after the latest compaction and the latest edit: what a request with
+    /// them cost is what the conversation costs.
+    pub fresh: usize,
+}
+
+/// The part of the path that the model is told of, entry by entry; those it is not told of lie between.
+#[derive(Clone, Debug, Default)]
+pub struct Projection {
+    pub entries: Vec<Projected>,
+    /// Entries from here on came after the latest compaction, which is the first of them; 0 when there
+    /// is none.
+    after_compaction: usize,
+    fresh: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct Projected {
+    pub entry: Arc<str>,
+    pub kind: Kind,
+    /// As edits leave them. Two for a compaction with a prompt, none or one for the others.
+    pub messages: Vec<AgentMessage>,
+    /// An edit leaves its message out.
+    pub omitted: bool,
+    /// What it changes, if it is an edit.
+    pub edit: Option<Edit>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    pub target: String,
+    /// Leaves the target out; otherwise it has other content.
+    pub omits: bool,
+}
+
 impl SessionContext {
     pub fn into_messages(self) -> Vec<AgentMessage> {
         self.messages
@@ -50,18 +90,65 @@ impl SessionContext {
     }
 }
 
+impl Projection {
+    pub fn messages(&self) -> impl Iterator<Item = &AgentMessage> {
+        self.entries.iter().flat_map(|entry| &entry.messages)
+    }
+
+    pub fn marks(&self) -> Marks {
+        let count = |end: usize| {
+            let entries = self.entries.get(..end).unwrap_or_default();
+            entries.iter().map(|entry| entry.messages.len()).sum()
+        };
+        Marks {
+            after_compaction: count(self.after_compaction),
+            fresh: count(self.fresh),
+        }
+    }
+
+    fn into_context_messages(self) -> Vec<ContextMessage> {
+        let of = |projected: Projected| {
+            let entry = projected.entry;
+            let messages = projected.messages.into_iter();
+            messages.map(move |message| ContextMessage {
+                entry: entry.clone(),
+                message,
+            })
+        };
+        self.entries.into_iter().flat_map(of).collect()
+    }
+}
+
 impl Log {
     /// Builds the context at the leaf. Entries that cannot be read are left out and reported.
     pub fn context(&mut self) -> SessionContext {
+        self.read_path(|reader, path| {
+            let projection = reader.projection(path);
+            SessionContext {
+                marks: projection.marks(),
+                messages: projection.into_context_messages(),
+                model: reader.last_model(path),
+                thinking_level: reader.last_thinking_level(path),
+            }
+        })
+    }
+
+    /// The context at the leaf with all that lies between its messages.
+    pub fn projection(&mut self) -> Projection {
+        self.read_path(|reader, path| reader.projection(path))
+    }
+
+    fn read_path<T>(&mut self, read: impl FnOnce(&mut Reader<'_>, &[u32]) -> T) -> T {
+        let path = self.index().path(self.leaf_position());
         let mut reader = Reader {
             log: self,
             damaged: Vec::new(),
         };
-        let context = reader.context(&self.index().path(self.leaf_position()));
+        let result = read(&mut reader, &path);
         for position in reader.damaged {
             self.mark_damaged(position);
         }
-        context
+        result
     }
 }
 
@@ -78,40 +165,59 @@ enum Read {
     Damaged,
 }
 
+/// What edits make of entries, by the id of the entry.
+type Edits = HashMap<String, Option<Replacement>>;
+
 impl Reader<'_> {
-    fn context(&mut self, path: &[u32]) -> SessionContext {
-        let (compaction, mut selected) = self.select(path);
-        let edits = self.edits(&selected);
-        let edit_of = |position: u32| edits.get(self.log.index().get(position)?.id.as_ref());
-        selected.retain(|position| !matches!(edit_of(*position), Some(None)));
-        let mut damaged = Vec::new();
-        let mut messages: Vec<ContextMessage> = compaction.map_or(Vec::new(), checkpoint);
-        for (&position, read) in selected.iter().zip(self.read_all(&selected)) {
+    fn projection(&mut self, path: &[u32]) -> Projection {
+        let selection = self.select(path);
+        let (edits, edit_at) = self.edits(&selection.entries);
+        let mut projection = Projection::default();
+        if let Some(compaction) = selection.compaction {
+            projection.entries.push(Projected {
+                entry: compaction.id.as_str().into(),
+                kind: Kind::Compaction,
+                messages: checkpoint(compaction),
+                omitted: false,
+                edit: None,
+            });
+            projection.after_compaction = 1 + selection.kept;
+        }
+        projection.fresh = projection.after_compaction;
+        let positions = &selection.entries;
+        let reads = self.read_all(positions, &edits);
+        for (&position, read) in positions.iter().zip(reads) {
             let Some(slot) = self.log.index().get(position) else {
                 continue;
             };
+            let edit = edits.get(slot.id.as_ref());
+            let mut messages = Vec::new();
             match read {
                 Read::Message(mut message) => {
-                    if let Some(Some(replacement)) = edit_of(position) {
+                    if let Some(Some(replacement)) = edit {
                         replace_content(&mut message, &replacement.content);
                     }
-                    let entry = slot.id.clone();
-                    messages.push(ContextMessage { entry, message });
+                    messages.push(message);
                 }
                 Read::Nothing => {}
-                Read::Damaged => damaged.push(position),
+                Read::Damaged => self.damaged.push(position),
+            }
+            projection.entries.push(Projected {
+                entry: slot.id.clone(),
+                kind: slot.kind,
+                omitted: gives_message(slot.kind) && matches!(edit, Some(None)),
+                messages,
+                edit: edit_at.get(&position).cloned(),
+            });
+            if slot.kind == Kind::ContextEdit {
+                projection.fresh = projection.fresh.max(projection.entries.len());
             }
         }
-        self.damaged.append(&mut damaged);
-        SessionContext {
-            messages,
-            model: self.last_model(path),
-            thinking_level: self.last_thinking_level(path),
-        }
+        projection
     }
 
     /// The latest compaction on the path, and the entries that stand for themselves.
-    fn select(&mut self, path: &[u32]) -> (Option<Entry>, Vec<u32>) {
+    fn select(&mut self, path: &[u32]) -> Selection {
         for (at, &position) in path.iter().enumerate().rev() {
             let Some(entry) = self.entry(position, Kind::Compaction) else {
                 continue;
@@ -131,27 +237,54 @@ impl Reader<'_> {
                 .iter()
                 .copied()
                 .skip_while(|position| !is_first(position));
-            let kept = kept.filter(|position| !is_system(*position));
-            let selected = kept.chain(after.iter().copied().skip(1)).collect();
-            return (Some(entry), selected);
+            let mut entries: Vec<u32> = kept.filter(|position| !is_system(*position)).collect();
+            let kept = entries.len();
+            entries.extend(after.iter().skip(1));
+            return Selection {
+                compaction: Some(entry),
+                entries,
+                kept,
+            };
         }
-        (None, path.to_vec())
+        Selection {
+            compaction: None,
+            entries: path.to_vec(),
+            kept: 0,
+        }
     }
 
-    /// The replacements of contents by the id of their entry; none leaves the entry out.
-    fn edits(&mut self, selected: &[u32]) -> HashMap<String, Option<Replacement>> {
-        let edit = |position: &u32| match self.entry(*position, Kind::ContextEdit)?.body {
-            Body::ContextEdit(edit) => Some((edit.target_id, edit.replacement)),
-            _ => None,
-        };
-        selected.iter().filter_map(edit).collect()
+    /// The replacements of contents by the id of their entry; none leaves the entry out. And what the
+    /// edit at each position does.
+    fn edits(&mut self, selected: &[u32]) -> (Edits, HashMap<u32, Edit>) {
+        let (mut edits, mut at) = (Edits::new(), HashMap::new());
+        for &position in selected {
+            let Some(entry) = self.entry(position, Kind::ContextEdit) else {
+                continue;
+            };
+            let Body::ContextEdit(edit) = entry.body else {
+                continue;
+            };
+            let omits = edit.replacement.is_none();
+            let target = edit.target_id.clone();
+            at.insert(position, Edit { target, omits });
+            edits.insert(edit.target_id, edit.replacement);
+        }
+        (edits, at)
     }
 
     /// Reads the messages of many entries, on several threads when there are very many.
-    fn read_all(&self, positions: &[u32]) -> Vec<Read> {
+    fn read_all(&self, positions: &[u32], edits: &Edits) -> Vec<Read> {
         const MANY: usize = 1000;
+        let is_omitted = |position: u32| {
+            let slot = self.log.index().get(position);
+            slot.is_some_and(|slot| matches!(edits.get(slot.id.as_ref()), Some(None)))
+        };
+        let read_one = |position: u32| match is_omitted(position) {
+            true => Read::Nothing,
+            false => self.read(position),
+        };
         let read = |part: &[u32]| -> Vec<Read> {
-            part.iter().map(|position| self.read(*position)).collect()
+            part.iter().map(|position| read_one(*position)).collect()
         };
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         if positions.len() < MANY || cores == 1 {
@@ -243,8 +376,21 @@ impl Reader<'_> {
     }
 }
 
+/// What of a path the model is told.
+struct Selection {
+    compaction: Option<Entry>,
+    entries: Vec<u32>,
+    /// How many of them stand before the compaction.
+    kept: usize,
+}
+
+/// The model is told of entries of this kind.
+fn gives_message(kind: Kind) -> bool {
+    kind.is_message() || matches!(kind, Kind::BranchSummary | Kind::CustomMessage)
+}
+
 /// What a compaction puts in the place of all it cut off.
-fn checkpoint(entry: Entry) -> Vec<ContextMessage> {
+fn checkpoint(entry: Entry) -> Vec<AgentMessage> {
     let timestamp = time::parse_iso(&entry.timestamp).unwrap_or(0);
     let Body::Compaction(compaction) = entry.body else {
         return Vec::new();
@@ -255,18 +401,8 @@ fn checkpoint(entry: Entry) -> Vec<ContextMessage> {
         timestamp,
         extra: Extra::new(),
     };
-    let id: Arc<str> = entry.id.into();
-    let messages = compaction
-        .system_message
-        .map(complete)
-        .into_iter()
-        .chain([summary.into()]);
-    messages
-        .map(|message| ContextMessage {
-            entry: id.clone(),
-            message,
-        })
-        .collect()
+    let system = compaction.system_message.map(complete);
+    system.into_iter().chain([summary.into()]).collect()
 }
 
 fn summary_or_custom(entry: Entry) -> Option<AgentMessage> {

@@ -252,6 +252,10 @@ impl Log {
         std::mem::take(&mut self.notices)
     }
 
+    pub fn notice(&mut self, notice: Notice) {
+        self.notices.push(notice);
+    }
+
     pub(super) fn add_notices(&mut self, notices: impl IntoIterator<Item = Notice>) {
         self.notices.extend(notices);
     }

@@ -4,6 +4,7 @@
 //! lies and how they hang together, and a message is read when a request needs it.
 
 pub mod beside;
+pub mod compaction;
 pub mod context;
 pub mod entry;
 mod error;

@@ -44,6 +44,18 @@ pub enum Notice {
     NotStored {
         why: String,
     },
+    /// A compaction freed next to nothing. In tokens.
+    StillFull {
+        tokens: u64,
+        /// Of them prompt and tools.
+        system: u64,
+        window: u64,
+    },
+    /// The model that is to write summaries cannot be used.
+    NoSummaryModel {
+        wanted: String,
+        used: String,
+    },
     /// A newer session was passed over, since a process has it open.
     PassedOver {
         path: PathBuf,
@@ -104,6 +116,18 @@ impl fmt::Display for Notice {
                 write!(f, "The session stays in {} for now: {why}", path.display())
             }
             Self::NotStored { why } => write!(f, "The session may not survive a power loss: {why}"),
+            Self::StillFull {
+                tokens,
+                system,
+                window,
+            } => write!(
+                f,
+                "The conversation still takes about {tokens} of {window} tokens after a compaction, {system} of them prompt and tools. It is not compacted again before the next prompt: use a model with a larger window, or fewer tools and context files"
+            ),
+            Self::NoSummaryModel { wanted, used } => write!(
+                f,
+                "The model {wanted} of the setting compaction.model cannot be used; {used} writes the summary"
+            ),
             Self::PassedOver { path, pid } => {
                 let holder = pid.map_or("another process".into(), |pid| format!("process {pid}"));
                 write!(

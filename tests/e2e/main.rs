@@ -5,6 +5,7 @@ mod server;
 
 mod cli;
 mod cloud;
+mod compaction;
 mod crash;
 mod event;
 mod export;

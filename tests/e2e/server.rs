@@ -33,6 +33,8 @@ pub struct Reply {
     steps: Vec<Step>,
     /// The stream's end is still to be added.
     open: Option<&'static str>,
+    /// Tokens that the end reports for the prompt; 0 for the usual 100.
+    prompt_tokens: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -86,7 +88,7 @@ impl Reply {
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
         Self {
             steps: vec![Step::Bytes(bytes.into())],
-            open: None,
+            ..Self::default()
         }
     }
 
@@ -154,6 +156,12 @@ impl Reply {
         self.then(Step::Wait(gate))
     }
 
+    /// Reports so many tokens for the prompt.
+    pub fn with_prompt_tokens(mut self, tokens: u64) -> Self {
+        self.prompt_tokens = tokens;
+        self
+    }
+
     /// Ends with this reason instead of the natural one.
     pub fn finish(mut self, reason: &'static str) -> Self {
         self.open = Some(reason);
@@ -168,8 +176,12 @@ impl Reply {
 
     fn into_steps(mut self) -> Vec<Step> {
         if let Some(reason) = self.open {
+            let prompt = match self.prompt_tokens {
+                0 => 100,
+                tokens => tokens,
+            };
             let usage = json!({"id": "c1", "choices": [],
-                "usage": {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}});
+                "usage": {"prompt_tokens": prompt, "completion_tokens": 7, "total_tokens": prompt + 7}});
             let end = format!(
                 "{}data: {usage}\n\ndata: [DONE]\n\n",
                 chunk(&json!({}), Some(reason))

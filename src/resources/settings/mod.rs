@@ -4,11 +4,13 @@
 //! read as well as one value of the wrong type; unknown keys are kept. Older forms of a setting are
 //! understood. What there is to set stands in [`table`].
 
+mod compaction;
 pub mod form;
 mod layer;
 mod migrate;
 pub mod table;
 
+pub use compaction::Compaction;
 pub use layer::write;
 
 use super::Diagnostic;

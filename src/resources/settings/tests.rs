@@ -21,6 +21,29 @@ fn load(text: &str) -> (Settings, Vec<String>) {
 }
 
 #[test]
+fn compaction_sizes_of_a_model_come_before_those_of_all() {
+    let (settings, diagnostics) = load(
+        r#"{"compaction":{"enabled":false,"reserveTokens":100,"model":"l/m",
+        "modelOverrides":{"a/b/c":{"keepRecentTokens":5,"later":1},"a/d":{"reserveTokens":0}}},
+        "branchSummary":{"reserveTokens":7,"skipPrompt":true}}"#,
+    );
+    assert_eq!(diagnostics, [""; 0]);
+    let compaction = settings.compaction();
+    assert!(!compaction.enabled && settings.branch_summary_skip_prompt());
+    assert_eq!(
+        (compaction.model.as_deref(), compaction.branch_reserve),
+        (Some("l/m"), 7)
+    );
+    assert_eq!(compaction.sizes("a", "b/c"), (Some(100), Some(5)));
+    assert_eq!(compaction.sizes("a", "d"), (Some(0), None));
+    assert_eq!(compaction.sizes("a/b", "c"), (Some(100), Some(5)));
+    assert_eq!(compaction.sizes("A", "d"), (Some(100), None));
+    let usual = Settings::default().compaction();
+    assert_eq!(usual.sizes("a", "d"), (None, None));
+    assert!(usual.enabled && usual.branch_reserve == 16_384);
+}
+
+#[test]
 fn without_a_file_the_defaults_hold() {
     let scratch = Scratch::new();
     let (settings, diagnostics) = Settings::load(scratch.path());

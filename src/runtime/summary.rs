@@ -1,0 +1,248 @@
+//! Requests for summaries: one conversation in, one text out.
+//!
+//! A summary is asked for as any answer is, with the same retries, but outside the conversation: with
+//! its own prompt, no tools and no cache. A conversation that is larger than the window of who
+//! summarises it is given in parts, each with the summary of those before it.
+
+use super::event::{Event, Reason};
+use super::retry;
+use super::service::Services;
+use super::session::Listener;
+use crate::agent::message::{self, AgentMessage};
+use crate::agent::run::{Fatal, Request};
+use crate::llm::cancel::CancelToken;
+use crate::llm::classify::{Class, classify};
+use crate::llm::context::Context;
+use crate::llm::estimate::{CHARS_PER_TOKEN, utf16_len};
+use crate::llm::event::{ErrorKind, StreamError};
+use crate::llm::local;
+use crate::llm::message::{
+    AssistantMessage, Block, Content, Message, StopReason, SystemMessage, Usage, UserMessage,
+    now_ms, text_of,
+};
+use crate::llm::model::{Model, ThinkingLevel};
+use crate::llm::stream::{self, CacheRetention, StreamHandle};
+use crate::session::compaction::{add_usage, prompt, transcript};
+use crate::session::id;
+use std::sync::Arc;
+
+/// Who summarises, and for what.
+pub struct Summarizer<'a> {
+    pub services: &'a Services,
+    pub model: Arc<Model>,
+    pub thinking: ThinkingLevel,
+    /// None for the summary of a branch.
+    pub reason: Option<Reason>,
+    pub cancel: &'a CancelToken,
+}
+
+/// What is asked for.
+pub struct Task<'a> {
+    /// Begins the text of every failure.
+    pub label: &'static str,
+    /// Tokens of the summary; 0 sets no limit.
+    pub max_tokens: u64,
+    /// Makes the prompt from the conversation and the summary of what came before it.
+    pub prompt: &'a dyn Fn(&str, Option<&str>) -> String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    pub text: String,
+    pub usage: Option<Usage>,
+}
+
+pub enum Failure {
+    Aborted,
+    /// There is no summary; the text says why.
+    Refused(String),
+    /// The request was larger than the window.
+    TooLarge(String),
+    Fatal(Fatal),
+}
+
+impl From<Fatal> for Failure {
+    fn from(fatal: Fatal) -> Self {
+        Self::Fatal(fatal)
+    }
+}
+
+impl Summarizer<'_> {
+    /// Summarises `messages`. `previous` is the summary of what came before them.
+    pub fn summarize(
+        &self,
+        messages: &[AgentMessage],
+        previous: Option<&str>,
+        task: &Task<'_>,
+        listener: Listener<'_>,
+    ) -> Result<Summary, Failure> {
+        /// A text below this size is not what made a request too large.
+        const LEAST_CHARS: u64 = 4000;
+        let paragraphs = transcript::paragraphs(&message::to_llm(messages));
+        let whole: u64 = paragraphs.iter().map(|text| utf16_len(text)).sum();
+        let mut limit = self.limit_chars(task.max_tokens);
+        for _ in 0..2 {
+            match self.in_parts(paragraphs.clone(), limit, previous, task, listener) {
+                Err(Failure::TooLarge(_)) if limit.min(whole) / 2 >= LEAST_CHARS => {
+                    limit = limit.min(whole) / 2;
+                }
+                done => return done,
+            }
+        }
+        self.in_parts(paragraphs, limit, previous, task, listener)
+    }
+
+    fn in_parts(
+        &self,
+        paragraphs: Vec<String>,
+        limit: u64,
+        previous: Option<&str>,
+        task: &Task<'_>,
+        listener: Listener<'_>,
+    ) -> Result<Summary, Failure> {
+        let mut parts = transcript::groups(paragraphs, limit);
+        if parts.is_empty() {
+            parts.push(Vec::new());
+        }
+        let mut so_far: Option<Summary> = None;
+        for part in parts {
+            let before = so_far.as_ref().map(|summary| summary.text.as_str());
+            let prompt = (task.prompt)(&part.join("\n\n"), before.or(previous));
+            let summary = self.ask(prompt, task, listener)?;
+            let earlier = so_far.and_then(|summary| summary.usage);
+            let usage = match (earlier, summary.usage) {
+                (Some(earlier), Some(usage)) => Some(add_usage(&earlier, &usage)),
+                (earlier, usage) => usage.or(earlier),
+            };
+            so_far = Some(Summary { usage, ..summary });
+        }
+        Ok(so_far.unwrap_or_default())
+    }
+
+    /// How many characters of a conversation are given at once. A server on this machine cuts what is
+    /// too long and does not say so, hence the margin there; others refuse it, and the parts are made
+    /// smaller then.
+    fn limit_chars(&self, max_tokens: u64) -> u64 {
+        const INSTRUCTIONS_TOKENS: u64 = 800;
+        const LEAST_TOKENS: u64 = 500;
+        match self.model.context_window {
+            0 => u64::MAX,
+            window if self.model.provider == local::PROVIDER => {
+                let room = window.saturating_sub(max_tokens + INSTRUCTIONS_TOKENS);
+                room.max(LEAST_TOKENS) * (CHARS_PER_TOKEN - 1)
+            }
+            window => window.saturating_mul(CHARS_PER_TOKEN),
+        }
+    }
+
+    /// One summary, tried again as answers are.
+    fn ask(
+        &self,
+        prompt: String,
+        task: &Task<'_>,
+        listener: Listener<'_>,
+    ) -> Result<Summary, Failure> {
+        let policy = &self.services.retry;
+        let mut attempt = 0;
+        loop {
+            let (answer, failure) = self.request(&prompt, task.max_tokens);
+            let failed = match answer.stop_reason {
+                _ if self.cancel.is_cancelled() => Some(Failure::Aborted),
+                StopReason::Aborted => Some(Failure::Aborted),
+                StopReason::Error => None,
+                _ => {
+                    if attempt > 0 {
+                        listener(&Event::SummaryRetryFinished)?;
+                    }
+                    return accept(&answer, task.label);
+                }
+            };
+            let failure = failure.unwrap_or_else(|| {
+                let said = answer.error_message.as_deref();
+                StreamError::new(ErrorKind::Provider, said.unwrap_or("Unknown error"))
+            });
+            let delay = match failed {
+                Some(_) => None,
+                None => retry::delay(policy, attempt + 1, &failure),
+            };
+            let Some(delay) = delay else {
+                if attempt > 0 {
+                    listener(&Event::SummaryRetryFinished)?;
+                }
+                return Err(failed.unwrap_or_else(|| refusal(&failure, task.label)));
+            };
+            attempt += 1;
+            listener(&Event::SummaryRetryScheduled {
+                attempt,
+                max_attempts: policy.max_retries,
+                delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+                error_message: &failure.message,
+            })?;
+            if self.cancel.wait_timeout(retry::with_jitter(delay)) {
+                listener(&Event::SummaryRetryFinished)?;
+                return Err(Failure::Aborted);
+            }
+            listener(&Event::SummaryRetryStart {
+                reason: self.reason,
+            })?;
+        }
+    }
+
+    fn request(&self, prompt: &str, max_tokens: u64) -> (AssistantMessage, Option<StreamError>) {
+        let prepared =
+            self.services
+                .request(&self.model, self.thinking, &id::session_id(), self.cancel);
+        let mut stream = match prepared {
+            Ok(Request { model, mut options }) => {
+                options.cache = CacheRetention::None;
+                options.max_tokens = (max_tokens > 0).then_some(max_tokens);
+                let system = SystemMessage {
+                    content: Content::Text(prompt::SYSTEM.to_owned()),
+                    timestamp: now_ms(),
+                    ..SystemMessage::default()
+                };
+                let user = UserMessage::new(Content::Blocks(vec![Block::text(prompt)]));
+                let messages = vec![
+                    Message::System(Arc::new(system)),
+                    Message::User(Arc::new(user)),
+                ];
+                stream::stream(&model, Context { messages }, options, self.cancel)
+            }
+            Err(error) => StreamHandle::failed(&self.model, error),
+        };
+        while stream.next_event().is_some() {}
+        stream.finish()
+    }
+}
+
+fn refusal(failure: &StreamError, label: &str) -> Failure {
+    let text = format!("{label} failed: {}", failure.message);
+    match classify(failure) {
+        Class::Overflow => Failure::TooLarge(text),
+        _ => Failure::Refused(text),
+    }
+}
+
+/// A summary is whole, and a text: anything else would be taken for the conversation later.
+fn accept(answer: &AssistantMessage, label: &str) -> Result<Summary, Failure> {
+    if answer.stop_reason == StopReason::Length {
+        return Err(Failure::Refused(format!(
+            "{label} failed: generation hit the token cap and the summary is incomplete"
+        )));
+    }
+    if answer.tool_calls().next().is_some() {
+        return Err(Failure::Refused(format!(
+            "{label} attempted to call a tool"
+        )));
+    }
+    let text = text_of(&answer.content);
+    if text.trim().is_empty() {
+        return Err(Failure::Refused(format!(
+            "{label} failed: the model gave no text"
+        )));
+    }
+    Ok(Summary {
+        text,
+        usage: Some(answer.usage.clone()),
+    })
+}

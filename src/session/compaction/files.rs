@@ -1,0 +1,105 @@
+//! Which files a conversation read and changed, by the arguments of its tool calls.
+
+use crate::agent::message::AgentMessage;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Files by what was done to them, sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    read: BTreeSet<String>,
+    modified: BTreeSet<String>,
+}
+
+impl Files {
+    /// The lists in the `details` of an earlier summary.
+    pub fn add_details(&mut self, details: &Value) {
+        let list = |name: &str| {
+            let list = details.get(name).and_then(Value::as_array);
+            let names = list.into_iter().flatten().filter_map(Value::as_str);
+            names.map(str::to_owned).collect::<Vec<_>>()
+        };
+        self.read.extend(list("readFiles"));
+        self.modified.extend(list("modifiedFiles"));
+    }
+
+    /// What the tool calls of an answer did.
+    pub fn add_message(&mut self, message: &AgentMessage) {
+        let AgentMessage::Assistant(answer) = message else {
+            return;
+        };
+        for call in answer.tool_calls() {
+            let path = call.arguments.get("path").and_then(Value::as_str);
+            let Some(path) = path.filter(|path| !path.is_empty()) else {
+                continue;
+            };
+            match call.name.as_str() {
+                "read" => self.read.insert(path.to_owned()),
+                "write" | "edit" => self.modified.insert(path.to_owned()),
+                _ => continue,
+            };
+        }
+    }
+
+    /// Files that were read and not changed.
+    fn only_read(&self) -> impl Iterator<Item = &str> {
+        self.read.difference(&self.modified).map(String::as_str)
+    }
+
+    /// What the entry keeps beside the summary.
+    pub fn details(&self) -> Value {
+        let read: Vec<&str> = self.only_read().collect();
+        json!({"readFiles": read, "modifiedFiles": self.modified})
+    }
+
+    /// What is put at the end of the summary; empty when there are no files.
+    pub fn text(&self) -> String {
+        let section = |tag: &str, files: Vec<&str>| match files.as_slice() {
+            [] => String::new(),
+            files => format!("\n\n<{tag}>\n{}\n</{tag}>", files.join("\n")),
+        };
+        let modified = self.modified.iter().map(String::as_str).collect();
+        section("read-files", self.only_read().collect()) + &section("modified-files", modified)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(name: &str, arguments: Value) -> AgentMessage {
+        serde_json::from_value(json!({"role":"assistant","content":[{"type":"toolCall","id":"1","name":name,"arguments":arguments}],
+            "api":"a","provider":"p","model":"m","stopReason":"toolUse"}))
+        .unwrap()
+    }
+
+    #[test]
+    fn lists_are_sorted_carried_on_and_disjoint() {
+        let mut files = Files::default();
+        assert_eq!(files.text(), "");
+        assert_eq!(files.details(), json!({"readFiles":[],"modifiedFiles":[]}));
+        files.add_details(&json!({"readFiles":["z","m",1],"modifiedFiles":["old"],"more":1}));
+        files.add_details(&json!({"readFiles":"no"}));
+        files.add_details(&json!(null));
+        for (name, path) in [
+            ("read", "b"),
+            ("read", "a"),
+            ("edit", "b"),
+            ("write", "new"),
+            ("grep", "x"),
+            ("read", ""),
+        ] {
+            files.add_message(&call(name, json!({"path": path})));
+        }
+        files.add_message(&call("read", json!({"path": 5})));
+        files.add_message(&call("read", json!({})));
+        assert_eq!(
+            files.text(),
+            "\n\n<read-files>\na\nm\nz\n</read-files>\n\n<modified-files>\nb\nnew\nold\n</modified-files>"
+        );
+        assert_eq!(
+            files.details(),
+            json!({"readFiles":["a","m","z"],"modifiedFiles":["b","new","old"]})
+        );
+    }
+}
