@@ -469,8 +469,8 @@ fn tool_outputs_that_do_not_fit_are_stored_and_named() {
                 "bash",
                 &json!({"command": "yes 123456789012345678901234567890123456789012345678 | head -c 45000"}),
             ),
-            overflow(),
             Reply::text("THE SUMMARY"),
+            Reply::text("THE TURN"),
             Reply::text("recovered"),
         ],
     );
