@@ -48,6 +48,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
 
 /// Only these files start programs.
 const SPAWNERS: &[&str] = &[
+    "src/cli/config.rs",
     "src/llm/config_value.rs",
     "src/tools/process",
     "src/tools/image",

@@ -49,6 +49,12 @@ pub struct Args {
     pub system_prompt: Option<String>,
     pub append_system_prompt: Vec<String>,
     pub no_context_files: bool,
+    /// Trust in the project, for this run.
+    pub approve: Option<bool>,
+    pub skills: Vec<String>,
+    pub no_skills: bool,
+    pub prompt_templates: Vec<String>,
+    pub no_prompt_templates: bool,
     pub verbose: bool,
     /// Said on stderr; the run goes on.
     pub warnings: Vec<String>,
@@ -204,7 +210,7 @@ fn unknown(name: &str) -> String {
 }
 
 /// How many letters must change to get from one word to the other.
-fn distance(from: &str, to: &str) -> usize {
+pub(super) fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.chars().enumerate() {
@@ -271,7 +277,10 @@ mod tests {
         check("-xt read,bash", |args| {
             args.exclude_tools = Some(vec!["read".into(), "bash".into()])
         });
-        check("-ne -ns -np -na", |_| {});
+        check("-ne -ns -np -na", |args| {
+            (args.no_skills, args.no_prompt_templates) = (true, true);
+            args.approve = Some(false);
+        });
     }
 
     #[test]

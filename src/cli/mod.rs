@@ -1,20 +1,24 @@
 //! The command line: flags, subcommands, and the way from both to a run.
 
+mod config;
 mod docs;
 mod export;
 pub mod flags;
 pub mod help;
 mod input;
 mod model;
+mod resource;
 mod sandbox;
 mod start;
 pub mod table;
+mod trust;
 
 use crate::llm::cancel::CancelToken;
 use crate::llm::list_models::list_models;
 use crate::mode::print::{self, Form, Prompts};
 use crate::mode::report;
 use crate::mode::signal;
+use crate::runtime::plain_text;
 use flags::{Args, Mode, UsageError};
 use input::Attach;
 use std::ffi::OsString;
@@ -26,9 +30,12 @@ const BAD_USAGE: u8 = 2;
 
 /// What a first word can stand for, other than a prompt.
 const SUBCOMMANDS: &[(&str, Subcommand)] = &[
+    ("config", config::run),
     ("docs", docs::run),
     ("export", export::run),
+    ("prompts", resource::prompts),
     ("sandbox", sandbox::run),
+    ("skills", resource::skills),
 ];
 
 /// Takes the words after its name; gives the exit code.
@@ -134,6 +141,15 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
         _ => Form::Text,
     };
     Ok(print::run(session, prompts, form, &cancel, &watch))
+}
+
+/// Prints text that others wrote: a terminal gets no control sequences of theirs.
+fn say_plain(text: &str) -> u8 {
+    if io::stdout().is_terminal() {
+        say(&plain_text(text.as_bytes()))
+    } else {
+        say(text)
+    }
 }
 
 /// Prints what was asked for. Gives the exit code.

@@ -1,8 +1,9 @@
 //! From the command line to a session that can be asked.
 
-use super::flags::Args;
+use super::flags::{Args, Mode};
 use super::model;
 use super::sandbox;
+use super::trust;
 use crate::agent::queue::{Queue, QueueMode};
 use crate::agent::tool::Tool;
 use crate::llm::cancel::CancelToken;
@@ -16,8 +17,11 @@ use crate::llm::stream::{CacheRetention, Clocks, Secret};
 use crate::mode::report::{self, warning as warn};
 use crate::resources::context_file;
 use crate::resources::dirs::Dirs;
+use crate::resources::place::Places;
 use crate::resources::prompt::{self, PromptOptions, PromptTool};
 use crate::resources::settings::Settings;
+use crate::resources::{Diagnostic, skill, template};
+use crate::runtime::expand::Commands;
 use crate::runtime::output_dir::{Beside, Passing};
 use crate::runtime::service::Services;
 use crate::runtime::session::{Parts, Queues, Session};
@@ -49,12 +53,26 @@ pub struct World {
     pub started_in: PathBuf,
     pub dirs: Dirs,
     pub settings: Settings,
+    /// Whether what the project in `cwd` brings may be used.
+    pub is_trusted: bool,
+    may_ask: bool,
     pub services: Services,
 }
 
 impl World {
-    /// Reads settings, models and keys. What is wrong with them is said, and the defaults are used.
+    /// Reads settings, models and keys. What is wrong with them is said, and the defaults are used. The
+    /// user may be asked whether the project is trusted.
     pub fn load(args: &Args) -> Result<Self, String> {
+        let may_ask = args.mode != Some(Mode::Json) && args.list_models.is_none();
+        Self::load_with(args, may_ask)
+    }
+
+    /// The same, but nothing is asked.
+    pub fn load_unasked(args: &Args) -> Result<Self, String> {
+        Self::load_with(args, false)
+    }
+
+    fn load_with(args: &Args, may_ask: bool) -> Result<Self, String> {
         if let Some(dir) = &args.cwd {
             std::env::set_current_dir(dir)
                 .map_err(|error| format!("Cannot work in {dir}: {error}"))?;
@@ -77,10 +95,7 @@ impl World {
         let services = Services {
             registry,
             credentials,
-            clocks: Clocks {
-                first: settings.http_idle_timeout(),
-                idle: settings.http_idle_timeout(),
-            },
+            clocks: Clocks::default(),
             cache: match std::env::var("PI_CACHE_RETENTION").as_deref() {
                 Ok("long") => CacheRetention::Long,
                 Ok("none") => CacheRetention::None,
@@ -92,13 +107,58 @@ impl World {
             http_proxy: settings.http_proxy().map(str::to_owned),
             block_images: settings.block_images(),
         };
-        Ok(Self {
+        let mut world = Self {
             started_in: cwd.clone(),
             cwd,
             dirs,
             settings,
+            is_trusted: false,
+            may_ask,
             services,
-        })
+        };
+        world.enter(args)?;
+        Ok(world)
+    }
+
+    /// Takes up what the project in `cwd` brings, if it is trusted.
+    fn enter(&mut self, args: &Args) -> Result<(), String> {
+        self.settings.remove_project();
+        self.is_trusted = trust::decide(args, &self.dirs, &self.settings, &self.cwd, self.may_ask)?;
+        if self.is_trusted {
+            self.settings.add_project(&self.cwd).iter().for_each(warn);
+        }
+        let (settings, services) = (&self.settings, &mut self.services);
+        services.clocks.first = settings.http_idle_timeout();
+        services.clocks.idle = settings.http_idle_timeout();
+        services.thinking_budgets = settings.thinking_budgets();
+        services.retry = settings.retry();
+        services.block_images = settings.block_images();
+        Ok(())
+    }
+
+    /// Skills and prompt templates, and what is wrong with them.
+    pub fn find_commands(&self, args: &Args) -> (Commands, Vec<Diagnostic>) {
+        let places = Places {
+            agent: self.dirs.agent(),
+            home: self.dirs.home(),
+            cwd: &self.cwd,
+            settings: &self.settings,
+            is_trusted: self.is_trusted,
+        };
+        let named = |paths: &[String]| -> Vec<PathBuf> {
+            let paths = paths.iter().map(|path| path.trim());
+            paths
+                .map(|path| self.dirs.resolve(path, &self.started_in))
+                .collect()
+        };
+        let (skills, mut diagnostics) = skill::load(&places, args.no_skills, &named(&args.skills));
+        let (templates, of_templates) = template::load(
+            &places,
+            args.no_prompt_templates,
+            &named(&args.prompt_templates),
+        );
+        diagnostics.extend(of_templates);
+        (Commands { templates, skills }, diagnostics)
     }
 
     /// Asks the servers of this machine for their models, and adds them.
@@ -158,7 +218,9 @@ pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Se
     let sandbox = sandbox::choose(args, &world.settings, &world.dirs, &world.cwd)?;
     let workspace = workspace(&world, &log, sandbox);
     let tools = choose_tools(args, &world.settings, &workspace);
-    let sections = prompt_sections(args, &world, &tools);
+    let (commands, diagnostics) = world.find_commands(args);
+    diagnostics.iter().for_each(warn);
+    let sections = prompt_sections(args, &world, &tools, &commands);
     let mode = |name: &str| QueueMode::parse(name).unwrap_or_default();
     let queues = Queues {
         steering: Queue::new(mode(world.settings.steering_mode())),
@@ -172,6 +234,7 @@ pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Se
         messages: context.into_messages(),
         tools,
         sections,
+        commands,
         services: world.services,
         workspace,
         queues,
@@ -239,6 +302,7 @@ fn open_log(args: &Args, world: &mut World) -> Result<Log, String> {
             )
         })?;
         world.cwd = home;
+        world.enter(args)?;
     }
     Ok(log)
 }
@@ -341,10 +405,16 @@ fn choose_tools(
     chosen
 }
 
-fn prompt_sections(args: &Args, world: &World, tools: &[Arc<dyn Tool>]) -> Map<String, Value> {
+fn prompt_sections(
+    args: &Args,
+    world: &World,
+    tools: &[Arc<dyn Tool>],
+    commands: &Commands,
+) -> Map<String, Value> {
     let custom = args.system_prompt.as_deref();
     let (texts, diagnostics) = prompt::user_prompts(
         &world.dirs,
+        world.is_trusted.then_some(&world.cwd),
         &world.started_in,
         custom,
         &args.append_system_prompt,
@@ -353,7 +423,8 @@ fn prompt_sections(args: &Args, world: &World, tools: &[Arc<dyn Tool>]) -> Map<S
     let context_files = if args.no_context_files {
         Vec::new()
     } else {
-        let (files, diagnostics) = context_file::load(world.dirs.agent(), &world.cwd);
+        let (files, diagnostics) =
+            context_file::load(world.dirs.agent(), &world.cwd, world.dirs.home());
         diagnostics.iter().for_each(warn);
         files
     };
@@ -371,6 +442,7 @@ fn prompt_sections(args: &Args, world: &World, tools: &[Arc<dyn Tool>]) -> Map<S
         addendum: texts.addendum.as_deref(),
         tools: &tools,
         context_files: &context_files,
+        skills: &commands.skills,
         cwd: &world.cwd,
     })
 }

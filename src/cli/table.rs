@@ -105,6 +105,14 @@ pub const GROUPS: &[Group] = &[
         row("append-system-prompt", None, Required("text|file"), With(add_to_prompt), "Add to the system prompt; may be given again"),
         row("no-context-files", Some("nc"), No, Switch(|args| &mut args.no_context_files), "Do not read AGENTS.md and CLAUDE.md"),
     ]},
+    Group { title: "Project and resources", flags: &[
+        row("approve", Some("a"), No, With(|args, _| approve(args, true)), "Trust the project's .pi and .agents folders in this run"),
+        row("no-approve", Some("na"), No, With(|args, _| approve(args, false)), "Do not use them in this run"),
+        row("skill", None, Required("path"), With(add_skill), "A skill, or a folder of them; may be given again"),
+        row("no-skills", Some("ns"), No, Switch(|args| &mut args.no_skills), "No skills but those of --skill"),
+        row("prompt-template", None, Required("path"), With(add_template), "A prompt template, or a folder of them; may be given again"),
+        row("no-prompt-templates", Some("np"), No, Switch(|args| &mut args.no_prompt_templates), "No prompt templates but those of --prompt-template"),
+    ]},
     Group { title: "Other", flags: &[
         row("offline", None, No, Nothing, "No network but the model's own (this is so anyway)"),
         row("verbose", None, No, Switch(|args| &mut args.verbose), "Say more on stderr"),
@@ -113,17 +121,11 @@ pub const GROUPS: &[Group] = &[
     ]},
     // Names of the reference for parts that this version does not have. Not in `--help`.
     Group { title: "", flags: &[
-        row("approve", Some("a"), No, Nothing, ""),
-        row("no-approve", Some("na"), No, Nothing, ""),
         row("no-extensions", Some("ne"), No, Nothing, ""),
-        row("no-skills", Some("ns"), No, Nothing, ""),
-        row("no-prompt-templates", Some("np"), No, Nothing, ""),
         row("no-themes", None, No, Nothing, ""),
         row("use-theme", None, Required("name"), Nothing, ""),
         row("tui-mode", None, Required("mode"), Nothing, ""),
         row("extension", Some("e"), Required("path"), Absent, ""),
-        row("skill", None, Required("path"), Absent, ""),
-        row("prompt-template", None, Required("path"), Absent, ""),
         row("theme", None, Required("path"), Absent, ""),
         row("resume", Some("r"), No, Absent, ""),
         row("fork", None, Required("path|id"), Absent, ""),
@@ -144,6 +146,21 @@ fn set_list_models(args: &mut Args, search: String) -> Result<(), String> {
 
 fn add_to_prompt(args: &mut Args, text: String) -> Result<(), String> {
     args.append_system_prompt.push(text);
+    Ok(())
+}
+
+fn approve(args: &mut Args, approve: bool) -> Result<(), String> {
+    args.approve = Some(approve);
+    Ok(())
+}
+
+fn add_skill(args: &mut Args, path: String) -> Result<(), String> {
+    args.skills.push(path);
+    Ok(())
+}
+
+fn add_template(args: &mut Args, path: String) -> Result<(), String> {
+    args.prompt_templates.push(path);
     Ok(())
 }
 

@@ -55,6 +55,21 @@ pub const PAGES: &[(&str, &str, &str)] = &[
         include_str!("prompt.md"),
     ),
     (
+        "trust",
+        "What a project may bring along",
+        include_str!("trust.md"),
+    ),
+    (
+        "skills",
+        "Instructions read on demand",
+        include_str!("skills.md"),
+    ),
+    (
+        "templates",
+        "Prompts behind a /name",
+        include_str!("templates.md"),
+    ),
+    (
         "json",
         "The event stream of --mode json",
         include_str!("json.md"),

@@ -105,6 +105,8 @@ fn ask(
         if cancel.is_cancelled() {
             break;
         }
+        let (text, diagnostic) = session.commands().expand(text);
+        diagnostic.iter().for_each(report::warning);
         session.prompt(text, images, &mut listener)?;
         session.take_notices().iter().for_each(report::warning);
         // What comes next was meant for after an answer.

@@ -3,6 +3,7 @@
 //!
 //! They are read whether or not a project is trusted: they are text for the model, and run nothing.
 
+use super::import::{self, Bounds};
 use super::{Diagnostic, text};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,12 +20,14 @@ const NAMES: [&str; 5] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextFile {
     pub path: PathBuf,
+    /// With what it imports.
     pub content: String,
+    pub imports: Vec<PathBuf>,
 }
 
 /// The context files for `cwd`, those that lie nearest last. One that cannot be read is reported, and
 /// the next name of its folder is tried.
-pub fn load(agent: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Diagnostic>) {
+pub fn load(agent: &Path, cwd: &Path, home: Option<&Path>) -> (Vec<ContextFile>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let shadowed = shadowed(cwd);
     let mut folders: Vec<&Path> = cwd.ancestors().collect();
@@ -32,7 +35,7 @@ pub fn load(agent: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Diagnostic>) {
     let mut seen = Vec::new();
     let mut files = Vec::new();
     for folder in folders.into_iter().rev() {
-        let Some(file) = of_folder(folder, &mut diagnostics) else {
+        let Some(mut file) = of_folder(folder, &mut diagnostics) else {
             continue;
         };
         let place = file
@@ -41,6 +44,13 @@ pub fn load(agent: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Diagnostic>) {
             .unwrap_or_else(|_| file.path.clone());
         if shadowed.as_ref() != Some(&place) && !seen.contains(&place) {
             seen.push(place);
+            let bounds = if folder == agent {
+                Bounds::own(agent, home)
+            } else {
+                Bounds::project(folder, home)
+            };
+            (file.content, file.imports) =
+                import::expand(&file.path, &file.content, &bounds, &mut diagnostics);
             files.push(file);
         }
     }
@@ -54,6 +64,7 @@ fn of_folder(folder: &Path, diagnostics: &mut Vec<Diagnostic>) -> Option<Context
         .find_map(|path| match fs::read(&path) {
             Ok(bytes) => Some(ContextFile {
                 content: text(&bytes),
+                imports: Vec::new(),
                 path,
             }),
             Err(error) => {
@@ -109,7 +120,11 @@ mod tests {
 
     /// The files found for `cwd`, by their path below the scratch folder.
     fn found(scratch: &Scratch, cwd: &str) -> Vec<String> {
-        let (files, diagnostics) = load(&scratch.path().join("agent"), &scratch.path().join(cwd));
+        let (files, diagnostics) = load(
+            &scratch.path().join("agent"),
+            &scratch.path().join(cwd),
+            None,
+        );
         assert_eq!(diagnostics, []);
         let below = |file: &ContextFile| {
             let path = file.path.strip_prefix(scratch.path()).ok()?;
@@ -157,7 +172,11 @@ mod tests {
         scratch.file("p/AGENTS.md", b"\xef\xbb\xbfa\xffb");
         std::fs::create_dir_all(scratch.path().join("p/q/AGENTS.md")).unwrap();
         scratch.file("p/q/CLAUDE.md", "");
-        let (files, _) = load(&scratch.path().join("agent"), &scratch.path().join("p/q"));
+        let (files, _) = load(
+            &scratch.path().join("agent"),
+            &scratch.path().join("p/q"),
+            None,
+        );
         let contents: Vec<&str> = files
             .iter()
             .filter(|file| file.path.starts_with(scratch.path()))

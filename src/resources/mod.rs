@@ -1,10 +1,20 @@
-//! What the user brings along: folders, settings, context files, and the system prompt made of them.
+//! What the user and the project bring along: folders, settings, context files, skills, prompt templates,
+//! and the system prompt made of them.
 
 pub mod context_file;
 pub mod dirs;
 mod file;
+mod frontmatter;
+mod import;
+mod pattern;
+pub mod place;
 pub mod prompt;
 pub mod settings;
+pub mod skill;
+pub mod source;
+pub mod template;
+pub mod trust;
+mod yaml;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -5,6 +5,7 @@
 
 use super::context_file::ContextFile;
 use super::dirs::Dirs;
+use super::skill::{self, Skill};
 use super::{Diagnostic, text};
 use serde_json::{Map, Value};
 use std::fs;
@@ -28,11 +29,12 @@ pub struct PromptOptions<'a> {
     /// The active ones.
     pub tools: &'a [PromptTool<'a>],
     pub context_files: &'a [ContextFile],
+    pub skills: &'a [Skill],
     pub cwd: &'a Path,
 }
 
-/// The prompt texts of the user: from flags, else from `SYSTEM.md` and `APPEND_SYSTEM.md` of the agent
-/// folder.
+/// The prompt texts of the user: from flags, else from `SYSTEM.md` and `APPEND_SYSTEM.md` of the project, if
+/// it is trusted, else from those of the agent folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserPrompts {
     pub custom: Option<String>,
@@ -65,6 +67,13 @@ pub fn sections(options: &PromptOptions<'_>) -> Map<String, Value> {
             &project_context(options.context_files),
         );
     }
+    // Without a tool that reads files the model could not follow.
+    let tool = ["read", "bash"]
+        .into_iter()
+        .find(|name| options.tools.iter().any(|tool| tool.name == *name));
+    if let Some(skills) = tool.and_then(|tool| skill::section(options.skills, tool)) {
+        insert(&mut sections, "skills", &skills);
+    }
     insert(&mut sections, "cwd", &options.cwd.to_string_lossy());
     sections
 }
@@ -86,19 +95,19 @@ pub fn diff(
     (!patch.is_empty()).then_some(patch)
 }
 
-/// Finds the user's prompt texts. Each flag is a text, or the path of a file with it.
+/// Finds the user's prompt texts. Each flag is a text, or the path of a file with it, seen from
+/// `started_in`. `project` is a folder that is trusted.
 pub fn user_prompts(
     dirs: &Dirs,
-    cwd: &Path,
+    project: Option<&Path>,
+    started_in: &Path,
     custom: Option<&str>,
     addenda: &[String],
 ) -> (UserPrompts, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let mut file = |name: &str| {
-        let path = dirs.agent().join(name);
-        path.is_file()
-            .then(|| read(path, &mut diagnostics))
-            .flatten()
+        let path = prompt_file(dirs, project, name)?;
+        read(path, &mut diagnostics)
     };
     let mut prompts = UserPrompts {
         custom: if custom.is_none() {
@@ -113,7 +122,7 @@ pub fn user_prompts(
         },
     };
     let mut source = |given: &str| {
-        let path = dirs.resolve(given, cwd);
+        let path = dirs.resolve(given, started_in);
         let text = path
             .is_file()
             .then(|| read(path, &mut diagnostics))
@@ -130,6 +139,14 @@ pub fn user_prompts(
     prompts.custom = prompts.custom.filter(|text| !text.is_empty());
     prompts.addendum = prompts.addendum.filter(|text| !text.is_empty());
     (prompts, diagnostics)
+}
+
+/// The file with a prompt text: that of a trusted project, else that of the agent folder.
+pub fn prompt_file(dirs: &Dirs, project: Option<&Path>, name: &str) -> Option<PathBuf> {
+    let of_project = project.map(|project| project.join(".pi").join(name));
+    let of_agent = dirs.agent().join(name);
+    let mut paths = of_project.into_iter().chain([of_agent]);
+    paths.find(|path| path.is_file())
 }
 
 fn read(path: PathBuf, diagnostics: &mut Vec<Diagnostic>) -> Option<String> {
@@ -206,6 +223,7 @@ mod tests {
             addendum: None,
             tools,
             context_files: &[],
+            skills: &[],
             cwd: Path::new("/work"),
         }
     }
@@ -231,6 +249,7 @@ mod tests {
         let files = [ContextFile {
             path: "/work/AGENTS.md".into(),
             content: "Be kind.".into(),
+            imports: Vec::new(),
         }];
         let tools = [tool("read"), tool("bash")];
         let all = PromptOptions {
@@ -347,13 +366,14 @@ mod tests {
         let none: &[String] = &[];
         let find = |custom: Option<&str>, addenda: &[&str]| {
             let addenda: Vec<String> = addenda.iter().map(|text| (*text).to_owned()).collect();
-            let (prompts, diagnostics) = user_prompts(&dirs, scratch.path(), custom, &addenda);
+            let (prompts, diagnostics) =
+                user_prompts(&dirs, None, scratch.path(), custom, &addenda);
             assert_eq!(diagnostics, []);
             (prompts.custom, prompts.addendum)
         };
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(
-            user_prompts(&dirs, scratch.path(), None, none).0,
+            user_prompts(&dirs, None, scratch.path(), None, none).0,
             UserPrompts::default()
         );
         scratch.file("SYSTEM.md", "\u{feff}system");

@@ -2,6 +2,7 @@
 
 pub mod compaction;
 pub mod event;
+pub mod expand;
 mod image;
 pub mod limit;
 pub mod output_dir;

@@ -5,6 +5,7 @@
 
 use super::compaction::{self, Compactor, Moment};
 use super::event::Event;
+use super::expand::Commands;
 use super::image;
 use super::retry;
 use super::service::Services;
@@ -38,6 +39,7 @@ pub struct Session {
     workspace: Arc<Workspace>,
     /// The prompt as it should be; the log says what the model was told.
     sections: Map<String, Value>,
+    commands: Commands,
     queues: Arc<Mutex<Queues>>,
     compaction: compaction::State,
     cancel: CancelToken,
@@ -59,6 +61,7 @@ pub struct Parts {
     pub marks: Marks,
     pub tools: Vec<Arc<dyn Tool>>,
     pub sections: Map<String, Value>,
+    pub commands: Commands,
     pub services: Services,
     pub workspace: Arc<Workspace>,
     pub queues: Queues,
@@ -81,6 +84,7 @@ impl Session {
             services: parts.services,
             workspace: parts.workspace,
             sections: parts.sections,
+            commands: parts.commands,
             queues: Arc::new(Mutex::new(parts.queues)),
             compaction: compaction::State::new(parts.marks),
             cancel: parts.cancel,
@@ -95,6 +99,11 @@ impl Session {
 
     pub fn workspace(&self) -> &Workspace {
         &self.workspace
+    }
+
+    /// What the user can call with a slash. Prompts are expanded before they are asked or queued.
+    pub fn commands(&self) -> &Commands {
+        &self.commands
     }
 
     /// The header line of the session's file, also when nothing is stored.

@@ -6,6 +6,7 @@ mod server;
 mod cli;
 mod cloud;
 mod compaction;
+mod config;
 mod crash;
 mod event;
 mod export;
@@ -17,6 +18,7 @@ mod sandbox;
 mod session;
 mod signal;
 mod tool;
+mod trust;
 
 use agent::World;
 use server::{Reply, Server};

@@ -89,6 +89,12 @@ impl Settings {
         diagnostics
     }
 
+    /// Back to the user's settings alone.
+    pub fn remove_project(&mut self) {
+        self.project = None;
+        self.values = self.user.values.clone();
+    }
+
     /// The user's file.
     pub fn path(&self) -> &Path {
         &self.user.path

@@ -1,0 +1,127 @@
+//! `pi skills` and `pi prompts`: what there is, and what is wrong with it.
+
+use super::flags::{self, Args};
+use super::start::World;
+use crate::mode::{print, report};
+use std::ffi::OsString;
+use std::fmt::Write;
+
+const SKILLS: &str = "\
+Usage: pi skills [list]  all skills
+       pi skills check   what is wrong with them; exit code 1 if anything is
+";
+
+const PROMPTS: &str = "\
+Usage: pi prompts [list]     all prompt templates
+       pi prompts show NAME  the text of one
+";
+
+/// `pi skills`. Gives the exit code.
+pub fn skills(words: &[OsString]) -> u8 {
+    with_world(words, SKILLS, |args, world| {
+        let (commands, diagnostics) = world.find_commands(args);
+        let words: Vec<&str> = args.messages.iter().map(String::as_str).collect();
+        let skills = &commands.skills;
+        diagnostics.iter().for_each(report::warning);
+        match words.as_slice() {
+            [] | ["list"] => {
+                let mut text = String::new();
+                for skill in skills {
+                    let hidden = if skill.is_hidden {
+                        ", called by you alone"
+                    } else {
+                        ""
+                    };
+                    let (scope, path) = (skill.source.scope.name(), skill.source.path.display());
+                    let _ = writeln!(
+                        text,
+                        "{} ({scope}{hidden}): {}\n  {path}",
+                        skill.name,
+                        skill.description.trim()
+                    );
+                }
+                Some(super::say_plain(&text))
+            }
+            ["check"] if diagnostics.is_empty() => Some(super::say(&format!(
+                "{} skills, nothing wrong\n",
+                skills.len()
+            ))),
+            ["check"] => Some(print::FAILED),
+            _ => None,
+        }
+    })
+}
+
+/// `pi prompts`. Gives the exit code.
+pub fn prompts(words: &[OsString]) -> u8 {
+    with_world(words, PROMPTS, |args, world| {
+        let (commands, diagnostics) = world.find_commands(args);
+        let words: Vec<&str> = args.messages.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            [] | ["list"] => {
+                diagnostics.iter().for_each(report::warning);
+                let mut text = String::new();
+                for template in &commands.templates {
+                    let hint = template
+                        .hint
+                        .iter()
+                        .map(|hint| format!(" {hint}"))
+                        .collect::<String>();
+                    let (scope, path) =
+                        (template.source.scope.name(), template.source.path.display());
+                    let _ = writeln!(
+                        text,
+                        "/{}{hint} ({scope}): {}\n  {path}",
+                        template.name,
+                        template.description.trim()
+                    );
+                }
+                Some(super::say_plain(&text))
+            }
+            ["show", name] => {
+                let name = name.strip_prefix('/').unwrap_or(name);
+                match commands
+                    .templates
+                    .iter()
+                    .find(|template| template.name == name)
+                {
+                    Some(template) => Some(super::say_plain(&format!(
+                        "{}\n",
+                        template.content.trim_end()
+                    ))),
+                    None => {
+                        report::error(format_args!(
+                            "There is no prompt template /{name}. pi prompts lists all."
+                        ));
+                        Some(print::FAILED)
+                    }
+                }
+            }
+            _ => None,
+        }
+    })
+}
+
+/// `run` gives `None` for words that make no sense.
+fn with_world(
+    words: &[OsString],
+    usage: &str,
+    run: impl FnOnce(&Args, &World) -> Option<u8>,
+) -> u8 {
+    let bad = |problem: &str| {
+        report::error(format_args!("{problem}\n{usage}"));
+        super::BAD_USAGE
+    };
+    let args = match flags::parse(words.iter().cloned()) {
+        Ok(args) if args.help => return super::say(usage),
+        Ok(args) => args,
+        Err(error) => return bad(&error.0),
+    };
+    match World::load_unasked(&args) {
+        Ok(world) => run(&args, &world).unwrap_or_else(|| bad("These words make no sense here.")),
+        Err(text) => {
+            report::error(text);
+            print::FAILED
+        }
+    }
+}

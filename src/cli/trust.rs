@@ -1,0 +1,131 @@
+//! Whether the project in the working folder is trusted: what was decided, and asking when nothing was.
+
+use super::flags::Args;
+use crate::mode::report;
+use crate::resources::dirs::Dirs;
+use crate::resources::settings::Settings;
+use crate::resources::trust::{Project, Store};
+use std::io::{self, BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+
+/// Why a project is asked about.
+#[derive(Clone, Copy, PartialEq)]
+enum Reason {
+    Unknown,
+    /// It was trusted, and runs more or other things now.
+    Changed,
+}
+
+/// Decides for the project in `cwd`. An error: what was decided cannot be read.
+pub fn decide(
+    args: &Args,
+    dirs: &Dirs,
+    settings: &Settings,
+    cwd: &Path,
+    may_ask: bool,
+) -> Result<bool, String> {
+    if let Some(approved) = args.approve {
+        return Ok(approved);
+    }
+    let project = Project::new(cwd, dirs.home());
+    let surfaces = project.surfaces();
+    if surfaces.is_empty() {
+        return Ok(true);
+    }
+    let store = Store::new(dirs.agent());
+    let reason = match store.find(&project)? {
+        Some(entry) if !entry.is_trusted => return Ok(false),
+        Some(_) if store.has_changed(&project)? => Reason::Changed,
+        Some(_) => return Ok(true),
+        None => match settings.default_project_trust() {
+            "always" => return Ok(true),
+            "never" => return Ok(false),
+            _ => Reason::Unknown,
+        },
+    };
+    if may_ask && io::stdin().is_terminal() && io::stderr().is_terminal() {
+        return ask(&project, &surfaces, &store, reason);
+    }
+    let why = match reason {
+        Reason::Unknown => "the project is not trusted",
+        Reason::Changed => "what the project runs has changed since it was trusted",
+    };
+    report::note(format_args!(
+        "Not used, since {why}: {}. Look at that first, then run with --approve",
+        list(&project, &surfaces)
+    ));
+    Ok(false)
+}
+
+/// What there is, by short names.
+fn list(project: &Project, surfaces: &[PathBuf]) -> String {
+    const SHOWN: usize = 4;
+    let short = |path: &PathBuf| {
+        let path = path.strip_prefix(project.root()).unwrap_or(path);
+        path.display().to_string()
+    };
+    let mut names: Vec<String> = surfaces.iter().take(SHOWN).map(short).collect();
+    if surfaces.len() > SHOWN {
+        names.push(format!("{} more", surfaces.len() - SHOWN));
+    }
+    names.join(", ")
+}
+
+/// One of the answers: what it says, whether the project is then trusted, and what is stored.
+type Answer<'a> = (String, bool, Vec<(&'a Path, Option<bool>)>);
+
+fn ask(
+    project: &Project,
+    surfaces: &[PathBuf],
+    store: &Store,
+    reason: Reason,
+) -> Result<bool, String> {
+    let root = project.root();
+    let mut answers: Vec<Answer<'_>> = vec![("Trust".into(), true, vec![(root, Some(true))])];
+    if let Some(parent) = root.parent() {
+        let decisions = vec![(parent, Some(true)), (root, None)];
+        answers.push((
+            format!("Trust parent folder ({})", parent.display()),
+            true,
+            decisions,
+        ));
+    }
+    answers.push(("Trust (this session only)".into(), true, Vec::new()));
+    answers.push(("Do not trust".into(), false, vec![(root, Some(false))]));
+    answers.push(("Do not trust (this session only)".into(), false, Vec::new()));
+    let why = match reason {
+        Reason::Unknown => "",
+        Reason::Changed => "\nYou trusted it before; what it runs has changed since.",
+    };
+    report::note(format_args!(
+        "Trust project folder?\n{}{why}\n\nIt brings {}. Trusted, its settings, prompts and skills are used \
+         and its extensions run.\n",
+        root.display(),
+        list(project, surfaces)
+    ));
+    for (number, (text, ..)) in answers.iter().enumerate() {
+        report::note(format_args!("{}. {text}", number + 1));
+    }
+    report::note(format_args!("Number, or Enter for no:"));
+    let mut line = String::new();
+    io::stdin()
+        .lock()
+        .read_line(&mut line)
+        .map_err(|error| format!("Cannot read the answer: {error}"))?;
+    let chosen = line
+        .trim()
+        .parse::<usize>()
+        .ok()
+        .and_then(|number| number.checked_sub(1));
+    let Some((_, is_trusted, decisions)) = chosen.and_then(|index| answers.into_iter().nth(index))
+    else {
+        return Ok(false);
+    };
+    if !decisions.is_empty() {
+        store.set(&decisions)?;
+        if is_trusted {
+            store.remember(project)?;
+        }
+    }
+    Ok(is_trusted)
+}

@@ -1,0 +1,315 @@
+//! `@path` lines of context files: the file stands in the place of the line.
+//!
+//! A line is taken when it holds nothing but `@path` or `@import path`, outside of code blocks. A file of
+//! a project can only bring in what really lies inside that project, wherever links lead; one of the
+//! agent folder also what lies in the home folder. Each file comes in once, and at most five deep.
+
+use super::{Diagnostic, text};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+const DEPTH_MAX: usize = 5;
+/// Bytes of one file.
+const FILE_MAX: u64 = 1 << 20;
+/// Files that one context file may bring in.
+const FILES_MAX: usize = 200;
+
+/// What may be brought in.
+#[derive(Clone, Debug, Default)]
+pub struct Bounds {
+    /// Real paths of folders.
+    roots: Vec<PathBuf>,
+    /// For `~`.
+    home: Option<PathBuf>,
+}
+
+impl Bounds {
+    /// For the user's own files.
+    pub fn own(agent: &Path, home: Option<&Path>) -> Self {
+        let roots = [Some(agent), home].into_iter().flatten();
+        Self {
+            roots: roots.filter_map(|root| root.canonicalize().ok()).collect(),
+            home: home.map(Path::to_owned),
+        }
+    }
+
+    /// For a file of a project: the repository it lies in, else its own folder. The home folder is no
+    /// project, even where it is a repository.
+    pub fn project(folder: &Path, home: Option<&Path>) -> Self {
+        let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let home = home.and_then(|home| home.canonicalize().ok());
+        let is_home = |folder: &Path| home.as_ref().is_some_and(|home| home.starts_with(folder));
+        let mut around = real.ancestors().take_while(|folder| !is_home(folder));
+        let root = around.find(|folder| folder.join(".git").exists());
+        Self {
+            roots: vec![root.map_or(real.clone(), Path::to_owned)],
+            home: None,
+        }
+    }
+
+    /// The real path of what `written` names in a file of `folder`; a text says why not. `Ok(None)`: there
+    /// is no such file.
+    fn find(&self, written: &str, folder: &Path) -> Result<Option<PathBuf>, &'static str> {
+        let path = match (written.strip_prefix("~/"), &self.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            (Some(_), None) => return Err("lies in the home folder"),
+            (None, _) => folder.join(written),
+        };
+        let Ok(path) = path.canonicalize() else {
+            return Ok(None);
+        };
+        let inside = self
+            .roots
+            .iter()
+            .find_map(|root| path.strip_prefix(root).ok());
+        match inside {
+            None => Err("lies outside of the project"),
+            Some(rest) if rest.starts_with(".git") => Err("lies in the repository's own folder"),
+            Some(_) => Ok(path.is_file().then_some(path)),
+        }
+    }
+}
+
+/// The text of the file at `path` with its imports in place, and their real paths.
+pub fn expand(
+    path: &Path,
+    content: &str,
+    bounds: &Bounds,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> (String, Vec<PathBuf>) {
+    let mut expansion = Expansion {
+        bounds,
+        diagnostics,
+        files: path.canonicalize().into_iter().collect(),
+        out: String::with_capacity(content.len()),
+    };
+    expansion.add(path, content, 0);
+    let files = expansion.files.into_iter().skip(1).collect();
+    (expansion.out, files)
+}
+
+struct Expansion<'a> {
+    bounds: &'a Bounds,
+    diagnostics: &'a mut Vec<Diagnostic>,
+    /// All that came in, the file itself first.
+    files: Vec<PathBuf>,
+    out: String,
+}
+
+impl Expansion<'_> {
+    fn add(&mut self, path: &Path, content: &str, depth: usize) {
+        let mut fence: Option<&str> = None;
+        for line in content.split_inclusive('\n') {
+            let trimmed = line.trim();
+            match fence {
+                Some(open) if trimmed.starts_with(open) => fence = None,
+                Some(_) => {}
+                None => {
+                    fence = ["```", "~~~"]
+                        .into_iter()
+                        .find(|mark| trimmed.starts_with(mark))
+                }
+            }
+            let import = written(trimmed).filter(|_| fence.is_none());
+            let brought = import.and_then(|(written, is_sure)| {
+                let outcome = self.bring(path, written, depth);
+                let why = match outcome {
+                    Ok(brought) => return Some(brought),
+                    // May well be something else that begins with an @.
+                    Err("is not there") if !is_sure => return None,
+                    Err(why) => why,
+                };
+                self.diagnostics.push(Diagnostic {
+                    path: path.to_owned(),
+                    message: format!("@{written} is not imported: it {why}"),
+                });
+                None
+            });
+            match brought {
+                Some((file, content)) => {
+                    self.add(&file, &content, depth + 1);
+                    if line.ends_with('\n') && !self.out.ends_with('\n') {
+                        self.out.push('\n');
+                    }
+                }
+                None => self.out.push_str(line),
+            }
+        }
+    }
+
+    fn bring(
+        &mut self,
+        from: &Path,
+        written: &str,
+        depth: usize,
+    ) -> Result<(PathBuf, String), &'static str> {
+        let folder = from.parent().unwrap_or(Path::new("/"));
+        let file = self.bounds.find(written, folder)?.ok_or("is not there")?;
+        if depth >= DEPTH_MAX {
+            return Err("is nested more than five deep");
+        }
+        if self.files.contains(&file) {
+            return Err("came in before");
+        }
+        if self.files.len() > FILES_MAX {
+            return Err("would be one too many");
+        }
+        let mut bytes = Vec::new();
+        let read =
+            fs::File::open(&file).and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes));
+        match read {
+            Err(_) => Err("cannot be read"),
+            Ok(length) if length as u64 > FILE_MAX => Err("is larger than 1 MiB"),
+            Ok(_) => {
+                self.files.push(file.clone());
+                Ok((file, text(&bytes)))
+            }
+        }
+    }
+}
+
+/// The path that a line imports, and whether it can mean nothing else.
+fn written(line: &str) -> Option<(&str, bool)> {
+    let rest = line.strip_prefix('@')?;
+    let (path, is_sure) = match rest.strip_prefix("import ") {
+        Some(path) => (path.trim(), true),
+        None => (rest, false),
+    };
+    (!path.is_empty() && !path.contains(char::is_whitespace)).then_some((path, is_sure))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scratch::Scratch;
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    struct Case {
+        scratch: Scratch,
+        bounds: Bounds,
+    }
+
+    impl Case {
+        fn project() -> Self {
+            let scratch = Scratch::new();
+            scratch.file("home/p/.git/HEAD", "x");
+            scratch.file("home/secret", "SECRET");
+            let home = scratch.path().join("home");
+            let bounds = Bounds::project(&home.join("p/sub"), Some(&home));
+            Self { scratch, bounds }
+        }
+
+        #[track_caller]
+        fn check(&self, content: &str, expected: &str, said: &[&str]) {
+            let path = self.scratch.file("home/p/AGENTS.md", content);
+            let mut diagnostics = Vec::new();
+            let (text, _) = expand(&path, content, &self.bounds, &mut diagnostics);
+            assert_eq!(text, expected);
+            let messages: Vec<String> = diagnostics.into_iter().map(|d| d.message).collect();
+            assert_eq!(messages, said);
+            assert!(!text.contains("SECRET") && !messages.concat().contains("SECRET"));
+        }
+    }
+
+    #[test]
+    fn a_line_stands_for_a_file() {
+        let case = Case::project();
+        case.scratch
+            .file("home/p/docs/style.md", "Be brief.\n@more.md");
+        case.scratch.file("home/p/docs/more.md", "Really.");
+        case.check("a\n@docs/style.md\nb\n", "a\nBe brief.\nReally.\nb\n", &[]);
+        case.check("@import docs/more.md", "Really.", &[]);
+        case.check(
+            "@docs/more.md and more\n@someone\n",
+            "@docs/more.md and more\n@someone\n",
+            &[],
+        );
+        case.check(
+            "```\n@docs/more.md\n```\n@docs/more.md",
+            "```\n@docs/more.md\n```\nReally.",
+            &[],
+        );
+        case.check(
+            "@import nope.md\n",
+            "@import nope.md\n",
+            &["@nope.md is not imported: it is not there"],
+        );
+        case.check("@docs\n", "@docs\n", &[]);
+    }
+
+    #[test]
+    fn nothing_comes_in_from_outside() {
+        let case = Case::project();
+        symlink(
+            case.scratch.path().join("home/secret"),
+            case.scratch.path().join("home/p/link"),
+        )
+        .unwrap();
+        symlink(
+            case.scratch.path().join("home"),
+            case.scratch.path().join("home/p/up"),
+        )
+        .unwrap();
+        let secret = case.scratch.path().join("home/secret");
+        for path in ["../secret", "link", "up/secret", secret.to_str().unwrap()] {
+            let why = format!("@{path} is not imported: it lies outside of the project");
+            case.check(&format!("@{path}"), &format!("@{path}"), &[&why]);
+        }
+        case.check(
+            "@~/secret",
+            "@~/secret",
+            &["@~/secret is not imported: it lies in the home folder"],
+        );
+        case.check(
+            "@.git/HEAD",
+            "@.git/HEAD",
+            &["@.git/HEAD is not imported: it lies in the repository's own folder"],
+        );
+    }
+
+    #[test]
+    fn a_home_that_is_a_repository_is_no_project() {
+        let scratch = Scratch::new();
+        scratch.file("home/.git/HEAD", "x");
+        scratch.file("home/secret", "SECRET");
+        let path = scratch.file("home/p/AGENTS.md", "@../secret");
+        let home = scratch.path().join("home");
+        let bounds = Bounds::project(&home.join("p"), Some(&home));
+        let (text, files) = expand(&path, "@../secret", &bounds, &mut Vec::new());
+        assert_eq!((text.as_str(), files.len()), ("@../secret", 0));
+        // The user's own file may.
+        let own = scratch.file("home/.pi/agent/AGENTS.md", "");
+        let bounds = Bounds::own(&home.join(".pi/agent"), Some(&home));
+        let (text, files) = expand(&own, "@~/secret", &bounds, &mut Vec::new());
+        assert_eq!(
+            (text.as_str(), files),
+            ("SECRET", vec![home.join("secret")])
+        );
+    }
+
+    #[test]
+    fn loops_end_and_so_does_depth() {
+        let case = Case::project();
+        case.scratch.file("home/p/a.md", "a\n@AGENTS.md\n@a.md\n");
+        case.check(
+            "@a.md",
+            "a\n@AGENTS.md\n@a.md\n",
+            &[
+                "@AGENTS.md is not imported: it came in before",
+                "@a.md is not imported: it came in before",
+            ],
+        );
+        for depth in 1..8 {
+            case.scratch.file(
+                &format!("home/p/d{depth}"),
+                format!("{depth}\n@d{}", depth + 1),
+            );
+        }
+        case.check(
+            "@d1",
+            "1\n2\n3\n4\n5\n@d6",
+            &["@d6 is not imported: it is nested more than five deep"],
+        );
+    }
+}

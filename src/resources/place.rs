@@ -1,0 +1,329 @@
+//! Finds the files of skills, prompt templates and themes: those that settings name, and those that lie
+//! in the folders made for them.
+//!
+//! They come in the order in which they win when two have one name: the project's before the user's,
+//! and in each those that settings name before those that were found. Nothing of a project that is not
+//! trusted is looked at.
+
+use super::pattern::{Ignored, Rules, is_path};
+use super::settings::Settings;
+use super::source::{Found, Scope, Source};
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders within folders; links may make loops.
+const DEPTH_MAX: usize = 16;
+/// Entries that are looked at in one place: more is no folder of skills.
+const ENTRIES_MAX: usize = 20_000;
+const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Skills,
+    Prompts,
+    Themes,
+}
+
+impl Kind {
+    /// The name of the setting and of the folders.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Skills => "skills",
+            Self::Prompts => "prompts",
+            Self::Themes => "themes",
+        }
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Skills | Self::Prompts => ".md",
+            Self::Themes => ".json",
+        }
+    }
+}
+
+/// Where to look.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    pub agent: &'a Path,
+    pub home: Option<&'a Path>,
+    pub cwd: &'a Path,
+    pub settings: &'a Settings,
+    /// Whether the project is trusted.
+    pub is_trusted: bool,
+}
+
+/// Which files of a folder count.
+#[derive(Clone, Copy, PartialEq)]
+enum Layout {
+    /// Skills: `SKILL.md` makes a folder one; above that, other files count at the top.
+    SkillsTop,
+    /// Skills in `.agents`: other files count below the top.
+    SkillsBelow,
+    /// Files right in the folder.
+    Flat,
+    /// Files at any depth.
+    Deep,
+}
+
+impl Places<'_> {
+    /// The files of a kind that are not switched off, the one that wins first.
+    pub fn files(&self, kind: Kind) -> Vec<Source> {
+        let (user_list, project_list) = self.settings.resources(kind.name());
+        let project_base = self.cwd.join(".pi");
+        let mut found = Search {
+            kind,
+            sources: Vec::new(),
+            paths: HashSet::new(),
+        };
+        if self.is_trusted {
+            self.listed(&mut found, &project_list, &project_base, Scope::Project);
+            found.looked(
+                &project_base,
+                &project_base.join(kind.name()),
+                Scope::Project,
+                &project_list,
+                false,
+            );
+            if kind == Kind::Skills {
+                for folder in self.agents_folders() {
+                    let base = folder.parent().unwrap_or(&folder).to_owned();
+                    found.looked(&base, &folder, Scope::Project, &project_list, true);
+                }
+            }
+        }
+        self.listed(&mut found, &user_list, self.agent, Scope::User);
+        found.looked(
+            self.agent,
+            &self.agent.join(kind.name()),
+            Scope::User,
+            &user_list,
+            false,
+        );
+        if let Some(home) = self.home.filter(|_| kind == Kind::Skills) {
+            let base = home.join(".agents");
+            found.looked(&base, &base.join("skills"), Scope::User, &user_list, true);
+        }
+        // One file by two ways counts once, as the first one.
+        let mut seen = HashSet::new();
+        let mut sources = found.sources;
+        sources.retain(|(source, _)| {
+            let path = source.path.canonicalize();
+            seen.insert(path.unwrap_or_else(|_| source.path.clone()))
+        });
+        let on = sources.into_iter().filter(|(_, is_on)| *is_on);
+        on.map(|(source, _)| source).collect()
+    }
+
+    /// The files of a path that the command line names, a file or a folder. `None`: there is nothing.
+    pub fn named(&self, kind: Kind, path: &Path) -> Option<Vec<Source>> {
+        let about = fs::metadata(path).ok()?;
+        let files = if about.is_dir() {
+            let layout = if kind == Kind::Skills {
+                Layout::SkillsTop
+            } else {
+                Layout::Flat
+            };
+            walk(path, kind, layout)
+        } else {
+            vec![path.to_owned()]
+        };
+        let base = |file: &Path| match kind {
+            Kind::Skills => file.parent().map(Path::to_owned),
+            _ if about.is_dir() => Some(path.to_owned()),
+            _ => path.parent().map(Path::to_owned),
+        };
+        let source = |file: PathBuf| Source {
+            base: base(&file),
+            path: file,
+            found: Found::Named,
+            scope: Scope::Temporary,
+        };
+        Some(files.into_iter().map(source).collect())
+    }
+
+    fn listed(&self, found: &mut Search, list: &[String], base: &Path, scope: Scope) {
+        let rules = Rules::new(list, true);
+        for entry in list.iter().filter(|entry| is_path(entry)) {
+            let path = tidy(&self.resolve(entry.trim(), base));
+            let files = match fs::metadata(&path) {
+                Ok(about) if about.is_dir() => {
+                    let layout = if found.kind == Kind::Skills {
+                        Layout::SkillsTop
+                    } else {
+                        Layout::Deep
+                    };
+                    walk(&path, found.kind, layout)
+                }
+                Ok(_) => vec![path],
+                Err(_) => Vec::new(),
+            };
+            for file in files {
+                let is_on = rules.allow(&file, base);
+                found.add(file, Found::Named, scope, None, is_on);
+            }
+        }
+    }
+
+    fn resolve(&self, path: &str, base: &Path) -> PathBuf {
+        match (path.strip_prefix('~'), self.home) {
+            (Some(""), Some(home)) => home.to_owned(),
+            (Some(rest), Some(home)) if rest.starts_with('/') => {
+                home.join(rest.trim_start_matches('/'))
+            }
+            _ => base.join(path),
+        }
+    }
+
+    /// `.agents/skills` of the working folder and those above it, up to the repository's. The user's own
+    /// is none of the project.
+    fn agents_folders(&self) -> Vec<PathBuf> {
+        let own = self.home.map(|home| home.join(".agents/skills"));
+        let mut folders = Vec::new();
+        for folder in self.cwd.ancestors() {
+            let skills = folder.join(".agents/skills");
+            if Some(&skills) != own.as_ref() {
+                folders.push(skills);
+            }
+            if folder.join(".git").exists() {
+                break;
+            }
+        }
+        folders
+    }
+}
+
+/// A path without `.` and `..`, as it is written.
+fn tidy(path: &Path) -> PathBuf {
+    use std::path::Component;
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(out.pop()),
+            part => out.push(part),
+        }
+    }
+    out
+}
+
+struct Search {
+    kind: Kind,
+    /// With whether each is switched on.
+    sources: Vec<(Source, bool)>,
+    paths: HashSet<PathBuf>,
+}
+
+impl Search {
+    fn add(&mut self, path: PathBuf, found: Found, scope: Scope, base: Option<&Path>, is_on: bool) {
+        if self.paths.insert(path.clone()) {
+            let source = Source {
+                path,
+                found,
+                scope,
+                base: base.map(Path::to_owned),
+            };
+            self.sources.push((source, is_on));
+        }
+    }
+
+    fn looked(
+        &mut self,
+        base: &Path,
+        folder: &Path,
+        scope: Scope,
+        list: &[String],
+        is_agents: bool,
+    ) {
+        let layout = match self.kind {
+            Kind::Skills if is_agents => Layout::SkillsBelow,
+            Kind::Skills => Layout::SkillsTop,
+            _ => Layout::Flat,
+        };
+        let rules = Rules::new(list, false);
+        for file in walk(folder, self.kind, layout) {
+            let is_on = rules.allow(&file, base);
+            self.add(file, Found::Looked, scope, Some(base), is_on);
+        }
+    }
+}
+
+/// The files of a kind below `top`, in the order of their names. What ignore files leave out is not
+/// looked at, nor hidden folders and `node_modules`.
+fn walk(top: &Path, kind: Kind, layout: Layout) -> Vec<PathBuf> {
+    let mut walk = Walk {
+        kind,
+        layout,
+        left: ENTRIES_MAX,
+        files: Vec::new(),
+    };
+    walk.folder(top, "", &Ignored::default(), 0);
+    walk.files
+}
+
+struct Walk {
+    kind: Kind,
+    layout: Layout,
+    /// Entries that may still be looked at.
+    left: usize,
+    files: Vec<PathBuf>,
+}
+
+impl Walk {
+    /// `within`: the way here from the top.
+    fn folder(&mut self, folder: &Path, within: &str, ignored: &Ignored, depth: usize) {
+        let Ok(entries) = fs::read_dir(folder) else {
+            return;
+        };
+        let mut ignored = ignored.clone();
+        for name in IGNORE_FILES {
+            if let Ok(content) = fs::read(folder.join(name)) {
+                ignored.add(&String::from_utf8_lossy(&content), within);
+            }
+        }
+        let names = entries.flatten().map(|entry| entry.file_name());
+        let mut names: Vec<String> = names
+            .take(self.left)
+            .filter_map(|name| name.into_string().ok())
+            .collect();
+        self.left -= names.len().min(self.left);
+        names.sort_unstable();
+        let way = |name: &str| match within {
+            "" => name.to_owned(),
+            within => format!("{within}/{name}"),
+        };
+        let is_skills = matches!(self.layout, Layout::SkillsTop | Layout::SkillsBelow);
+        let skill = folder.join("SKILL.md");
+        if is_skills && skill.is_file() && !ignored.leaves_out(&way("SKILL.md"), false) {
+            self.files.push(skill);
+            return;
+        }
+        for name in names {
+            if name.starts_with('.') || name == "node_modules" {
+                continue;
+            }
+            let path = folder.join(&name);
+            let Ok(about) = fs::metadata(&path) else {
+                continue;
+            };
+            if ignored.leaves_out(&way(&name), about.is_dir()) {
+                continue;
+            }
+            if about.is_dir() {
+                if self.layout != Layout::Flat && depth < DEPTH_MAX {
+                    self.folder(&path, &way(&name), &ignored, depth + 1);
+                }
+                continue;
+            }
+            let counts_here = match self.layout {
+                Layout::SkillsTop => depth == 0,
+                Layout::SkillsBelow => depth > 0,
+                Layout::Flat | Layout::Deep => true,
+            };
+            if about.is_file() && counts_here && name.ends_with(self.kind.extension()) {
+                self.files.push(path);
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Where a skill, a prompt template or a theme comes from.
+
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Project,
+    User,
+    /// Named on the command line.
+    Temporary,
+}
+
+/// How a file was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Named in settings or on the command line.
+    Named,
+    /// Lying in a folder that is looked into.
+    Looked,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    pub path: PathBuf,
+    pub found: Found,
+    pub scope: Scope,
+    /// The folder that the file belongs to, where one is known.
+    pub base: Option<PathBuf>,
+}
+
+impl Source {
+    /// In the form that other programs are told, `sourceInfo`.
+    pub fn to_json(&self) -> Value {
+        let mut json = Map::new();
+        json.insert("path".into(), self.path.to_string_lossy().into());
+        let found = match self.found {
+            Found::Named => "local",
+            Found::Looked => "auto",
+        };
+        json.insert("source".into(), found.into());
+        json.insert("scope".into(), self.scope.name().into());
+        json.insert("origin".into(), "top-level".into());
+        if let Some(base) = &self.base {
+            json.insert("baseDir".into(), base.to_string_lossy().into());
+        }
+        json.into()
+    }
+}
+
+impl Scope {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::User => "user",
+            Self::Temporary => "temporary",
+        }
+    }
+}

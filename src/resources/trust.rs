@@ -1,0 +1,416 @@
+//! Trust in projects: whether what lies under `.pi/` and `.agents/` may be used at all.
+//!
+//! A project that brings none of this needs no trust. `trust.json` in the agent folder holds what the user
+//! decided, by the real path of the project or of a folder above it. What a trusted project may run is
+//! remembered beside it, in `trust-surfaces.json`: when that grows or changes, the decision is asked for
+//! again.
+//!
+//! Not here: asking (`cli`), and `AGENTS.md` and its like, which are text and run nothing.
+
+use super::{file, text};
+use ring::digest;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What makes a project need trust, in its `.pi/`.
+const SURFACES: [&str; 7] = [
+    "settings.json",
+    "extensions",
+    "skills",
+    "prompts",
+    "themes",
+    "SYSTEM.md",
+    "APPEND_SYSTEM.md",
+];
+
+/// Settings that say what is run.
+const RUNNING_KEYS: [&str; 6] = [
+    "shellPath",
+    "shellCommandPrefix",
+    "npmCommand",
+    "externalEditor",
+    "extensions",
+    "packages",
+];
+
+/// Files that are hashed for one project; a hash of their names stands for the rest.
+const FILES_MAX: usize = 2000;
+
+/// A project, by its real path.
+#[derive(Clone, Debug)]
+pub struct Project {
+    root: PathBuf,
+    home: Option<PathBuf>,
+}
+
+/// What is stored about a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The project's folder, or one above it.
+    pub path: PathBuf,
+    pub is_trusted: bool,
+}
+
+impl Project {
+    pub fn new(cwd: &Path, home: Option<&Path>) -> Self {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        Self {
+            root: real(cwd),
+            home: home.map(real),
+        }
+    }
+
+    /// The real path.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What would be used if the project was trusted. Nothing: there is nothing to decide.
+    pub fn surfaces(&self) -> Vec<PathBuf> {
+        let config = self.root.join(".pi");
+        let mut found: Vec<PathBuf> = SURFACES
+            .iter()
+            .map(|name| config.join(name))
+            .filter(|path| path.exists())
+            .collect();
+        let own = self.home.as_ref().map(|home| home.join(".agents/skills"));
+        let skills = self
+            .root
+            .ancestors()
+            .map(|folder| folder.join(".agents/skills"));
+        found.extend(skills.filter(|path| Some(path) != own.as_ref() && path.exists()));
+        found
+    }
+
+    /// A hash for everything that the project would run: extension files, and settings that name programs.
+    fn running(&self) -> BTreeMap<String, String> {
+        let config = self.root.join(".pi");
+        let mut hashes = BTreeMap::new();
+        if let Ok(bytes) = fs::read(config.join("settings.json"))
+            && let Ok(Value::Object(settings)) = serde_json::from_str(&text(&bytes))
+        {
+            for key in RUNNING_KEYS {
+                if let Some(value) = settings.get(key).filter(|value| !value.is_null()) {
+                    hashes.insert(
+                        format!(".pi/settings.json#{key}"),
+                        hash(value.to_string().as_bytes()),
+                    );
+                }
+            }
+        }
+        let mut folders = vec![config.join("extensions")];
+        while let Some(folder) = folders.pop() {
+            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+            let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+            paths.sort();
+            for path in paths {
+                let name = path
+                    .strip_prefix(&self.root)
+                    .unwrap_or(&path)
+                    .to_string_lossy()
+                    .into_owned();
+                if hashes.len() >= FILES_MAX {
+                    hashes.insert("more".into(), hash(name.as_bytes()));
+                    return hashes;
+                }
+                let is_link = fs::symlink_metadata(&path).is_ok_and(|about| about.is_symlink());
+                match fs::metadata(&path) {
+                    // A folder that is linked to could hold itself.
+                    Ok(about) if about.is_dir() && !is_link => folders.push(path),
+                    Ok(about) if about.is_file() => {
+                        let content = hash_file(&path).unwrap_or_default();
+                        hashes.insert(name, content);
+                    }
+                    _ => drop(hashes.insert(name, String::new())),
+                }
+            }
+        }
+        hashes
+    }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    hex(digest::digest(&digest::SHA256, bytes).as_ref())
+}
+
+fn hash_file(path: &Path) -> io::Result<String> {
+    use std::io::Read;
+    let mut file = fs::File::open(path)?;
+    let mut context = digest::Context::new(&digest::SHA256);
+    let mut part = [0; 16 << 10];
+    loop {
+        let read = file.read(&mut part)?;
+        match part.get(..read) {
+            Some(bytes) if read > 0 => context.update(bytes),
+            _ => return Ok(hex(context.finish().as_ref())),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The decisions in the agent folder.
+#[derive(Clone, Debug)]
+pub struct Store {
+    path: PathBuf,
+    surfaces: PathBuf,
+}
+
+impl Store {
+    pub fn new(agent: &Path) -> Self {
+        Self {
+            path: agent.join("trust.json"),
+            surfaces: agent.join("trust-surfaces.json"),
+        }
+    }
+
+    /// What was decided for the project or the nearest folder above it. An error: the file cannot be used.
+    pub fn find(&self, project: &Project) -> Result<Option<Entry>, String> {
+        let data = self.parse(read(&self.path)?)?;
+        let entry = project.root.ancestors().find_map(|folder| {
+            let is_trusted = data.get(&*folder.to_string_lossy())?.as_bool()?;
+            let path = folder.to_owned();
+            Some(Entry { path, is_trusted })
+        });
+        Ok(entry)
+    }
+
+    /// Stores decisions for folders; `None` takes one away.
+    pub fn set(&self, decisions: &[(&Path, Option<bool>)]) -> Result<(), String> {
+        file::update(&self.path, |old| {
+            let mut data = self.parse(old)?;
+            for (path, decision) in decisions {
+                let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+                let path = path.to_string_lossy().into_owned();
+                match decision {
+                    Some(is_trusted) => drop(data.insert(path, (*is_trusted).into())),
+                    None => drop(data.shift_remove(&path)),
+                }
+            }
+            pretty(data).map(Some)
+        })
+    }
+
+    /// Whether the project would run something that it did not when it was trusted. One that is seen for
+    /// the first time counts as known from now on.
+    pub fn has_changed(&self, project: &Project) -> Result<bool, String> {
+        let now = project.running();
+        let root = project.root.to_string_lossy().into_owned();
+        let known = objects(read(&self.surfaces)?);
+        let Some(known) = known.get(&root).and_then(Value::as_object) else {
+            if !now.is_empty() {
+                self.remember(project)?;
+            }
+            return Ok(false);
+        };
+        let is_known = |(name, hash): (&String, &String)| {
+            known.get(name).and_then(Value::as_str) == Some(hash)
+        };
+        Ok(!now.iter().all(is_known))
+    }
+
+    /// Takes what the project runs now as decided on.
+    pub fn remember(&self, project: &Project) -> Result<(), String> {
+        let root = project.root.to_string_lossy().into_owned();
+        let now = project.running();
+        file::update(&self.surfaces, |old| {
+            let mut known = objects(old);
+            known.insert(
+                root,
+                now.into_iter()
+                    .map(|(name, hash)| (name, Value::from(hash)))
+                    .collect::<Map<_, _>>()
+                    .into(),
+            );
+            pretty(known).map(Some)
+        })
+    }
+
+    fn parse(&self, bytes: Option<Vec<u8>>) -> Result<Map<String, Value>, String> {
+        let Some(bytes) = bytes else {
+            return Ok(Map::new());
+        };
+        let path = self.path.display();
+        let data: Value = serde_json::from_str(&text(&bytes))
+            .map_err(|error| format!("Failed to read trust store {path}: {error}"))?;
+        let Value::Object(data) = data else {
+            return Err(format!("Invalid trust store {path}: expected an object"));
+        };
+        match data
+            .iter()
+            .find(|(_, value)| !value.is_boolean() && !value.is_null())
+        {
+            Some((key, _)) => Err(format!(
+                "Invalid trust store {path}: value for {} must be true, false, or null",
+                Value::from(key.as_str())
+            )),
+            None => Ok(data),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!(
+            "Failed to read trust store {}: {error}",
+            path.display()
+        )),
+    }
+}
+
+/// What was remembered; nothing where that is damaged, which makes projects new again.
+fn objects(bytes: Option<Vec<u8>>) -> Map<String, Value> {
+    let parsed = bytes.and_then(|bytes| serde_json::from_str(&text(&bytes)).ok());
+    match parsed {
+        Some(Value::Object(known)) => known,
+        _ => Map::new(),
+    }
+}
+
+fn pretty(mut data: Map<String, Value>) -> Result<String, String> {
+    data.sort_keys();
+    let text = serde_json::to_string_pretty(&data).map_err(|error| error.to_string())?;
+    Ok(text + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scratch::Scratch;
+    use super::*;
+
+    fn project(scratch: &Scratch) -> Project {
+        let cwd = scratch.path().join("home/w/p");
+        fs::create_dir_all(&cwd).unwrap();
+        Project::new(&cwd, Some(&scratch.path().join("home")))
+    }
+
+    fn store(scratch: &Scratch) -> Store {
+        Store::new(&scratch.path().join("agent"))
+    }
+
+    #[test]
+    fn only_what_is_used_needs_trust() {
+        let needs = [
+            "settings.json",
+            "SYSTEM.md",
+            "APPEND_SYSTEM.md",
+            "skills/a",
+            "prompts/a",
+            "extensions/a",
+            "themes/a",
+        ];
+        for name in needs {
+            let scratch = Scratch::new();
+            scratch.file(&format!("home/w/p/.pi/{name}"), "");
+            assert_eq!(project(&scratch).surfaces().len(), 1, "{name}");
+        }
+        for name in ["home/w/p/.agents/skills/a", "home/w/.agents/skills/a"] {
+            let scratch = Scratch::new();
+            scratch.file(name, "");
+            assert_eq!(project(&scratch).surfaces().len(), 1, "{name}");
+        }
+        for name in [
+            "home/w/p/.pi/other",
+            "home/w/.pi/settings.json",
+            "home/.agents/skills/a",
+            "home/w/p/AGENTS.md",
+        ] {
+            let scratch = Scratch::new();
+            scratch.file(name, "");
+            assert_eq!(
+                project(&scratch).surfaces(),
+                [""; 0].map(PathBuf::from),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_nearest_decision_counts() {
+        let scratch = Scratch::new();
+        let (project, store) = (project(&scratch), store(&scratch));
+        let found = || store.find(&project).unwrap().map(|entry| entry.is_trusted);
+        assert_eq!(found(), None);
+        let (p, w) = (project.root(), project.root().parent().unwrap());
+        store.set(&[(w, Some(true))]).unwrap();
+        assert_eq!(found(), Some(true));
+        store.set(&[(p, Some(false))]).unwrap();
+        assert_eq!(found(), Some(false));
+        store.set(&[(w, Some(true)), (p, None)]).unwrap();
+        assert_eq!(found(), Some(true));
+        let text = fs::read_to_string(&store.path).unwrap();
+        assert_eq!(text, format!("{{\n  \"{}\": true\n}}\n", w.display()));
+        // A link to the project is the project.
+        std::os::unix::fs::symlink(p, scratch.path().join("link")).unwrap();
+        store
+            .set(&[(&scratch.path().join("link"), Some(false))])
+            .unwrap();
+        assert_eq!(found(), Some(false));
+        assert_eq!(Project::new(&scratch.path().join("link"), None).root(), p);
+    }
+
+    #[test]
+    fn a_damaged_store_is_an_error_and_stays() {
+        let scratch = Scratch::new();
+        let (project, store) = (project(&scratch), store(&scratch));
+        for (text, error) in [
+            ("{", "Failed to read trust store"),
+            ("[]", "expected an object"),
+            (
+                "{\"/a\":1}",
+                "value for \"/a\" must be true, false, or null",
+            ),
+        ] {
+            scratch.file("agent/trust.json", text);
+            assert!(store.find(&project).unwrap_err().contains(error), "{text}");
+            assert!(
+                store
+                    .set(&[(project.root(), Some(true))])
+                    .unwrap_err()
+                    .contains(error)
+            );
+            assert_eq!(fs::read_to_string(&store.path).unwrap(), text);
+        }
+        scratch.file(
+            "agent/trust.json",
+            format!("\u{feff}{{\"{}\":null}}", project.root().display()),
+        );
+        assert_eq!(store.find(&project), Ok(None));
+    }
+
+    #[test]
+    fn what_a_project_runs_is_remembered() {
+        let scratch = Scratch::new();
+        let (project, store) = (project(&scratch), store(&scratch));
+        scratch.file(
+            "home/w/p/.pi/settings.json",
+            r#"{"theme":"a","shellPath":"/bin/sh"}"#,
+        );
+        let changed = || store.has_changed(&project).unwrap();
+        assert!(!changed(), "seen for the first time");
+        scratch.file(
+            "home/w/p/.pi/settings.json",
+            r#"{"theme":"b","shellPath":"/bin/sh"}"#,
+        );
+        scratch.file("home/w/p/.pi/skills/a/SKILL.md", "text");
+        assert!(!changed(), "nothing that runs");
+        scratch.file("home/w/p/.pi/settings.json", r#"{"shellPath":"/tmp/evil"}"#);
+        assert!(changed());
+        store.remember(&project).unwrap();
+        assert!(!changed());
+        scratch.file("home/w/p/.pi/extensions/deep/x.js", "1");
+        assert!(changed());
+        store.remember(&project).unwrap();
+        scratch.file("home/w/p/.pi/extensions/deep/x.js", "2");
+        assert!(changed());
+        fs::remove_dir_all(project.root().join(".pi")).unwrap();
+        assert!(!changed(), "what is gone runs nothing");
+    }
+}

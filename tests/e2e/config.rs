@@ -1,0 +1,198 @@
+//! `pi config`, `pi skills` and `pi prompts`.
+
+use crate::agent::World;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::thread;
+
+fn settings(world: &World) -> Value {
+    let text = fs::read_to_string(world.agent_dir().join("settings.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_setting_is_set_read_and_taken_away() {
+    let world = World::new();
+    world.write_config("settings.json", "{\"zzz\": 1, \"theme\": \"a\"}");
+    let config = |words: &str| world.pi().words(&format!("config {words}")).run();
+    config("get theme").success().stdout_is("a\n");
+    config("set theme dark").success().stdout_is("");
+    config("set retry.maxRetries 7").success();
+    config("set defaultTools read").success();
+    assert_eq!(
+        settings(&world).to_string(),
+        r#"{"zzz":1,"theme":"dark","retry":{"maxRetries":7},"defaultTools":["read"]}"#
+    );
+    config("get retry.maxRetries").success().stdout_is("7\n");
+    config("get retry.baseDelayMs")
+        .success()
+        .stdout_is("2000\n");
+    config("get defaultTools")
+        .success()
+        .stdout_is("[\"read\"]\n");
+    config("unset theme").success();
+    config("get theme")
+        .fails_with(1)
+        .stderr_has("theme is not set");
+    let list = config("").success().stdout;
+    assert!(list.contains("  retry.maxRetries = 7 (user): "), "{list}");
+    assert!(
+        list.contains("  retry.enabled = true (default): "),
+        "{list}"
+    );
+    let path = world.agent_dir().join("settings.json");
+    config("path")
+        .success()
+        .stdout_is(&format!("{}\n", path.display()));
+}
+
+#[test]
+fn a_projects_settings_are_changed_where_it_is_trusted() {
+    let world = World::new();
+    let config = |words: &str| world.pi().words(&format!("config {words}")).run();
+    world.write(".pi/settings.json", "{}");
+    config("set -l theme dark")
+        .fails_with(1)
+        .stderr_has("Project is not trusted");
+    assert_eq!(world.read(".pi/settings.json"), "{}");
+    config("set -l -a theme dark").success();
+    assert_eq!(
+        world.read(".pi/settings.json"),
+        "{\n  \"theme\": \"dark\"\n}"
+    );
+    config("get -a theme").success().stdout_is("dark\n");
+    config("get theme").fails_with(1);
+    config("set -l -a httpProxy http://x")
+        .fails_with(1)
+        .stderr_has("can only be set in the agent folder");
+}
+
+#[test]
+fn mistakes_are_named() {
+    let world = World::new();
+    let config = |words: &str| world.pi().words(&format!("config {words}")).run();
+    config("set quietStartup maybe")
+        .fails_with(1)
+        .stderr_has("quietStartup must be true or false");
+    config("get thme")
+        .fails_with(1)
+        .stderr_has("There is no setting thme. Did you mean theme?");
+    config("frobnicate")
+        .fails_with(2)
+        .stderr_has("Usage: pi config");
+    world.write_config("settings.json", "{\n  \"theme\": \"a\",\n}");
+    let outcome = config("set theme b").fails_with(1);
+    outcome.stderr_has("line 3, column 1: trailing comma; the file was left as it is");
+    let text = fs::read_to_string(world.agent_dir().join("settings.json")).unwrap();
+    assert_eq!(text, "{\n  \"theme\": \"a\",\n}");
+}
+
+#[test]
+fn changes_of_many_processes_all_stay() {
+    let world = World::new();
+    fs::remove_file(world.agent_dir().join("settings.json")).unwrap();
+    const KEYS: [&str; 10] = [
+        "retry.maxRetries",
+        "retry.baseDelayMs",
+        "retry.maxAgentDelayMs",
+        "retry.provider.maxRetries",
+        "retry.provider.maxRetryDelayMs",
+        "compaction.reserveTokens",
+        "compaction.keepRecentTokens",
+        "branchSummary.reserveTokens",
+        "terminal.imageWidthCells",
+        "bash.outputCapBytes",
+    ];
+    thread::scope(|scope| {
+        for (number, key) in KEYS.into_iter().cycle().take(20).enumerate() {
+            let world = &world;
+            scope.spawn(move || {
+                let value = if number < 10 { "1" } else { "2" };
+                world
+                    .pi()
+                    .args(["config", "set", key, value])
+                    .run()
+                    .success();
+            });
+        }
+    });
+    let settings = settings(&world);
+    for key in KEYS {
+        let value = settings.pointer(&format!("/{}", key.replace('.', "/")));
+        assert!(
+            value == Some(&json!(1)) || value == Some(&json!(2)),
+            "{key}: {settings}"
+        );
+    }
+    let path = world.agent_dir().join("settings.json");
+    assert_eq!(
+        fs::metadata(path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert!(!world.agent_dir().join("settings.json.lock").exists());
+}
+
+#[test]
+fn an_editor_opens_the_file_and_what_it_left_is_checked() {
+    let world = World::new();
+    let edit = |editor: &str| {
+        world
+            .pi()
+            .args(["config", "edit"])
+            .env("EDITOR", editor)
+            .run()
+    };
+    edit("true").success();
+    edit("sh -c 'echo x > \"$1\"' --")
+        .fails_with(1)
+        .stderr_has("line 1, column 1");
+    edit("false").fails_with(1).stderr_has("false ended with");
+}
+
+#[test]
+fn skills_and_templates_are_listed_and_checked() {
+    let world = World::new();
+    let pi = |words: &str| world.pi().words(words).run();
+    let skill = world.agent_dir().join("skills/good/SKILL.md");
+    fs::create_dir_all(skill.parent().unwrap()).unwrap();
+    fs::write(&skill, "---\ndescription: Does good\n---\nDo good.\n").unwrap();
+    fs::create_dir_all(world.agent_dir().join("prompts")).unwrap();
+    let prompt = world.agent_dir().join("prompts/p.md");
+    fs::write(&prompt, "---\nargument-hint: <x>\n---\nDo $1\n").unwrap();
+    pi("skills check")
+        .success()
+        .stdout_is("1 skills, nothing wrong\n");
+    pi("skills")
+        .success()
+        .stdout_is(&format!("good (user): Does good\n  {}\n", skill.display()));
+    pi("prompts list")
+        .success()
+        .stdout_is(&format!("/p <x> (user): Do $1\n  {}\n", prompt.display()));
+    pi("prompts show p").success().stdout_is("Do $1\n");
+    pi("prompts show q")
+        .fails_with(1)
+        .stderr_has("There is no prompt template /q");
+    pi("skills frobnicate").fails_with(2);
+    let bad = world.write("extra/Bad/SKILL.md", "---\ndescription: x\n---\n");
+    let outcome = world
+        .pi()
+        .args(["skills", "check", "--skill", "extra"])
+        .run()
+        .fails_with(1);
+    outcome.stderr_has(&format!(
+        "{}: name contains invalid characters",
+        bad.display()
+    ));
+    world.write("AGENTS.md", "@more.md\n");
+    let more = world.write("more.md", "more");
+    let context = pi("config context").success().stdout;
+    for part in [
+        "Context: ",
+        "Skill: good",
+        "Prompt template: /p",
+        &format!("  imports {}\n", more.display()),
+    ] {
+        assert!(context.contains(part), "{part}: {context}");
+    }
+}
