@@ -10,6 +10,8 @@
 mod block;
 mod growing;
 mod inline;
+mod line;
+mod link;
 
 pub use growing::Growing;
 

@@ -305,7 +305,7 @@ fn what_cannot_be_exported_is_told() {
     world.write("s.jsonl", jsonl(&everything()));
     world.write("junk.jsonl", "junk\n");
     let work = world.work().display().to_string();
-    let rows: [(&[&str], i32, String); 9] = [
+    let rows: [(&[&str], i32, String); 10] = [
         (
             &["--export", "no.jsonl"],
             1,
@@ -325,6 +325,11 @@ fn what_cannot_be_exported_is_told() {
             &["--export", "s.jsonl", "."],
             1,
             "Error: Cannot write .: is a directory\n".into(),
+        ),
+        (
+            &["export", "s.jsonl", "./s.jsonl"],
+            1,
+            "Error: Cannot write ./s.jsonl: it is the session itself\n".into(),
         ),
         (
             &["export"],
@@ -358,4 +363,134 @@ fn what_cannot_be_exported_is_told() {
         assert_eq!((run.stdout, run.stderr), (String::new(), said), "{args:?}");
     }
     assert_eq!(files(&world), ["junk.jsonl", "s.jsonl"]);
+}
+
+#[test]
+fn sessions_are_found_by_name_and_the_ending_chooses_the_form() {
+    let world = World::new();
+    let entries = everything();
+    let work = world.work().to_str().unwrap().to_owned();
+    let mut here = entries.clone();
+    here[0]["cwd"] = work.clone().into();
+    let folder = format!(
+        "sessions/--{}--",
+        work.trim_start_matches('/').replace('/', "-")
+    );
+    std::fs::create_dir_all(world.agent_dir().join(&folder)).unwrap();
+    world.write_config(&format!("{folder}/t_0194-abcd.jsonl"), &jsonl(&here));
+
+    let newest = world.pi().args(["export"]).run().success();
+    newest.stdout_is("Exported to: pi-session-t_0194-abcd.html\n");
+    world.pi().args(["export", "-c", "a.md"]).run().success();
+    assert!(
+        world
+            .read("a.md")
+            .starts_with("# Fix the CSV parser\n\n- Session: 0194-abcd\n")
+    );
+    let page = world.pi().args(["export", "0194", "-"]).run().success();
+    assert_eq!(page.stdout, world.read("pi-session-t_0194-abcd.html"));
+    let text = world
+        .pi()
+        .args(["export", "-c", "-", "--format", "md"])
+        .run();
+    assert_eq!(text.success().stdout, world.read("a.md"));
+}
+
+#[test]
+fn json_lines_are_the_branch_as_a_chain_or_every_line() {
+    let world = World::new();
+    let entries = everything();
+    world.write("s.jsonl", jsonl(&entries));
+    let export = |args: &[&str]| {
+        let run = world
+            .pi()
+            .args(["export", "s.jsonl", "-", "--format", "jsonl"])
+            .args(args)
+            .run();
+        crate::agent::lines(&run.success().stdout)
+    };
+    assert_eq!(export(&["--all"]), entries);
+
+    let branch = export(&[]);
+    let left = |entry: &&Value| !entry["id"].as_str().unwrap().starts_with("left");
+    let mut expected: Vec<Value> = entries.iter().filter(left).cloned().collect();
+    let mut parent = Value::Null;
+    for entry in &mut expected[1..] {
+        entry["parentId"] = parent;
+        parent = entry["id"].clone();
+    }
+    assert_eq!(branch[1..], expected[1..]);
+    let mut header = branch[0].clone();
+    assert!(header["timestamp"].take().as_str().unwrap() > "2025");
+    assert_eq!(
+        header,
+        json!({"type": "session", "version": 3, "id": "0194-abcd", "timestamp": null, "cwd": "/home/me/csv"})
+    );
+}
+
+#[test]
+fn secrets_are_taken_out_when_asked() {
+    let world = World::new();
+    world.write_config(
+        "auth.json",
+        r#"{"p": {"type": "api_key", "key": "stored-secret-1"}}"#,
+    );
+    let secrets = [
+        "stored-secret-1",
+        "variable-secret-2",
+        "sk-ant-api03-abcdefghijklmnopqrstuvwxyz",
+    ];
+    let mut entries = everything();
+    for entry in &mut entries[1..] {
+        if entry["message"]["role"] == "user" {
+            entry["message"]["content"] = secrets.join(" ").into();
+        }
+    }
+    entries.push(json!({"type": "session_info", "id": "named", "parentId": "last", "timestamp": "", "name": secrets[0]}));
+    world.write("s.jsonl", jsonl(&entries));
+    for format in ["html", "md", "jsonl"] {
+        let run = |more: &[&str]| {
+            let pi = world
+                .pi()
+                .env("MY_TOKEN", secrets[1])
+                .args(["export", "s.jsonl", "-", "--format", format]);
+            pi.args(more).run().success().stdout
+        };
+        let (all, some) = (run(&[]), run(&["--redact"]));
+        for secret in secrets {
+            let shown = format == "jsonl" || secret != secrets[0] || all.contains(secret);
+            assert!(shown && !some.contains(secret), "{format} {secret}");
+        }
+        assert!(
+            all.contains(secrets[2]) && some.contains("[redacted] [redacted] [redacted]"),
+            "{format}"
+        );
+    }
+}
+
+#[test]
+fn damage_is_told_and_the_rest_is_exported() {
+    let world = World::new();
+    let text = jsonl(&everything());
+    let lines: Vec<&str> = text.lines().collect();
+    let damaged = format!(
+        "{}\n{}\n{{\"type\":\"mess\n{}",
+        lines[0],
+        lines[1],
+        lines[2..].join("\n")
+    );
+    // The last line is torn.
+    world.write("s.jsonl", &damaged[..damaged.len() - 10]);
+    let run = world.pi().args(["--export", "s.jsonl"]).run().success();
+    assert!(
+        run.stderr
+            .starts_with("Warning: 2 damaged lines of session "),
+        "{}",
+        run.stderr
+    );
+    let page = world.read("pi-session-s.html");
+    assert!(page.contains("What I found") && page.contains("hologram"));
+    let empty = world.write("empty.jsonl", "");
+    world.pi().args(["--export", "empty.jsonl"]).run().success();
+    assert_eq!(std::fs::read(empty).unwrap(), b"");
 }

@@ -10,7 +10,10 @@ use std::io::{self, Write};
 pub fn write(source: &Source<'_>, all: bool, out: &mut dyn Write) -> io::Result<()> {
     let header = source.log.header();
     if all {
-        line(out, header)?;
+        let mut header = header.clone();
+        header.cwd = source.shown(&header.cwd);
+        header.parent_session = header.parent_session.map(|parent| source.shown(&parent));
+        line(out, &header)?;
     } else {
         let (id, cwd) = (&header.id, source.shown(&header.cwd));
         let timestamp = time::iso(now_ms());

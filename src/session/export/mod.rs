@@ -123,6 +123,10 @@ pub fn write(log: &Log, options: &Options, out: &mut dyn Write) -> io::Result<Ve
 /// Writes `log` into a file, whole or not at all, and tells what is damaged.
 pub fn write_file(log: &Log, options: &Options, path: &Path) -> Result<Vec<Notice>, ExportError> {
     let write_it = || {
+        if is_same_file(log.path(), path) {
+            let why = "it is the session itself";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         let mut target = Target::create(path)?;
         let damaged = write(log, options, &mut target)?;
         target.finish()?;
@@ -133,6 +137,11 @@ pub fn write_file(log: &Log, options: &Options, path: &Path) -> Result<Vec<Notic
         source,
     })?;
     Ok(notices(log, damaged))
+}
+
+fn is_same_file(session: Option<&Path>, path: &Path) -> bool {
+    let session = session.and_then(|session| session.canonicalize().ok());
+    session.is_some_and(|session| path.canonicalize().is_ok_and(|path| path == session))
 }
 
 /// What to tell of damaged entries.

@@ -114,7 +114,12 @@ impl Page<'_> {
             ended.as_deref().map(entry::minute),
         );
         let when = match to {
-            Some(to) if to != from => format!("{from} – {to} UTC"),
+            Some(to) if to != from => {
+                let day = |minute: &str| minute.get(..11).map(str::to_owned);
+                // On the same day its time says enough.
+                let short = day(&from).and_then(|day| to.strip_prefix(&day));
+                format!("{from} – {} UTC", short.unwrap_or(&to))
+            }
             _ => format!("{from} UTC"),
         };
         fact("Folder", &self.source.shown(&header.cwd));

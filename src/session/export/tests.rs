@@ -264,25 +264,166 @@ const NASTY: &[&str] = &[
 #[test]
 fn words_never_become_markup() {
     let scratch = Scratch::new();
-    let plain = tags(&export(
-        &log(&scratch, &of_words("word", "word")),
-        &Options::default(),
-    ));
-    for nasty in NASTY {
-        // Data of an image that is none is left out, in the plain page too: `word` is base64, these are not.
+    let page = |words: &str| {
         let page = export(
-            &log(&scratch, &of_words(nasty, "word")),
+            &log(&scratch, &of_words(words, "word")),
             &Options::default(),
         );
-        let mut images = 0;
-        let tags: Vec<String> = tags(&page).into_iter().collect();
-        let known: Vec<&String> = plain.iter().filter(|tag| *tag != "img").collect();
-        let without: Vec<&String> = tags.iter().filter(|tag| *tag != "img").collect();
-        images += tags.len() - without.len();
-        assert_eq!(images, 0, "{nasty:?}");
-        // In place of each of the three images stands a paragraph.
-        assert_eq!(without.len(), known.len() + 6, "{nasty:?}");
+        tags(&page)
+    };
+    // Words that are no base64: in place of an image stands a paragraph.
+    let plain = page("a word");
+    assert!(plain.len() > 300 && !plain.contains(&"img".to_owned()));
+    for nasty in NASTY {
+        assert_eq!(page(nasty), plain, "{nasty:?}");
     }
+}
+
+#[test]
+fn a_page_has_a_policy_that_knows_its_script_and_style() {
+    let scratch = Scratch::new();
+    let page = export(&log(&scratch, &[]), &Options::default());
+    let between = |from: &str, to: &str| {
+        page.split_once(from)
+            .unwrap()
+            .1
+            .split_once(to)
+            .unwrap()
+            .0
+            .to_owned()
+    };
+    let policy = between("Content-Security-Policy\" content=\"", "\"");
+    for (element, name) in [("style", "style-src"), ("script", "script-src")] {
+        let text = between(&format!("<{element}>"), &format!("</{element}>"));
+        let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+        let hash = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, hash);
+        assert!(
+            policy.contains(&format!("{name} &#39;sha256-{hash}&#39;")),
+            "{policy}"
+        );
+    }
+    assert!(policy.starts_with("default-src &#39;none&#39;; img-src data:;"));
+    assert!(page.contains("Nothing was said in this session."));
+}
+
+/// The ids of a page's entries: those of the current branch, and the others.
+fn ids(page: &str) -> (Vec<String>, Vec<String>) {
+    let all = |text: &str| {
+        let ids = text.split(" id=\"").skip(1);
+        ids.map(|rest| rest.split_once('"').unwrap().0.to_owned())
+            .collect()
+    };
+    let main = page.split_once("<div class=\"path\">").unwrap().1;
+    let (path, others) = main
+        .split_once("<details class=\"others\">")
+        .unwrap_or((main, ""));
+    (all(path), all(others))
+}
+
+#[test]
+fn every_entry_is_on_the_page_once() {
+    let label = || json!({"type": "custom", "customType": "x"});
+    type Rows<'a> = &'a [(&'a str, Option<&'a str>)];
+    let check = |rows: Rows<'_>, path: &[&str], others: &[&str]| {
+        let scratch = Scratch::new();
+        let entries: Vec<_> = rows
+            .iter()
+            .map(|(id, parent)| (*id, *parent, label()))
+            .collect();
+        let page = export(&log(&scratch, &entries), &Options::default());
+        tags(&page);
+        let (on, off) = ids(&page);
+        assert_eq!(
+            (on, off),
+            (
+                path.iter().map(ToString::to_string).collect(),
+                others.iter().map(ToString::to_string).collect()
+            ),
+            "{rows:?}"
+        );
+    };
+    check(&[("a", None), ("b", Some("a"))], &["a", "b"], &[]);
+    check(
+        &[("a", None), ("b", Some("a")), ("c", Some("a"))],
+        &["a", "c"],
+        &["b"],
+    );
+    check(
+        &[("a", None), ("b", Some("a")), ("c", None)],
+        &["c"],
+        &["a", "b"],
+    );
+    // Two that hang on each other, and one below them.
+    check(
+        &[("a", Some("b")), ("b", Some("a")), ("c", Some("b"))],
+        &["a", "b", "c"],
+        &[],
+    );
+    check(
+        &[
+            ("a", None),
+            ("x", Some("y")),
+            ("y", Some("x")),
+            ("b", Some("a")),
+        ],
+        &["a", "b"],
+        &["x", "y"],
+    );
+    check(
+        &[("x\" y", None), ("b", Some("x\" y"))],
+        &["x&quot; y", "b"],
+        &[],
+    );
+}
+
+#[test]
+fn a_leaf_in_the_middle_ends_the_current_branch() {
+    let scratch = Scratch::new();
+    let x = || json!({"type": "custom", "customType": "x"});
+    let mut log = log(
+        &scratch,
+        &[
+            ("a", None, x()),
+            ("b", Some("a"), x()),
+            ("c", Some("b"), x()),
+        ],
+    );
+    log.set_leaf(Some("b")).unwrap();
+    let (on, off) = ids(&export(&log, &Options::default()));
+    assert_eq!(
+        (on, off),
+        (vec!["a".to_owned(), "b".to_owned()], vec!["c".to_owned()])
+    );
+}
+
+#[test]
+fn a_running_conversation_is_exported_by_the_ending_of_the_name() {
+    let scratch = Scratch::new();
+    let cwd = scratch.path().to_owned();
+    let log = log(&scratch, &of_words("word", "word"));
+    for (name, begins) in [
+        (None, "<!DOCTYPE html>"),
+        (Some("a.md"), "# xword"),
+        (Some("b.jsonl"), "{\"type\":\"session\""),
+        (Some("c"), "<!DOCTYPE html>"),
+    ] {
+        let path = export_live(&log, name.map(Path::new), &cwd, None).unwrap();
+        assert_eq!(path, cwd.join(name.unwrap_or("pi-session-s.html")));
+        assert!(
+            std::fs::read_to_string(&path).unwrap().starts_with(begins),
+            "{name:?}"
+        );
+    }
+    let said = |log: &Log| export_live(log, None, &cwd, None).unwrap_err().to_string();
+    assert_eq!(
+        said(&Log::in_memory(&cwd, None).unwrap()),
+        "Cannot export in-memory session to HTML"
+    );
+    let new = Log::create(&cwd, &cwd, None, crate::session::SyncMode::Never).unwrap();
+    assert_eq!(
+        said(&new),
+        "Nothing to export yet - start a conversation first"
+    );
 }
 
 proptest! {
