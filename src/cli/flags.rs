@@ -31,6 +31,8 @@ pub struct Args {
     pub list_models: Option<String>,
     pub continue_last: bool,
     pub session: Option<String>,
+    pub fork: Option<String>,
+    pub resume: bool,
     pub session_id: Option<String>,
     pub session_dir: Option<String>,
     pub no_session: bool,
@@ -226,17 +228,30 @@ pub(super) fn distance(from: &str, to: &str) -> usize {
 }
 
 fn check_combinations(args: &Args) -> Result<(), String> {
+    let given = [
+        (args.session.is_some(), "--session"),
+        (args.continue_last, "--continue"),
+        (args.resume, "--resume"),
+        (args.no_session, "--no-session"),
+    ];
+    let alone = |flag: &str, others: &[(bool, &str)]| {
+        let others = others.iter().filter(|(given, _)| *given);
+        let others: Vec<&str> = others.map(|(_, other)| *other).collect();
+        match others.as_slice() {
+            [] => Ok(()),
+            _ => Err(format!(
+                "{flag} cannot be combined with {}",
+                others.join(", ")
+            )),
+        }
+    };
+    if args.fork.is_some() {
+        alone("--fork", &given)?;
+    }
     let Some(id) = &args.session_id else {
         return Ok(());
     };
-    for (given, flag) in [
-        (args.session.is_some(), "--session"),
-        (args.continue_last, "--continue"),
-    ] {
-        if given {
-            return Err(format!("--session-id cannot be combined with {flag}"));
-        }
-    }
+    alone("--session-id", given.get(..3).unwrap_or_default())?;
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
     if !id.chars().all(allowed) || !edge(id.chars().next()) || !edge(id.chars().last()) {
@@ -355,7 +370,10 @@ mod tests {
         );
         assert!(parse_words("--session-id a/b").is_err());
         assert!(parse_words("--session-id .a").is_err());
-        refused("--fork x", "--fork is not part of this version");
+        refused(
+            "--fork x --session a --no-session",
+            "--fork cannot be combined with --session, --no-session",
+        );
     }
 
     #[test]

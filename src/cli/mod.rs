@@ -1,5 +1,6 @@
 //! The command line: flags, subcommands, and the way from both to a run.
 
+mod ask;
 mod config;
 mod docs;
 mod export;
@@ -7,8 +8,10 @@ pub mod flags;
 pub mod help;
 mod input;
 mod model;
+mod open;
 mod resource;
 mod sandbox;
+mod sessions;
 mod start;
 pub mod table;
 mod trust;
@@ -35,6 +38,7 @@ const SUBCOMMANDS: &[(&str, Subcommand)] = &[
     ("export", export::run),
     ("prompts", resource::prompts),
     ("sandbox", sandbox::run),
+    ("sessions", sessions::run),
     ("skills", resource::skills),
 ];
 

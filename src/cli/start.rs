@@ -2,6 +2,7 @@
 
 use super::flags::{Args, Mode};
 use super::model;
+use super::open;
 use super::sandbox;
 use super::trust;
 use crate::agent::queue::{Queue, QueueMode};
@@ -26,14 +27,13 @@ use crate::runtime::output_dir::{Beside, Passing};
 use crate::runtime::service::Services;
 use crate::runtime::session::{Parts, Queues, Session};
 use crate::session::context::SessionContext;
-use crate::session::store::{Found, Store};
-use crate::session::{Log, SessionError, SyncMode};
+use crate::session::{Log, SessionError};
 use crate::tools::local::Local;
 use crate::tools::sandbox::Sandbox;
 use crate::tools::sandbox::confined::Confined;
 use crate::tools::{self, OutputDir, Workspace};
 use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -121,7 +121,7 @@ impl World {
     }
 
     /// Takes up what the project in `cwd` brings, if it is trusted.
-    fn enter(&mut self, args: &Args) -> Result<(), String> {
+    pub fn enter(&mut self, args: &Args) -> Result<(), String> {
         self.settings.remove_project();
         self.is_trusted = trust::decide(args, &self.dirs, &self.settings, &self.cwd, self.may_ask)?;
         if self.is_trusted {
@@ -173,7 +173,7 @@ impl World {
 
 /// Opens the session that the command line asks for, with its model, tools and prompt.
 pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Session, String> {
-    let mut log = open_log(args, &mut world)?;
+    let mut log = open::log(args, &mut world)?;
     let context = log.context();
     for notice in log.take_notices() {
         warn(notice);
@@ -240,81 +240,6 @@ pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Se
         queues,
         cancel: cancel.clone(),
     }))
-}
-
-fn open_log(args: &Args, world: &mut World) -> Result<Log, String> {
-    let say = |error: SessionError| error.to_string();
-    let sync = match world.settings.session_sync() {
-        "always" => SyncMode::Always,
-        "never" => SyncMode::Never,
-        _ => SyncMode::Turn,
-    };
-    let named = world.dirs.sessions(
-        args.session_dir.as_deref(),
-        world.settings.session_dir(),
-        &world.cwd,
-    );
-    let store = Store::new(world.dirs.agent(), named, sync);
-    let cwd = world.cwd.clone();
-    let log = if args.no_session {
-        Log::in_memory(&cwd, args.session_id.as_deref()).map_err(say)?
-    } else if let Some(wanted) = &args.session {
-        let tilde = wanted
-            .starts_with('~')
-            .then(|| world.dirs.resolve(wanted, &cwd));
-        let wanted = tilde.map_or(wanted.clone(), |path| path.to_string_lossy().into_owned());
-        match store.find(&cwd, &wanted).map_err(say)? {
-            Found::Path(path) => store.open(&cwd.join(path), &cwd).map_err(say)?,
-            Found::Here(stored) => store.open(&stored.path, &cwd).map_err(say)?,
-            Found::Elsewhere(stored) => {
-                return Err(format!(
-                    "Session {} belongs to another folder: {}. Open it there: pi --cwd {} --session {} -p \"...\"",
-                    stored.header.id, stored.header.cwd, stored.header.cwd, stored.header.id
-                ));
-            }
-        }
-    } else if let Some(id) = &args.session_id {
-        match store.open_id(&cwd, id).map_err(say)? {
-            Some(log) => log,
-            None => {
-                warn(format_args!(
-                    "There is no session with id '{id}' in this folder; it is made now"
-                ));
-                store.create(&cwd, Some(id)).map_err(say)?
-            }
-        }
-    } else if args.continue_last {
-        match store.open_latest(&cwd).map_err(say)? {
-            Some(log) => log,
-            None => store.create(&cwd, None).map_err(say)?,
-        }
-    } else {
-        offer_drafts(&store, &cwd);
-        store.create(&cwd, None).map_err(say)?
-    };
-    // A session is at home in its own folder, wherever it was opened from.
-    let home = PathBuf::from(&log.header().cwd);
-    if args.cwd.is_none() && home != world.cwd && !log.header().cwd.is_empty() {
-        std::env::set_current_dir(&home).map_err(|error| {
-            format!(
-                "Stored session working directory does not exist: {} ({error}). Name another one with --cwd.",
-                home.display()
-            )
-        })?;
-        world.cwd = home;
-        world.enter(args)?;
-    }
-    Ok(log)
-}
-
-/// Names prompts that never got an answer because their process was killed.
-fn offer_drafts(store: &Store, cwd: &Path) {
-    for draft in store.drafts(cwd).into_iter().take(3) {
-        let (time, path) = (&draft.header.timestamp, draft.path.display());
-        report::note(format_args!(
-            "A prompt from {time} got no answer. Go on with it: pi --session '{path}' -p \"...\"; or delete the file"
-        ));
-    }
 }
 
 /// What a session's file says before the first message.

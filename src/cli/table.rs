@@ -81,7 +81,9 @@ pub const GROUPS: &[Group] = &[
     ]},
     Group { title: "Session", flags: &[
         row("continue", Some("c"), No, Switch(|args| &mut args.continue_last), "Go on with the newest session of this folder"),
+        row("resume", Some("r"), No, Switch(|args| &mut args.resume), "Choose one of this folder's sessions"),
         row("session", None, Required("path|id"), Text(|args| &mut args.session), "Open a session by file, id or beginning of an id"),
+        row("fork", None, Required("path|id"), Text(|args| &mut args.fork), "Go on in a copy of a session, in this folder"),
         row("session-id", None, Required("id"), Text(|args| &mut args.session_id), "Open the session with this id, or make it"),
         row("session-dir", None, Required("dir"), Text(|args| &mut args.session_dir), "Keep sessions in this folder"),
         row("no-session", None, No, Switch(|args| &mut args.no_session), "Store nothing"),
@@ -127,8 +129,6 @@ pub const GROUPS: &[Group] = &[
         row("tui-mode", None, Required("mode"), Nothing, ""),
         row("extension", Some("e"), Required("path"), Absent, ""),
         row("theme", None, Required("path"), Absent, ""),
-        row("resume", Some("r"), No, Absent, ""),
-        row("fork", None, Required("path|id"), Absent, ""),
     ]},
 ];
 

@@ -3,6 +3,7 @@
 //! The folders are named after the file. They come into being when they are needed, and go with it.
 
 use super::file::create_folder;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The folder of whole tool outputs.
@@ -32,4 +33,15 @@ pub(super) fn share_outputs(from: &Path, to: &Path) {
             let _ = std::fs::copy(file.path(), &name);
         }
     }
+}
+
+/// Removes what belongs to the session file, which is removed by the caller.
+pub(super) fn remove(session_file: &Path) -> io::Result<()> {
+    for folder in [outputs(session_file), undo(session_file)] {
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }

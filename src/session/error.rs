@@ -73,7 +73,11 @@ impl fmt::Display for SessionError {
             Self::Held { path, pid } => {
                 let holder = pid.map_or("another process".into(), |pid| format!("process {pid}"));
                 write!(f, "Session {} is in use by {holder}. ", path.display())?;
-                f.write_str("Close it there first.")
+                write!(
+                    f,
+                    "Close it there first, or go on in a copy with --fork {}.",
+                    shell_word(path)
+                )
             }
             Self::NotASession { path } => {
                 write!(
@@ -131,6 +135,17 @@ impl std::error::Error for SessionError {
             Self::Io { source, .. } => Some(source),
             _ => None,
         }
+    }
+}
+
+/// A path as a shell takes it.
+fn shell_word(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    let plain = |char: char| char.is_alphanumeric() || "._-+/@%:,=".contains(char);
+    if path.chars().all(plain) {
+        path.into_owned()
+    } else {
+        format!("'{}'", path.replace('\'', r"'\''"))
     }
 }
 

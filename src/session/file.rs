@@ -308,6 +308,25 @@ fn lock(file: &File, path: &Path) -> Result<(), SessionError> {
     }
 }
 
+/// A stored file that nobody else may write to while this lives.
+#[must_use]
+pub struct Hold(File);
+
+impl Hold {
+    /// Takes the lock of a session file.
+    pub fn take(path: &Path) -> Result<Self, SessionError> {
+        let file = File::open(path).map_err(SessionError::io("open the session file", path))?;
+        lock(&file, path)?;
+        Ok(Self(file))
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
 /// Whether a process has `path` open to write to it.
 pub(super) fn is_held(path: &Path) -> bool {
     let opened = File::open(path);

@@ -18,6 +18,13 @@ pub fn session_id() -> String {
     )
 }
 
+/// Whether this has the form of an id that [`session_id`] makes.
+pub fn is_session_id(text: &str) -> bool {
+    let is_hex = |part: &str| part.bytes().all(|b| b.is_ascii_hexdigit());
+    let lengths = text.split('-').map(str::len);
+    lengths.eq([8, 4, 4, 4, 12]) && text.split('-').all(is_hex)
+}
+
 /// A new entry id of eight hex digits that is not taken yet.
 pub fn entry_id(taken: impl Fn(&str) -> bool) -> String {
     (0..100)
@@ -45,6 +52,7 @@ mod tests {
     #[test]
     fn session_ids_are_uuids_of_version_7() {
         let id = session_id();
+        assert!(is_session_id(&id) && !is_session_id("bak") && !is_session_id(&id[1..]));
         let parts: Vec<usize> = id.split('-').map(str::len).collect();
         assert_eq!(parts, [8, 4, 4, 4, 12], "{id}");
         assert!(id.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit()));

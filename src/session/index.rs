@@ -454,6 +454,22 @@ pub(super) fn parent_and_kind(line: &[u8]) -> Option<(Option<String>, Kind)> {
     serde_json::from_slice::<Line>(line).ok()?.head().map(own)
 }
 
+/// The kind of an entry that looks whole from its outside; none for anything else. Unlike a scan, this
+/// also takes entries of the first version, which have no ids.
+pub(super) fn line_kind(line: &[u8]) -> Option<Kind> {
+    if let Some((head, rest)) = Head::parse(line)
+        && rest.ends_with(b"}")
+    {
+        return Some(head.kind);
+    }
+    let line: Line<'_> = serde_json::from_slice(line).ok()?;
+    let role = line
+        .message
+        .as_ref()
+        .and_then(|message| message.role.as_deref());
+    Some(Kind::new(&line.kind, role))
+}
+
 /// A short string without escapes, up to its closing quote, and what follows it.
 fn string(bytes: &[u8]) -> Option<(&str, &[u8])> {
     const LONGEST: usize = 256;

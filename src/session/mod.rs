@@ -4,6 +4,7 @@
 //! lies and how they hang together, and a message is read when a request needs it.
 
 pub mod beside;
+pub mod catalog;
 pub mod compaction;
 pub mod context;
 pub mod entry;
@@ -13,16 +14,20 @@ pub mod failpoint;
 mod file;
 pub mod id;
 pub mod index;
+pub mod info;
 pub mod log;
 mod migrate;
 mod notice;
 mod place;
 #[cfg(test)]
 mod scratch;
+pub mod search;
 pub mod store;
-pub use crate::llm::time;
+pub mod upkeep;
 
+pub use crate::llm::time;
 pub use error::SessionError;
+pub use file::Hold;
 pub use log::{Log, SyncMode};
 pub use notice::Notice;
 pub use store::Store;

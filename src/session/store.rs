@@ -5,8 +5,9 @@
 //! is whose.
 
 use super::entry::{self, Header};
+use super::info::Info;
 use super::log::fork;
-use super::{Log, Notice, SessionError, SyncMode, file, id};
+use super::{Log, Notice, SessionError, SyncMode, catalog, file, id};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ pub struct Store {
     sessions: PathBuf,
     /// The folder that the user named instead.
     named: Option<PathBuf>,
+    /// Rows of earlier lists: see [`catalog`].
+    index: PathBuf,
     sync: SyncMode,
 }
 
@@ -45,6 +48,7 @@ impl Store {
     pub fn new(agent_folder: &Path, named: Option<PathBuf>, sync: SyncMode) -> Self {
         Self {
             sessions: agent_folder.join("sessions"),
+            index: agent_folder.join("cache/sessions.jsonl"),
             named,
             sync,
         }
@@ -163,12 +167,50 @@ impl Store {
     pub fn list_all(&self) -> Vec<Stored> {
         let mut sessions = match &self.named {
             Some(folder) => list_folder(folder),
-            None => read_dir(&self.sessions)
-                .flat_map(|folder| list_folder(&folder))
+            None => self
+                .folders()
+                .iter()
+                .flat_map(|at| list_folder(at))
                 .collect(),
         };
         sort(&mut sessions);
         sessions
+    }
+
+    /// What can be told of the sessions of `cwd`, the one that was active last first.
+    pub fn infos(&self, cwd: &Path) -> Vec<Info> {
+        let folder = self.folder(cwd);
+        let shared = folder != self.sessions.join(folder_name(cwd));
+        let mut infos = catalog::list(&self.index, &session_files(&folder));
+        if shared {
+            infos.retain(|info| same_folder(Path::new(&info.cwd), cwd));
+        }
+        infos
+    }
+
+    /// What can be told of the sessions of all projects.
+    pub fn infos_all(&self) -> Vec<Info> {
+        let files: Vec<PathBuf> = self
+            .folders()
+            .iter()
+            .flat_map(|at| session_files(at))
+            .collect();
+        catalog::list(&self.index, &files)
+    }
+
+    /// What can be told of one session.
+    pub fn info(&self, path: &Path) -> Option<Info> {
+        catalog::list(&self.index, &[path.to_owned()]).pop()
+    }
+
+    /// All folders with sessions.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        match &self.named {
+            Some(folder) => vec![folder.clone()],
+            None => read_dir(&self.sessions)
+                .filter(|path| path.is_dir())
+                .collect(),
+        }
     }
 
     /// Drafts of `cwd` whose process is gone: something was typed, and no answer came. Each can be
@@ -217,15 +259,17 @@ fn sort(sessions: &mut [Stored]) {
 }
 
 fn list_folder(folder: &Path) -> Vec<Stored> {
+    let files = session_files(folder);
+    files.iter().filter_map(|path| stored(path)).collect()
+}
+
+fn session_files(folder: &Path) -> Vec<PathBuf> {
     let is_session = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl");
-    read_dir(folder)
-        .filter(is_session)
-        .filter_map(|path| stored(&path))
-        .collect()
+    read_dir(folder).filter(is_session).collect()
 }
 
 /// The paths in a folder; none when it cannot be read.
-fn read_dir(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+pub(super) fn read_dir(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path())
 }
@@ -241,7 +285,7 @@ fn stored(path: &Path) -> Option<Stored> {
 }
 
 /// Looks for the header in the first megabyte.
-fn read_header(path: &Path) -> Option<Header> {
+pub(super) fn read_header(path: &Path) -> Option<Header> {
     const LONGEST: u64 = 1 << 20;
     let mut file = BufReader::with_capacity(4096, File::open(path).ok()?.take(LONGEST));
     let mut line = Vec::new();

@@ -16,6 +16,7 @@ mod print;
 mod retry;
 mod sandbox;
 mod session;
+mod sessions;
 mod signal;
 mod tool;
 mod trust;

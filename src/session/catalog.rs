@@ -1,0 +1,198 @@
+//! Lists of sessions, fast: rows are kept in an index, and only files that changed are read.
+//!
+//! The index is `cache/sessions.jsonl` in the agent's folder, one row a line. It holds nothing that is
+//! not in the session files and can be thrown away at any time; a damaged row costs one read of its
+//! file. A row is good as long as size, time and inode of its file are the same.
+
+use super::file::create_folder;
+use super::id;
+use super::info::{Info, Row, Stamp};
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Rows for `files`, those that were active last first.
+pub fn list(index: &Path, files: &[PathBuf]) -> Vec<Info> {
+    let mut known = load(index);
+    let stamps: Vec<Option<Stamp>> = in_parallel(files, |path| Stamp::of(path).ok());
+    let mut rows: Vec<Row> = Vec::with_capacity(files.len());
+    let mut stale: Vec<(PathBuf, Stamp, Mutex<Option<Row>>)> = Vec::new();
+    let mut changed = false;
+    for (path, stamp) in files.iter().zip(stamps) {
+        let row = known.remove(path);
+        match (stamp, row) {
+            (None, row) => changed |= row.is_some(),
+            (Some(stamp), Some(row)) if row.stamp == stamp => rows.push(row),
+            (Some(stamp), row) => stale.push((path.clone(), stamp, Mutex::new(row))),
+        }
+    }
+    changed |= !stale.is_empty();
+    rows.extend(
+        in_parallel(&stale, |(path, stamp, row)| {
+            let row = row.lock().unwrap_or_else(PoisonError::into_inner).take();
+            Row::read(path, *stamp, row)
+        })
+        .into_iter()
+        .flatten(),
+    );
+    if changed {
+        // Rows of folders that this list is not about stay, unless their files are gone.
+        let others = known.into_values().filter(|row| row.info.path.exists());
+        save(index, rows.iter().cloned().chain(others));
+    }
+    let mut infos: Vec<Info> = rows.into_iter().map(|row| row.info).collect();
+    infos.sort_by(|a, b| {
+        b.modified
+            .cmp(&a.modified)
+            .then_with(|| b.path.cmp(&a.path))
+    });
+    infos
+}
+
+/// `work` on all items, on as many threads as help; results in the order of the items.
+pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    const THREADS_MAX: usize = 8;
+    const ITEMS_PER_THREAD: usize = 16;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores
+        .min(THREADS_MAX)
+        .min(items.len().div_ceil(ITEMS_PER_THREAD));
+    if threads <= 1 {
+        return items.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        items.get(at).map(|item| (at, item))
+    };
+    let run = || {
+        std::iter::from_fn(take)
+            .map(|(at, item)| (at, work(item)))
+            .collect()
+    };
+    let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        let parts = threads.into_iter().map(|thread| thread.join());
+        let parts: Vec<Vec<(usize, R)>> = parts
+            .map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect();
+        parts.into_iter().flatten().collect()
+    });
+    results.sort_unstable_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+fn load(index: &Path) -> HashMap<PathBuf, Row> {
+    let bytes = std::fs::read(index).unwrap_or_default();
+    let rows = bytes.split(|byte| *byte == b'\n');
+    rows.filter_map(|line| serde_json::from_slice::<Row>(line).ok())
+        .map(|row| (row.info.path.clone(), row))
+        .collect()
+}
+
+/// Puts a new index in the place of the old one. A failure costs time at the next list and nothing else.
+fn save(index: &Path, rows: impl Iterator<Item = Row>) {
+    let mut bytes = Vec::new();
+    for row in rows {
+        let start = bytes.len();
+        match serde_json::to_writer(&mut bytes, &row) {
+            Ok(()) => bytes.push(b'\n'),
+            Err(_) => bytes.truncate(start),
+        }
+    }
+    let temp = index.with_extension(id::session_id());
+    let write = || {
+        if let Some(folder) = index.parent() {
+            create_folder(folder)?;
+        }
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&temp)?;
+        file.write_all(&bytes)?;
+        std::fs::rename(&temp, index)
+    };
+    if write().is_err() {
+        let _ = std::fs::remove_file(&temp);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::scratch::Scratch;
+
+    fn session(id: &str, time: u64) -> String {
+        format!(
+            "{{\"type\":\"session\",\"version\":3,\"id\":\"{id}\",\"timestamp\":\"2024-12-03T14:00:00.000Z\",\"cwd\":\"/x\"}}\n\
+             {{\"type\":\"message\",\"id\":\"a\",\"parentId\":null,\"timestamp\":\"t\",\"message\":{{\"role\":\"user\",\"content\":\"{id}\",\"timestamp\":{time}}}}}\n"
+        )
+    }
+
+    fn ids(infos: &[Info]) -> Vec<&str> {
+        infos.iter().map(|info| info.id.as_str()).collect()
+    }
+
+    #[test]
+    fn a_list_is_the_same_with_and_without_an_index() {
+        let scratch = Scratch::new();
+        let index = scratch.path().join("cache/sessions.jsonl");
+        let mut files: Vec<PathBuf> = (0..50)
+            .map(|n| scratch.file(&format!("{n}.jsonl"), session(&format!("s{n}"), 1000 + n)))
+            .collect();
+        files.push(scratch.path().join("missing.jsonl"));
+        files.push(scratch.file("junk.jsonl", "junk"));
+        let first = list(&index, &files);
+        assert_eq!(first.len(), 50);
+        assert_eq!(ids(&first)[..2], ["s49", "s48"]);
+        assert_eq!(list(&index, &files), first);
+
+        // A row is believed while the stamp is the same, and no longer.
+        let text = std::fs::read_to_string(&index).unwrap();
+        std::fs::write(&index, text.replace("\"s7\"", "\"lie\"")).unwrap();
+        assert!(ids(&list(&index, &files)).contains(&"lie"));
+        let file = std::fs::File::options()
+            .append(true)
+            .open(&files[7])
+            .unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+        assert_eq!(list(&index, &files), first);
+
+        for junk in ["", "junk\n{}\n", "\u{0}\u{0}"] {
+            std::fs::write(&index, junk).unwrap();
+            assert_eq!(list(&index, &files), first, "{junk:?}");
+        }
+        std::fs::remove_file(&files[0]).unwrap();
+        assert_eq!(list(&index, &files).len(), 49);
+        // Other lists keep rows that they are not about.
+        assert_eq!(list(&index, &files[1..2]).len(), 1);
+        std::fs::write(&files[1], session("s1", 1) + " \n").unwrap();
+        list(&index, &files[1..2]);
+        let rows = load(&index);
+        assert_eq!((rows.len(), rows.contains_key(&files[0])), (49, false));
+    }
+
+    #[test]
+    fn an_index_that_cannot_be_written_is_done_without() {
+        let scratch = Scratch::new();
+        let file = scratch.file("a.jsonl", session("a", 5));
+        let blocked = scratch.file("cache", "a file").join("sessions.jsonl");
+        assert_eq!(ids(&list(&blocked, &[file])), ["a"]);
+    }
+
+    #[test]
+    fn results_keep_the_order_of_their_items() {
+        let items: Vec<usize> = (0..1000).collect();
+        assert_eq!(
+            in_parallel(&items, |item| item * 2),
+            items.iter().map(|n| n * 2).collect::<Vec<_>>()
+        );
+        assert!(in_parallel(&[] as &[u8], |item| *item).is_empty());
+    }
+}

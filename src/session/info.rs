@@ -1,0 +1,328 @@
+//! What a list of sessions tells about one: the reference's row, from one pass over the file.
+//!
+//! Lines are looked at no closer than a row needs. A file that was read before and has only grown is
+//! read from where that ended.
+
+use super::entry::{self, Header};
+use super::index::{Kind, line_kind};
+use super::time;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// The first message of a session without one.
+const NO_MESSAGES: &str = "(no messages)";
+/// Bytes kept of the first message.
+const FIRST_MESSAGE_MAX: usize = 4096;
+
+/// One session in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Info {
+    pub path: PathBuf,
+    pub id: String,
+    /// Empty where the file does not say.
+    pub cwd: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_session_path: Option<String>,
+    /// ISO 8601; none where the header has no such time.
+    pub created: Option<String>,
+    /// When the user or the model said something last; ISO 8601.
+    pub modified: String,
+    /// Messages of every kind.
+    pub message_count: u64,
+    /// Of the user, at most its first 4 kB.
+    pub first_message: String,
+}
+
+/// A row and what is needed to go on from it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Row {
+    pub info: Info,
+    pub stamp: Stamp,
+    /// Where the last line ended; 0 when it has no end.
+    end: u64,
+    /// Bytes of the header's line, by which a file is known again.
+    header: String,
+    /// Milliseconds since 1970.
+    last_activity: Option<u64>,
+}
+
+/// By these a file counts as unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stamp {
+    pub size: u64,
+    pub modified_ns: u64,
+    pub inode: u64,
+}
+
+impl Stamp {
+    pub fn of(path: &Path) -> io::Result<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let file = path.metadata()?;
+        if !file.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let since = file.modified().ok();
+        let since = since.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        Ok(Self {
+            size: file.len(),
+            modified_ns: since.map_or(0, |since| {
+                u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+            }),
+            inode: file.ino(),
+        })
+    }
+}
+
+impl Row {
+    /// Reads a file; none when it is no session. `known` is what was told of it before.
+    pub fn read(path: &Path, stamp: Stamp, known: Option<Self>) -> Option<Self> {
+        let mut file = BufReader::with_capacity(1 << 16, File::open(path).ok()?);
+        if let Some(row) = known
+            && row.stamp.inode == stamp.inode
+            && row.stamp.size < stamp.size
+            && let Some(row) = row.go_on(&mut file, stamp)
+        {
+            return Some(row);
+        }
+        file.seek(SeekFrom::Start(0)).ok()?;
+        let mut line = Vec::new();
+        let mut end = 0;
+        let header = loop {
+            line.clear();
+            let read = (&mut file).take(HEADER_MAX).read_until(b'\n', &mut line);
+            match read.ok()? {
+                0 => return None,
+                read => end += read as u64,
+            }
+            let text = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line);
+            if let Ok(header) = entry::read::<Header>(text) {
+                break header;
+            }
+            // Blank and damaged lines may stand before it, other values not.
+            if entry::read::<serde::de::IgnoredAny>(text).is_ok() {
+                return None;
+            }
+        };
+        let created = time::parse_iso(&header.timestamp).map(time::iso);
+        let mut row = Self {
+            info: Info {
+                path: path.to_owned(),
+                id: header.id,
+                cwd: header.cwd,
+                name: None,
+                parent_session_path: header.parent_session,
+                created,
+                modified: String::new(),
+                message_count: 0,
+                first_message: String::new(),
+            },
+            stamp,
+            end,
+            header: String::from_utf8_lossy(&line).into_owned(),
+            last_activity: None,
+        };
+        row.rest(&mut file)?;
+        Some(row)
+    }
+
+    /// Reads what was added since; none when the file is not the one it was.
+    fn go_on(mut self, file: &mut BufReader<File>, stamp: Stamp) -> Option<Self> {
+        let mut start = vec![0; self.header.len()];
+        file.seek(SeekFrom::Start(0)).ok()?;
+        file.read_exact(&mut start).ok()?;
+        let mut last = [0];
+        file.seek(SeekFrom::Start(self.end.checked_sub(1)?)).ok()?;
+        file.read_exact(&mut last).ok()?;
+        if start != self.header.as_bytes() || last != *b"\n" {
+            return None;
+        }
+        self.stamp = stamp;
+        self.rest(file)?;
+        Some(self)
+    }
+
+    fn rest(&mut self, file: &mut BufReader<File>) -> Option<()> {
+        let mut line = Vec::new();
+        if self.info.first_message == NO_MESSAGES {
+            self.info.first_message.clear();
+        }
+        loop {
+            line.clear();
+            let read = file.read_until(b'\n', &mut line).ok()?;
+            if read == 0 {
+                break;
+            }
+            self.line(&line);
+            // A last line without its end counts too; what is added to it changes what it said, so
+            // that then the whole file is read again.
+            self.end = match line.last() {
+                Some(b'\n') => self.end + read as u64,
+                _ => 0,
+            };
+        }
+        self.finish();
+        Some(())
+    }
+
+    fn finish(&mut self) {
+        let info = &mut self.info;
+        let activity = self.last_activity.filter(|ms| *ms > 0).map(time::iso);
+        info.modified = activity
+            .or_else(|| info.created.clone())
+            .unwrap_or_else(|| time::iso(self.stamp.modified_ns / 1_000_000));
+        if info.first_message.is_empty() {
+            info.first_message = NO_MESSAGES.to_owned();
+        }
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        let line = line.trim_ascii();
+        match line_kind(line) {
+            Some(Kind::SessionInfo) => {
+                let entry: Option<Value> = entry::read(line).ok();
+                let name = entry.as_ref().and_then(|entry| entry["name"].as_str());
+                let name = name.map(str::trim).filter(|name| !name.is_empty());
+                self.info.name = name.map(str::to_owned);
+            }
+            Some(kind @ (Kind::User | Kind::Assistant)) => {
+                let wanted = kind == Kind::User && self.info.first_message.is_empty();
+                let Some(said) = Said::read(line, wanted) else {
+                    return;
+                };
+                self.info.message_count += 1;
+                self.last_activity = self.last_activity.max(said.time);
+                if wanted && let Some(text) = said.text {
+                    self.info.first_message = shortened(text);
+                }
+            }
+            Some(kind) if kind.is_message() => self.info.message_count += 1,
+            _ => {}
+        }
+    }
+}
+
+/// The longest line that is looked for a header.
+const HEADER_MAX: u64 = 1 << 20;
+
+/// What a message of the user or the model says, and when.
+pub(super) struct Said {
+    pub text: Option<String>,
+    time: Option<u64>,
+}
+
+impl Said {
+    /// None for a line that cannot be read.
+    pub fn read(line: &[u8], with_text: bool) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Line<'a> {
+            #[serde(borrow, default)]
+            timestamp: Option<&'a RawValue>,
+            #[serde(borrow)]
+            message: Message<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Message<'a> {
+            #[serde(borrow, default)]
+            content: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            timestamp: Option<&'a RawValue>,
+        }
+        let repaired;
+        let parsed: Line<'_> = match serde_json::from_slice(line) {
+            Ok(parsed) => parsed,
+            Err(_) => {
+                repaired = serde_json::to_vec(&entry::read::<Value>(line).ok()?).ok()?;
+                serde_json::from_slice(&repaired).ok()?
+            }
+        };
+        let time = parsed.message.timestamp.and_then(|time| {
+            let ms: f64 = time.get().parse().ok()?;
+            // A time before 1970 is none.
+            Some(ms.max(0.0) as u64)
+        });
+        let time = time.or_else(|| {
+            let time: String = serde_json::from_str(parsed.timestamp?.get()).ok()?;
+            time::parse_iso(&time)
+        });
+        let Some(content) = parsed.message.content else {
+            return Some(Self {
+                text: None,
+                time: None,
+            });
+        };
+        let text = with_text.then(|| text_of(content.get())).flatten();
+        Some(Self { text, time })
+    }
+}
+
+/// The text of a message's content; none when there is none.
+fn text_of(content: &str) -> Option<String> {
+    let text = match entry::read::<Value>(content.as_bytes()).ok()? {
+        Value::String(text) => text,
+        Value::Array(blocks) => {
+            let texts = blocks.iter().filter(|block| block["type"] == "text");
+            let texts: Vec<&str> = texts.filter_map(|block| block["text"].as_str()).collect();
+            texts.join(" ")
+        }
+        _ => return None,
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+fn shortened(mut text: String) -> String {
+    if text.len() > FIRST_MESSAGE_MAX {
+        text.truncate(boundary_before(&text, FIRST_MESSAGE_MAX));
+        text.shrink_to_fit();
+    }
+    text
+}
+
+/// The last place up to `at` where a character begins.
+pub(super) fn boundary_before(text: &str, at: usize) -> usize {
+    let mut places = (0..=at.min(text.len())).rev();
+    places.find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
+/// Gives `each` what the user and the model said in a session, message by message, until it has heard
+/// enough.
+pub fn each_text(path: &Path, mut each: impl FnMut(&str) -> bool) -> io::Result<()> {
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if file.read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        let line = line.trim_ascii();
+        if matches!(line_kind(line), Some(Kind::User | Kind::Assistant))
+            && let Some(text) = Said::read(line, true).and_then(|said| said.text)
+            && !each(&text)
+        {
+            return Ok(());
+        }
+    }
+}
+
+/// All that the user and the model said, with spaces between messages.
+pub fn all_messages_text(path: &Path) -> io::Result<String> {
+    let mut all = String::new();
+    each_text(path, |text| {
+        if !all.is_empty() {
+            all.push(' ');
+        }
+        all.push_str(text);
+        true
+    })?;
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! Finds sessions by what was said in them, and by name, id and folder.
+//!
+//! Files are read in parallel, one message at a time, and a hit is told as soon as it is known.
+
+use super::catalog::in_parallel;
+use super::info::{Info, boundary_before, each_text};
+use regex::{Regex, RegexBuilder};
+
+/// Bytes around the place that was found, on each side.
+const AROUND: usize = 40;
+
+/// Words that must all occur, in any order, in upper or lower case; or one regular expression after
+/// `re:`.
+#[derive(Debug)]
+pub struct Query(Vec<Regex>);
+
+impl Query {
+    pub fn parse(words: &[String]) -> Result<Self, String> {
+        let build = |pattern: &str| {
+            RegexBuilder::new(pattern)
+                .case_insensitive(true)
+                .build()
+                .map_err(|error| format!("Invalid search pattern: {error}"))
+        };
+        if let Some(pattern) = words.first().and_then(|word| word.strip_prefix("re:")) {
+            let rest = words.iter().skip(1).map(String::as_str);
+            let pattern: Vec<&str> = std::iter::once(pattern).chain(rest).collect();
+            let pattern = pattern.join(" ");
+            return match pattern.trim() {
+                "" => Err("Invalid search pattern: it is empty".into()),
+                pattern => Ok(Self(vec![build(pattern)?])),
+            };
+        }
+        let words = words.iter().map(|word| word.trim());
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        if words.is_empty() {
+            return Err("There is nothing to search for".into());
+        }
+        // Any space stands for any other, as a phrase may go over a line's end.
+        let phrase = |word: &&str| {
+            let parts: Vec<String> = word.split_whitespace().map(regex::escape).collect();
+            build(&parts.join(r"\s+"))
+        };
+        words.iter().map(phrase).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Looks into one session.
+    fn look(&self, info: &Info) -> Option<Hit> {
+        let mut missing: Vec<&Regex> = self.0.iter().collect();
+        let facts = [&info.id, info.name.as_deref().unwrap_or(""), &info.cwd];
+        missing.retain(|word| !facts.iter().any(|fact| word.is_match(fact)));
+        let mut place = None;
+        if !missing.is_empty() {
+            let read = each_text(&info.path, |text| {
+                missing.retain(|word| match word.find(text) {
+                    Some(found) => {
+                        place.get_or_insert_with(|| around(text, found.range()));
+                        false
+                    }
+                    None => true,
+                });
+                !missing.is_empty()
+            });
+            // What could be read up to an error counts.
+            drop(read);
+        }
+        missing.is_empty().then(|| Hit {
+            info: info.clone(),
+            place,
+        })
+    }
+}
+
+/// A session that has all that was asked for.
+#[derive(Clone, Debug)]
+pub struct Hit {
+    pub info: Info,
+    /// Some text around what was found, on one line; none when the row itself says it.
+    pub place: Option<String>,
+}
+
+/// Tells every hit among `infos` to `found`, in the order in which they are found.
+pub fn search(infos: &[Info], query: &Query, mut found: impl FnMut(Hit)) {
+    const WAITING_MAX: usize = 64;
+    let (sender, hits) = crossbeam_channel::bounded(WAITING_MAX);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            in_parallel(infos, |info| {
+                if let Some(hit) = query.look(info) {
+                    // The other end takes all there is.
+                    let _ = sender.send(hit);
+                }
+            });
+        });
+        hits.iter().for_each(&mut found);
+    });
+}
+
+fn around(text: &str, found: std::ops::Range<usize>) -> String {
+    let start = boundary_before(text, found.start.saturating_sub(AROUND));
+    let end = boundary_before(text, found.end.min(found.start + 200) + AROUND);
+    let words: Vec<&str> = text
+        .get(start..end)
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    let before = if start > 0 { "…" } else { "" };
+    let after = if end < text.len() { "…" } else { "" };
+    format!("{before}{}{after}", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::catalog;
+    use crate::session::scratch::Scratch;
+    use std::path::PathBuf;
+
+    fn session(id: &str, texts: &[&str]) -> String {
+        let mut file = format!(
+            "{{\"type\":\"session\",\"version\":3,\"id\":\"{id}\",\"timestamp\":\"t\",\"cwd\":\"/home/{id}\"}}\n"
+        );
+        for (at, text) in texts.iter().enumerate() {
+            let text = serde_json::to_string(text).unwrap();
+            file += &format!(
+                "{{\"type\":\"message\",\"id\":\"{at}\",\"parentId\":null,\"timestamp\":\"t\",\"message\":{{\"role\":\"user\",\"content\":{text}}}}}\n"
+            );
+        }
+        file
+    }
+
+    #[test]
+    fn all_words_must_occur_somewhere() {
+        let scratch = Scratch::new();
+        let files: Vec<PathBuf> = [
+            (
+                "alpha",
+                &["Fix the parser", "and the tokens\nof it"] as &[_],
+            ),
+            ("beta", &["fix nothing", "straße (a.b)"]),
+            ("gamma", &[]),
+        ]
+        .iter()
+        .map(|(id, texts)| scratch.file(&format!("{id}.jsonl"), session(id, texts)))
+        .collect();
+        let infos = catalog::list(&scratch.path().join("index"), &files);
+        let find = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let query = Query::parse(&words).unwrap();
+            let mut found = Vec::new();
+            search(&infos, &query, |hit| found.push((hit.info.id, hit.place)));
+            found.sort();
+            found
+        };
+        let ids =
+            |words: &[&str]| -> Vec<String> { find(words).into_iter().map(|(id, _)| id).collect() };
+        assert_eq!(ids(&["FIX"]), ["alpha", "beta"]);
+        assert_eq!(ids(&["fix", "tokens"]), ["alpha"]);
+        assert_eq!(ids(&["tokens of"]), ["alpha"]);
+        assert_eq!(ids(&["fix", "beta"]), ["beta"]);
+        assert_eq!(ids(&["gam", "/home"]), ["gamma"]);
+        assert_eq!(ids(&["(a.b)"]), ["beta"]);
+        assert_eq!(ids(&["a.b)x"]), [""; 0]);
+        assert_eq!(ids(&["re:^and", "the"]), ["alpha"]);
+        assert_eq!(find(&["nothing"])[0].1.as_deref(), Some("fix nothing"));
+        assert_eq!(find(&["gamma"])[0].1, None);
+        for bad in [
+            vec![],
+            vec![" ".to_owned()],
+            vec!["re: ".into()],
+            vec!["re:(".into()],
+        ] {
+            assert!(Query::parse(&bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_place_is_cut_between_characters() {
+        let text = format!("{}needle{}", "é".repeat(100), "ü".repeat(100));
+        let at = text.find("needle").unwrap();
+        let shown = around(&text, at..at + 6);
+        assert!(shown.starts_with("…é") && shown.ends_with("ü…"), "{shown}");
+        assert_eq!(around("a\n\tb", 0..1), "a b");
+    }
+}

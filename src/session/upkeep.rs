@@ -1,0 +1,266 @@
+//! Stored sessions as files to be taken in, removed and tidied up. What a process holds is not touched.
+
+use super::entry::VERSION;
+use super::file::{self, Hold, SessionFile, create_folder};
+use super::place::{draft_of, with_suffix};
+use super::store::{read_dir, read_header};
+use super::{Log, Notice, SessionError, beside, id, migrate};
+use std::path::{Path, PathBuf};
+
+/// Removes a session (or a draft) with all that lies beside it.
+pub fn remove(path: &Path) -> Result<(), SessionError> {
+    let _hold = Hold::take(path)?;
+    let fail = || SessionError::io("remove", path);
+    // First the file: what is left behind when this is cut off belongs to nothing, and is found by that.
+    std::fs::remove_file(path).map_err(fail())?;
+    let path = path.with_extension(match path.extension() {
+        Some(end) if end == "draft" => "",
+        _ => "jsonl",
+    });
+    let removed = backups(&path).iter().try_for_each(std::fs::remove_file);
+    removed
+        .and_then(|()| beside::remove(&path))
+        .map_err(SessionError::io("remove what belongs to", &path))
+}
+
+/// The versions of `path` from before it was migrated.
+fn backups(path: &Path) -> Vec<PathBuf> {
+    let Some(folder) = path.parent() else {
+        return Vec::new();
+    };
+    let start = with_suffix(path, ".v");
+    let belongs = |other: &PathBuf| {
+        let (other, start) = (other.to_string_lossy(), start.to_string_lossy());
+        let rest = other.strip_prefix(&*start);
+        rest.is_some_and(|rest| {
+            rest.trim_start_matches(|c: char| c.is_ascii_digit())
+                .starts_with(".bak")
+        })
+    };
+    read_dir(folder).filter(belongs).collect()
+}
+
+/// What a session took in by [`import`] came to.
+#[derive(Debug)]
+pub struct Imported {
+    pub path: PathBuf,
+    pub notices: Vec<Notice>,
+}
+
+/// Copies a session file into `folder`, brought to this version, with a number in its name where that is
+/// taken. A file that lies there already stays.
+pub fn import(source: &Path, folder: &Path) -> Result<Imported, SessionError> {
+    let mut log = Log::open_to_read(source)?;
+    let notices = log.take_notices();
+    drop(log);
+    let read = || SessionError::io("read the session file", source);
+    let source = source.canonicalize().map_err(read())?;
+    create_folder(folder).map_err(SessionError::io("create the session folder", folder))?;
+    if folder.canonicalize().ok().as_deref() == source.parent() {
+        let path = source;
+        return Ok(Imported { path, notices });
+    }
+    let mut bytes = std::fs::read(&source).map_err(read())?;
+    if let Some(header) = read_header(&source)
+        && header.version < VERSION
+    {
+        bytes = migrate::migrate(&bytes, header.version);
+    }
+    let stem = source.file_stem().unwrap_or_default().to_string_lossy();
+    let stem = stem.strip_suffix(".jsonl").unwrap_or(&stem);
+    let mut numbers = 1..;
+    let mut name = format!("{stem}.jsonl");
+    let temp = folder.join(format!("{stem}.jsonl.{}", id::session_id()));
+    let mut file = SessionFile::create(&temp)?;
+    let filled = file.append(&bytes).and_then(|_| file.sync());
+    let named = filled.and_then(|()| {
+        loop {
+            let path = folder.join(&name);
+            match file.rename(&path) {
+                Ok(()) => return Ok(path),
+                Err(SessionError::Io { source, .. })
+                    if source.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+            name = format!("{stem}-{}.jsonl", numbers.next().unwrap_or(u64::MAX));
+        }
+    });
+    match named {
+        Ok(path) => {
+            beside::share_outputs(&source, &path);
+            Ok(Imported { path, notices })
+        }
+        Err(error) => {
+            let _ = file.remove();
+            Err(error)
+        }
+    }
+}
+
+/// What lies in a session folder and belongs to nothing: folders beside a file that is gone, copies that
+/// were cut off half way, drafts whose process is gone when `drafts` says so.
+pub fn leftovers(folder: &Path, drafts: bool) -> Vec<PathBuf> {
+    let is_leftover = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let end = path.extension().unwrap_or_default().to_string_lossy();
+        match &*end {
+            "outputs" | "undo" => {
+                let session = path.with_extension("jsonl");
+                path.is_dir() && !session.exists() && !draft_of(&session).exists()
+            }
+            "draft" => drafts && name.ends_with(".jsonl.draft") && !file::is_held(path),
+            end => {
+                let cut_off = path.with_extension("");
+                cut_off.extension().is_some_and(|end| end == "jsonl")
+                    && id::is_session_id(end)
+                    && !file::is_held(path)
+            }
+        }
+    };
+    let mut found: Vec<PathBuf> = read_dir(folder).filter(is_leftover).collect();
+    found.sort();
+    found
+}
+
+/// Removes what [`leftovers`] found.
+pub fn remove_leftover(path: &Path) -> Result<(), SessionError> {
+    if path.is_dir() {
+        return std::fs::remove_dir_all(path).map_err(SessionError::io("remove", path));
+    }
+    if path.extension().is_some_and(|end| end == "draft") {
+        return remove(path);
+    }
+    let _hold = Hold::take(path)?;
+    std::fs::remove_file(path).map_err(SessionError::io("remove", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::SyncMode;
+    use crate::session::scratch::Scratch;
+
+    const HEADER: &str = r#"{"type":"session","version":3,"id":"x","timestamp":"t","cwd":"/x"}"#;
+
+    #[test]
+    fn a_session_goes_with_all_that_belongs_to_it() {
+        let scratch = Scratch::new();
+        let path = scratch.file("s/a.jsonl", HEADER);
+        for name in [
+            "s/a.outputs/pi-x-1.log",
+            "s/a.undo/1",
+            "s/a.jsonl.v1.bak",
+            "s/a.jsonl.v2.bak1",
+        ] {
+            scratch.file(name, "x");
+        }
+        let others = [
+            "s/ab.jsonl",
+            "s/ab.outputs/x",
+            "s/ab.jsonl.v1.bak",
+            "s/z.jsonl",
+        ];
+        for name in others {
+            scratch.file(name, HEADER);
+        }
+        let open = Log::open(&path, Path::new("/x"), SyncMode::Never).unwrap();
+        assert!(matches!(remove(&path), Err(SessionError::Held { .. })));
+        drop(open);
+        remove(&path).unwrap();
+        let mut left = others.map(str::to_owned).to_vec();
+        left.sort();
+        assert_eq!(scratch.files(), left);
+        assert!(remove(&path).is_err());
+    }
+
+    #[test]
+    fn a_file_is_taken_in_whole_and_under_a_free_name() {
+        let scratch = Scratch::new();
+        let folder = scratch.path().join("s");
+        let text = format!("{HEADER}\nbroken\n");
+        let source = scratch.file("from/a.jsonl", &text);
+        scratch.file("from/a.outputs/pi-bash-0000000000000001.log", "x");
+        for name in ["a.jsonl", "a-1.jsonl", "a-2.jsonl"] {
+            let imported = import(&source, &folder).unwrap();
+            assert_eq!(imported.path, folder.join(name));
+            assert_eq!(std::fs::read_to_string(&imported.path).unwrap(), text);
+            assert!(matches!(&*imported.notices, [Notice::Damaged { lines, .. }] if lines == &[2]));
+        }
+        assert!(
+            folder
+                .join("a-2.outputs/pi-bash-0000000000000001.log")
+                .exists()
+        );
+        let there = import(&folder.join("a.jsonl"), &folder).unwrap();
+        assert_eq!(there.path, folder.join("a.jsonl"));
+        let old = scratch.file("old.jsonl", "{\"type\":\"session\",\"id\":\"o\"}\n{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"hi\"}}\n");
+        let imported = import(&old, &folder).unwrap();
+        let text = std::fs::read_to_string(&imported.path).unwrap();
+        assert!(
+            text.contains("\"version\":3") && text.contains("\"parentId\":null"),
+            "{text}"
+        );
+        for junk in ["", "junk", "{}"] {
+            let junk = scratch.file("junk.jsonl", junk);
+            assert!(matches!(
+                import(&junk, &folder),
+                Err(SessionError::NotASession { .. })
+            ));
+        }
+        assert!(import(Path::new("/nowhere.jsonl"), &folder).is_err());
+        assert_eq!(
+            scratch
+                .files()
+                .iter()
+                .filter(|file| file.starts_with("s/"))
+                .count(),
+            7
+        );
+    }
+
+    #[test]
+    fn only_what_belongs_to_nothing_is_left_over() {
+        let scratch = Scratch::new();
+        let cut_off = format!("s/a.jsonl.{}", id::session_id());
+        for name in [
+            "s/a.jsonl",
+            "s/a.outputs/x",
+            "s/gone.outputs/x",
+            "s/gone.undo/x",
+            "s/d.jsonl.draft",
+            "s/d.outputs/x",
+            "s/a.jsonl.v1.bak",
+            "s/notes.txt",
+            &cut_off,
+        ] {
+            scratch.file(name, HEADER);
+        }
+        let folder = scratch.path().join("s");
+        let names = |drafts| -> Vec<String> {
+            let found = leftovers(&folder, drafts);
+            let relative = found
+                .iter()
+                .map(|path| path.strip_prefix(scratch.path()).unwrap());
+            relative
+                .map(|path| path.to_str().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(
+            names(false),
+            [cut_off.as_str(), "s/gone.outputs", "s/gone.undo"]
+        );
+        assert_eq!(names(true).len(), 4);
+        for path in leftovers(&folder, true) {
+            remove_leftover(&path).unwrap();
+        }
+        assert_eq!(
+            scratch.files(),
+            [
+                "s/a.jsonl",
+                "s/a.jsonl.v1.bak",
+                "s/a.outputs/x",
+                "s/notes.txt"
+            ]
+        );
+    }
+}
