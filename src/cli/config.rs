@@ -1,7 +1,8 @@
 //! `pi config`: settings from the shell, and what a session would be told.
 
-use super::flags::{self, Args, distance};
+use super::flags::{self, Args};
 use super::start::World;
+use crate::llm::resolve::distance::{Compare, between, letters};
 use crate::mode::{print, report};
 use crate::resources::context_file;
 use crate::resources::prompt::prompt_file;
@@ -89,7 +90,7 @@ fn find(name: &str) -> Result<&'static Key, String> {
     table::find(name).ok_or_else(|| {
         let near = table::keys().map(|key| {
             (
-                distance(&name.to_lowercase(), &key.path.to_lowercase()),
+                between(&letters(name), &letters(key.path), Compare::Whole),
                 key.path,
             )
         });

@@ -6,6 +6,7 @@
 
 use super::table::{Flag, GROUPS, Set, Value};
 use crate::llm::model::ThinkingLevel;
+use crate::llm::resolve::distance::{Compare, between, letters};
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::OsString;
 
@@ -202,29 +203,18 @@ fn unknown(name: &str) -> String {
         .filter(|flag| !matches!(flag.set, Set::Absent | Set::Nothing))
         .map(|flag| flag.long);
     match near
-        .map(|long| (distance(name, long), long))
+        .map(|long| {
+            (
+                between(&letters(name), &letters(long), Compare::Whole),
+                long,
+            )
+        })
         .min()
         .filter(|(distance, _)| *distance <= 2)
     {
         Some((_, long)) => format!("Unknown option: --{name}. Did you mean --{long}?"),
         None => format!("Unknown option: --{name}"),
     }
-}
-
-/// How many letters must change to get from one word to the other.
-pub(super) fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut before = i;
-        row[0] = i + 1;
-        for (j, &b) in to.iter().enumerate() {
-            let change = before + usize::from(a != b);
-            before = row[j + 1];
-            row[j + 1] = change.min(before + 1).min(row[j] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 fn check_combinations(args: &Args) -> Result<(), String> {

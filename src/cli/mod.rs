@@ -15,6 +15,7 @@ mod sessions;
 mod start;
 pub mod table;
 mod trust;
+mod update;
 
 use crate::llm::cancel::CancelToken;
 use crate::llm::list_models::list_models;
@@ -40,6 +41,7 @@ const SUBCOMMANDS: &[(&str, Subcommand)] = &[
     ("sandbox", sandbox::run),
     ("sessions", sessions::run),
     ("skills", resource::skills),
+    ("update", update::run),
 ];
 
 /// Takes the words after its name; gives the exit code.

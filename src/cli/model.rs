@@ -4,7 +4,7 @@ use super::flags::Args;
 use super::start::World;
 use crate::llm::local;
 use crate::llm::model::{Model, ThinkingLevel};
-use crate::llm::resolve::{self, Start, Wanted};
+use crate::llm::resolve::{self, Scoped, Start, Wanted};
 use crate::mode::report::{self, warning as warn};
 use crate::session::context::SessionContext;
 use std::sync::Arc;
@@ -13,6 +13,8 @@ pub struct Choice {
     pub model: Arc<Model>,
     /// The level that the name itself asked for.
     pub thinking: Option<ThinkingLevel>,
+    /// What `--models` or the setting lists; empty: every model.
+    pub scope: Vec<Scoped>,
 }
 
 /// The model of the command line, else of the session, else of the settings, else what can be used.
@@ -44,54 +46,61 @@ pub fn choose(args: &Args, world: &mut World, context: &SessionContext) -> Resul
                 .is_some_and(|(provider, _)| provider == local::PROVIDER));
     let found = asks_local.then(|| world.find_local());
     let is_local = names_local(wanted) || args.provider.as_deref() == Some(local::PROVIDER);
-    if let (Some(found), true) = (&found, is_local) {
-        return named_local(
+    let scope = listed(args, world);
+    let mut choice = match &found {
+        Some(found) if is_local => {
+            let name = args.model.as_deref().unwrap_or(local::PROVIDER);
+            Some(named_local(args, found, name)?)
+        }
+        _ => pick(
             args,
-            found,
-            args.model.as_deref().unwrap_or(local::PROVIDER),
-        );
-    }
-    let mut choice = pick(
-        args,
-        world,
-        saved.as_ref(),
-        stored.map(|model| (model.provider.as_str(), model.id.as_str())),
-    )?;
+            world,
+            &scope,
+            saved.as_ref(),
+            stored.map(|model| (model.provider.as_str(), model.id.as_str())),
+        )?,
+    };
     if choice.is_none() && found.is_none() {
         choice = world
             .find_local()
             .preferred()
             .map(|offer| told(args, offer));
     }
-    choice.ok_or_else(no_models)
+    let choice = choice.ok_or_else(no_models)?;
+    Ok(Choice { scope, ..choice })
+}
+
+/// The models that `--models` or the setting lists.
+fn listed(args: &Args, world: &World) -> Vec<Scoped> {
+    let patterns = args.models.clone();
+    let patterns = patterns.or_else(|| world.settings.enabled_models());
+    let patterns = patterns.unwrap_or_default();
+    if patterns.is_empty() {
+        return Vec::new();
+    }
+    let services = &world.services;
+    let usable = |provider: &str| services.usable(provider);
+    let (scope, warnings) = resolve::scope(&services.registry, &usable, &patterns);
+    warnings.iter().for_each(warn);
+    scope
 }
 
 fn pick(
     args: &Args,
     world: &World,
+    scope: &[Scoped],
     saved: Option<&(String, String)>,
     session: Option<(&str, &str)>,
 ) -> Result<Option<Choice>, String> {
     let services = &world.services;
     let usable = |provider: &str| services.usable(provider);
-    let patterns = args
-        .models
-        .clone()
-        .or_else(|| world.settings.enabled_models())
-        .unwrap_or_default();
-    let (scope, warnings) = if patterns.is_empty() {
-        Default::default()
-    } else {
-        resolve::scope(&services.registry, &usable, &patterns)
-    };
-    warnings.iter().for_each(warn);
     let start = Start {
         wanted: Wanted {
             provider: args.provider.as_deref(),
             model: args.model.as_deref(),
             thinking: args.thinking,
         },
-        scope: &scope,
+        scope,
         session,
         saved: saved.map(|(provider, id)| (provider.as_str(), id.as_str())),
     };
@@ -103,6 +112,7 @@ fn pick(
         Choice {
             model: choice.model,
             thinking: choice.thinking,
+            scope: Vec::new(),
         }
     }))
 }
@@ -148,6 +158,7 @@ fn told(args: &Args, offer: &local::Offer) -> Choice {
     Choice {
         model: offer.model.clone(),
         thinking: None,
+        scope: Vec::new(),
     }
 }
 

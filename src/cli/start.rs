@@ -106,6 +106,8 @@ impl World {
             compaction: settings.compaction(),
             http_proxy: settings.http_proxy().map(str::to_owned),
             block_images: settings.block_images(),
+            names_itself: settings.names_itself(),
+            base_url: None,
         };
         let mut world = Self {
             started_in: cwd.clone(),
@@ -128,11 +130,12 @@ impl World {
             self.settings.add_project(&self.cwd).iter().for_each(warn);
         }
         let (settings, services) = (&self.settings, &mut self.services);
-        services.clocks.first = settings.http_idle_timeout();
+        services.clocks.first = settings.request_timeout();
         services.clocks.idle = settings.http_idle_timeout();
         services.thinking_budgets = settings.thinking_budgets();
         services.retry = settings.retry();
         services.block_images = settings.block_images();
+        services.names_itself = settings.names_itself();
         Ok(())
     }
 
@@ -191,8 +194,10 @@ pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Se
             .give(&model.provider, Secret::new(key.as_str()));
     }
     if let Some(url) = &args.base_url {
+        let url = url.trim_end_matches('/').to_owned();
+        world.services.base_url = Some((model.provider.clone(), url.clone()));
         model = Arc::new(Model {
-            base_url: url.trim_end_matches('/').to_owned(),
+            base_url: url,
             ..Model::clone(&model)
         });
     }
@@ -231,6 +236,7 @@ pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Se
         model,
         thinking,
         marks: context.marks,
+        scope: choice.scope,
         messages: context.into_messages(),
         tools,
         sections,

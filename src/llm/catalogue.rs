@@ -40,6 +40,22 @@ fn blocks() -> impl Iterator<Item = Block> {
     })
 }
 
+/// When the data was made, in Unix milliseconds: the end of the day in the file.
+pub fn made_at_ms() -> u64 {
+    let line = DATA.split(|byte| *byte == b'\n').next();
+    let line = line.and_then(|line| std::str::from_utf8(line).ok());
+    let date = line.and_then(|line| line.split(' ').nth(2));
+    let date: Vec<u64> = date
+        .into_iter()
+        .flat_map(|date| date.split('-'))
+        .filter_map(|part| part.parse().ok())
+        .collect();
+    match date[..] {
+        [year, month, day] => super::http::utc_ms(year, month, day + 1),
+        _ => 0,
+    }
+}
+
 /// The providers, in the order in which the first usable one is looked for.
 pub fn providers() -> impl Iterator<Item = &'static str> {
     blocks().map(|block| block.provider)
@@ -231,6 +247,11 @@ mod tests {
         );
         // The reference's requests to this provider say that they are another product's.
         assert!(json("github-copilot", "gpt-5.4").get("headers").is_none());
+    }
+
+    #[test]
+    fn the_day_of_the_data_is_known() {
+        assert_eq!(made_at_ms(), 1_790_121_600_000); // 2026-09-23
     }
 
     #[test]

@@ -9,6 +9,7 @@
 pub mod config;
 pub mod jsonc;
 mod overlay;
+pub mod remote;
 mod schema;
 
 use super::catalogue::{self, Shelf};
@@ -27,6 +28,8 @@ const FILE_NAME: &str = "models.json";
 pub struct Registry {
     path: PathBuf,
     file: ModelsFile,
+    /// Newer models than those that are built in, which the user fetched.
+    newer: remote::Store,
     /// Models found at run time, by provider in the order in which these came.
     added: Vec<(String, Vec<Model>)>,
 }
@@ -50,11 +53,14 @@ impl ModelName {
 impl Registry {
     /// Reads `models.json` in `agent_dir`, and says what is wrong with it.
     pub fn load(agent_dir: &Path) -> (Self, Vec<String>) {
+        let (newer, warning) = remote::Store::load(agent_dir);
         let mut registry = Self {
             path: agent_dir.join(FILE_NAME),
+            newer,
             ..Self::default()
         };
-        let warnings = registry.reload();
+        let mut warnings = registry.reload();
+        warnings.extend(warning);
         (registry, warnings)
     }
 
@@ -141,7 +147,9 @@ impl Registry {
                 .find(|model| model.id == id)
         } else {
             let added = self.added_of(provider).iter().find(|model| model.id == id);
-            added.cloned().or_else(|| catalogue::find(provider, id))
+            let newer = || self.newer.of(provider).iter().find(|model| model.id == id);
+            let found = added.or_else(newer).cloned();
+            found.or_else(|| catalogue::find(provider, id))
         };
         model.map(Arc::new)
     }
@@ -166,7 +174,10 @@ impl Registry {
             id: id.to_owned(),
             name: name.to_owned(),
         };
-        if self.provider_config(provider).is_some() || !self.added_of(provider).is_empty() {
+        let as_built = self.provider_config(provider).is_none()
+            && self.added_of(provider).is_empty()
+            && self.newer.of(provider).is_empty();
+        if !as_built {
             let models = self.compose(provider);
             return models
                 .iter()
@@ -194,7 +205,12 @@ impl Registry {
 
     fn compose(&self, provider: &str) -> Vec<Model> {
         let mut models = Shelf::open(provider).map_or_else(Vec::new, |shelf| shelf.models());
-        for model in self.added_of(provider) {
+        for model in self
+            .newer
+            .of(provider)
+            .iter()
+            .chain(self.added_of(provider))
+        {
             replace_or_push(&mut models, model.clone());
         }
         match self.provider_config(provider) {

@@ -9,6 +9,7 @@
 //! from the catalogue that the answer does not need.
 
 mod candidate;
+pub mod distance;
 mod glob;
 mod nearest;
 pub mod order;

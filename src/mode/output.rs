@@ -36,6 +36,10 @@ struct State {
     joined: Option<Delta>,
     /// The thread is writing what it took.
     writing: bool,
+    /// The thread waits for work. Only then is it woken: a wake costs more than an event does.
+    idle: bool,
+    /// Callers that wait for room.
+    waiting: usize,
     closed: bool,
     error: Option<io::ErrorKind>,
 }
@@ -72,7 +76,7 @@ impl Output {
         {
             if state.ready.len() <= JOIN_ABOVE && state.joined.is_none() {
                 event_json::write_delta(kind, index, delta, usage, &mut state.ready);
-                self.shared.work.notify_one();
+                self.shared.wake(&mut state);
                 return Ok(());
             }
             match &mut state.joined {
@@ -98,7 +102,7 @@ impl Output {
         let mut state = self.shared.wait_for_room(state)?;
         state.settle();
         event_json::write_event(event, self.cumulative, &mut state.ready);
-        self.shared.work.notify_one();
+        self.shared.wake(&mut state);
         Ok(())
     }
 
@@ -107,7 +111,7 @@ impl Output {
         let mut state = self.shared.wait_for_room(self.shared.lock())?;
         state.settle();
         event_json::line(&mut state.ready, value);
-        self.shared.work.notify_one();
+        self.shared.wake(&mut state);
         Ok(())
     }
 
@@ -115,13 +119,9 @@ impl Output {
     pub fn flush(&self) -> io::Result<()> {
         let mut state = self.shared.lock();
         state.settle();
-        self.shared.work.notify_one();
+        self.shared.wake(&mut state);
         while state.error.is_none() && (state.writing || !state.ready.is_empty()) {
-            state = self
-                .shared
-                .room
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.shared.wait_for_change(state);
         }
         state.check()
     }
@@ -133,8 +133,8 @@ impl Drop for Output {
             let mut state = self.shared.lock();
             state.settle();
             state.closed = true;
+            self.shared.wake(&mut state);
         }
-        self.shared.work.notify_one();
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }
@@ -170,12 +170,34 @@ impl Shared {
         mut state: MutexGuard<'a, State>,
     ) -> io::Result<MutexGuard<'a, State>> {
         while state.ready.len() > WAIT_ABOVE && state.error.is_none() {
-            state = self
-                .room
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.wait_for_change(state);
         }
         state.check().map(|()| state)
+    }
+
+    /// Waits until the thread took or wrote something.
+    fn wait_for_change<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.waiting += 1;
+        let mut state = self
+            .room
+            .wait(state)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.waiting -= 1;
+        state
+    }
+
+    /// There is work for the thread, should it wait for some.
+    fn wake(&self, state: &mut State) {
+        if std::mem::take(&mut state.idle) {
+            self.work.notify_one();
+        }
+    }
+
+    /// There is room for callers, should any wait for it.
+    fn make_room(&self, state: &State) {
+        if state.waiting > 0 {
+            self.room.notify_all();
+        }
     }
 
     fn write_all(&self, mut sink: impl Write, broken: &CancelToken) {
@@ -184,13 +206,15 @@ impl Shared {
             {
                 let mut state = self.lock();
                 state.writing = false;
-                self.room.notify_all();
+                self.make_room(&state);
                 while state.ready.is_empty() && state.joined.is_none() && !state.closed {
+                    state.idle = true;
                     state = self
                         .work
                         .wait(state)
                         .unwrap_or_else(PoisonError::into_inner);
                 }
+                state.idle = false;
                 state.settle();
                 if state.ready.is_empty() {
                     return;
@@ -198,14 +222,14 @@ impl Shared {
                 taken.clear();
                 std::mem::swap(&mut taken, &mut state.ready);
                 state.writing = true;
-                self.room.notify_all();
+                self.make_room(&state);
             }
             if let Err(error) = sink.write_all(&taken).and_then(|()| sink.flush()) {
                 let mut state = self.lock();
                 state.error = Some(error.kind());
                 state.ready = Vec::new();
                 state.writing = false;
-                self.room.notify_all();
+                self.make_room(&state);
                 drop(state);
                 broken.cancel();
                 return;

@@ -3,7 +3,7 @@
 
 pub mod context_file;
 pub mod dirs;
-mod file;
+pub mod file;
 mod frontmatter;
 mod import;
 mod pattern;

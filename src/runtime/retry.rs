@@ -17,7 +17,7 @@ pub fn delay(policy: &Retry, attempt: u64, failure: &StreamError) -> Option<Dura
         .min(policy.max_agent_delay_ms);
     match failure.retry_after_ms {
         // Waiting for hours in silence helps nobody: the error says how long it would be.
-        Some(asked) if asked > policy.max_agent_delay_ms => None,
+        Some(asked) if (1..asked).contains(&policy.provider_max_retry_delay_ms) => None,
         asked => Some(Duration::from_millis(own.max(asked.unwrap_or(0)))),
     }
 }
@@ -71,7 +71,14 @@ mod tests {
             |asked| delay(&policy(), 1, &failure(429, Some(asked))).map(|delay| delay.as_millis());
         assert_eq!(ms(500), Some(2000));
         assert_eq!(ms(5000), Some(5000));
-        assert_eq!(ms(600_000), None);
+        assert_eq!(ms(60_000), Some(60_000));
+        assert_eq!(ms(60_001), None);
+        let any = Retry {
+            provider_max_retry_delay_ms: 0,
+            ..policy()
+        };
+        let asked = delay(&any, 1, &failure(429, Some(600_000)));
+        assert_eq!(asked, Some(Duration::from_secs(600)));
     }
 
     #[test]

@@ -22,6 +22,10 @@ pub struct Services {
     pub http_proxy: Option<String>,
     /// No image leaves this machine.
     pub block_images: bool,
+    /// Routers that list their clients are told who asks.
+    pub names_itself: bool,
+    /// `--base-url`: the provider it is for, and the address, which comes before every other.
+    pub base_url: Option<(String, String)>,
 }
 
 impl Services {
@@ -52,7 +56,18 @@ impl Services {
     ) -> Result<Request, StreamError> {
         let configured = self.registry.configured(&model.provider, Some(&model.id));
         let resolved = self.credentials.resolve(model, &configured, cancel)?;
-        let model = match resolved.base_url {
+        let given = self.base_url.as_ref();
+        let given = given.filter(|(provider, _)| *provider == model.provider);
+        let given = given.map(|(_, url)| url.clone());
+        let mut env = self.with_proxy(resolved.env);
+        if let Some(url) = &given {
+            // On Azure the variable would decide.
+            env.push(("AZURE_OPENAI_BASE_URL".to_owned(), url.clone()));
+        }
+        if !self.names_itself && !self.credentials.env().has("PI_TELEMETRY") {
+            env.push(("PI_TELEMETRY".to_owned(), "0".to_owned()));
+        }
+        let model = match given.or(resolved.base_url) {
             Some(base_url) => Arc::new(Model {
                 base_url,
                 ..Model::clone(model)
@@ -62,7 +77,7 @@ impl Services {
         let options = StreamOptions {
             api_key: resolved.key,
             headers: resolved.headers,
-            env: self.with_proxy(resolved.env),
+            env,
             aws: resolved.aws,
             thinking,
             thinking_budgets: self.thinking_budgets.clone(),

@@ -21,6 +21,7 @@ use crate::llm::message::{
     AssistantMessage, Block, Content, StopReason, SystemMessage, ToolReference, UserMessage, now_ms,
 };
 use crate::llm::model::{Model, ThinkingLevel};
+use crate::llm::resolve::Scoped;
 use crate::resources::prompt;
 use crate::session::context::Marks;
 use crate::session::entry::ContextEdit;
@@ -43,6 +44,7 @@ pub struct Session {
     queues: Arc<Mutex<Queues>>,
     compaction: compaction::State,
     cancel: CancelToken,
+    scope: Vec<Scoped>,
 }
 
 /// What waits to be said to the model.
@@ -57,6 +59,8 @@ pub struct Parts {
     pub log: Log,
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
+    /// The models to change between, as the user listed them; empty: all.
+    pub scope: Vec<Scoped>,
     pub messages: Vec<AgentMessage>,
     pub marks: Marks,
     pub tools: Vec<Arc<dyn Tool>>,
@@ -88,6 +92,7 @@ impl Session {
             queues: Arc::new(Mutex::new(parts.queues)),
             compaction: compaction::State::new(parts.marks),
             cancel: parts.cancel,
+            scope: parts.scope,
         };
         session.tell_children();
         session
@@ -95,6 +100,11 @@ impl Session {
 
     pub fn model(&self) -> &Arc<Model> {
         &self.agent.model
+    }
+
+    /// The models to change between, each with the level its pattern asked for; empty: all.
+    pub fn scope(&self) -> &[Scoped] {
+        &self.scope
     }
 
     pub fn workspace(&self) -> &Workspace {

@@ -287,9 +287,11 @@ impl Shared {
         };
         let mut reader = BufReader::new(reading);
         while let Some(request) = read_request(&mut reader) {
-            let is_post = request.head.starts_with("POST");
             let path = request.path.clone();
-            if is_post {
+            // Other questions than to a model: what models there are, beside the script.
+            let is_post = request.head.starts_with("POST");
+            let is_scripted = is_post || path.starts_with("/api/models/providers/");
+            if is_scripted {
                 self.requests.lock().unwrap().push(request);
                 self.arrived.notify_all();
             }
@@ -298,7 +300,7 @@ impl Shared {
                 let models =
                     json!({"object": "list", "data": [{"id": "tiny", "max_model_len": 16384}]});
                 Some(Reply::status(200, "application/json", &models.to_string()))
-            } else if is_post {
+            } else if is_scripted {
                 self.replies.lock().unwrap().next()
             } else {
                 None

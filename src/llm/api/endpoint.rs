@@ -120,8 +120,8 @@ pub fn copilot_headers(headers: &mut Headers, context: &Context) {
     }
 }
 
-/// What OpenCode's gateway wants of every request, whatever the protocol: the conversation it belongs to,
-/// and who asks.
+/// What gateways want of every request, whatever the protocol: who asks, and for OpenCode's the
+/// conversation it belongs to.
 pub fn gateway_headers(headers: &mut Headers, model: &Model, options: &StreamOptions) {
     let known = matches!(model.provider.as_str(), "opencode" | "opencode-go")
         || host(&model.base_url) == "opencode.ai";
@@ -129,6 +129,24 @@ pub fn gateway_headers(headers: &mut Headers, model: &Model, options: &StreamOpt
     if let Some(session) = session.filter(|session| known && !session.is_empty()) {
         headers.set("x-opencode-session", session);
         headers.set("x-opencode-client", "pi");
+    }
+    attribution_headers(headers, model, options);
+}
+
+/// How routers that list their clients are told who asks; they may be told nothing (`PI_TELEMETRY=0`).
+/// The name is our own. Address and category are not claimed where they are another product's.
+fn attribution_headers(headers: &mut Headers, model: &Model, options: &StreamOptions) {
+    let told = setting(options, "PI_TELEMETRY")
+        .is_none_or(|value| matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "yes"));
+    if !told {
+        return;
+    }
+    let host = host(&model.base_url);
+    if model.provider == "openrouter" || host == "openrouter.ai" {
+        headers.set("x-openrouter-title", "pi");
+        headers.set("x-openrouter-categories", "cli-agent");
+    } else if model.provider == "nvidia" || host == "integrate.api.nvidia.com" {
+        headers.set("x-billing-invoke-origin", "Pi");
     }
 }
 
@@ -218,6 +236,45 @@ mod tests {
             gateway_headers(&mut headers, &model, &options);
             assert_eq!(headers.has("x-opencode-session"), expected, "{base_url}");
             assert_eq!(headers.has("x-opencode-client"), expected, "{base_url}");
+        }
+    }
+
+    #[test]
+    fn routers_are_told_who_asks_unless_they_may_not_be() {
+        let told = |provider: &str, base_url: &str, telemetry: &str| {
+            let model = Model {
+                provider: provider.into(),
+                base_url: base_url.into(),
+                ..Model::default()
+            };
+            let options = StreamOptions {
+                env: vec![("PI_TELEMETRY".into(), telemetry.into())],
+                ..StreamOptions::default()
+            };
+            let mut headers = Headers::default();
+            gateway_headers(&mut headers, &model, &options);
+            headers.into_vec()
+        };
+        let pairs = |list: &[(&str, &str)]| -> Vec<(String, String)> {
+            let pairs = list.iter();
+            pairs.map(|(n, v)| ((*n).into(), (*v).into())).collect()
+        };
+        let router = pairs(&[
+            ("x-openrouter-title", "pi"),
+            ("x-openrouter-categories", "cli-agent"),
+        ]);
+        let nvidia = pairs(&[("x-billing-invoke-origin", "Pi")]);
+        for yes in ["1", "TRUE", "yes"] {
+            assert_eq!(told("openrouter", "http://127.0.0.1:1/v1", yes), router);
+        }
+        assert_eq!(told("mine", "https://openrouter.ai/api/v1", "1"), router);
+        assert_eq!(
+            told("mine", "https://integrate.api.nvidia.com/v1", "1"),
+            nvidia
+        );
+        assert_eq!(told("mine", "https://openrouter.ai.test/v1", "1"), []);
+        for no in ["0", "false", "off"] {
+            assert_eq!(told("openrouter", "https://openrouter.ai/api/v1", no), []);
         }
     }
 

@@ -15,11 +15,14 @@ pub mod hash;
 pub mod ids;
 pub mod lax;
 pub mod limits;
+#[cfg(test)]
+mod matrix;
 pub mod mistral_conversations;
 pub mod openai_completions;
 pub mod openai_responses;
 pub mod pi_messages;
 pub mod schema;
+pub mod size;
 #[cfg(test)]
 pub mod testing;
 pub mod transcript;

@@ -29,6 +29,7 @@ pub(crate) fn status_error(
             " (asked: {}; check the base URL and the model's name)",
             target.url
         )),
+        401 => message.push_str(" (the key was refused; see: pi docs providers)"),
         407 => message.push_str(" (from the proxy; check its user name and password)"),
         _ => {}
     }
@@ -148,7 +149,7 @@ fn body_retry_ms(body: &str) -> Option<u64> {
 }
 
 /// Unix milliseconds of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
-fn http_date_ms(text: &str) -> Option<u64> {
+pub(crate) fn http_date_ms(text: &str) -> Option<u64> {
     const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
     let mut parts = text.split_whitespace().skip(1);
     let day: u64 = parts.next()?.parse().ok()?;
@@ -166,13 +167,18 @@ fn http_date_ms(text: &str) -> Option<u64> {
     if !sane || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    // Days since 1970 in the Gregorian calendar, with years that begin in March.
+    Some(utc_ms(year, month, day) + ((hour * 60 + minute) * 60 + second) * 1000)
+}
+
+/// Unix milliseconds of the beginning of a day after 1970.
+pub(crate) fn utc_ms(year: u64, month: u64, day: u64) -> u64 {
+    // Days in the Gregorian calendar, with years that begin in March.
     let (y, m) = match month {
         1 | 2 => (year - 1, month + 9),
         _ => (year, month - 3),
     };
     let days = y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 719_469;
-    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000)
+    days * 24 * 60 * 60 * 1000
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::StreamOptions;
 use super::mailbox::Writer;
-use crate::llm::api::{Api, Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source};
+use crate::llm::api::{Api, Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source, size};
 use crate::llm::cancel::CancelToken;
 use crate::llm::context::Context;
 use crate::llm::event::{AssistantEvent, ErrorKind, StreamError};
@@ -109,6 +109,11 @@ pub(super) fn run(job: &Job, writer: Writer) {
             StreamError::new(ErrorKind::Protocol, text)
         }
     };
+    if let Some(id) = error.request_id.as_ref()
+        && !error.message.contains(id)
+    {
+        error.message.push_str(&format!(" [request {id}]"));
+    }
     error.message = secrets.hide(&error.message).into_owned();
     outlet.batch.push(AssistantEvent::Error(error));
     let _ = outlet.flush(); // without a reader there is nobody to tell
@@ -167,6 +172,7 @@ fn speak(
         mut headers,
         body,
     } = protocol.request(model, context, options)?;
+    size::check(model, context, body.len())?;
     for (name, value) in &options.headers {
         headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         if let Some(value) = value {

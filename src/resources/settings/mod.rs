@@ -252,6 +252,19 @@ impl Settings {
         (ms > 0).then(|| Duration::from_millis(ms))
     }
 
+    /// How long a server may take to begin; `None` for ever.
+    pub fn request_timeout(&self) -> Option<Duration> {
+        match self.get("retry.provider.timeoutMs").and_then(timeout_ms) {
+            Some(ms) => (ms > 0).then(|| Duration::from_millis(ms)),
+            None => self.http_idle_timeout(),
+        }
+    }
+
+    /// Whether routers that list their clients are told who asks.
+    pub fn names_itself(&self) -> bool {
+        self.flag("enableInstallTelemetry")
+    }
+
     pub fn resize_images(&self) -> bool {
         self.flag("images.autoResize")
     }

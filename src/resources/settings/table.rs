@@ -162,6 +162,7 @@ pub const GROUPS: &[Group] = &[
     ]},
     Group { title: "Network", keys: &[
         key("transport", OneOf(&["auto", "sse", "websocket", "websocket-cached"]), Preset::Text("auto"), "for providers that have several"),
+        key("enableInstallTelemetry", Flag, Preset::Flag(true), "tell OpenRouter and NVIDIA that pi asks, as `PI_TELEMETRY` does"),
         global("httpProxy", Text, Told(""), "proxy where the environment names none"),
         key("httpIdleTimeoutMs", Timeout, Preset::Count(300_000), "silence of a server; 0 waits for ever"),
         key("websocketConnectTimeoutMs", Timeout, Preset::Count(15_000), "time to open a WebSocket; 0 waits for ever"),

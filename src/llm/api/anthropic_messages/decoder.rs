@@ -270,6 +270,7 @@ impl MessageDecoder {
         block: &ContentBlock<'_>,
         out: &mut Vec<AssistantEvent>,
     ) -> Result<(), StreamError> {
+        self.block_stop(number, out); // which began without this
         let index = self.blocks;
         let text = |text: &lax::Text<'_>| text.as_str().unwrap_or_default().to_owned();
         let kind = match block.r#type.as_str().unwrap_or_default() {
@@ -324,8 +325,11 @@ impl MessageDecoder {
     }
 
     fn block_delta(&mut self, number: u64, delta: &Delta<'_>, out: &mut Vec<AssistantEvent>) {
-        let mut open = self.open.iter_mut();
-        let Some(block) = open.find(|block| block.number == number) else {
+        let known = self.open.iter().position(|block| block.number == number);
+        let Some(at) = known.or_else(|| self.begin_unannounced(number, delta, out)) else {
+            return;
+        };
+        let Some(block) = self.open.get_mut(at) else {
             return;
         };
         let index = block.index;
@@ -351,6 +355,35 @@ impl MessageDecoder {
             }
             _ => {}
         }
+    }
+
+    /// Some servers send the pieces of a text without its beginning.
+    fn begin_unannounced(
+        &mut self,
+        number: u64,
+        delta: &Delta<'_>,
+        out: &mut Vec<AssistantEvent>,
+    ) -> Option<usize> {
+        let index = self.blocks;
+        let (start, kind) = match delta.r#type.as_str()? {
+            "text_delta" => (AssistantEvent::TextStart { index }, Kind::Text),
+            "thinking_delta" => (
+                AssistantEvent::ThinkingStart { index },
+                Kind::Thinking {
+                    signature: String::new(),
+                    redacted: false,
+                },
+            ),
+            _ => return None,
+        };
+        out.push(start);
+        self.blocks += 1;
+        self.open.push(Open {
+            number,
+            index,
+            kind,
+        });
+        Some(self.open.len() - 1)
     }
 
     fn block_stop(&mut self, number: u64, out: &mut Vec<AssistantEvent>) {

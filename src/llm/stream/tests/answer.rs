@@ -9,7 +9,7 @@ fn what_an_error_status_says() {
             401,
             r#"{"error":{"message":"Incorrect API key provided: sk-canary-0123456789.","type":"invalid_request_error","code":"invalid_api_key"}}"#,
             ErrorKind::Auth,
-            "401 Incorrect API key provided: •••. (invalid_api_key)",
+            "401 Incorrect API key provided: •••. (invalid_api_key) (the key was refused; see: pi docs providers)",
         ),
         (
             529,
@@ -89,7 +89,7 @@ fn what_an_error_status_says() {
             );
         });
         let error = Asker::new(server.url("/")).ask().failed(kind, &[]);
-        assert_eq!(error.message, expected);
+        assert_eq!(error.message, format!("{expected} [request req_1]"));
         assert_eq!(
             (error.status, error.retry_after_ms),
             (Some(status), Some(2500))
@@ -172,7 +172,12 @@ fn errors_inside_the_stream_keep_what_came_before() {
         let outcome = asker.ask();
         assert_eq!(outcome.text, "Hel");
         let error = outcome.failed(kind, &[]);
-        assert_eq!(error.message, expected);
+        // What went wrong on this side has nothing to do with the request's name.
+        let name = match data {
+            "panic" => "",
+            _ => " [request req_2]",
+        };
+        assert_eq!(error.message, format!("{expected}{name}"));
         asker.settle();
     }
 }

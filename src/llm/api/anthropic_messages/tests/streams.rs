@@ -225,7 +225,8 @@ fn what_is_not_known_is_passed_over() {
     );
     check(
         &stream(&[unknown, citing, end("end_turn")]),
-        "text \"x\"; stop",
+        // Text whose beginning was not told is text too.
+        "text \"before its block\"; text \"x\"; stop",
     );
 }
 

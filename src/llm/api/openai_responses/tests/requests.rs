@@ -273,7 +273,8 @@ fn headers_of_each_variant() {
         (Variant::OpenAi, m(Variant::OpenAi, json!({})), vec![
             ("content-type", json_), ("accept", json_), ("authorization", &bearer), ("session_id", "s"), ("x-client-request-id", "s"), ("x-a", "b")]),
         (Variant::OpenAi, m(Variant::OpenAi, router), vec![
-            ("content-type", json_), ("accept", json_), ("authorization", &bearer), ("x-session-id", "s"), ("x-a", "b")]),
+            ("content-type", json_), ("accept", json_), ("authorization", &bearer), ("x-session-id", "s"),
+            ("x-openrouter-title", "pi"), ("x-openrouter-categories", "cli-agent"), ("x-a", "b")]),
         (Variant::OpenAi, m(Variant::OpenAi, json!({"compat": {"sessionAffinityFormat": "openai-nosession"}})), vec![
             ("content-type", json_), ("accept", json_), ("authorization", &bearer), ("x-client-request-id", "s"), ("x-a", "b")]),
         (Variant::OpenAi, m(Variant::OpenAi, copilot), vec![

@@ -1,0 +1,156 @@
+//! `pi update --models`: fetches newer models than the built-in ones, when asked and at no other time.
+
+use super::flags::Args;
+use super::print;
+use super::start::World;
+use crate::llm::cancel::CancelToken;
+use crate::llm::catalogue;
+use crate::llm::models::remote::{self, Failed, Fetched};
+use crate::mode::report;
+use crate::resources::file;
+use serde_json::{Map, Value};
+use std::ffi::OsString;
+use std::path::Path;
+
+const USAGE: &str = "pi update --models [--offline]";
+
+/// Where the reference's makers publish their catalogue; `PI_CATALOG_URL` names another place.
+const CATALOG_URL: &str = "https://pi.dev";
+
+/// Requests at the same time.
+const PARALLEL: usize = 8;
+
+/// Runs the command. Gives the exit code.
+pub fn run(words: &[OsString]) -> u8 {
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let has = |names: &[&str]| words.iter().any(|word| names.contains(&&**word));
+    if has(&["--help", "-h"]) {
+        return super::say(&help());
+    }
+    let known = ["--models", "--offline", "--force"];
+    if let Some(unknown) = words.iter().find(|word| !known.contains(&&***word)) {
+        let text = match unknown.strip_prefix('-') {
+            Some(_) => format!("Unknown option {unknown} for \"update\"."),
+            None if has(&["--models"]) => {
+                "--models cannot be combined with a positional source".to_owned()
+            }
+            None => format!("There is nothing called \"{unknown}\" to update."),
+        };
+        report::note(format_args!("{text}\nUsage: {USAGE}"));
+        return print::FAILED;
+    }
+    if !has(&["--models"]) {
+        report::note(format_args!(
+            "pi does not replace itself: update it the way it was installed.\nUsage: {USAGE}"
+        ));
+        return print::FAILED;
+    }
+    match refresh(has(&["--offline"])) {
+        Ok(()) => super::say("Model catalogs refreshed\n"),
+        Err(text) => {
+            report::error(text);
+            print::FAILED
+        }
+    }
+}
+
+fn help() -> String {
+    format!(
+        "Usage: {USAGE}\n\nFetches the newest models of the providers that there is a key for, and keeps them in\n\
+         ~/.pi/agent/{}. Nothing else in pi does this, and no key is sent.\n",
+        remote::FILE_NAME
+    )
+}
+
+fn refresh(offline: bool) -> Result<(), String> {
+    let world = World::load(&Args::default())?;
+    let env = world.services.credentials.env();
+    if offline || std::env::var_os("PI_OFFLINE").is_some() {
+        let why = if offline { "--offline" } else { "PI_OFFLINE" };
+        return Err(format!(
+            "Could not refresh model catalogs: {why} allows no network"
+        ));
+    }
+    let base_url = env.get("PI_CATALOG_URL");
+    let base_url = base_url.as_deref().unwrap_or(CATALOG_URL);
+    let providers: Vec<&str> = catalogue::providers()
+        .filter(|provider| *provider != "radius" && world.services.usable(provider))
+        .collect();
+    let path = world.dirs.agent().join(remote::FILE_NAME);
+    let stored = read(&path);
+    let fetched = fetch_all(base_url, &providers, &stored);
+
+    let mut entries = Map::new();
+    let mut problems = Vec::new();
+    for (provider, fetched) in fetched {
+        match fetched {
+            Ok(Fetched { entry, left_out }) => {
+                if left_out > 0 {
+                    report::warning(format_args!(
+                        "{provider}: {left_out} models of the catalog cannot be used here, and are left out"
+                    ));
+                }
+                entries.insert(provider.to_owned(), entry);
+            }
+            Err(Failed { entry, message }) => {
+                problems.push(format!("{provider}: {message}"));
+                entries.extend(entry.map(|entry| (provider.to_owned(), entry)));
+            }
+        }
+    }
+    if !entries.is_empty() {
+        file::update(&path, |old| {
+            let mut all = old.as_deref().map(parse).unwrap_or_default();
+            all.extend(entries);
+            serde_json::to_string_pretty(&all)
+                .map(Some)
+                .map_err(|error| error.to_string())
+        })?;
+    }
+    match problems.as_slice() {
+        [] => Ok(()),
+        problems => Err(format!(
+            "Could not refresh model catalogs: {}",
+            problems.join("; ")
+        )),
+    }
+}
+
+/// One answer for each provider, in their order.
+fn fetch_all<'a>(
+    base_url: &str,
+    providers: &[&'a str],
+    stored: &Map<String, Value>,
+) -> Vec<(&'a str, Result<Fetched, Failed>)> {
+    let cancel = CancelToken::new();
+    let mut all = Vec::with_capacity(providers.len());
+    for group in providers.chunks(PARALLEL) {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = group
+                .iter()
+                .map(|provider| {
+                    let stored = stored.get(*provider);
+                    let cancel = &cancel;
+                    scope.spawn(move || remote::fetch(base_url, provider, stored, cancel))
+                })
+                .collect();
+            for (provider, thread) in group.iter().zip(threads) {
+                let failed = |_| Err(Failed::from("internal error".to_owned()));
+                all.push((*provider, thread.join().unwrap_or_else(failed)));
+            }
+        });
+    }
+    all
+}
+
+/// The entries so far. What cannot be read is fetched anew.
+fn read(path: &Path) -> Map<String, Value> {
+    std::fs::read(path)
+        .map(|bytes| parse(&bytes))
+        .unwrap_or_default()
+}
+
+fn parse(bytes: &[u8]) -> Map<String, Value> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    serde_json::from_slice(bytes).unwrap_or_default()
+}
