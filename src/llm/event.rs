@@ -106,6 +106,8 @@ pub struct StreamError {
     /// What the server asked for.
     pub retry_after_ms: Option<u64>,
     pub request_id: Option<String>,
+    /// Fields that the message of the failed answer keeps, as the reference stores them.
+    pub extra: Extra,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +136,7 @@ impl StreamError {
             status: None,
             retry_after_ms: None,
             request_id: None,
+            extra: Extra::new(),
         }
     }
 
@@ -258,6 +261,7 @@ impl Fold {
                     StopReason::Error
                 };
                 self.message.error_message = Some(error.message.clone());
+                self.message.extra.extend(error.extra.clone());
             }
         }
     }

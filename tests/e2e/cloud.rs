@@ -192,11 +192,12 @@ fn vertex_is_asked_with_the_token_of_application_default_credentials() {
         "models.json",
         &json!({"providers": {"google-vertex": provider}}).to_string(),
     );
-    let adc = json!({"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r", "token_uri": format!("{url}/token")});
+    let adc = json!({"type": "authorized_user", "client_id": "c", "client_secret": "canary-secret", "refresh_token": "canary-refresh", "token_uri": format!("{url}/token")});
     let adc = world.write("adc.json", adc.to_string());
     let pi = world
         .pi()
         .env("GOOGLE_APPLICATION_CREDENTIALS", &adc)
+        .env("PI_DEBUG_HTTP", world.work().join("http.log"))
         .env("GOOGLE_CLOUD_PROJECT", "p1")
         .env("GOOGLE_CLOUD_LOCATION", "global");
     let pi = pi.args(["--model", "google-vertex/gemini-test", "-p", "hi"]);
@@ -208,4 +209,12 @@ fn vertex_is_asked_with_the_token_of_application_default_credentials() {
         Some("Bearer ya29.token")
     );
     assert_eq!(requests[1].header("x-goog-api-key"), None);
+    let log = world.read("http.log");
+    for secret in ["ya29.token", "canary"] {
+        assert!(!log.contains(secret), "{log}");
+    }
+    assert!(
+        log.contains("/token") && log.contains("answer: 200"),
+        "{log}"
+    );
 }

@@ -84,6 +84,9 @@ pub trait Protocol: Send + Sync {
     /// Adds to an error what this protocol's users should know; `body` is the beginning of what the server
     /// said with its error status.
     fn explain(&self, _error: &mut StreamError, _headers: &[(String, String)], _body: &str) {}
+
+    /// What the message keeps of a failure besides its text. `answered`: the status said that all was well.
+    fn diagnose(&self, _error: &mut StreamError, _answered: bool) {}
 }
 
 /// Turns frames into events. Pure: no clock, no socket.

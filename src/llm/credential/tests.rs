@@ -550,3 +550,85 @@ fn a_local_server_sees_only_its_own_key() {
     assert_eq!(at("http://box:9/v1").as_deref(), Some("box"));
     assert_eq!(at("http://127.0.0.1:11434/v1"), None);
 }
+
+/// A model of Bedrock's or of Vertex AI's.
+fn cloud(provider: &str, api: &str) -> Model {
+    Model {
+        api: api.into(),
+        base_url: "https://bedrock-runtime.us-east-1.amazonaws.com".into(),
+        ..model(provider)
+    }
+}
+
+#[test]
+fn requests_to_aws_get_a_signature_s_keys_and_an_address() {
+    let keys = [
+        ("AWS_ACCESS_KEY_ID", "AKID"),
+        ("AWS_SECRET_ACCESS_KEY", CANARY),
+        ("AWS_REGION", "eu-west-1"),
+    ];
+    for (provider, has) in [("amazon-bedrock", true), ("mine", false)] {
+        let case = Case {
+            env: Env::of(keys),
+            model: cloud(provider, aws::API),
+            ..Case::default()
+        };
+        let (found, got) = case.resolve();
+        let got = got.unwrap();
+        let access = got.aws.unwrap();
+        assert_eq!(
+            (found, access.keys.as_ref().unwrap().id.as_str()),
+            (has, "AKID")
+        );
+        let endpoint = "https://bedrock-runtime.eu-west-1.amazonaws.com";
+        assert_eq!(got.base_url.as_deref(), Some(endpoint), "{provider}");
+    }
+    let case = Case {
+        env: Env::of([keys[0], keys[1], ("AWS_BEARER_TOKEN_BEDROCK", "bearer")]),
+        model: cloud("amazon-bedrock", aws::API),
+        ..Case::default()
+    };
+    let got = case.resolve().1.unwrap();
+    assert_eq!(got.aws.unwrap().keys, None);
+    assert_eq!(got.key.as_ref().map(Secret::expose), Some("bearer"));
+}
+
+#[test]
+fn settings_of_an_entry_count_for_the_cloud() {
+    let auth = r#"{"amazon-bedrock": {"type": "api_key", "env": {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "canary-5e1f", "AWS_REGION": "us-west-2"}}}"#;
+    let case = Case {
+        auth,
+        model: cloud("amazon-bedrock", aws::API),
+        ..Case::default()
+    };
+    let access = case.resolve().1.unwrap().aws.unwrap();
+    assert_eq!(
+        (&*access.region, &*access.keys.as_ref().unwrap().id),
+        ("us-west-2", "AKID")
+    );
+    // An entry without anything leaves it all to AWS's own sources.
+    let open = |auth| Case {
+        auth,
+        env: Env::of([("AWS_EC2_METADATA_DISABLED", "true")]),
+        model: cloud("amazon-bedrock", aws::API),
+        ..Case::default()
+    };
+    open(r#"{"amazon-bedrock": {"type": "api_key"}}"#)
+        .fails(true, &["No AWS credentials were found"]);
+    open("").fails(false, &["No API key for Amazon Bedrock"]);
+}
+
+#[test]
+fn a_key_for_vertex_needs_no_token_and_a_placeholder_does() {
+    let case = |key| Case {
+        env: Env::of([
+            ("GOOGLE_CLOUD_API_KEY", key),
+            ("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/adc"),
+        ]),
+        model: cloud("google-vertex", gcp::API),
+        ..Case::default()
+    };
+    let got = case("key-1").resolve().1.unwrap();
+    assert!(got.headers.is_empty() && got.key.is_some());
+    case("gcp-vertex-credentials").fails(true, &["/nowhere/adc"]);
+}

@@ -33,15 +33,15 @@ pub(crate) fn status_error(
         407 => message.push_str(" (from the proxy; check its user name and password)"),
         _ => {}
     }
+    let kind = match status {
+        401 | 403 => ErrorKind::Auth,
+        _ => ErrorKind::Provider,
+    };
     StreamError {
-        kind: match status {
-            401 | 403 => ErrorKind::Auth,
-            _ => ErrorKind::Provider,
-        },
-        message,
         status: Some(status),
         retry_after_ms: retry_after_ms(headers, now_ms()).or_else(|| body_retry_ms(&text)),
         request_id: request_id(headers),
+        ..StreamError::new(kind, message)
     }
 }
 

@@ -194,6 +194,7 @@ fn speak(
         let said = answer.read_some(ERROR_BODY_LIMIT, ERROR_BODY_PATIENCE);
         let mut error = http::status_error(answer.status, &answer.headers, &said, &answer.target);
         protocol.explain(&mut error, &answer.headers, &String::from_utf8_lossy(&said));
+        protocol.diagnose(&mut error, false);
         return Err(error.into());
     }
     outlet.batch.push(AssistantEvent::Start);
@@ -210,6 +211,7 @@ fn speak(
     read.map_err(|stop| match stop {
         Stop::Failed(mut error) => {
             error.request_id = error.request_id.or(request_id);
+            protocol.diagnose(&mut error, true);
             Stop::Failed(error)
         }
         Stop::Gone => Stop::Gone,

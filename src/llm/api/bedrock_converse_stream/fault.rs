@@ -3,19 +3,29 @@
 use crate::llm::api::fault;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::http;
-use serde_json::Value;
+use crate::llm::message::now_ms;
+use serde_json::{Map, Value, json};
 
 const RETENTION_DOCS: &str =
     "https://docs.aws.amazon.com/bedrock/latest/userguide/data-retention.html";
 
-/// Exceptions by name: what they are called, and the status that they come with outside of a stream.
-const EXCEPTIONS: &[(&str, &str, u16)] = &[
-    ("InternalServerException", "Internal server error", 500),
-    ("ModelStreamErrorException", "Model stream error", 424),
-    ("ModelTimeoutException", "ModelTimeoutException", 408),
-    ("ServiceUnavailableException", "Service unavailable", 503),
-    ("ThrottlingException", "Throttling error", 429),
-    ("ValidationException", "Validation error", 400),
+/// Exceptions by name: what they are called, and the status that says the same where it decides whether
+/// to ask again; of a model's own error the words decide.
+const EXCEPTIONS: &[(&str, &str, Option<u16>)] = &[
+    (
+        "InternalServerException",
+        "Internal server error",
+        Some(500),
+    ),
+    ("ModelStreamErrorException", "Model stream error", None),
+    ("ModelTimeoutException", "ModelTimeoutException", Some(408)),
+    (
+        "ServiceUnavailableException",
+        "Service unavailable",
+        Some(503),
+    ),
+    ("ThrottlingException", "Throttling error", Some(429)),
+    ("ValidationException", "Validation error", Some(400)),
 ];
 
 /// The error of an exception inside a stream, by its name on the wire (`throttlingException`).
@@ -55,10 +65,34 @@ pub fn explain(error: &mut StreamError, headers: &[(String, String)], body: &str
     }
 }
 
+/// Keeps status, exception and request id with the message, as the reference does.
+pub fn diagnose(error: &mut StreamError, answered: bool) {
+    let mut details = Map::new();
+    if let Some(status) = error.status.filter(|_| !answered) {
+        details.insert("status".into(), status.into());
+    }
+    let prefix = error.message.split(": ").next().unwrap_or_default();
+    let known = EXCEPTIONS.iter().find(|(_, known, _)| *known == prefix);
+    let name = known.map_or(prefix, |(name, ..)| *name);
+    if name.ends_with("Exception") && !name.contains(' ') {
+        details.insert("errorCode".into(), name.into());
+    }
+    if let Some(id) = &error.request_id {
+        details.insert("requestId".into(), id.as_str().into());
+    }
+    if !details.is_empty() {
+        let entry = json!({
+            "type": "bedrock_response_failure", "timestamp": now_ms(), "details": details,
+        });
+        let entries = vec![entry].into();
+        error.extra.insert("diagnostics".to_owned(), entries);
+    }
+}
+
 fn error(name: &str, text: &str, status: Option<u16>) -> StreamError {
     let known = EXCEPTIONS.iter().find(|(known, ..)| *known == name);
     let (prefix, usual_status) =
-        known.map_or((name, None), |(_, prefix, status)| (*prefix, Some(*status)));
+        known.map_or((name, None), |(_, prefix, status)| (*prefix, *status));
     let mut error = fault::provider_error(&Value::from(format!("{prefix}: {text}")));
     if text.to_lowercase().contains("data retention mode") {
         let hint = format!(" See {RETENTION_DOCS} for supported data retention modes.");

@@ -78,4 +78,8 @@ impl Protocol for BedrockConverseStream {
     fn explain(&self, error: &mut StreamError, headers: &[(String, String)], body: &str) {
         fault::explain(error, headers, body);
     }
+
+    fn diagnose(&self, error: &mut StreamError, answered: bool) {
+        fault::diagnose(error, answered);
+    }
 }

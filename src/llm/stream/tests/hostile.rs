@@ -119,3 +119,26 @@ fn a_large_or_endless_error_page_is_read_in_part() {
         .failed(ErrorKind::Provider, &["500 word word"]);
     assert!(error.message.len() < 4100);
 }
+
+#[test]
+fn an_event_stream_is_told_by_its_first_byte_and_never_taken_for_whole_when_it_is_not() {
+    use crate::llm::event_stream::event;
+    let answer = |bytes: &[u8]| {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", bytes.len());
+        let whole = [head.as_bytes(), bytes].concat();
+        let server = Server::start(move |connection| {
+            connection.request();
+            connection.send(&whole);
+        });
+        Asker::new(server.url("/")).ask()
+    };
+    let whole = [event("x", "+Hel"), event("x", "+lo"), event("x", ".")].concat();
+    answer(&whole).whole("Hello");
+    let cut = &whole[..whole.len() - 1];
+    answer(cut).failed(ErrorKind::Transport, &["cut short"]);
+    let mut damaged = whole.clone();
+    damaged[whole.len() - 5] ^= 1;
+    answer(&damaged).failed(ErrorKind::Transport, &["damaged", "checksum"]);
+    let text = [&event("x", "+a")[..], b"no message at all"].concat();
+    answer(&text).failed(ErrorKind::Transport, &["checksum"]);
+}

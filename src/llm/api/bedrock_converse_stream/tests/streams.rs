@@ -94,7 +94,7 @@ fn exceptions_inside_a_stream() {
         (
             "modelStreamErrorException",
             "Model stream error: m",
-            Class::Request,
+            Class::Other,
         ),
         ("validationException", "Validation error: m", Class::Request),
         ("fooException", "FooException: m", Class::Other),
@@ -106,6 +106,13 @@ fn exceptions_inside_a_stream() {
         );
         assert_eq!(classify(&decoded.error.unwrap()), class, "{name}");
     }
+    let again =
+        r#"{"message":"The system encountered an unexpected error. Try your request again."}"#;
+    let decoded = check(
+        &[("modelStreamErrorException", again)],
+        "error Model stream error: The system encountered an unexpected error. Try your request again.",
+    );
+    assert!(classify(&decoded.error.unwrap()).is_passing());
     let long = r#"{"message":"Input is too long for requested model."}"#;
     let decoded = check(
         &[("validationException", long)],
@@ -197,5 +204,55 @@ fn error_statuses_in_the_words_of_the_reference() {
         BedrockConverseStream.explain(&mut error, &headers, body);
         assert_eq!((&*error.message, classify(&error)), (message, class));
         assert_eq!((error.kind, error.status), (before, Some(status)));
+    }
+}
+
+#[test]
+fn what_the_message_keeps_of_a_failure() {
+    let id = Some("rid-1");
+    let cases = [
+        (
+            "Throttling error: m",
+            Some(429),
+            id,
+            true,
+            json!({"errorCode": "ThrottlingException", "requestId": "rid-1"}),
+        ),
+        (
+            "Validation error: m",
+            Some(400),
+            id,
+            false,
+            json!({"status": 400, "errorCode": "ValidationException", "requestId": "rid-1"}),
+        ),
+        (
+            "UnrecognizedClientException: m",
+            Some(403),
+            None,
+            false,
+            json!({"status": 403, "errorCode": "UnrecognizedClientException"}),
+        ),
+        ("Unknown: m", Some(429), None, false, json!({"status": 429})),
+        (
+            "Bedrock stream ended without a stop reason",
+            None,
+            id,
+            true,
+            json!({"requestId": "rid-1"}),
+        ),
+        ("connection lost", None, None, true, Value::Null),
+    ];
+    for (message, status, request_id, answered, expected) in cases {
+        let mut error = StreamError {
+            status,
+            request_id: request_id.map(str::to_owned),
+            ..StreamError::new(ErrorKind::Provider, message)
+        };
+        BedrockConverseStream.diagnose(&mut error, answered);
+        let kept = error
+            .extra
+            .get("diagnostics")
+            .map(|kept| &kept[0]["details"]);
+        assert_eq!(kept.cloned().unwrap_or_default(), expected, "{message}");
     }
 }
