@@ -107,7 +107,7 @@ pub struct StreamError {
     pub retry_after_ms: Option<u64>,
     pub request_id: Option<String>,
     /// Fields that the message of the failed answer keeps, as the reference stores them.
-    pub extra: Extra,
+    pub extra: Option<Box<Extra>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl StreamError {
             status: None,
             retry_after_ms: None,
             request_id: None,
-            extra: Extra::new(),
+            extra: None,
         }
     }
 
@@ -261,7 +261,9 @@ impl Fold {
                     StopReason::Error
                 };
                 self.message.error_message = Some(error.message.clone());
-                self.message.extra.extend(error.extra.clone());
+                if let Some(extra) = &error.extra {
+                    self.message.extra.extend(Extra::clone(extra));
+                }
             }
         }
     }

@@ -85,7 +85,10 @@ pub fn diagnose(error: &mut StreamError, answered: bool) {
             "type": "bedrock_response_failure", "timestamp": now_ms(), "details": details,
         });
         let entries = vec![entry].into();
-        error.extra.insert("diagnostics".to_owned(), entries);
+        error
+            .extra
+            .get_or_insert_default()
+            .insert("diagnostics".to_owned(), entries);
     }
 }
 

@@ -251,8 +251,9 @@ fn what_the_message_keeps_of_a_failure() {
         BedrockConverseStream.diagnose(&mut error, answered);
         let kept = error
             .extra
-            .get("diagnostics")
-            .map(|kept| &kept[0]["details"]);
+            .as_ref()
+            .and_then(|extra| extra.get("diagnostics"));
+        let kept = kept.map(|kept| &kept[0]["details"]);
         assert_eq!(kept.cloned().unwrap_or_default(), expected, "{message}");
     }
 }
