@@ -15,6 +15,7 @@ pub fn text() -> String {
          pi [options] [--] [@files...] [messages...]\n  \
          pi sessions [list|search|show|rm|prune|import]\n  \
          pi config | skills | prompts [...]\n  \
+         pi undo [n] [--list]\n  \
          pi docs [topic]\n  \
          pi export [session] [file]\n\n\
          With -p, or when stdin or stdout is not a terminal, pi answers on stdout and\n\

@@ -16,6 +16,7 @@ mod start;
 pub mod table;
 mod trust;
 mod update;
+mod undo;
 
 use crate::llm::cancel::CancelToken;
 use crate::llm::list_models::list_models;
@@ -42,6 +43,7 @@ const SUBCOMMANDS: &[(&str, Subcommand)] = &[
     ("sessions", sessions::run),
     ("skills", resource::skills),
     ("update", update::run),
+    ("undo", undo::run),
 ];
 
 /// Takes the words after its name; gives the exit code.

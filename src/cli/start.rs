@@ -26,12 +26,13 @@ use crate::runtime::expand::Commands;
 use crate::runtime::output_dir::{Beside, Passing};
 use crate::runtime::service::Services;
 use crate::runtime::session::{Parts, Queues, Session};
+use crate::runtime::undo::Journal;
 use crate::session::context::SessionContext;
 use crate::session::{Log, SessionError};
 use crate::tools::local::Local;
 use crate::tools::sandbox::Sandbox;
 use crate::tools::sandbox::confined::Confined;
-use crate::tools::{self, OutputDir, Workspace};
+use crate::tools::{self, Changes, Forgotten, OutputDir, Workspace};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -274,6 +275,10 @@ fn workspace(world: &World, log: &Log, sandbox: Option<Arc<Sandbox>>) -> Arc<Wor
         Some(path) => Arc::new(Beside::new(path)),
         None => Arc::new(Passing::default()),
     };
+    let changes: Arc<dyn Changes> = match log.path() {
+        Some(path) => Arc::new(Journal::new(path)),
+        None => Arc::new(Forgotten),
+    };
     let settings = &world.settings;
     Arc::new(Workspace {
         cwd: world.cwd.clone(),
@@ -299,6 +304,7 @@ fn workspace(world: &World, log: &Log, sandbox: Option<Arc<Sandbox>>) -> Arc<Wor
         },
         env: Mutex::default(),
         outputs,
+        changes,
     })
 }
 

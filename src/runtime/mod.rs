@@ -10,6 +10,7 @@ mod retry;
 pub mod service;
 pub mod session;
 mod summary;
+pub mod undo;
 
 use crate::tools::backend::Survivor;
 use crate::tools::process;

@@ -239,6 +239,7 @@ impl Session {
         ];
         if let Some(path) = self.log.path() {
             self.workspace.outputs.follow(path);
+            self.workspace.changes.follow(path);
             env.push((
                 "PI_SESSION_FILE".to_owned(),
                 path.to_string_lossy().into_owned(),

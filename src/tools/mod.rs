@@ -48,6 +48,8 @@ pub struct Workspace {
     pub env: Mutex<Vec<(String, String)>>,
     /// Where whole outputs are kept; made when first needed.
     pub outputs: Arc<dyn OutputDir>,
+    /// Told before a tool changes a file.
+    pub changes: Arc<dyn Changes>,
 }
 
 impl Workspace {
@@ -123,6 +125,78 @@ pub trait OutputDir: Send + Sync {
     fn if_there(&self) -> Option<PathBuf>;
     /// The session goes on in another file.
     fn follow(&self, _session_file: &Path) {}
+}
+
+/// Sees every change of a file before it is made, so that it can be undone.
+pub trait Changes: Send + Sync {
+    /// Notes a change that is about to be made, under the file's lock. Gives its number, none when it is
+    /// not noted.
+    fn before(&self, change: &Change<'_>) -> Option<u64>;
+    /// The change with this number was not made after all.
+    fn withdraw(&self, number: u64);
+    /// The session goes on in another file.
+    fn follow(&self, _session_file: &Path) {}
+}
+
+/// A file is about to get new content.
+pub struct Change<'a> {
+    /// The tool and the id of its call.
+    pub tool: &'a str,
+    pub call: &'a str,
+    /// Without links in it.
+    pub path: &'a Path,
+    pub content: &'a [u8],
+    pub backend: &'a dyn Backend,
+}
+
+/// Notes nothing.
+pub struct Forgotten;
+
+impl Changes for Forgotten {
+    fn before(&self, _change: &Change<'_>) -> Option<u64> {
+        None
+    }
+
+    fn withdraw(&self, _number: u64) {}
+}
+
+/// A change that was noted. Dropped before it is [`Noted::made`], it is withdrawn.
+#[must_use]
+struct Noted<'a> {
+    changes: &'a dyn Changes,
+    number: Option<u64>,
+}
+
+impl Noted<'_> {
+    fn made(mut self) {
+        self.number = None;
+    }
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.changes.withdraw(number);
+        }
+    }
+}
+
+impl Workspace {
+    /// Notes that `path` is about to get `content`.
+    fn note(&self, tool: &str, call: &str, path: &Path, content: &[u8]) -> Noted<'_> {
+        let backend = self.backend.as_ref();
+        let change = Change {
+            tool,
+            call,
+            path,
+            content,
+            backend,
+        };
+        Noted {
+            changes: &*self.changes,
+            number: self.changes.before(&change),
+        }
+    }
 }
 
 type Make = fn(Arc<Workspace>) -> Arc<dyn Tool>;

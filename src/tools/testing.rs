@@ -3,7 +3,7 @@
 pub mod leak;
 
 use super::local::Local;
-use super::{Options, OutputDir, Workspace};
+use super::{Forgotten, Options, OutputDir, Workspace};
 use crate::agent::CancelToken;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolOutput};
 use crate::llm::message::text_of;
@@ -71,6 +71,7 @@ impl TempDir {
             options: Options::default(),
             env: Mutex::new(Vec::new()),
             outputs: Arc::new(Outputs(self.0.join(".outputs"))),
+            changes: Arc::new(Forgotten),
         }
     }
 }

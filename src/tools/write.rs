@@ -64,6 +64,9 @@ impl Tool for Write {
             .canonical(&target)
             .map_err(|error| ToolError::new(error_text(&error, "open", &target)))?;
         let _lock = mutation::lock(&real, call.cancel).ok_or_else(ToolError::aborted)?;
+        let noted = self
+            .workspace
+            .note("write", call.id, &real, content.as_bytes());
         if let Some(folder) = target.parent() {
             backend
                 .create_dir_all(folder)
@@ -75,6 +78,7 @@ impl Tool for Write {
         backend
             .write(&target, content.as_bytes())
             .map_err(|error| ToolError::new(write_error_text(&error, &target)))?;
+        noted.made();
         Ok(ToolOutput::text(format!("Successfully wrote to {given}")))
     }
 }

@@ -118,12 +118,14 @@ impl Tool for EditTool {
                 "{given} was changed by another program during this edit. Nothing was written. Read it again and repeat the edit."
             )));
         }
+        let noted = self.workspace.note("edit", call.id, &real, &new);
         backend
             .write(&target, &new)
             .map_err(|error| match error_code(&error) {
                 Some("EACCES" | "EPERM" | "EROFS") => cannot_edit(given, &error),
                 _ => ToolError::new(write_error_text(&error, &target)),
             })?;
+        noted.made();
 
         let changes = diff::changes(given, &lf(&file.body), &lf(&body));
         let text = format!("Successfully replaced {} block(s) in {given}.", spans.len());

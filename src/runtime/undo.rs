@@ -1,0 +1,191 @@
+//! Undoing what the write and edit tools did to files.
+//!
+//! Before a tool changes a file, its content goes into a folder beside the session file, and a line of a
+//! journal there says what is about to happen: which file, its mode, hashes of what it held and what it
+//! will hold. So a change can be taken back exactly, and a file that somebody else has changed since is
+//! seen. Commands of the bash tool are not covered.
+//!
+//! Contents are kept up to a limit; past it the oldest go. The journal outlives them and says so.
+
+mod journal;
+
+pub use journal::{Journal, Step};
+
+use crate::llm::cancel::CancelToken;
+use crate::tools::backend::Backend;
+use crate::tools::local::Local;
+use crate::tools::mutation;
+use journal::State;
+use std::collections::HashMap;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// What is to happen to one file.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub path: PathBuf,
+    pub action: Action,
+    /// Somebody else changed the file, so that taking our change back would lose theirs.
+    pub conflict: Option<String>,
+    /// The steps that this takes back, newest first.
+    pub steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// The file gets its earlier content and mode.
+    Restore,
+    /// The file goes: a tool had made it.
+    Remove,
+    /// The file is as it was.
+    Nothing,
+    /// It cannot be done, whatever is asked.
+    Impossible(String),
+}
+
+/// What came of it for one file.
+#[derive(Debug)]
+pub struct Undone {
+    pub plan: Plan,
+    pub error: Option<String>,
+}
+
+/// Looks at the files that `steps` are about, which must be the newest ones. Touches nothing.
+pub fn plan(journal: &Journal, steps: &[Step]) -> Vec<Plan> {
+    let mut order: Vec<&Path> = Vec::new();
+    let mut by_path: HashMap<&Path, Vec<&Step>> = HashMap::new();
+    for step in steps.iter().rev() {
+        let of_path = by_path.entry(&step.path).or_insert_with(|| {
+            order.push(&step.path);
+            Vec::new()
+        });
+        of_path.push(step);
+    }
+    let plans = order.iter().filter_map(|path| by_path.remove(path));
+    plans
+        .filter_map(|steps| plan_file(journal, &steps))
+        .collect()
+}
+
+/// `steps` are of one file, newest first.
+fn plan_file(journal: &Journal, steps: &[&Step]) -> Option<Plan> {
+    let (newest, oldest) = (steps.first()?, steps.last()?);
+    let path = newest.path.clone();
+    let now = State::of(&path);
+    let mut expected = now.clone();
+    let mut conflict = None;
+    for step in steps {
+        if expected.content() != Some(step.after.as_str())
+            && expected.content() != step.before.content()
+        {
+            conflict.get_or_insert_with(|| match step.number == newest.number {
+                true => "was changed since".to_owned(),
+                false => format!("was changed by something else after step {}", step.number),
+            });
+        }
+        expected = step.before.clone();
+    }
+    let action = match &oldest.before {
+        before if *before == now => Action::Nothing,
+        State::Missing => Action::Remove,
+        State::File { .. } => match journal.content(oldest) {
+            Ok(_) => Action::Restore,
+            Err(why) => Action::Impossible(why),
+        },
+        State::Other(what) => Action::Impossible(format!("it was {what}")),
+    };
+    let action = match (&now, action) {
+        (State::Other(what), Action::Restore | Action::Remove) if what != State::LINK => {
+            Action::Impossible(format!("there is {what} now"))
+        }
+        (_, action) => action,
+    };
+    let conflict = conflict.filter(|_| action != Action::Nothing);
+    Some(Plan {
+        path,
+        action,
+        conflict,
+        steps: steps.iter().map(|step| (*step).clone()).collect(),
+    })
+}
+
+/// Carries plans out. Those with a conflict only when `force` says so: the caller asks before.
+pub fn carry_out(journal: &Journal, plans: Vec<Plan>, force: bool) -> Vec<Undone> {
+    let mut done = Vec::new();
+    for plan in plans {
+        let result = match (&plan.conflict, &plan.action) {
+            (Some(why), _) if !force => Err(why.clone()),
+            (_, Action::Impossible(why)) => Err(why.clone()),
+            _ => file(journal, &plan),
+        };
+        done.push(Undone {
+            plan,
+            error: result.err(),
+        });
+    }
+    done
+}
+
+fn file(journal: &Journal, plan: &Plan) -> Result<(), String> {
+    let Some(oldest) = plan.steps.last() else {
+        return Ok(());
+    };
+    let path = plan.path.as_path();
+    let _lock = mutation::lock(path, &CancelToken::new());
+    // A plan may be minutes old when it was asked about.
+    let steps: Vec<&Step> = plan.steps.iter().collect();
+    let again = plan_file(journal, &steps);
+    if again.is_none_or(|again| again.conflict != plan.conflict || again.action != plan.action) {
+        return Err("was changed just now; try again".into());
+    }
+    let say = |error: io::Error| error.to_string();
+    match &plan.action {
+        Action::Restore => {
+            let content = journal.content(oldest)?;
+            if fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink()) {
+                fs::remove_file(path).map_err(say)?;
+            }
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder).map_err(say)?;
+            }
+            Local.write(path, &content).map_err(say)?;
+            if let State::File {
+                mode: Some(mode), ..
+            } = oldest.before
+            {
+                fs::set_permissions(path, Permissions::from_mode(mode)).map_err(say)?;
+            }
+        }
+        Action::Remove => {
+            fs::remove_file(path).map_err(say)?;
+            // Folders that came with the file go with it, as long as nothing else is in them.
+            let folders = oldest.folders.iter();
+            let _ = folders
+                .take_while(|folder| fs::remove_dir(folder).is_ok())
+                .count();
+        }
+        Action::Nothing | Action::Impossible(_) => {}
+    }
+    let numbers: Vec<u64> = plan.steps.iter().map(|step| step.number).collect();
+    journal
+        .mark_undone(&numbers)
+        .map_err(|error| format!("is as it was, but that could not be noted: {error}"))
+}
+
+/// The steps from `time` (ISO 8601) on.
+pub fn since(steps: &[Step], time: &str) -> Vec<Step> {
+    let parse = crate::session::time::parse_iso;
+    let Some(from) = parse(time) else {
+        return Vec::new();
+    };
+    let later = |step: &&Step| parse(&step.time).is_some_and(|time| time >= from);
+    let first = steps.iter().position(|step| later(&step));
+    first.map_or(Vec::new(), |first| {
+        steps.iter().skip(first).cloned().collect()
+    })
+}
+
+#[cfg(test)]
+mod tests;
