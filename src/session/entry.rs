@@ -486,6 +486,18 @@ mod tests {
     }
 
     #[test]
+    fn a_file_with_everything_loses_nothing() {
+        let text = include_str!("../../tests/data/session/everything.jsonl");
+        for line in text.lines().skip(1) {
+            let entry: Entry = read(line.as_bytes()).unwrap();
+            let known = !matches!(entry.body, Body::Unknown(_));
+            assert_eq!(known, !line.contains("hologram"), "{line}");
+            let before: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(serde_json::to_value(&entry).unwrap(), before);
+        }
+    }
+
+    #[test]
     fn what_is_not_known_passes_through() {
         for json in [
             r#"{"type":"hologram","id":"1","parentId":"0","timestamp":"t","depth":{"z":1,"a":[2]}}"#,

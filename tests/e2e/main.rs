@@ -22,6 +22,7 @@ mod sessions;
 mod signal;
 mod tool;
 mod trust;
+mod undo;
 
 use agent::World;
 use server::{Reply, Server};

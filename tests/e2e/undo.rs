@@ -1,0 +1,133 @@
+//! `pi undo`: what tools did to files is taken back.
+
+use crate::agent::{World, lines};
+use crate::server::{Reply, Server};
+use crate::world;
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
+
+/// A session in which `a.txt` is edited twice and `new/b.txt` is made.
+fn changed() -> (World, Server) {
+    let edit = |from: &str, to: &str| json!({"path": "a.txt", "edits": [{"oldText": from, "newText": to}]});
+    let (world, server) = world([
+        Reply::tool("call_1", "edit", &edit("one", "two")),
+        Reply::text("done"),
+        Reply::tool("call_1", "edit", &edit("two", "three")),
+        Reply::tool(
+            "call_1",
+            "write",
+            &json!({"path": "new/b.txt", "content": "b"}),
+        ),
+        Reply::text("done"),
+    ]);
+    world.write("a.txt", "one\r\n");
+    for words in ["-p first", "-p -c second"] {
+        world
+            .pi()
+            .args(["--model", "mock/m1"])
+            .words(words)
+            .run()
+            .success();
+    }
+    assert_eq!(world.read("a.txt"), "three\r\n");
+    (world, server)
+}
+
+#[test]
+fn steps_are_shown_and_taken_back_from_the_last_on() {
+    let (world, _server) = changed();
+    let undo = |words: &str| world.pi().args(["undo"]).words(words).run();
+    let listed = undo("--list").success().stdout;
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+    assert!(
+        listed.lines().next().unwrap().ends_with("/new/b.txt"),
+        "{listed}"
+    );
+    let would = undo("2 --dry-run").success().stdout;
+    let (a, b) = (world.work().join("a.txt"), world.work().join("new/b.txt"));
+    let (a, b) = (a.display(), b.display());
+    assert_eq!(would, format!("Would remove {b}\nWould restore {a}\n"));
+    assert_eq!(world.read("a.txt"), "three\r\n");
+    undo("").success().stdout_is(&format!("Removed {b}\n"));
+    assert!(!world.work().join("new").exists());
+    undo("5").success().stdout_is(&format!("Restored {a}\n"));
+    assert_eq!(world.read("a.txt"), "one\r\n");
+    undo("")
+        .success()
+        .stdout_is("")
+        .stderr_has("nothing to undo");
+}
+
+#[test]
+fn all_since_a_message_is_taken_back() {
+    let (world, _server) = changed();
+    let session = world.session();
+    let users = session
+        .iter()
+        .filter(|entry| entry["message"]["role"] == "user");
+    let second = users.last().unwrap()["id"].as_str().unwrap().to_owned();
+    let done = world
+        .pi()
+        .args(["undo", "--json", "--to", &second])
+        .run()
+        .success();
+    let rows = lines(&done.stdout);
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().all(|row| row["done"] == true), "{rows:?}");
+    assert_eq!(world.read("a.txt"), "two\r\n");
+    world
+        .pi()
+        .args(["undo", "--to", "nope"])
+        .run()
+        .fails_with(1)
+        .stderr_has("no entry 'nope'");
+}
+
+#[test]
+fn a_file_that_was_changed_since_is_not_overwritten_unasked() {
+    let (world, _server) = changed();
+    world.write("a.txt", "mine");
+    let refused = world.pi().words("undo 3").run().fails_with(1);
+    refused
+        .stderr_has("Nothing was undone")
+        .stderr_has("a.txt was changed since");
+    assert!(world.work().join("new/b.txt").exists());
+    assert_eq!(world.read("a.txt"), "mine");
+    world.pi().words("undo 3 --force").run().success();
+    assert_eq!(world.read("a.txt"), "one\r\n");
+}
+
+#[test]
+fn what_undo_needs_is_private_and_goes_with_the_session() {
+    let (world, _server) = changed();
+    let session = world
+        .session_files()
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        .unwrap();
+    let folder = session.with_extension("undo");
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder), 0o700);
+    for file in folder.read_dir().unwrap() {
+        assert_eq!(mode(&file.unwrap().path()), 0o600);
+    }
+    let id = session.to_str().unwrap();
+    world
+        .pi()
+        .args(["sessions", "rm", id, "--yes"])
+        .run()
+        .success();
+    assert!(!folder.exists());
+    world
+        .pi()
+        .words("undo")
+        .run()
+        .fails_with(1)
+        .stderr_has("no session of this folder");
+    world
+        .pi()
+        .words("undo x")
+        .run()
+        .fails_with(2)
+        .stderr_has("pi undo [<n>]");
+}
