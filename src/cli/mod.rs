@@ -15,8 +15,8 @@ mod sessions;
 mod start;
 pub mod table;
 mod trust;
-mod update;
 mod undo;
+mod update;
 
 use crate::llm::cancel::CancelToken;
 use crate::llm::list_models::list_models;
