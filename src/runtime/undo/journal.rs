@@ -1,6 +1,6 @@
 //! The journal of changes beside a session, and the contents from before them.
 //!
-//! `journal.jsonl` has a line for each change and each undo; `00000001.before` holds the content from
+//! `journal` (JSON lines; not called so, as those look for sessions by that name) has a line for each change and each undo; `00000001.before` holds the content from
 //! before change 1. All of it is for its owner alone. A line that cannot be read costs its step.
 
 use crate::llm::message::now_ms;
@@ -151,7 +151,7 @@ impl Journal {
     }
 
     fn lines(&self) -> io::Result<Vec<Line>> {
-        let bytes = match fs::read(self.folder().join("journal.jsonl")) {
+        let bytes = match fs::read(self.folder().join("journal")) {
             Err(error) if is_missing(&error) => return Ok(Vec::new()),
             read => read?,
         };
@@ -184,7 +184,7 @@ impl Journal {
         let mut bytes = serde_json::to_vec(line)?;
         bytes.push(b'\n');
         let mut options = OpenOptions::new();
-        let path = self.folder().join("journal.jsonl");
+        let path = self.folder().join("journal");
         let mut file = options
             .append(true)
             .create(true)

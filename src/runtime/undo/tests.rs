@@ -218,7 +218,7 @@ fn a_change_that_failed_is_no_step() {
 fn a_damaged_line_costs_its_step_alone() {
     let desk = Desk::new();
     desk.write("a", "1");
-    let journal = desk.dir.path().join("session.undo/journal.jsonl");
+    let journal = desk.dir.path().join("session.undo/journal");
     let torn = fs::read_to_string(&journal).unwrap() + "{\"type\":\"chan";
     fs::write(&journal, torn).unwrap();
     desk.write("b", "2");
