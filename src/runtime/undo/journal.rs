@@ -1,7 +1,8 @@
 //! The journal of changes beside a session, and the contents from before them.
 //!
-//! `journal` (JSON lines; not called so, as those look for sessions by that name) has a line for each change and each undo; `00000001.before` holds the content from
-//! before change 1. All of it is for its owner alone. A line that cannot be read costs its step.
+//! `journal` has a JSON line for each change and each undo (it is not called `.jsonl`: whoever looks for
+//! sessions looks for that); `00000001.before` holds the content from before change 1. All of it is for
+//! its owner alone. A line that cannot be read costs its step.
 
 use crate::llm::message::now_ms;
 use crate::session::beside;
