@@ -22,6 +22,11 @@ pub const PAGES: &[(&str, &str, &str)] = &[
         "Keys for every provider",
         include_str!("providers.md"),
     ),
+    (
+        "add-provider",
+        "What a provider or a protocol of your own needs",
+        include_str!("add-provider.md"),
+    ),
     ("local", "Servers on this machine", include_str!("local.md")),
     (
         "tools",

@@ -213,6 +213,15 @@ mod tests {
             "Your request exceeded model token limit: 262144 (requested: 300000)",
             "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
             "prompt too long; exceeded max context length by 10 tokens",
+            "request_too_large: Request exceeds the maximum size",
+            "Input is too long for requested model.",
+            "Input length 9000 exceeds the maximum allowed input length of 8,192 tokens.",
+            "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
+            "Prompt has 9,000 tokens, but the configured context size is 8,192 tokens",
+            "Provider finish_reason: model_context_window_exceeded",
+            "Range of input length should be [1, 129024]",
+            "context_length_exceeded",
+            "token limit exceeded",
         ] {
             check(Some(400), provider, text, Class::Overflow);
         }
@@ -233,6 +242,13 @@ mod tests {
     #[test]
     fn quota_is_never_asked_again() {
         for text in [
+            "GoUsageLimitError: weekly limit",
+            "FreeUsageLimitError",
+            "Enable the use of your available balance to go on",
+            "insufficient_quota",
+            "Organization is out of budget",
+            "Quota exceeded for this project",
+            "Your billing address is missing",
             "You exceeded your current quota (insufficient_quota), check your plan and billing details",
             "Monthly usage limit reached",
         ] {
@@ -267,6 +283,30 @@ mod tests {
                 ErrorKind::Provider,
                 "Provider returned error",
                 Class::Overloaded,
+            ),
+            (
+                None,
+                ErrorKind::Provider,
+                "Model is currently experiencing high demand",
+                Class::Overloaded,
+            ),
+            (
+                None,
+                ErrorKind::Provider,
+                "An error occurred. You can retry your request",
+                Class::Overloaded,
+            ),
+            (
+                None,
+                ErrorKind::Provider,
+                "ResourceExhausted: worker is full",
+                Class::RateLimit,
+            ),
+            (
+                None,
+                ErrorKind::Provider,
+                "upstream connect error, reset before headers",
+                Class::Transport,
             ),
             (
                 None,
