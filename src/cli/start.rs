@@ -18,7 +18,7 @@ use crate::llm::stream::{CacheRetention, Clocks, Secret};
 use crate::mode::report::{self, warning as warn};
 use crate::resources::context_file;
 use crate::resources::dirs::Dirs;
-use crate::resources::place::Places;
+use crate::resources::place::{self, Places};
 use crate::resources::prompt::{self, PromptOptions, PromptTool};
 use crate::resources::settings::Settings;
 use crate::resources::{Diagnostic, skill, template};
@@ -64,7 +64,7 @@ impl World {
     /// Reads settings, models and keys. What is wrong with them is said, and the defaults are used. The
     /// user may be asked whether the project is trusted.
     pub fn load(args: &Args) -> Result<Self, String> {
-        let may_ask = args.mode != Some(Mode::Json) && args.list_models.is_none();
+        let may_ask = matches!(args.mode, None | Some(Mode::Text)) && args.list_models.is_none();
         Self::load_with(args, may_ask)
     }
 
@@ -152,7 +152,7 @@ impl World {
         let named = |paths: &[String]| -> Vec<PathBuf> {
             let paths = paths.iter().map(|path| path.trim());
             paths
-                .map(|path| self.dirs.resolve(path, &self.started_in))
+                .map(|path| place::tidy(&self.dirs.resolve(path, &self.started_in)))
                 .collect()
         };
         let (skills, mut diagnostics) = skill::load(&places, args.no_skills, &named(&args.skills));

@@ -195,7 +195,7 @@ impl Places<'_> {
 }
 
 /// A path without `.` and `..`, as it is written.
-fn tidy(path: &Path) -> PathBuf {
+pub fn tidy(path: &Path) -> PathBuf {
     use std::path::Component;
     let mut out = PathBuf::new();
     for part in path.components() {

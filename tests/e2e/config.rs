@@ -41,6 +41,12 @@ fn a_setting_is_set_read_and_taken_away() {
         list.contains("  retry.enabled = true (default): "),
         "{list}"
     );
+    config("set httpProxy http://me:hunter2@proxy:3128").success();
+    let list = config("list").success().stdout;
+    assert!(
+        list.contains("http://***@proxy:3128") && !list.contains("hunter2"),
+        "{list}"
+    );
     let path = world.agent_dir().join("settings.json");
     config("path")
         .success()

@@ -204,6 +204,49 @@ fn a_trusted_project_that_comes_to_run_more_is_not_used() {
 }
 
 #[test]
+fn a_session_has_the_project_of_its_own_folder() {
+    let (world, server) = world((0..3).map(|_| Reply::text("ok")));
+    world.pi().args(MODEL).args(["-p", "x"]).run().success();
+    let session = world.session_files().remove(0);
+    world.write(".pi/prompts/review.md", "reviewed");
+    let other = world.home().join("other");
+    fs::create_dir_all(other.join(".pi/prompts")).unwrap();
+    fs::write(other.join(".pi/prompts/review.md"), CANARY).unwrap();
+    let trusted = |folder: &std::path::Path| {
+        world.write_config(
+            "trust.json",
+            &json!({folder.to_str().unwrap(): true}).to_string(),
+        );
+    };
+    let ask = || {
+        let mut pi =
+            world
+                .pi()
+                .args(MODEL)
+                .args(["--session", session.to_str().unwrap(), "-p", "/review"]);
+        pi.command().current_dir(&other);
+        pi.run().success();
+    };
+    trusted(&world.work());
+    ask();
+    trusted(&other);
+    ask();
+    let requests = server.requests();
+    assert_eq!(requests[1].last_text(), "reviewed");
+    assert_eq!(requests[2].last_text(), "/review");
+}
+
+#[test]
+fn a_linked_folder_needs_trust_too() {
+    let (world, server) = world([Reply::text("ok")]);
+    let elsewhere = world.home().join("elsewhere");
+    fs::create_dir_all(elsewhere.join("prompts")).unwrap();
+    fs::write(elsewhere.join("prompts/review.md"), "reviewed").unwrap();
+    std::os::unix::fs::symlink(elsewhere, world.work().join(".pi")).unwrap();
+    assert!(!is_used(&server, world.pi()));
+}
+
+#[test]
 fn imports_of_a_project_stay_inside_it() {
     let (world, server) = world([Reply::text("ok")]);
     fs::write(world.home().join("secret"), "SECRET").unwrap();
