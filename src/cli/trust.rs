@@ -71,28 +71,12 @@ fn list(project: &Project, surfaces: &[PathBuf]) -> String {
     names.join(", ")
 }
 
-/// One of the answers: what it says, whether the project is then trusted, and what is stored.
-type Answer<'a> = (String, bool, Vec<(&'a Path, Option<bool>)>);
-
 fn ask(
     project: &Project,
     surfaces: &[PathBuf],
     store: &Store,
     reason: Reason,
 ) -> Result<bool, String> {
-    let root = project.root();
-    let mut answers: Vec<Answer<'_>> = vec![("Trust".into(), true, vec![(root, Some(true))])];
-    if let Some(parent) = root.parent() {
-        let decisions = vec![(parent, Some(true)), (root, None)];
-        answers.push((
-            format!("Trust parent folder ({})", parent.display()),
-            true,
-            decisions,
-        ));
-    }
-    answers.push(("Trust (this session only)".into(), true, Vec::new()));
-    answers.push(("Do not trust".into(), false, vec![(root, Some(false))]));
-    answers.push(("Do not trust (this session only)".into(), false, Vec::new()));
     let why = match reason {
         Reason::Unknown => "",
         Reason::Changed => "\nYou trusted it before; what it runs has changed since.",
@@ -100,32 +84,24 @@ fn ask(
     report::note(format_args!(
         "Trust project folder?\n{}{why}\n\nIt brings {}. Trusted, its settings, prompts and skills are used \
          and its extensions run.\n",
-        root.display(),
+        project.root().display(),
         list(project, surfaces)
     ));
-    for (number, (text, ..)) in answers.iter().enumerate() {
-        report::note(format_args!("{}. {text}", number + 1));
+    let answers = project.answers(true);
+    for (number, answer) in answers.iter().enumerate() {
+        report::note(format_args!("{}. {}", number + 1, answer.label));
     }
-    report::note(format_args!("Number, or Enter for no:"));
+    report::note("Number, or Enter for no:");
     let mut line = String::new();
     io::stdin()
         .lock()
         .read_line(&mut line)
         .map_err(|error| format!("Cannot read the answer: {error}"))?;
-    let chosen = line
-        .trim()
-        .parse::<usize>()
-        .ok()
-        .and_then(|number| number.checked_sub(1));
-    let Some((_, is_trusted, decisions)) = chosen.and_then(|index| answers.into_iter().nth(index))
-    else {
+    let number = line.trim().parse::<usize>().ok();
+    let answer = number.and_then(|number| answers.get(number.checked_sub(1)?));
+    let Some(answer) = answer else {
         return Ok(false);
     };
-    if !decisions.is_empty() {
-        store.set(&decisions)?;
-        if is_trusted {
-            store.remember(project)?;
-        }
-    }
-    Ok(is_trusted)
+    store.answer(project, answer)?;
+    Ok(answer.is_trusted)
 }

@@ -327,3 +327,41 @@ impl Walk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::scratch::Scratch;
+    use super::*;
+
+    #[test]
+    fn each_kind_has_its_folder_and_its_files() {
+        let scratch = Scratch::new();
+        for name in ["a.json", "b.md", "in/c.json", ".d.json", "e.json/x"] {
+            scratch.file(&format!("agent/themes/{name}"), "");
+        }
+        let (agent, cwd) = (scratch.path().join("agent"), scratch.path().join("p"));
+        let settings = Settings::default();
+        let places = Places {
+            agent: &agent,
+            home: None,
+            cwd: &cwd,
+            settings: &settings,
+            is_trusted: true,
+        };
+        let paths: Vec<PathBuf> = places
+            .files(Kind::Themes)
+            .into_iter()
+            .map(|s| s.path)
+            .collect();
+        assert_eq!(paths, [agent.join("themes/a.json")]);
+        assert_eq!(places.files(Kind::Prompts), []);
+        assert_eq!(places.named(Kind::Themes, &agent.join("nope")), None);
+    }
+
+    #[test]
+    fn paths_are_tidied_as_they_are_written() {
+        for (path, expected) in [("/a/./b/../c", "/a/c"), ("/../a", "/a"), ("/a/", "/a")] {
+            assert_eq!(tidy(Path::new(path)), Path::new(expected));
+        }
+    }
+}

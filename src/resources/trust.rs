@@ -54,6 +54,15 @@ pub struct Entry {
     pub is_trusted: bool,
 }
 
+/// One way to decide on a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub label: String,
+    pub is_trusted: bool,
+    /// What is stored, by folder; `None` takes a decision away.
+    pub decisions: Vec<(PathBuf, Option<bool>)>,
+}
+
 impl Project {
     pub fn new(cwd: &Path, home: Option<&Path>) -> Self {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -83,6 +92,34 @@ impl Project {
             .map(|folder| folder.join(".agents/skills"));
         found.extend(skills.filter(|path| Some(path) != own.as_ref() && path.exists()));
         found
+    }
+
+    /// The ways to decide; those for one session store nothing.
+    pub fn answers(&self, with_session: bool) -> Vec<Answer> {
+        let answer = |label: &str, is_trusted, decisions| Answer {
+            label: label.to_owned(),
+            is_trusted,
+            decisions,
+        };
+        let here = |is_trusted| vec![(self.root.clone(), Some(is_trusted))];
+        let mut answers = vec![answer("Trust", true, here(true))];
+        if let Some(parent) = self.root.parent() {
+            let label = format!("Trust parent folder ({})", parent.display());
+            let decisions = vec![(parent.to_owned(), Some(true)), (self.root.clone(), None)];
+            answers.push(answer(&label, true, decisions));
+        }
+        if with_session {
+            answers.push(answer("Trust (this session only)", true, Vec::new()));
+        }
+        answers.push(answer("Do not trust", false, here(false)));
+        if with_session {
+            answers.push(answer(
+                "Do not trust (this session only)",
+                false,
+                Vec::new(),
+            ));
+        }
+        answers
     }
 
     /// A hash for everything that the project would run: extension files, and settings that name programs.
@@ -180,12 +217,23 @@ impl Store {
         Ok(entry)
     }
 
-    /// Stores decisions for folders; `None` takes one away.
-    pub fn set(&self, decisions: &[(&Path, Option<bool>)]) -> Result<(), String> {
+    /// Stores what was decided.
+    pub fn answer(&self, project: &Project, answer: &Answer) -> Result<(), String> {
+        if answer.decisions.is_empty() {
+            return Ok(());
+        }
+        self.set(&answer.decisions)?;
+        if answer.is_trusted {
+            self.remember(project)?;
+        }
+        Ok(())
+    }
+
+    fn set(&self, decisions: &[(PathBuf, Option<bool>)]) -> Result<(), String> {
         file::update(&self.path, |old| {
             let mut data = self.parse(old)?;
             for (path, decision) in decisions {
-                let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+                let path = path.canonicalize().unwrap_or_else(|_| path.clone());
                 let path = path.to_string_lossy().into_owned();
                 match decision {
                     Some(is_trusted) => drop(data.insert(path, (*is_trusted).into())),
@@ -203,9 +251,8 @@ impl Store {
         let root = project.root.to_string_lossy().into_owned();
         let known = objects(read(&self.surfaces)?);
         let Some(known) = known.get(&root).and_then(Value::as_object) else {
-            if !now.is_empty() {
-                self.remember(project)?;
-            }
+            // Where nothing can be written, the project stays new.
+            let _ = self.remember(project);
             return Ok(false);
         };
         let is_known = |(name, hash): (&String, &String)| {
@@ -284,6 +331,7 @@ fn pretty(mut data: Map<String, Value>) -> Result<String, String> {
 mod tests {
     use super::super::scratch::Scratch;
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn project(scratch: &Scratch) -> Project {
         let cwd = scratch.path().join("home/w/p");
@@ -338,22 +386,36 @@ mod tests {
         let (project, store) = (project(&scratch), store(&scratch));
         let found = || store.find(&project).unwrap().map(|entry| entry.is_trusted);
         assert_eq!(found(), None);
-        let (p, w) = (project.root(), project.root().parent().unwrap());
-        store.set(&[(w, Some(true))]).unwrap();
+        let p = project.root().to_owned();
+        let w = p.parent().unwrap().to_owned();
+        let answers = project.answers(true);
+        let store_answer = |number: usize| store.answer(&project, &answers[number]).unwrap();
+        // For the session only.
+        store_answer(2);
+        store_answer(4);
+        assert_eq!(found(), None);
+        assert!(!store.path.exists());
+        store_answer(1);
         assert_eq!(found(), Some(true));
-        store.set(&[(p, Some(false))]).unwrap();
+        store_answer(3);
         assert_eq!(found(), Some(false));
-        store.set(&[(w, Some(true)), (p, None)]).unwrap();
+        store_answer(1);
         assert_eq!(found(), Some(true));
         let text = fs::read_to_string(&store.path).unwrap();
         assert_eq!(text, format!("{{\n  \"{}\": true\n}}\n", w.display()));
+        for path in [&store.path, &store.surfaces] {
+            assert_eq!(
+                fs::metadata(path).unwrap().permissions().mode() & 0o777,
+                0o600
+            );
+        }
+        assert_eq!(project.answers(false).len(), 3);
         // A link to the project is the project.
-        std::os::unix::fs::symlink(p, scratch.path().join("link")).unwrap();
-        store
-            .set(&[(&scratch.path().join("link"), Some(false))])
-            .unwrap();
+        let link = scratch.path().join("link");
+        std::os::unix::fs::symlink(&p, &link).unwrap();
+        store.set(&[(link.clone(), Some(false))]).unwrap();
         assert_eq!(found(), Some(false));
-        assert_eq!(Project::new(&scratch.path().join("link"), None).root(), p);
+        assert_eq!(Project::new(&link, None).root(), p);
     }
 
     #[test]
@@ -372,7 +434,7 @@ mod tests {
             assert!(store.find(&project).unwrap_err().contains(error), "{text}");
             assert!(
                 store
-                    .set(&[(project.root(), Some(true))])
+                    .set(&[(project.root().to_owned(), Some(true))])
                     .unwrap_err()
                     .contains(error)
             );
@@ -412,5 +474,14 @@ mod tests {
         assert!(changed());
         fs::remove_dir_all(project.root().join(".pi")).unwrap();
         assert!(!changed(), "what is gone runs nothing");
+    }
+
+    #[test]
+    fn a_project_that_ran_nothing_is_known_too() {
+        let scratch = Scratch::new();
+        let (project, store) = (project(&scratch), store(&scratch));
+        assert!(!store.has_changed(&project).unwrap());
+        scratch.file("home/w/p/.pi/extensions/x.js", "1");
+        assert!(store.has_changed(&project).unwrap());
     }
 }
