@@ -9,6 +9,7 @@
 //! | [`markdown`] | Markdown into blocks and inlines | all else |
 //! | [`resources`] | settings, context files, system prompt | llm's wire, terminal |
 //! | [`runtime`] | one conversation with its agent, log and resources | terminal |
+//! | [`tui`] | what is on a terminal and what is typed on it | llm, agent, session |
 //! | [`mode`] | print, json: a surface each | wire protocols |
 //! | [`cli`] | flags and subcommands | – |
 //!
@@ -24,3 +25,4 @@ pub mod resources;
 pub mod runtime;
 pub mod session;
 pub mod tools;
+pub mod tui;

@@ -1,0 +1,9 @@
+//! The terminal: what is on it, what is typed on it. Knows nothing of agents.
+//!
+//! A component gives [`line::Line`]s for a width; a frame is a list of them. Below this room are bytes,
+//! above it (`mode::interactive`) is the conversation.
+
+pub mod line;
+pub mod style;
+pub mod width;
+pub mod wrap;

@@ -1,0 +1,87 @@
+//! How many cells text takes.
+//!
+//! Counted in grapheme clusters, as people see characters: an emoji of several code points, a flag, a
+//! letter with its accents are one each. Terminals that count otherwise exist; the renderer never relies
+//! on where the cursor is after a line.
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// The cells of a text without control characters.
+pub fn width(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.len();
+    }
+    text.graphemes(true).map(cluster_width).sum()
+}
+
+/// The clusters of a text with the byte each begins at and the cells it takes.
+pub fn clusters(text: &str) -> impl Iterator<Item = (usize, &str, usize)> {
+    text.grapheme_indices(true)
+        .map(|(start, cluster)| (start, cluster, cluster_width(cluster)))
+}
+
+fn cluster_width(cluster: &str) -> usize {
+    match cluster.len() {
+        1 => 1,
+        // No cluster is wider than two cells in any terminal.
+        _ => cluster.width().min(2),
+    }
+}
+
+/// The longest beginning of `text` that fits into `cells`, and the cells it takes.
+pub fn fit(text: &str, cells: usize) -> (&str, usize) {
+    if text.is_ascii() {
+        let end = text.len().min(cells);
+        return (text.get(..end).unwrap_or(text), end);
+    }
+    let mut taken = 0;
+    for (start, _, width) in clusters(text) {
+        if taken + width > cells {
+            return (text.get(..start).unwrap_or(text), taken);
+        }
+        taken += width;
+    }
+    (text, taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_take_the_cells_that_people_see() {
+        for (text, cells) in [
+            ("", 0),
+            ("abc", 3),
+            ("日本", 4),
+            ("e\u{301}", 1),
+            ("👨\u{200d}👩\u{200d}👧", 2),
+            ("🇩🇪", 2),
+            ("❤\u{fe0f}", 2),
+            ("a\u{200b}b", 2),
+            ("👍🏽", 2),
+            ("한국", 4),
+            ("ｱ", 1),
+        ] {
+            assert_eq!(width(text), cells, "{text:?}");
+            assert_eq!(
+                clusters(text).map(|(.., width)| width).sum::<usize>(),
+                cells
+            );
+        }
+    }
+
+    #[test]
+    fn what_fits_is_never_wider_and_never_a_part_of_a_character() {
+        let text = "a日e\u{301}👨\u{200d}👩\u{200d}👧z";
+        for cells in 0..10 {
+            let (part, taken) = fit(text, cells);
+            assert_eq!(width(part), taken);
+            assert!(taken <= cells);
+            assert!(text.starts_with(part));
+        }
+        assert_eq!(fit("abc", 2), ("ab", 2));
+        assert_eq!(fit("日本", 3), ("日", 2));
+    }
+}
