@@ -3,6 +3,8 @@
 //! A component gives [`line::Line`]s for a width; a frame is a list of them. Below this room are bytes,
 //! above it (`mode::interactive`) is the conversation.
 
+pub mod decode;
+pub mod key;
 pub mod line;
 pub mod style;
 pub mod width;

@@ -1,0 +1,613 @@
+//! Turns the bytes of a terminal into keys, pastes and answers.
+//!
+//! Bytes may be cut anywhere. What is not known is swallowed whole: no part of a sequence is ever typed.
+//! A lone Escape cannot be told from the beginning of a sequence until some time has passed: the caller
+//! asks [`Decoder::is_waiting`], and calls [`Decoder::time_out`] when nothing came.
+//!
+//! ```text
+//!            ESC            [              final byte
+//!  Ground ────────> Escape ───> Control ──────────────> Ground
+//!    │                │ O           │ 200~
+//!    │ UTF-8          ├──> Shift    └──────> Paste ──(ESC [ 201 ~)──> Ground
+//!    └─> a key        └ ] P _ ^ X ──> String ──(BEL, ESC \)──> Ground
+//! ```
+
+use super::key::{Action, Code, Input, Key, Modifiers, Mouse, MouseKind, Reply};
+use memchr::memmem;
+
+/// Of one paste; what is beyond it is left out.
+const PASTE_BYTES_MAX: usize = 16 << 20;
+/// Of one sequence; what is beyond it is not looked at.
+const SEQUENCE_BYTES_MAX: usize = 4096;
+
+const ESC: u8 = 0x1b;
+const BEL: u8 = 0x07;
+const PASTE_END: &[u8] = b"\x1b[201~";
+
+#[derive(Debug, Default)]
+pub struct Decoder {
+    state: State,
+    /// The sequence so far, without its introduction; the paste; or the beginning of a character.
+    held: Vec<u8>,
+    /// An Escape came before the one that began the sequence: the key is an Alt.
+    alt: bool,
+    /// What the last CSI-u sequence typed: some terminals send the character itself after it.
+    doubled: Option<char>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Ground,
+    Character {
+        missing: u8,
+    },
+    Escape,
+    Control,
+    /// After `ESC [ M`: three bytes of an old mouse report, to be swallowed.
+    OldMouse {
+        missing: u8,
+    },
+    /// After `ESC [ [`: a function key of the Linux console.
+    Console,
+    Shift,
+    String {
+        kind: u8,
+        /// An Escape came, perhaps of the end.
+        ending: bool,
+    },
+    Paste,
+}
+
+impl Decoder {
+    /// Takes bytes; what they amount to goes into `out`.
+    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Input>) {
+        let mut rest = bytes;
+        while let Some((&byte, after)) = rest.split_first() {
+            if self.state == State::Paste {
+                rest = self.paste(rest, out);
+                continue;
+            }
+            rest = after;
+            self.step(byte, out);
+        }
+    }
+
+    /// Whether more bytes would change what the last ones mean, and time decides if none come.
+    pub fn is_waiting(&self) -> bool {
+        match self.state {
+            State::Escape | State::Control | State::Shift | State::Console => true,
+            State::Ground => self.alt,
+            _ => false,
+        }
+    }
+
+    /// Nothing came: an Escape was the key, and the beginning of a sequence was keys with Alt.
+    pub fn time_out(&mut self, out: &mut Vec<Input>) {
+        let alt = std::mem::take(&mut self.alt);
+        let begun = match std::mem::take(&mut self.state) {
+            State::Escape => Some(Key::new(
+                Code::Escape,
+                if alt { Modifiers::ALT } else { Modifiers::NONE },
+            )),
+            State::Control if self.held.is_empty() => {
+                Some(Key::new(Code::Char('['), Modifiers::ALT))
+            }
+            State::Shift => Some(Key::new(Code::Char('o'), Modifiers::ALT | Modifiers::SHIFT)),
+            _ => None,
+        };
+        self.held.clear();
+        out.extend(begun.map(Input::Key));
+    }
+
+    fn step(&mut self, byte: u8, out: &mut Vec<Input>) {
+        match self.state {
+            State::Ground => self.ground(byte, out),
+            State::Character { missing } => self.character(byte, missing, out),
+            State::Escape => self.escape(byte, out),
+            State::Control => self.control(byte, out),
+            State::OldMouse { missing } => match missing {
+                0 | 1 => self.finish(),
+                _ => {
+                    self.state = State::OldMouse {
+                        missing: missing - 1,
+                    }
+                }
+            },
+            State::Console => {
+                if let b'A'..=b'E' = byte {
+                    self.key(Code::Function(byte - b'A' + 1), Modifiers::NONE, out);
+                }
+                self.finish();
+            }
+            State::Shift => {
+                if let Some(code) = letter_key(byte) {
+                    self.key(code, Modifiers::NONE, out);
+                } else if let b'M' = byte {
+                    self.key(Code::Enter, Modifiers::NONE, out);
+                } else if let b'j'..=b'y' = byte {
+                    // The number pad: `*+,-./0123456789`.
+                    self.key(Code::Char(char::from(byte - 0x40)), Modifiers::NONE, out);
+                }
+                self.finish();
+            }
+            State::String { kind, ending } => self.string(byte, kind, ending, out),
+            State::Paste => {}
+        }
+    }
+
+    fn finish(&mut self) {
+        self.state = State::Ground;
+        self.held.clear();
+        self.alt = false;
+    }
+
+    /// A key of a sequence; with Alt if an Escape was before it.
+    fn key(&mut self, code: Code, modifiers: Modifiers, out: &mut Vec<Input>) {
+        let alt = if self.alt {
+            Modifiers::ALT
+        } else {
+            Modifiers::NONE
+        };
+        out.push(Input::Key(Key::new(code, modifiers | alt)));
+    }
+
+    fn ground(&mut self, byte: u8, out: &mut Vec<Input>) {
+        match byte {
+            ESC => self.state = State::Escape,
+            0x80.. => {
+                let missing = match byte {
+                    0xc2..=0xdf => 1,
+                    0xe0..=0xef => 2,
+                    0xf0..=0xf4 => 3,
+                    // No character begins so.
+                    _ => return self.finish(),
+                };
+                self.held.push(byte);
+                self.state = State::Character { missing };
+            }
+            _ => {
+                let doubled = self.doubled.take();
+                if doubled.is_none_or(|letter| letter != char::from(byte)) {
+                    let (code, modifiers) = ascii_key(byte);
+                    self.key(code, modifiers, out);
+                }
+                self.finish();
+            }
+        }
+    }
+
+    fn character(&mut self, byte: u8, missing: u8, out: &mut Vec<Input>) {
+        if byte & 0xc0 != 0x80 {
+            // The character was cut; this byte begins something else.
+            self.finish();
+            return self.ground(byte, out);
+        }
+        self.held.push(byte);
+        if missing > 1 {
+            self.state = State::Character {
+                missing: missing - 1,
+            };
+            return;
+        }
+        let letter = str::from_utf8(&self.held)
+            .ok()
+            .and_then(|text| text.chars().next());
+        let doubled = self.doubled.take();
+        if let Some(letter) = letter.filter(|&letter| Some(letter) != doubled)
+            && !letter.is_control()
+        {
+            self.key(Code::Char(letter), Modifiers::NONE, out);
+        }
+        self.finish();
+    }
+
+    fn escape(&mut self, byte: u8, out: &mut Vec<Input>) {
+        match byte {
+            // Two Escapes: the first was a key of its own, or makes what follows an Alt.
+            ESC if self.alt => {
+                out.push(Input::Key(Key::plain(Code::Escape)));
+            }
+            ESC => self.alt = true,
+            b'[' => self.state = State::Control,
+            b'O' => self.state = State::Shift,
+            b']' | b'P' | b'_' | b'^' | b'X' => {
+                self.state = State::String {
+                    kind: byte,
+                    ending: false,
+                };
+            }
+            _ => {
+                if self.alt {
+                    out.push(Input::Key(Key::plain(Code::Escape)));
+                }
+                self.alt = true;
+                self.state = State::Ground;
+                self.doubled = None;
+                self.ground(byte, out);
+            }
+        }
+    }
+
+    fn control(&mut self, byte: u8, out: &mut Vec<Input>) {
+        match byte {
+            b'[' if self.held.is_empty() => self.state = State::Console,
+            b'M' if self.held.is_empty() => self.state = State::OldMouse { missing: 3 },
+            0x20..=0x3f => {
+                if self.held.len() < SEQUENCE_BYTES_MAX {
+                    self.held.push(byte);
+                }
+            }
+            0x40..=0x7e => {
+                let held = std::mem::take(&mut self.held);
+                self.sequence(&held, byte, out);
+                if self.state == State::Control {
+                    self.finish();
+                }
+            }
+            ESC => {
+                self.finish();
+                self.state = State::Escape;
+            }
+            // Other control characters inside of a sequence are noise of the line.
+            _ => {}
+        }
+    }
+
+    /// A whole control sequence: its parameters, and the byte that ends it.
+    fn sequence(&mut self, held: &[u8], last: u8, out: &mut Vec<Input>) {
+        let (marker, parameters) = match held.split_first() {
+            Some((&marker @ b'<'..=b'?', rest)) => (Some(marker), rest),
+            _ => (None, held),
+        };
+        let parameters = Parameters::parse(parameters);
+        let modifiers = Modifiers::of_sequence(parameters.get(1).unwrap_or(1));
+        let action = match parameters.sub(1, 1) {
+            Some(2) => Action::Repeat,
+            Some(3) => Action::Release,
+            _ => Action::Press,
+        };
+        match (marker, last) {
+            (None, b'u') => self.unicode_key(&parameters, modifiers, action, out),
+            (None, b'~') => match parameters.get(0) {
+                Some(200) => {
+                    self.held.clear();
+                    self.alt = false;
+                    self.state = State::Paste;
+                }
+                // xterm's modifyOtherKeys.
+                Some(27) => {
+                    if let Some(code) = parameters.get(2).and_then(unicode_code) {
+                        self.send(code, modifiers, action, out);
+                    }
+                }
+                number => {
+                    if let Some(code) = number.and_then(tilde_key) {
+                        self.send(code, modifiers, action, out);
+                    }
+                }
+            },
+            (None, b'Z') => self.send(Code::Tab, Modifiers::SHIFT, action, out),
+            (None, b'I') => out.push(Input::Focus(true)),
+            (None, b'O') => out.push(Input::Focus(false)),
+            (None, b't') if parameters.get(0) == Some(6) => {
+                if let (Some(height), Some(width)) = (parameters.get(1), parameters.get(2)) {
+                    out.push(Input::Reply(Reply::Cell { width, height }));
+                }
+            }
+            // A report of the cursor's place, but for F3.
+            (None, b'R') if parameters.get(0).is_some_and(|row| row != 1) => {}
+            (None, _) => {
+                if let Some(code) = letter_key(last) {
+                    self.send(code, modifiers, action, out);
+                }
+            }
+            (Some(b'<'), b'M' | b'm') => out.extend(mouse(&parameters, last).map(Input::Mouse)),
+            (Some(b'?'), b'u') => {
+                out.push(Input::Reply(Reply::Keyboard(
+                    parameters.get(0).unwrap_or(0),
+                )));
+            }
+            (Some(b'?'), b'c') => out.push(Input::Reply(Reply::Attributes)),
+            (Some(b'?'), b'n') if parameters.get(0) == Some(997) => {
+                let dark = parameters.get(1) == Some(1);
+                out.push(Input::Reply(Reply::Scheme { dark }));
+            }
+            _ => {}
+        }
+    }
+
+    fn send(&self, code: Code, modifiers: Modifiers, action: Action, out: &mut Vec<Input>) {
+        let alt = if self.alt {
+            Modifiers::ALT
+        } else {
+            Modifiers::NONE
+        };
+        let modifiers = modifiers | alt;
+        out.push(Input::Key(Key {
+            code,
+            modifiers,
+            action,
+        }));
+    }
+
+    /// A key as the Kitty protocol and xterm's `formatOtherKeys` send it.
+    fn unicode_key(
+        &mut self,
+        parameters: &Parameters,
+        modifiers: Modifiers,
+        action: Action,
+        out: &mut Vec<Input>,
+    ) {
+        let Some(code) = parameters.get(0).and_then(unicode_code) else {
+            return;
+        };
+        // The text that the key makes is named where the layout decides it; a shifted key too.
+        let text = parameters
+            .get(2)
+            .or_else(|| parameters.sub(0, 1))
+            .and_then(char::from_u32);
+        let (code, modifiers) = match (code, text) {
+            (Code::Char(_), Some(letter))
+                if modifiers.without(Modifiers::SHIFT) == Modifiers::NONE
+                    && !letter.is_control() =>
+            {
+                (Code::Char(letter), Modifiers::NONE)
+            }
+            _ => (code, modifiers),
+        };
+        let key = Key {
+            code,
+            modifiers,
+            action,
+        };
+        if action != Action::Release {
+            self.doubled = key.typed();
+        }
+        self.send(code, modifiers, action, out);
+    }
+
+    fn string(&mut self, byte: u8, kind: u8, ending: bool, out: &mut Vec<Input>) {
+        match byte {
+            BEL if kind == b']' => {}
+            b'\\' if ending => {}
+            ESC => {
+                self.state = State::String { kind, ending: true };
+                return;
+            }
+            _ if ending => {
+                // It was not ended but broken off by another sequence.
+                self.finish();
+                self.state = State::Escape;
+                return self.escape(byte, out);
+            }
+            _ => {
+                if self.held.len() < SEQUENCE_BYTES_MAX {
+                    self.held.push(byte);
+                }
+                return;
+            }
+        }
+        let text = String::from_utf8_lossy(&self.held).into_owned();
+        match kind {
+            b']' => {
+                let color = text.strip_prefix("11;").and_then(color);
+                out.extend(color.map(|[r, g, b]| Input::Reply(Reply::Background(r, g, b))));
+            }
+            b'_' => {
+                if let Some(answer) = text.strip_prefix('G') {
+                    out.push(Input::Reply(Reply::Graphics(answer.to_owned())));
+                }
+            }
+            _ => {}
+        }
+        self.finish();
+    }
+
+    /// Takes what belongs to the paste; gives the rest.
+    fn paste<'b>(&mut self, bytes: &'b [u8], out: &mut Vec<Input>) -> &'b [u8] {
+        // The end may have begun in what came before.
+        let before = self.held.len();
+        let from = before.saturating_sub(PASTE_END.len() - 1);
+        self.held.extend_from_slice(bytes);
+        let found = self
+            .held
+            .get(from..)
+            .and_then(|tail| memmem::find(tail, PASTE_END));
+        let Some(found) = found else {
+            // Room for the end stays free behind a paste that is too long.
+            let most = PASTE_BYTES_MAX + PASTE_END.len();
+            if self.held.len() > most {
+                let tail = self.held.len() - (PASTE_END.len() - 1);
+                let tail = self.held.split_off(tail);
+                self.held.truncate(PASTE_BYTES_MAX);
+                self.held.extend(tail);
+            }
+            return &[];
+        };
+        let end = from + found;
+        let taken = (end + PASTE_END.len()).saturating_sub(before);
+        self.held.truncate(end.min(PASTE_BYTES_MAX));
+        let held = std::mem::take(&mut self.held);
+        out.push(Input::Paste(pasted(&String::from_utf8_lossy(&held))));
+        self.finish();
+        bytes.get(taken..).unwrap_or_default()
+    }
+}
+
+/// Line ends become `\n`; so do those that tmux has encoded as keys.
+fn pasted(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    if !text.contains('\x1b') {
+        return text;
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut parts = text.split("\x1b[");
+    plain.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        // `106;5u` is Ctrl+J.
+        match part
+            .split_once(";5u")
+            .and_then(|(number, rest)| Some((number.parse().ok()?, rest)))
+        {
+            Some((number @ 0x61..=0x7au8, rest)) => {
+                plain.push(char::from(number & 0x1f));
+                plain.push_str(rest);
+            }
+            _ => {
+                plain.push_str("\x1b[");
+                plain.push_str(part);
+            }
+        }
+    }
+    plain
+}
+
+/// Numbers between semicolons, each with numbers behind colons.
+struct Parameters(Vec<Vec<Option<u32>>>);
+
+impl Parameters {
+    fn parse(bytes: &[u8]) -> Self {
+        let number = |bytes: &[u8]| str::from_utf8(bytes).ok()?.parse().ok();
+        let group = |bytes: &[u8]| bytes.split(|&byte| byte == b':').map(number).collect();
+        Self(bytes.split(|&byte| byte == b';').map(group).collect())
+    }
+
+    fn get(&self, index: usize) -> Option<u32> {
+        self.sub(index, 0)
+    }
+
+    fn sub(&self, index: usize, sub: usize) -> Option<u32> {
+        self.0.get(index)?.get(sub).copied().flatten()
+    }
+}
+
+fn ascii_key(byte: u8) -> (Code, Modifiers) {
+    match byte {
+        b'\r' => (Code::Enter, Modifiers::NONE),
+        b'\t' => (Code::Tab, Modifiers::NONE),
+        0x7f => (Code::Backspace, Modifiers::NONE),
+        0x08 => (Code::Backspace, Modifiers::CTRL),
+        0 => (Code::Char(' '), Modifiers::CTRL),
+        // Ctrl with a letter; a line feed is Ctrl+J.
+        1..=0x1a => (Code::Char(char::from(byte + 0x60)), Modifiers::CTRL),
+        0x1c => (Code::Char('\\'), Modifiers::CTRL),
+        0x1d => (Code::Char(']'), Modifiers::CTRL),
+        0x1e => (Code::Char('^'), Modifiers::CTRL),
+        // What Ctrl with `-` or `/` sends.
+        0x1f => (Code::Char('-'), Modifiers::CTRL),
+        _ => (Code::Char(char::from(byte)), Modifiers::NONE),
+    }
+}
+
+/// Keys that end a sequence with a letter.
+fn letter_key(byte: u8) -> Option<Code> {
+    Some(match byte {
+        b'A' => Code::Up,
+        b'B' => Code::Down,
+        b'C' => Code::Right,
+        b'D' => Code::Left,
+        b'H' => Code::Home,
+        b'F' => Code::End,
+        b'P'..=b'S' => Code::Function(byte - b'P' + 1),
+        _ => return None,
+    })
+}
+
+/// Keys that are numbers before a tilde.
+fn tilde_key(number: u32) -> Option<Code> {
+    Some(match number {
+        1 | 7 => Code::Home,
+        2 => Code::Insert,
+        3 => Code::Delete,
+        4 | 8 => Code::End,
+        5 => Code::PageUp,
+        6 => Code::PageDown,
+        11..=15 => Code::Function(u8::try_from(number - 10).ok()?),
+        17..=21 => Code::Function(u8::try_from(number - 11).ok()?),
+        23..=24 => Code::Function(u8::try_from(number - 12).ok()?),
+        _ => return None,
+    })
+}
+
+/// The key of a code point; those of the private area are the number pad and keys without one.
+fn unicode_code(number: u32) -> Option<Code> {
+    Some(match number {
+        8 | 127 => Code::Backspace,
+        9 => Code::Tab,
+        13 | 57414 => Code::Enter,
+        27 => Code::Escape,
+        57399..=57408 => Code::Char(char::from(u8::try_from(number - 57399).ok()? + b'0')),
+        57409 => Code::Char('.'),
+        57410 => Code::Char('/'),
+        57411 => Code::Char('*'),
+        57412 => Code::Char('-'),
+        57413 => Code::Char('+'),
+        57415 => Code::Char('='),
+        57416 => Code::Char(','),
+        57417 => Code::Left,
+        57418 => Code::Right,
+        57419 => Code::Up,
+        57420 => Code::Down,
+        57421 => Code::PageUp,
+        57422 => Code::PageDown,
+        57423 => Code::Home,
+        57424 => Code::End,
+        57425 => Code::Insert,
+        57426 => Code::Delete,
+        // Modifiers, locks, media keys.
+        57344..=63743 => return None,
+        _ => Code::Char(char::from_u32(number).filter(|letter| !letter.is_control())?),
+    })
+}
+
+fn mouse(parameters: &Parameters, last: u8) -> Option<Mouse> {
+    let bits = parameters.get(0)?;
+    let place = |index| u16::try_from(parameters.get(index)?.saturating_sub(1)).ok();
+    let button = u8::try_from(bits & 3).ok()?;
+    let kind = match bits & 0b110_0000 {
+        0b100_0000 => match button {
+            0 => MouseKind::ScrollUp,
+            1 => MouseKind::ScrollDown,
+            _ => return None,
+        },
+        0b010_0000 if button == 3 => MouseKind::Move,
+        0b010_0000 => MouseKind::Drag(button),
+        _ if last == b'm' => MouseKind::Release(button),
+        _ => MouseKind::Press(button),
+    };
+    let held = |bit, modifier| {
+        if bits & bit != 0 {
+            modifier
+        } else {
+            Modifiers::NONE
+        }
+    };
+    let modifiers = held(4, Modifiers::SHIFT) | held(8, Modifiers::ALT) | held(16, Modifiers::CTRL);
+    Some(Mouse {
+        kind,
+        column: place(1)?,
+        row: place(2)?,
+        modifiers,
+    })
+}
+
+/// `rgb:ffff/ffff/ffff`, in one to four digits a channel.
+fn color(text: &str) -> Option<[u8; 3]> {
+    let mut channels = text
+        .strip_prefix("rgb:")
+        .or_else(|| text.strip_prefix("rgba:"))?
+        .split('/');
+    let mut next = || {
+        let digits = channels.next()?;
+        let most = 16u32
+            .checked_pow(u32::try_from(digits.len()).ok()?)?
+            .checked_sub(1)?;
+        let value = u32::from_str_radix(digits, 16).ok()?;
+        (digits.len() <= 4 && most > 0).then(|| u8::try_from(value * 255 / most).unwrap_or(255))
+    };
+    Some([next()?, next()?, next()?])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! Keys and what else a terminal sends, as values.
+
+use std::fmt;
+
+/// One thing that came from the terminal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    Key(Key),
+    /// What was pasted, line ends as `\n`.
+    Paste(String),
+    Mouse(Mouse),
+    /// The terminal's window is the one that is typed into, or no longer is.
+    Focus(bool),
+    Reply(Reply),
+}
+
+/// An answer to something that was asked of the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// It speaks the Kitty keyboard protocol; the flags that are on.
+    Keyboard(u32),
+    /// Device attributes: every terminal answers this one.
+    Attributes,
+    /// The colour behind the text.
+    Background(u8, u8, u8),
+    /// A dark colour scheme has been chosen, or a light one.
+    Scheme { dark: bool },
+    /// The size of a cell in pixels.
+    Cell { width: u32, height: u32 },
+    /// Graphics of Kitty: the text of the answer.
+    Graphics(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    pub code: Code,
+    pub modifiers: Modifiers,
+    pub action: Action,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// Lower case where shift is among the modifiers and changes nothing else.
+    Char(char),
+    Enter,
+    Tab,
+    Backspace,
+    Escape,
+    Insert,
+    Delete,
+    Home,
+    End,
+    PageUp,
+    PageDown,
+    Up,
+    Down,
+    Left,
+    Right,
+    Function(u8),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Action {
+    #[default]
+    Press,
+    Repeat,
+    Release,
+}
+
+/// A set of modifier keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Modifiers(u8);
+
+impl Modifiers {
+    pub const NONE: Self = Self(0);
+    pub const SHIFT: Self = Self(1);
+    pub const ALT: Self = Self(2);
+    pub const CTRL: Self = Self(4);
+    pub const SUPER: Self = Self(8);
+
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// From the number in a sequence, which is one more than the sum; locks do not count.
+    pub fn of_sequence(number: u32) -> Self {
+        let sum = number.saturating_sub(1);
+        Self(u8::try_from(sum & 0b1111).unwrap_or(0))
+    }
+}
+
+impl std::ops::BitOr for Modifiers {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mouse {
+    pub kind: MouseKind,
+    /// From 0, at the left and at the top.
+    pub column: u16,
+    pub row: u16,
+    pub modifiers: Modifiers,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MouseKind {
+    /// The left button is 0, the middle 1, the right 2.
+    Press(u8),
+    Release(u8),
+    Drag(u8),
+    Move,
+    ScrollUp,
+    ScrollDown,
+}
+
+impl Key {
+    pub const fn new(code: Code, modifiers: Modifiers) -> Self {
+        Self {
+            code,
+            modifiers,
+            action: Action::Press,
+        }
+    }
+
+    pub const fn plain(code: Code) -> Self {
+        Self::new(code, Modifiers::NONE)
+    }
+
+    /// The character that the key types, if it types one.
+    pub fn typed(&self) -> Option<char> {
+        match self.code {
+            Code::Char(letter)
+                if !self.modifiers.has(Modifiers::CTRL)
+                    && !self.modifiers.has(Modifiers::ALT)
+                    && !self.modifiers.has(Modifiers::SUPER) =>
+            {
+                match self.modifiers.has(Modifiers::SHIFT) {
+                    true => letter.to_uppercase().next(),
+                    false => Some(letter),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads `ctrl+shift+p`, as `keybindings.json` has it. Order and case of the names do not matter.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().to_lowercase();
+        let (modifiers, name) = match text.strip_suffix('+') {
+            // The key `+` itself.
+            Some("") => ("", "+"),
+            Some(rest) => (rest.strip_suffix('+')?, "+"),
+            None => text.rsplit_once('+').unwrap_or(("", &text)),
+        };
+        let mut set = Modifiers::NONE;
+        for modifier in modifiers.split('+').filter(|name| !name.is_empty()) {
+            set = set
+                | match modifier {
+                    "shift" => Modifiers::SHIFT,
+                    "alt" | "option" | "meta" => Modifiers::ALT,
+                    "ctrl" | "control" => Modifiers::CTRL,
+                    "super" | "cmd" | "command" => Modifiers::SUPER,
+                    _ => return None,
+                };
+        }
+        Some(Self::new(code(name)?, set))
+    }
+}
+
+/// Names of keys; the first is the one that is shown.
+const NAMES: [(&str, Code); 21] = [
+    ("enter", Code::Enter),
+    ("return", Code::Enter),
+    ("tab", Code::Tab),
+    ("backspace", Code::Backspace),
+    ("escape", Code::Escape),
+    ("esc", Code::Escape),
+    ("insert", Code::Insert),
+    ("delete", Code::Delete),
+    ("del", Code::Delete),
+    ("home", Code::Home),
+    ("end", Code::End),
+    ("pageup", Code::PageUp),
+    ("pgup", Code::PageUp),
+    ("pagedown", Code::PageDown),
+    ("pgdn", Code::PageDown),
+    ("up", Code::Up),
+    ("down", Code::Down),
+    ("left", Code::Left),
+    ("right", Code::Right),
+    ("space", Code::Char(' ')),
+    ("clear", Code::Delete),
+];
+
+fn code(name: &str) -> Option<Code> {
+    if let Some((_, code)) = NAMES.iter().find(|(known, _)| *known == name) {
+        return Some(*code);
+    }
+    if let Some(number) = name
+        .strip_prefix('f')
+        .and_then(|number| number.parse().ok())
+    {
+        return (1..=24).contains(&number).then_some(Code::Function(number));
+    }
+    let mut letters = name.chars();
+    match (letters.next(), letters.next()) {
+        (Some(letter), None) if !letter.is_control() => Some(Code::Char(letter)),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (modifier, name) in [
+            (Modifiers::CTRL, "ctrl+"),
+            (Modifiers::ALT, "alt+"),
+            (Modifiers::SHIFT, "shift+"),
+            (Modifiers::SUPER, "super+"),
+        ] {
+            if self.modifiers.has(modifier) {
+                f.write_str(name)?;
+            }
+        }
+        match self.code {
+            Code::Function(number) => write!(f, "f{number}"),
+            code => match NAMES.iter().find(|(_, known)| *known == code) {
+                Some((name, _)) => f.write_str(name),
+                None => match code {
+                    Code::Char(letter) => write!(f, "{letter}"),
+                    _ => Ok(()),
+                },
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_and_shown() {
+        for (text, shown) in [
+            ("ctrl+p", "ctrl+p"),
+            ("Shift+Ctrl+P", "ctrl+shift+p"),
+            ("alt+enter", "alt+enter"),
+            ("escape", "escape"),
+            ("ctrl+-", "ctrl+-"),
+            ("ctrl+]", "ctrl+]"),
+            ("+", "+"),
+            ("ctrl++", "ctrl++"),
+            ("super+k", "super+k"),
+            ("pageUp", "pageup"),
+            ("f12", "f12"),
+            ("ctrl+space", "ctrl+space"),
+            ("ü", "ü"),
+        ] {
+            let key = Key::parse(text).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(key.to_string(), shown);
+            assert_eq!(Key::parse(shown), Some(key));
+        }
+        for bad in ["", "ctrl+", "hyper+a", "ab", "f99", "ctrl"] {
+            assert_eq!(Key::parse(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_types_its_character_unless_it_commands() {
+        assert_eq!(Key::plain(Code::Char('a')).typed(), Some('a'));
+        assert_eq!(
+            Key::new(Code::Char('a'), Modifiers::SHIFT).typed(),
+            Some('A')
+        );
+        assert_eq!(Key::new(Code::Char('a'), Modifiers::CTRL).typed(), None);
+        assert_eq!(
+            Key::new(Code::Char('a'), Modifiers::ALT | Modifiers::SHIFT).typed(),
+            None
+        );
+        assert_eq!(Key::plain(Code::Enter).typed(), None);
+    }
+}
