@@ -6,6 +6,7 @@
 pub mod decode;
 pub mod key;
 pub mod line;
+pub mod screen;
 pub mod style;
 pub mod width;
 pub mod wrap;

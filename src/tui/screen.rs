@@ -1,0 +1,264 @@
+//! Puts lines on the screen by writing only what changed.
+//!
+//! The screen has two parts. What was printed is the terminal's: it scrolls away into the scrollback and is
+//! never written again. Below it is the live region, a frame of lines that is compared with the frame
+//! on screen: only rows that differ are written, and of a row only what is behind the part that stayed.
+//! It draws on the normal screen, so that scrolling, searching and selecting stay the terminal's.
+//!
+//! What comes out is one piece of text, between the marks of a synchronized update: nobody sees half a
+//! frame. Nothing is written here, and no size is asked for: the caller does both.
+
+use super::line::{Line, Span};
+use super::style::Depth;
+use super::width::clusters;
+use super::wrap::wrap;
+use std::fmt::Write;
+
+/// In cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    pub columns: usize,
+    pub rows: usize,
+}
+
+/// What the terminal can show.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Abilities {
+    pub depth: Depth,
+    pub hyperlinks: bool,
+    /// Understands synchronized updates; a terminal that does not ignores their marks.
+    pub synchronized: bool,
+}
+
+#[derive(Debug)]
+pub struct Screen {
+    size: Size,
+    abilities: Abilities,
+    /// The live region as it is on screen.
+    shown: Vec<Line>,
+    /// Where the cursor is in it. The column is not known after a row was written.
+    row: usize,
+    column: Option<usize>,
+    is_cursor_hidden: bool,
+}
+
+impl Screen {
+    /// The cursor must be at the beginning of an empty row.
+    pub fn new(size: Size, abilities: Abilities) -> Self {
+        Self {
+            size,
+            abilities,
+            shown: Vec::new(),
+            row: 0,
+            column: Some(0),
+            is_cursor_hidden: false,
+        }
+    }
+
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    pub fn set_abilities(&mut self, abilities: Abilities) {
+        self.abilities = abilities;
+    }
+
+    /// Prints `above` for good, over the live region, which becomes `live`. Empty when nothing changes.
+    ///
+    /// A frame that is higher than the screen shows its end; its lines are cut at the width, those above
+    /// are wrapped.
+    pub fn draw(&mut self, above: &[Line], live: &[Line]) -> String {
+        let live = self.frame(live);
+        let mut out = String::new();
+        if !above.is_empty() {
+            self.print(above, &mut out);
+        }
+        self.update(live, &mut out);
+        self.finish(out)
+    }
+
+    /// The terminal has another size. What it made of its rows cannot be known: they are cleared and filled
+    /// with `tail`, the end of what was printed, and `live`, both laid out for the new width. The
+    /// scrollback stays as it is.
+    pub fn resize(&mut self, size: Size, tail: &[Line], live: &[Line]) -> String {
+        self.size = size;
+        let live = self.frame(live);
+        let room = size.rows.saturating_sub(live.len());
+        let tail: Vec<Line> = tail
+            .iter()
+            .flat_map(|line| wrap(line, size.columns))
+            .collect();
+        let mut out = String::from("\x1b[H\x1b[J");
+        for line in tail
+            .get(tail.len().saturating_sub(room)..)
+            .unwrap_or_default()
+        {
+            self.write(line, &mut out);
+            out.push_str("\r\n");
+        }
+        self.forget();
+        self.update(live, &mut out);
+        self.finish(out)
+    }
+
+    /// Takes the live region away, and leaves the cursor where it began.
+    pub fn clear(&mut self) -> String {
+        let mut out = String::new();
+        self.go_to(0, 0, &mut out);
+        out.push_str("\x1b[J");
+        self.forget();
+        self.show_cursor(true, &mut out);
+        self.finish(out)
+    }
+
+    /// The cursor is at the beginning of an empty row, and nothing is live.
+    fn forget(&mut self) {
+        self.shown.clear();
+        (self.row, self.column) = (0, Some(0));
+    }
+
+    /// The lines as they can be shown.
+    fn frame(&self, lines: &[Line]) -> Vec<Line> {
+        let first = lines.len().saturating_sub(self.size.rows);
+        let seen = lines.get(first..).unwrap_or_default();
+        seen.iter()
+            .map(|line| line.cut(self.size.columns))
+            .collect()
+    }
+
+    fn finish(&self, out: String) -> String {
+        match self.abilities.synchronized && !out.is_empty() {
+            true => format!("\x1b[?2026h{out}\x1b[?2026l"),
+            false => out,
+        }
+    }
+
+    /// Writes over the live region from its first row on. What is left of it below stays the live region.
+    fn print(&mut self, above: &[Line], out: &mut String) {
+        self.go_to(0, 0, out);
+        let mut rows = 0;
+        for line in above {
+            for row in wrap(line, self.size.columns) {
+                self.write(&row, out);
+                out.push_str("\r\n");
+                rows += 1;
+            }
+        }
+        self.shown.drain(..rows.min(self.shown.len()));
+        (self.row, self.column) = (0, Some(0));
+    }
+
+    /// Rewrites what differs from the frame on screen.
+    fn update(&mut self, live: Vec<Line>, out: &mut String) {
+        for (row, line) in live.iter().enumerate() {
+            match self.shown.get(row).map(|old| common(old, line)) {
+                Some(common) if common.all => {}
+                Some(common) => {
+                    self.go_to(row, common.cells, out);
+                    self.write(&line.slice(common.bytes..line.text().len()), out);
+                }
+                None => {
+                    self.go_to(row, 0, out);
+                    self.write(line, out);
+                }
+            }
+        }
+        if live.len() < self.shown.len() {
+            self.go_to(live.len(), 0, out);
+            out.push_str("\x1b[J");
+        }
+        let cursors = live.iter().enumerate().rev();
+        let cursor = cursors
+            .filter_map(|(row, line)| Some((row, line.cursor?)))
+            .next();
+        self.shown = live;
+        if let Some((row, column)) = cursor {
+            self.go_to(row, column.min(self.size.columns.saturating_sub(1)), out);
+        }
+        self.show_cursor(cursor.is_some(), out);
+    }
+
+    /// Writes to the end of a row; nothing is left behind it.
+    fn write(&mut self, line: &Line, out: &mut String) {
+        // First, since behind a row that is full the cursor still stands on its last character.
+        out.push_str("\x1b[K");
+        line.write(self.abilities.depth, self.abilities.hyperlinks, out);
+        self.column = None;
+    }
+
+    /// Moves to a place in the live region; rows that are not there yet are made.
+    fn go_to(&mut self, row: usize, column: usize, out: &mut String) {
+        if row < self.row {
+            let _ = write!(out, "\x1b[{}A", self.row - row);
+        } else {
+            out.extend(std::iter::repeat_n('\n', row - self.row));
+        }
+        if self.column != Some(column) {
+            out.push('\r');
+            if column > 0 {
+                let _ = write!(out, "\x1b[{column}C");
+            }
+        }
+        (self.row, self.column) = (row, Some(column));
+    }
+
+    fn show_cursor(&mut self, show: bool, out: &mut String) {
+        if self.is_cursor_hidden == show {
+            out.push_str(if show { "\x1b[?25h" } else { "\x1b[?25l" });
+            self.is_cursor_hidden = !show;
+        }
+    }
+}
+
+/// What two lines begin with alike.
+#[derive(Default)]
+struct Common {
+    bytes: usize,
+    cells: usize,
+    /// They look the same from end to end.
+    all: bool,
+}
+
+fn common(old: &Line, new: &Line) -> Common {
+    let mut common = Common::default();
+    let (mut olds, mut news) = (old.spans(), new.spans());
+    let (mut left, mut right) = (olds.next(), news.next());
+    loop {
+        let (Some(a), Some(b)) = (left, right) else {
+            common.all = left.is_none() && right.is_none();
+            return common;
+        };
+        if (a.style, a.link) != (b.style, b.link) {
+            return common;
+        }
+        let (bytes, cells) = common_text(a.text, b.text);
+        common.bytes += bytes;
+        common.cells += cells;
+        if bytes < a.text.len() && bytes < b.text.len() {
+            return common;
+        }
+        // What is longer may go on in the other's next span.
+        left = rest(a, bytes).or_else(|| olds.next());
+        right = rest(b, bytes).or_else(|| news.next());
+    }
+}
+
+fn rest(span: Span<'_>, bytes: usize) -> Option<Span<'_>> {
+    let text = span.text.get(bytes..).filter(|text| !text.is_empty())?;
+    Some(Span { text, ..span })
+}
+
+/// Whole clusters only: what is added to a character may make it another.
+fn common_text(a: &str, b: &str) -> (usize, usize) {
+    if a == b {
+        return (a.len(), super::width::width(a));
+    }
+    let same = clusters(a).zip(clusters(b)).take_while(|(a, b)| a == b);
+    let (bytes, cells) = same.fold((0, 0), |(bytes, cells), ((_, cluster, width), _)| {
+        (bytes + cluster.len(), cells + width)
+    });
+    (bytes, cells)
+}
+
+#[cfg(test)]
+mod tests;

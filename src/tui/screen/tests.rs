@@ -1,0 +1,239 @@
+//! Every frame is looked at in a terminal emulator.
+
+use super::*;
+use crate::tui::style::{Color, Style};
+use proptest::prelude::*;
+use std::num::NonZero;
+
+fn cells(count: usize) -> NonZero<u16> {
+    NonZero::new(u16::try_from(count).unwrap()).unwrap()
+}
+
+struct Terminal {
+    screen: Screen,
+    parser: vt100::Parser,
+    written: usize,
+}
+
+impl Terminal {
+    fn new(columns: usize, rows: usize) -> Self {
+        let abilities = Abilities {
+            synchronized: true,
+            ..Abilities::default()
+        };
+        let parser = vt100::Parser::new(cells(rows), cells(columns), 1000);
+        Self {
+            screen: Screen::new(Size { columns, rows }, abilities),
+            parser,
+            written: 0,
+        }
+    }
+
+    fn draw(&mut self, above: &[&str], live: &[Line]) {
+        let above: Vec<Line> = above.iter().map(|text| plain(text)).collect();
+        let out = self.screen.draw(&above, live);
+        self.written = out.len();
+        self.parser.process(out.as_bytes());
+    }
+
+    /// The rows on screen, empty ones at the end left out.
+    fn rows(&self) -> Vec<String> {
+        let columns = self.parser.screen().size().1.get();
+        let mut rows: Vec<String> = self.parser.screen().rows(0, columns).collect();
+        while rows.last().is_some_and(String::is_empty) {
+            rows.pop();
+        }
+        rows
+    }
+
+    /// All that was ever printed, with what is live.
+    fn everything(&mut self) -> Vec<String> {
+        let rows = self.parser.screen().size().0.get();
+        let mut all = Vec::new();
+        self.parser.screen_mut().set_scrollback(usize::MAX);
+        let mut back = self.parser.screen().scrollback();
+        while back > 0 {
+            self.parser.screen_mut().set_scrollback(back);
+            let count = back.min(usize::from(rows));
+            let columns = self.parser.screen().size().1.get();
+            all.extend(self.parser.screen().rows(0, columns).take(count));
+            back -= count;
+        }
+        self.parser.screen_mut().set_scrollback(0);
+        all.extend(self.rows());
+        all
+    }
+
+    fn cursor(&self) -> (u16, u16) {
+        self.parser.screen().cursor_position()
+    }
+}
+
+fn plain(text: &str) -> Line {
+    Line::of(text, Style::PLAIN)
+}
+
+fn lines(texts: &[&str]) -> Vec<Line> {
+    texts.iter().map(|text| plain(text)).collect()
+}
+
+fn with_cursor(text: &str, cursor: usize) -> Line {
+    let mut line = plain(text);
+    line.cursor = Some(cursor);
+    line
+}
+
+#[test]
+fn what_is_printed_stays_above_what_is_live() {
+    let mut terminal = Terminal::new(20, 6);
+    terminal.draw(&["one"], &lines(&["> ", "status"]));
+    assert_eq!(terminal.rows(), ["one", "> ", "status"]);
+    terminal.draw(&["two", "three"], &lines(&["> a", "status"]));
+    assert_eq!(terminal.rows(), ["one", "two", "three", "> a", "status"]);
+    terminal.draw(&["four", "five"], &lines(&["> a", "status"]));
+    assert_eq!(
+        terminal.everything(),
+        ["one", "two", "three", "four", "five", "> a", "status"]
+    );
+    terminal.draw(&[], &lines(&["> a"]));
+    assert_eq!(terminal.rows(), ["two", "three", "four", "five", "> a"]);
+    terminal.draw(&["six"], &[]);
+    assert_eq!(terminal.rows(), ["two", "three", "four", "five", "six"]);
+}
+
+#[test]
+fn only_what_changed_is_written() {
+    let mut terminal = Terminal::new(40, 10);
+    let long = "a line that stays as it is, 38 cells.";
+    terminal.draw(&[], &lines(&[long, long, "12 tokens", long]));
+    terminal.draw(&[], &lines(&[long, long, "12 tokens", long]));
+    assert_eq!(terminal.written, 0);
+    terminal.draw(&[], &lines(&[long, long, "13 tokens", long]));
+    assert_eq!(terminal.rows(), [long, long, "13 tokens", long]);
+    let marks = "\x1b[?2026h\x1b[?2026l".len();
+    assert!(
+        terminal.written <= marks + "\x1b[1A\r\x1b[1C\x1b[K3 tokens".len(),
+        "{}",
+        terminal.written
+    );
+}
+
+#[test]
+fn the_cursor_is_where_the_line_says() {
+    let mut terminal = Terminal::new(10, 5);
+    terminal.draw(
+        &["x"],
+        &[plain("----"), with_cursor("> ab", 3), plain("----")],
+    );
+    assert_eq!(terminal.cursor(), (2, 3));
+    assert!(!terminal.parser.screen().hide_cursor());
+    terminal.draw(&[], &[plain("----"), with_cursor("> ab", 4), plain("----")]);
+    assert_eq!(terminal.cursor(), (2, 4));
+    terminal.draw(
+        &[],
+        &[plain("----"), with_cursor("> 90123456", 10), plain("----")],
+    );
+    assert_eq!(terminal.cursor(), (2, 9));
+    terminal.draw(&[], &lines(&["----"]));
+    assert!(terminal.parser.screen().hide_cursor());
+}
+
+#[test]
+fn full_rows_and_wide_characters_fit() {
+    let mut terminal = Terminal::new(6, 5);
+    terminal.draw(&["abcdef", "abcdefgh"], &lines(&["日本語x", "日本語"]));
+    assert_eq!(
+        terminal.rows(),
+        ["abcdef", "abcdef", "gh", "日本…", "日本語"]
+    );
+    terminal.draw(&[], &lines(&["日本語", "日本語"]));
+    assert_eq!(
+        terminal.rows(),
+        ["abcdef", "abcdef", "gh", "日本語", "日本語"]
+    );
+}
+
+#[test]
+fn a_frame_higher_than_the_screen_shows_its_end() {
+    let mut terminal = Terminal::new(10, 3);
+    terminal.draw(&["above"], &lines(&["1", "2", "3", "4", "5"]));
+    assert_eq!(terminal.rows(), ["3", "4", "5"]);
+    terminal.draw(&[], &lines(&["1", "2", "3", "4", "5", "6"]));
+    assert_eq!(terminal.rows(), ["4", "5", "6"]);
+    assert_eq!(terminal.everything(), ["above", "4", "5", "6"]);
+}
+
+#[test]
+fn another_size_fills_the_screen_again() {
+    let mut terminal = Terminal::new(20, 6);
+    terminal.draw(&["one two three", "four"], &lines(&["> abc", "status"]));
+    terminal.parser.screen_mut().set_size(cells(4), cells(8));
+    let out = terminal.screen.resize(
+        Size {
+            columns: 8,
+            rows: 4,
+        },
+        &lines(&["one two three", "four"]),
+        &lines(&["> abc", "status"]),
+    );
+    terminal.parser.process(out.as_bytes());
+    assert_eq!(terminal.rows(), ["three", "four", "> abc", "status"]);
+    terminal.draw(&["five"], &lines(&["> abcd", "status"]));
+    assert_eq!(terminal.rows(), ["four", "five", "> abcd", "status"]);
+}
+
+#[test]
+fn colours_are_closed_and_compared() {
+    let mut terminal = Terminal::new(10, 3);
+    let red = Style::foreground(Color::Indexed(1));
+    terminal.draw(&[], &[Line::of("ab", red)]);
+    let color =
+        |terminal: &Terminal, column| terminal.parser.screen().cell(0, column).unwrap().fgcolor();
+    assert_eq!(color(&terminal, 0), vt100::Color::Idx(1));
+    terminal.draw(&[], &[plain("ab")]);
+    assert_eq!(color(&terminal, 1), vt100::Color::Default);
+}
+
+#[test]
+fn what_was_live_can_be_taken_away() {
+    let mut terminal = Terminal::new(10, 4);
+    terminal.draw(&["one"], &lines(&["> ", "status"]));
+    let out = terminal.screen.clear();
+    terminal.parser.process(out.as_bytes());
+    assert_eq!(terminal.rows(), ["one"]);
+    assert_eq!(terminal.cursor(), (1, 0));
+}
+
+#[derive(Clone, Debug)]
+struct Frame {
+    above: Vec<String>,
+    live: Vec<String>,
+}
+
+fn frame() -> impl Strategy<Value = Frame> {
+    let text = || prop::collection::vec("[ab日é ]{0,9}", 0..5);
+    (text(), text()).prop_map(|(above, live)| Frame { above, live })
+}
+
+proptest! {
+    /// Whatever was there before, the screen ends as if it had been drawn anew, and nothing printed is lost.
+    #[test]
+    fn frames_follow_each_other(frames in prop::collection::vec(frame(), 1..8)) {
+        let mut terminal = Terminal::new(7, 5);
+        let mut printed: Vec<String> = Vec::new();
+        for Frame { above, live } in frames {
+            let above: Vec<&str> = above.iter().map(String::as_str).collect();
+            let live: Vec<Line> = live.iter().map(|text| plain(text)).collect();
+            terminal.draw(&above, &live);
+            let wrapped = above.iter().flat_map(|text| wrap(&plain(text), 7));
+            printed.extend(wrapped.map(|line| line.text().trim_end().to_owned()));
+            let seen = live.iter().map(|line| line.cut(7).text().trim_end().to_owned());
+            let mut expected: Vec<String> = printed.iter().cloned().chain(seen).collect();
+            while expected.last().is_some_and(String::is_empty) { expected.pop(); }
+            let mut all: Vec<String> = terminal.everything();
+            for row in &mut all { row.truncate(row.trim_end().len()); }
+            while all.last().is_some_and(String::is_empty) { all.pop(); }
+            prop_assert_eq!(all, expected);
+        }
+    }
+}
