@@ -233,11 +233,7 @@ impl Decoder {
         match byte {
             b'[' if self.held.is_empty() => self.state = State::Console,
             b'M' if self.held.is_empty() => self.state = State::OldMouse { missing: 3 },
-            0x20..=0x3f => {
-                if self.held.len() < SEQUENCE_BYTES_MAX {
-                    self.held.push(byte);
-                }
-            }
+            0x20..=0x3f if self.held.len() < SEQUENCE_BYTES_MAX => self.held.push(byte),
             0x40..=0x7e => {
                 let held = std::mem::take(&mut self.held);
                 self.sequence(&held, byte, out);

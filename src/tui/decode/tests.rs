@@ -1,3 +1,5 @@
+//! Every row is checked whole and cut in two at every byte.
+
 use super::*;
 use proptest::prelude::*;
 
