@@ -282,6 +282,12 @@ impl Compactor<'_> {
         agent.messages = context.into_messages();
     }
 
+    /// The leaf has moved: another conversation, of which nothing is known yet.
+    pub fn start_anew(&mut self, agent: &mut Agent) {
+        *self.state = State::default();
+        self.reload(agent);
+    }
+
     fn sizes(&self, agent: &Agent) -> Sizes {
         let model = &agent.model;
         let (reserve, keep) = self.services.compaction.sizes(&model.provider, &model.id);
@@ -522,7 +528,7 @@ impl Compactor<'_> {
     }
 
     /// The model of the setting, if it can be used, else the session's.
-    fn summarizer_model(&mut self, own: &Arc<Model>) -> Arc<Model> {
+    pub fn summarizer_model(&mut self, own: &Arc<Model>) -> Arc<Model> {
         /// How long servers on this machine may take to say which models they have.
         const LOCAL_LIMIT: Duration = Duration::from_millis(200);
         let Some(wanted) = self.services.compaction.model.clone() else {

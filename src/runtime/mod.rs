@@ -10,7 +10,11 @@ mod retry;
 pub mod service;
 pub mod session;
 mod summary;
+pub mod tree;
 pub mod undo;
+
+#[cfg(test)]
+mod tests;
 
 use crate::tools::backend::Survivor;
 use crate::tools::process;

@@ -186,6 +186,14 @@ impl Session {
         &self.services
     }
 
+    pub(super) fn log(&self) -> &Log {
+        &self.log
+    }
+
+    pub(super) fn log_mut(&mut self) -> &mut Log {
+        &mut self.log
+    }
+
     pub(super) fn agent(&self) -> &Agent {
         &self.agent
     }

@@ -390,7 +390,7 @@ fn gives_message(kind: Kind) -> bool {
 }
 
 /// What a compaction puts in the place of all it cut off.
-fn checkpoint(entry: Entry) -> Vec<AgentMessage> {
+pub(super) fn checkpoint(entry: Entry) -> Vec<AgentMessage> {
     let timestamp = time::parse_iso(&entry.timestamp).unwrap_or(0);
     let Body::Compaction(compaction) = entry.body else {
         return Vec::new();
@@ -405,7 +405,7 @@ fn checkpoint(entry: Entry) -> Vec<AgentMessage> {
     system.into_iter().chain([summary.into()]).collect()
 }
 
-fn summary_or_custom(entry: Entry) -> Option<AgentMessage> {
+pub(super) fn summary_or_custom(entry: Entry) -> Option<AgentMessage> {
     let timestamp = time::parse_iso(&entry.timestamp).unwrap_or(0);
     match entry.body {
         Body::BranchSummary(branch) if !branch.summary.is_empty() => Some(
@@ -447,7 +447,7 @@ fn replace_content(message: &mut AgentMessage, content: &Content) {
 }
 
 /// Old versions, forks and people's hands leave messages without fields that every message has.
-fn complete(message: AgentMessage) -> AgentMessage {
+pub(super) fn complete(message: AgentMessage) -> AgentMessage {
     let AgentMessage::Unknown(value) = &message else {
         return message;
     };

@@ -23,9 +23,10 @@ mod place;
 mod scratch;
 pub mod search;
 pub mod store;
+pub mod tree;
 pub mod upkeep;
-
 pub use crate::llm::time;
+
 pub use error::SessionError;
 pub use file::Hold;
 pub use log::{Log, SyncMode};

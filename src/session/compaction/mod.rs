@@ -5,6 +5,7 @@
 //!
 //! Not here: when it happens, the request, the events (`runtime::compaction`).
 
+pub mod branch;
 pub mod cut;
 pub mod estimate;
 pub mod files;

@@ -96,9 +96,20 @@ pub fn prefix(conversation: &str, previous: Option<&str>) -> String {
     format!("{earlier}# Conversation\n{conversation}\n\n# Instructions\n{PREFIX}")
 }
 
-/// Asks for a summary of a branch. With `replace`, the instructions are all that is asked.
-pub fn branch(conversation: &str, instructions: Option<&str>, replace: bool) -> String {
-    let prompt = quoted(conversation);
+/// Asks for a summary of a branch, or of more of it when `earlier` sums up its beginning. With `replace`,
+/// the instructions are all that is asked.
+pub fn branch(
+    conversation: &str,
+    earlier: Option<&str>,
+    instructions: Option<&str>,
+    replace: bool,
+) -> String {
+    let mut prompt = quoted(conversation);
+    if let Some(earlier) = earlier {
+        prompt.push_str(&format!(
+            "<previous-summary>\n{earlier}\n</previous-summary>\n\nThe text above came after what <previous-summary> tells; cover both. "
+        ));
+    }
     match instructions {
         Some(instructions) if replace => prompt + instructions,
         _ => with_focus(prompt + BRANCH + FORM + CLOSING, instructions),

@@ -1,0 +1,242 @@
+//! Operations on a whole session, with a model that says what it is told.
+
+use super::compaction::NotCompacted;
+use super::event::Event;
+use super::service::Services;
+use super::session::{Parts, Queues, Session};
+use super::tree::Move;
+use crate::llm::cancel::CancelToken;
+use crate::llm::credential::Credentials;
+use crate::llm::env::Env;
+use crate::llm::faux;
+use crate::llm::model::ThinkingLevel;
+use crate::llm::models::Registry;
+use crate::llm::stream::{CacheRetention, Clocks};
+use crate::resources::settings::Settings;
+use crate::session::Log;
+use crate::session::entry::Body;
+use crate::tools::testing::TempDir;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// A session with `faux/echo` that keeps ten tokens when it is compacted.
+fn session(dir: &TempDir) -> Session {
+    let (mut registry, _) = Registry::load(dir.path());
+    registry.add(faux::models());
+    let settings = Settings::default();
+    let mut compaction = settings.compaction();
+    compaction.keep = Some(10);
+    let services = Services {
+        credentials: Credentials::load(dir.path(), Env::process()),
+        clocks: Clocks::default(),
+        cache: CacheRetention::None,
+        thinking_budgets: Vec::new(),
+        retry: settings.retry(),
+        compaction,
+        http_proxy: None,
+        block_images: false,
+        base_url: Default::default(),
+        names_itself: Default::default(),
+        registry,
+    };
+    let model = services.registry.find("faux", "echo").unwrap();
+    let mut log = Log::in_memory(dir.path(), None).unwrap();
+    let context = log.context();
+    Session::new(Parts {
+        log,
+        model,
+        thinking: ThinkingLevel::Off,
+        marks: context.marks,
+        messages: context.into_messages(),
+        tools: Vec::new(),
+        sections: Map::new(),
+        services,
+        workspace: Arc::new(dir.workspace()),
+        queues: Queues::default(),
+        commands: Default::default(),
+        scope: Default::default(),
+        cancel: CancelToken::new(),
+    })
+}
+
+fn say(session: &mut Session, text: &str) {
+    session
+        .prompt(text.to_owned(), Vec::new(), &mut |_| Ok(()))
+        .unwrap();
+}
+
+/// What the model would be told: a letter for each kind of message.
+fn shape(session: &Session) -> String {
+    let letter = |role: &str| role.chars().next().unwrap_or('?');
+    let messages = session.agent().messages.iter();
+    messages.map(|message| letter(message.role())).collect()
+}
+
+fn leaf(session: &Session) -> String {
+    session.log().leaf().unwrap_or("none").to_owned()
+}
+
+#[test]
+fn a_compaction_that_is_asked_for_shortens_the_conversation() {
+    let dir = TempDir::create();
+    let mut session = session(&dir);
+    let cancel = CancelToken::new();
+    let mut told = Vec::new();
+    let mut compact = |session: &mut Session| {
+        let listener = &mut |event: &Event<'_>| {
+            match event {
+                Event::CompactionStart { .. } => told.push("start".to_owned()),
+                Event::CompactionEnd { error_message, .. } => {
+                    told.push(error_message.unwrap_or("end").to_owned());
+                }
+                _ => {}
+            }
+            Ok(())
+        };
+        session.compact(Some("the colours"), listener, &cancel)
+    };
+    assert_eq!(
+        compact(&mut session).unwrap_err().to_string(),
+        "Nothing to compact (session too small)"
+    );
+    say(&mut session, &"red ".repeat(20));
+    say(&mut session, &"blue ".repeat(20));
+    let before = session.context_usage().unwrap();
+    assert!(before.tokens.unwrap() > 100 && before.percent().unwrap() > 0.0);
+    let result = compact(&mut session).unwrap();
+    assert_eq!(shape(&session), "ca");
+    assert!(result.summary.contains("[User]: red red"));
+    assert!(result.summary.contains("Additional focus: the colours"));
+    assert_eq!(session.context_usage().unwrap().tokens, None);
+    assert_eq!(
+        compact(&mut session).unwrap_err().to_string(),
+        "Already compacted"
+    );
+    assert_eq!(
+        told,
+        [
+            "start",
+            "Compaction failed: Nothing to compact (session too small)",
+            "start",
+            "end",
+            "start",
+            "Compaction failed: Already compacted",
+        ]
+    );
+    say(&mut session, "green");
+    assert_eq!(shape(&session), "caua");
+    assert!(session.context_usage().unwrap().tokens.is_some());
+}
+
+#[test]
+fn a_cancelled_compaction_changes_nothing() {
+    let dir = TempDir::create();
+    let mut session = session(&dir);
+    say(&mut session, &"red ".repeat(20));
+    say(&mut session, &"blue ".repeat(20));
+    let (before, cancel) = (leaf(&session), CancelToken::new());
+    let mut aborted = None;
+    let listener = &mut |event: &Event<'_>| {
+        match event {
+            Event::CompactionStart { .. } => cancel.cancel(),
+            Event::CompactionEnd {
+                aborted: ended,
+                error_message,
+                ..
+            } => {
+                aborted = Some((*ended, error_message.is_some()));
+            }
+            _ => {}
+        }
+        Ok(())
+    };
+    let outcome = session.compact(None, listener, &cancel);
+    assert!(matches!(outcome, Err(NotCompacted::Cancelled)));
+    assert_eq!(aborted, Some((true, false)));
+    assert_eq!(
+        (leaf(&session), shape(&session)),
+        (before, "uaua".to_owned())
+    );
+}
+
+#[test]
+fn a_user_message_is_gone_to_in_order_to_be_said_anew() {
+    let dir = TempDir::create();
+    let mut session = session(&dir);
+    let cancel = CancelToken::new();
+    say(&mut session, "red");
+    let first = leaf(&session);
+    say(&mut session, "blue");
+    let (tree, last) = session.tree_json();
+    let tree: Value = serde_json::from_str(&tree).unwrap();
+    let user = &tree[0]["children"][0]["children"][0]["entry"];
+    assert_eq!(user["message"]["content"][0]["text"], "blue");
+    let (user, last) = (
+        user["id"].as_str().unwrap().to_owned(),
+        last.unwrap().to_owned(),
+    );
+
+    let go = |session: &mut Session, target: &str| {
+        session.navigate(target, Move::default(), &mut |_| Ok(()), &cancel)
+    };
+    let same = go(&mut session, &last).unwrap();
+    assert!(!same.cancelled && same.editor_text.is_none());
+    let moved = go(&mut session, &user).unwrap();
+    assert_eq!(moved.editor_text.as_deref(), Some("blue"));
+    assert_eq!((leaf(&session), shape(&session)), (first, "ua".to_owned()));
+    say(&mut session, "green");
+    let moved = go(&mut session, &last).unwrap();
+    assert_eq!((moved.editor_text, leaf(&session)), (None, last));
+    assert_eq!(shape(&session), "uaua");
+    let error = go(&mut session, "nowhere").unwrap_err();
+    assert_eq!(error.to_string(), "Entry nowhere not found");
+    assert_eq!(
+        session.set_label("nowhere", Some("x")).unwrap_err(),
+        "Entry nowhere not found"
+    );
+}
+
+#[test]
+fn a_branch_is_summed_up_where_the_conversation_goes_on() {
+    let dir = TempDir::create();
+    let mut session = session(&dir);
+    let cancel = CancelToken::new();
+    say(&mut session, "red");
+    let first = leaf(&session);
+    say(&mut session, "blue");
+    let left = leaf(&session);
+    let how = Move {
+        summarize: true,
+        instructions: Some("the colours"),
+        label: Some("after blue"),
+        ..Move::default()
+    };
+    let moved = session
+        .navigate(&first, how, &mut |_| Ok(()), &cancel)
+        .unwrap();
+    let entry = moved.summary_entry.expect("a summary");
+    assert_eq!(entry.parent_id.as_deref(), Some(first.as_str()));
+    let Body::BranchSummary(branch) = &entry.body else {
+        panic!("{entry:?}")
+    };
+    assert_eq!(branch.from_id.as_deref(), Some(left.as_str()));
+    assert!(branch.usage.is_some());
+    assert!(
+        branch.summary.contains("[User]: blue"),
+        "{}",
+        branch.summary
+    );
+    assert!(!branch.summary.contains("[User]: red"));
+    assert!(branch.summary.contains("Additional focus: the colours"));
+    assert_eq!(shape(&session), "uab");
+    let bookmarks = session.log().bookmarks();
+    assert_eq!(bookmarks[&entry.id].label, "after blue");
+
+    let (at, stopped) = (leaf(&session), CancelToken::new());
+    stopped.cancel();
+    let moved = session
+        .navigate(&left, how, &mut |_| Ok(()), &stopped)
+        .unwrap();
+    assert!(moved.cancelled && moved.aborted);
+    assert_eq!(leaf(&session), at);
+}

@@ -1,0 +1,201 @@
+//! Moves in the session's tree.
+//!
+//! The leaf goes to another entry of the same file; what is left behind stays there, and can be
+//! summarised where the conversation goes on. A user's message is gone to so that it can be said anew: the
+//! leaf is then its parent, and the text is handed back.
+
+use super::compaction::NotCompacted;
+use super::session::{Listener, Session};
+use super::summary::{Failure, Summarizer, Summary, Task};
+use crate::agent::message::AgentMessage;
+use crate::llm::cancel::CancelToken;
+use crate::llm::message::{Block, Content};
+use crate::llm::model::ThinkingLevel;
+use crate::session::compaction::branch::{self, Branch};
+use crate::session::compaction::prompt;
+use crate::session::entry::{Body, BranchSummary, Entry};
+use serde_json::Value;
+
+/// How to go.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Move<'a> {
+    /// Sums up the branch that is left.
+    pub summarize: bool,
+    /// What the summary should dwell on.
+    pub instructions: Option<&'a str>,
+    /// The instructions are all that is asked.
+    pub replace_instructions: bool,
+    /// For the summary, or for the target when there is none.
+    pub label: Option<&'a str>,
+}
+
+/// What came of a move.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Moved {
+    /// The text of the user's message that was gone to.
+    pub editor_text: Option<String>,
+    /// Nothing has moved.
+    pub cancelled: bool,
+    /// The summary was aborted, and so nothing has moved.
+    pub aborted: bool,
+    pub summary_entry: Option<Entry>,
+}
+
+/// What a summary says of a branch without messages.
+const NOTHING: &str = "No content to summarize";
+
+impl Session {
+    /// Goes to another entry of the session.
+    pub fn navigate(
+        &mut self,
+        target: &str,
+        how: Move<'_>,
+        listener: Listener<'_>,
+        cancel: &CancelToken,
+    ) -> Result<Moved, NotCompacted> {
+        let failed = |error: &dyn std::fmt::Display| NotCompacted::Failed(error.to_string());
+        let (mut compactor, agent) = self.compactor(listener, cancel);
+        if compactor.log.leaf() == Some(target) {
+            return Ok(Moved::default());
+        }
+        let entry = compactor
+            .log
+            .entry(target)
+            .ok_or_else(|| failed(&format_args!("Entry {target} not found")))?;
+        let abandoned = match how.summarize {
+            true => compactor.log.abandoned(target),
+            false => Vec::new(),
+        };
+        let mut summary = None;
+        if !abandoned.is_empty() {
+            let window = match agent.model.context_window {
+                0 => 128_000,
+                window => window,
+            };
+            let reserve = match compactor.services.compaction.branch_reserve {
+                reserve if reserve > window / 3 * 2 => window / 4,
+                reserve => reserve,
+            };
+            let branch = branch::collect(compactor.log, &abandoned, window - reserve);
+            let model = compactor.summarizer_model(&agent.model);
+            let summarizer = Summarizer {
+                services: compactor.services,
+                model,
+                thinking: ThinkingLevel::Off,
+                reason: None,
+                cancel,
+            };
+            match summed_up(&summarizer, &branch, how, compactor.listener) {
+                Ok(done) => summary = Some(done),
+                Err(Failure::Aborted) => {
+                    return Ok(Moved {
+                        cancelled: true,
+                        aborted: true,
+                        ..Moved::default()
+                    });
+                }
+                Err(Failure::Fatal(fatal)) => return Err(fatal.into()),
+                Err(Failure::Refused(message) | Failure::TooLarge(message)) => {
+                    return Err(NotCompacted::Failed(message));
+                }
+            }
+        }
+        let (to, editor_text) = match said(&entry.body) {
+            Some(text) => (entry.parent_id, Some(text)),
+            None => (Some(entry.id), None),
+        };
+        let log = &mut *compactor.log;
+        let done = match summary {
+            Some(summary) => log.branch_with_summary(to.as_deref(), summary).map(Some),
+            None => log.set_leaf(to.as_deref()).map(|()| None),
+        };
+        let summary_entry = done.map_err(|error| failed(&error))?;
+        if let Some(label) = how.label.filter(|label| !label.is_empty()) {
+            let labelled = summary_entry
+                .as_ref()
+                .map_or(target, |entry| entry.id.as_str());
+            log.set_label(labelled, Some(label))
+                .map_err(|error| failed(&error))?;
+        }
+        compactor.start_anew(agent);
+        Ok(Moved {
+            editor_text,
+            summary_entry,
+            ..Moved::default()
+        })
+    }
+
+    /// Bookmarks an entry; without a label, or an empty one, takes the bookmark away.
+    pub fn set_label(&mut self, target: &str, label: Option<&str>) -> Result<Entry, String> {
+        if self.log().index().find(target).is_none() {
+            return Err(format!("Entry {target} not found"));
+        }
+        let label = label.filter(|label| !label.is_empty());
+        let entry = self.log_mut().set_label(target, label);
+        entry.map_err(|error| error.to_string())
+    }
+
+    /// All branches as JSON, and the entry that the next one is hung on.
+    pub fn tree_json(&self) -> (String, Option<&str>) {
+        (self.log().tree_json(), self.log().leaf())
+    }
+}
+
+/// The text of an entry that is gone to in order to be said anew.
+fn said(body: &Body) -> Option<String> {
+    let joined = |content: &Content| match content {
+        Content::Text(text) => text.clone(),
+        Content::Blocks(blocks) => blocks.iter().filter_map(Block::as_text).collect(),
+    };
+    match body {
+        Body::Message(body) => match &body.message {
+            AgentMessage::User(user) => Some(joined(&user.content)),
+            _ => None,
+        },
+        Body::CustomMessage(custom) => {
+            Some(custom.content.as_ref().map_or_else(String::new, joined))
+        }
+        _ => None,
+    }
+}
+
+fn summed_up(
+    summarizer: &Summarizer<'_>,
+    branch: &Branch,
+    how: Move<'_>,
+    listener: Listener<'_>,
+) -> Result<BranchSummary, Failure> {
+    const MAX_TOKENS: u64 = 4096;
+    let details = |value: Value| BranchSummary {
+        details: Some(value),
+        from_hook: Some(false),
+        ..BranchSummary::default()
+    };
+    if branch.messages.is_empty() {
+        return Ok(BranchSummary {
+            summary: NOTHING.to_owned(),
+            ..details(branch::Branch::default().files.details())
+        });
+    }
+    let task = Task {
+        label: "Branch summarization",
+        max_tokens: match summarizer.model.max_tokens {
+            0 => MAX_TOKENS,
+            most => MAX_TOKENS.min(most),
+        },
+        prompt: &|conversation, earlier| {
+            prompt::branch(
+                conversation,
+                earlier,
+                how.instructions,
+                how.replace_instructions,
+            )
+        },
+    };
+    let Summary { text, usage } = summarizer.summarize(&branch.messages, None, &task, listener)?;
+    Ok(BranchSummary {
+        summary: format!("{}{text}{}", prompt::BRANCH_PREAMBLE, branch.files.text()),
+        usage,
+        ..details(branch.files.details())
+    })
+}
