@@ -16,7 +16,7 @@ mod secrets;
 mod status;
 mod tls;
 
-pub(crate) use failure::Target;
+pub(crate) use failure::{Target, one_line};
 pub(crate) use proxy::is_loopback;
 pub(crate) use secrets::Secrets;
 pub(crate) use status::{html_text, http_date_ms, request_id, status_error, utc_ms};
@@ -30,7 +30,8 @@ use failure::Phase;
 use std::io::Read;
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
-use ureq::http::{Method, Request as WireRequest, Uri};
+pub(crate) use ureq::http::Method;
+use ureq::http::{Request as WireRequest, Uri};
 use ureq::unversioned::resolver::DefaultResolver;
 
 /// For the connection with all that belongs to it: proxy and TLS.
@@ -138,6 +139,8 @@ pub(crate) struct Request<'a> {
     pub timeout: Option<Duration>,
     /// What no log and no error may show, besides the headers that are known to be secret.
     pub secrets: Secrets,
+    /// Bodies carry tokens, in the answer too: no log shows them.
+    pub hide_bodies: bool,
     /// Variables that come before the client's environment.
     pub env: &'a [(String, String)],
     /// Past any proxy: for services that answer only on the machine's own network.
@@ -156,6 +159,7 @@ impl<'a> Request<'a> {
             body: &[],
             timeout: None,
             secrets: Secrets::default(),
+            hide_bodies: false,
             env: &[],
             direct: false,
             private: false,
@@ -344,7 +348,11 @@ impl Client {
     }
 
     /// Sends a request and reads the whole answer.
-    fn whole(&self, request: &Request<'_>, cancel: &CancelToken) -> Result<Reply, StreamError> {
+    pub(crate) fn whole(
+        &self,
+        request: &Request<'_>,
+        cancel: &CancelToken,
+    ) -> Result<Reply, StreamError> {
         let mut answer = self.send(request, cancel)?;
         let mut body = Vec::new();
         let mut buffer = vec![0; 16 << 10];
