@@ -26,12 +26,8 @@ pub(super) struct Exchange {
     number: u64,
     begun: Instant,
     secrets: Secrets,
-<<<<<<< HEAD
     /// No body is shown.
     private: bool,
-=======
-    hide_bodies: bool,
->>>>>>> 6d51bf1 (Sign in with a subscription, renew under a lock, and pi auth)
     /// The end of the body so far, which may be the beginning of a secret.
     held: Vec<u8>,
 }
@@ -53,21 +49,13 @@ impl Log {
             number: self.exchanges.fetch_add(1, Ordering::Relaxed),
             begun: Instant::now(),
             secrets: secrets.clone(),
-<<<<<<< HEAD
             private: request.private,
-=======
-            hide_bodies: request.hide_bodies,
->>>>>>> 6d51bf1 (Sign in with a subscription, renew under a lock, and pi auth)
             held: Vec::new(),
         };
         let query = uri.query().map(|query| format!("?{}", hide_query(query)));
         let (url, query) = (failure::shown(uri), query.unwrap_or_default());
         let title = format!("request: {} {url}{query}", request.method);
-<<<<<<< HEAD
         let body = match request.private {
-=======
-        let body = match request.hide_bodies {
->>>>>>> 6d51bf1 (Sign in with a subscription, renew under a lock, and pi auth)
             true => HIDDEN.into(),
             false => String::from_utf8_lossy(request.body),
         };
@@ -87,11 +75,7 @@ impl Exchange {
 
     /// Takes a piece of the answer's body; an empty one at its end.
     pub(super) fn body(&mut self, piece: &[u8]) {
-<<<<<<< HEAD
         if self.private {
-=======
-        if self.hide_bodies {
->>>>>>> 6d51bf1 (Sign in with a subscription, renew under a lock, and pi auth)
             return;
         }
         self.held.extend_from_slice(piece);

@@ -139,8 +139,6 @@ pub(crate) struct Request<'a> {
     pub timeout: Option<Duration>,
     /// What no log and no error may show, besides the headers that are known to be secret.
     pub secrets: Secrets,
-    /// Bodies carry tokens, in the answer too: no log shows them.
-    pub hide_bodies: bool,
     /// Variables that come before the client's environment.
     pub env: &'a [(String, String)],
     /// Past any proxy: for services that answer only on the machine's own network.
@@ -159,7 +157,6 @@ impl<'a> Request<'a> {
             body: &[],
             timeout: None,
             secrets: Secrets::default(),
-            hide_bodies: false,
             env: &[],
             direct: false,
             private: false,

@@ -202,7 +202,7 @@ impl Ask<'_> {
             body: &self.body,
             timeout: Some(timeout),
             secrets: secrets.clone(),
-            hide_bodies: true,
+            private: true,
             env: &wire.request_env,
             ..Request::new(&url)
         };
