@@ -102,6 +102,10 @@ fn status(desk: &Desk, options: &Options, cancel: &CancelToken) -> (String, Stat
         };
         return (provider, status);
     }
+    let is_known = |kind: String| kind == "oauth" || kind == "api_key";
+    if options.no_refresh && !desk.stored_kind(&provider).is_none_or(is_known) {
+        return (provider, Status::Invalid);
+    }
     if options.no_refresh && desk.credentials.has(&provider, &configured) {
         return (provider, Status::Ready);
     }

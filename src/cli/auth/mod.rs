@@ -200,7 +200,10 @@ fn refused(kind: Kind, text: &str) -> Stop {
     let Some(name) = text.strip_prefix("Unknown option: --") else {
         return Stop {
             text: text.to_owned(),
-            code: usage_code(kind),
+            code: match text.ends_with(" requires a value") {
+                true => FAILED,
+                false => usage_code(kind),
+            },
         };
     };
     let name = name.split(['.', '=']).next().unwrap_or_default();
