@@ -13,6 +13,7 @@ pub fn text() -> String {
         "pi - a coding agent for the terminal\n\n\
          Usage:\n  \
          pi [options] [--] [@files...] [messages...]\n  \
+         pi auth <command>\n  \
          pi sessions [list|search|show|rm|prune|import]\n  \
          pi config | skills | prompts [...]\n  \
          pi undo [n] [--list]\n  \

@@ -1,6 +1,7 @@
 //! The command line: flags, subcommands, and the way from both to a run.
 
 mod ask;
+mod auth;
 mod config;
 mod docs;
 mod export;
@@ -35,6 +36,7 @@ const BAD_USAGE: u8 = 2;
 
 /// What a first word can stand for, other than a prompt.
 const SUBCOMMANDS: &[(&str, Subcommand)] = &[
+    ("auth", auth::run),
     ("config", config::run),
     ("docs", docs::run),
     ("export", export::run),

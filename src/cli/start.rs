@@ -89,7 +89,8 @@ impl World {
         let (mut registry, warnings) = Registry::load(dirs.agent());
         warnings.iter().for_each(warn);
         registry.add(faux::models());
-        let credentials = Credentials::load(dirs.agent(), Env::process());
+        let mut credentials = Credentials::load(dirs.agent(), Env::process());
+        credentials.set_http_proxy(settings.http_proxy());
         if let Some(text) = credentials.warning() {
             warn(text);
         }

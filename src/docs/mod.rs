@@ -27,6 +27,11 @@ pub const PAGES: &[(&str, &str, &str)] = &[
         "What a provider or a protocol of your own needs",
         include_str!("add-provider.md"),
     ),
+    (
+        "auth",
+        "Signing in with a subscription, and pi auth",
+        include_str!("auth.md"),
+    ),
     ("local", "Servers on this machine", include_str!("local.md")),
     (
         "tools",

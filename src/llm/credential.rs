@@ -7,21 +7,25 @@
 //!
 //! auth.json is `{provider: {"type": "api_key", "key", "env"?}}` or
 //! `{provider: {"type": "oauth", "access", "refresh", "expires", "env"?}}`, `expires` in Unix
-//! milliseconds. It is read when first needed and again when it has changed; nothing here writes it.
+//! milliseconds. It is read when first needed and again when it has changed; sign-ins are renewed in it.
 //!
 //! No error, source or `Debug` text holds a key.
 
 mod file;
+mod sign_in;
+mod store;
+
+pub use sign_in::{MARGIN, Stored};
 
 use super::api::google;
 use super::aws::{self, Access, Aws};
 use super::cancel::CancelToken;
+use super::catalogue;
 use super::config_value::{self, Keep};
 use super::env::Env;
 use super::event::{ErrorKind, StreamError};
 use super::gcp::{self, Gcp};
 use super::local;
-use super::message::now_ms;
 use super::model::Model;
 use super::provider::{self, Ambient, BEARER_VARIABLE, Placement, Provider};
 use super::stream::Secret;
@@ -39,6 +43,7 @@ pub struct Credentials {
     given: Option<(String, Secret)>,
     aws: Aws,
     gcp: Gcp,
+    place: sign_in::Place,
 }
 
 /// What models.json says about a provider's key and headers, not resolved yet.
@@ -49,6 +54,8 @@ pub struct Configured {
     pub headers: Vec<(String, String)>,
     /// Send the key as `Authorization: Bearer`, whatever the protocol does.
     pub auth_header: bool,
+    /// The address of a Radius gateway, where the provider is one of the user's own.
+    pub gateway: Option<String>,
 }
 
 /// What a request is signed with.
@@ -65,6 +72,22 @@ pub struct Resolved {
     pub base_url: Option<String>,
     /// What a request to AWS is signed with.
     pub aws: Option<Arc<Access>>,
+}
+
+impl Resolved {
+    /// What the request is signed with, wherever it travels.
+    pub fn secret(&self) -> Option<Secret> {
+        let bearer = || {
+            let mut headers = self
+                .headers
+                .iter()
+                .filter_map(|(_, value)| value.as_deref());
+            headers
+                .find_map(|value| value.strip_prefix("Bearer "))
+                .map(Secret::new)
+        };
+        self.key.clone().or_else(bearer)
+    }
 }
 
 /// Where a key came from.
@@ -100,6 +123,7 @@ impl fmt::Debug for Configured {
             .field("api_key", &self.api_key.as_ref().map(Secret::new))
             .field("headers", &names)
             .field("auth_header", &self.auth_header)
+            .field("gateway", &self.gateway)
             .finish()
     }
 }
@@ -125,6 +149,8 @@ struct Found {
     source: Source,
     /// The key is a token that goes out as `Authorization: Bearer`.
     bearer: bool,
+    /// The server that a sign-in is for.
+    base_url: Option<String>,
 }
 
 impl Found {
@@ -133,6 +159,7 @@ impl Found {
             key: Some(key),
             source,
             bearer: false,
+            base_url: None,
         }
     }
 }
@@ -146,6 +173,7 @@ impl Credentials {
             given: None,
             aws: Aws::default(),
             gcp: Gcp::default(),
+            place: sign_in::Place::default(),
         }
     }
 
@@ -214,13 +242,25 @@ impl Credentials {
             true => StreamError::aborted(),
             false => StreamError::new(kind, message),
         };
+        let renewed = match entry.filter(|entry| sign_in::is_sign_in(entry)) {
+            Some(entry) if self.given_for(&model.provider).is_none() => {
+                check_sign_in(entry, &self.place_of(&model.provider))
+                    .map_err(|error| failed(ErrorKind::Auth, error))?;
+                self.fresh(&model.provider, entry, configured, cancel)?
+            }
+            _ => entry.cloned(),
+        };
+        let entry = renewed.as_ref();
         let found = self
             .find(model, row, entry, configured, &env, cancel)
             .map_err(|error| failed(ErrorKind::Auth, error))?;
         let mut headers = headers(model, row, configured, &found, &env, cancel)
             .map_err(|error| failed(ErrorKind::Request, error))?;
-        let mut base_url =
-            base_url(model, row, &env).map_err(|error| failed(ErrorKind::Request, error))?;
+        let mut base_url = match &found.base_url {
+            // An address that the user gave stays.
+            Some(url) if is_catalogued(model) => Some(url.clone()),
+            _ => base_url(model, row, &env).map_err(|error| failed(ErrorKind::Request, error))?,
+        };
         let mut aws = None;
         if model.api == aws::API {
             let asked = aws::Asked {
@@ -271,7 +311,7 @@ impl Credentials {
             return Ok(Found::key(usable(key, id, &Source::Flag)?, Source::Flag));
         }
         if let Some(entry) = entry
-            && let Some(found) = self.stored(id, entry, env, cancel)?
+            && let Some(found) = self.stored_key(id, entry, configured, env, cancel)?
         {
             return Ok(found);
         }
@@ -291,6 +331,7 @@ impl Credentials {
                 key: Some(key),
                 source,
                 bearer,
+                base_url: None,
             });
         }
         if let Some(what) = ambient(row, model, entry.is_some(), env) {
@@ -299,20 +340,22 @@ impl Credentials {
                 key: None,
                 source,
                 bearer: false,
+                base_url: None,
             });
         }
         Err(self.no_key(id, row))
     }
 
     /// The key of an entry in auth.json; `None` for one that only has settings.
-    fn stored(
+    fn stored_key(
         &self,
         id: &str,
         entry: &Value,
+        configured: &Configured,
         env: &Env,
         cancel: &CancelToken,
     ) -> Result<Option<Found>, String> {
-        let place = format!("the entry \"{id}\" in {}", self.file.path.display());
+        let place = self.place_of(id);
         let text = |name: &str| {
             let text = entry.get(name).and_then(Value::as_str);
             text.filter(|text| !text.is_empty())
@@ -331,31 +374,27 @@ impl Credentials {
                 Ok(Some(Found::key(usable(&key, id, &source)?, source)))
             }
             Some("oauth") => {
-                let token =
-                    text("access").ok_or_else(|| format!("{place} has no \"access\" token"))?;
-                let expires = entry.get("expires").and_then(Value::as_f64);
-                let expires =
-                    expires.ok_or_else(|| format!("{place} does not say when it \"expires\""))?;
-                #[allow(clippy::cast_precision_loss)] // milliseconds are far below 2^52
-                if expires <= now_ms() as f64 {
-                    return Err(format!(
-                        "The sign-in for {id} has expired, and cannot be renewed here yet. Sign in again \
-                         with the program that wrote {}, or remove its entry \"{id}\" to use a key.",
-                        self.file.path.display()
-                    ));
-                }
+                let token = text("access").unwrap_or_default();
                 let key = usable(&Secret::new(token), id, &Source::SignIn)?;
-                let bearer = id == "kimi-coding";
+                let method = Self::method(id, configured);
+                let entry = entry.as_object();
                 Ok(Some(Found {
                     key: Some(key),
                     source: Source::SignIn,
-                    bearer,
+                    bearer: method.is_some_and(|method| method.bearer),
+                    base_url: method
+                        .zip(entry)
+                        .and_then(|(method, entry)| method.base_url(entry)),
                 }))
             }
             _ => Err(format!(
                 "{place} has no \"type\" that is known: \"api_key\" or \"oauth\""
             )),
         }
+    }
+
+    fn place_of(&self, id: &str) -> String {
+        format!("the entry \"{id}\" in {}", self.file.path.display())
     }
 
     fn no_key(&self, id: &str, row: Option<&Provider>) -> String {
@@ -369,8 +408,7 @@ impl Credentials {
         };
         let Some(variable) = row.keys.last() else {
             return format!(
-                "Not signed in to {}. It takes no API key: it needs an \"oauth\" entry \"{id}\" in {file}. \
-                 See: pi docs providers",
+                "Not signed in to {}. It takes no API key; sign in with: pi auth login {id}",
                 row.name
             );
         };
@@ -386,9 +424,13 @@ impl Credentials {
             }
             Ambient::None | Ambient::Open => "",
         };
+        let sign_in = match row.oauth {
+            true => format!(" Or sign in: pi auth login {id}."),
+            false => String::new(),
+        };
         format!(
             "No API key for {name}. Set {variable}{others}:\n  export {variable}=…\nor pass --api-key, or \
-             put {entry} into {file}.{ambient} See: pi docs providers",
+             put {entry} into {file}.{ambient}{sign_in} See: pi docs providers",
             name = row.name
         )
     }
@@ -428,6 +470,28 @@ fn needs_token(found: &Found, headers: &[(String, Option<String>)]) -> bool {
     let key = found.key.as_ref().map(Secret::expose);
     key.is_none_or(google::is_placeholder)
         && !headers.iter().any(|(name, _)| name == "authorization")
+}
+
+/// Whether the model's address is the one that the catalogue has for its provider.
+fn is_catalogued(model: &Model) -> bool {
+    let shelf = catalogue::Shelf::open(&model.provider);
+    let known = shelf.and_then(|shelf| shelf.model(shelf.rows().next()?));
+    known.is_some_and(|known| known.base_url == model.base_url)
+}
+
+/// What a sign-in cannot be used without.
+fn check_sign_in(entry: &Value, place: &str) -> Result<(), String> {
+    if entry
+        .get("access")
+        .and_then(Value::as_str)
+        .is_none_or(str::is_empty)
+    {
+        return Err(format!("{place} has no \"access\" token"));
+    }
+    match entry.get("expires").is_some_and(Value::is_number) {
+        true => Ok(()),
+        false => Err(format!("{place} does not say when it \"expires\"")),
+    }
 }
 
 /// A key fit for a header: without blanks around it, and without characters that no header may hold.

@@ -25,6 +25,7 @@ pub mod local;
 pub mod message;
 pub mod model;
 pub mod models;
+pub mod oauth;
 pub mod provider;
 pub mod resolve;
 pub mod sse;

@@ -137,6 +137,7 @@ impl Registry {
             api_key: config.api_key.clone(),
             headers: all,
             auth_header: config.auth_header.unwrap_or(false),
+            gateway: config.gateway(),
         }
     }
 

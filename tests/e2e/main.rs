@@ -3,6 +3,7 @@
 mod agent;
 mod server;
 
+mod auth;
 mod cli;
 mod cloud;
 mod compaction;

@@ -1,8 +1,8 @@
-//! auth.json, read when first needed and again when it has changed. Never written here.
+//! auth.json, read when first needed and again when it has changed. Written by `store`.
 
 use serde_json::{Map, Value};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ pub(super) struct AuthFile {
 /// Provider to credential, or what is wrong with the file.
 pub(super) type Entries = Result<Arc<Map<String, Value>>, String>;
 /// Tells whether the file is still the one that was read; `None` when there is no file.
-type Stamp = Option<(SystemTime, u64)>;
+type Stamp = Option<(SystemTime, u64, u64)>;
 
 impl AuthFile {
     pub fn new(path: PathBuf) -> Self {
@@ -41,6 +41,7 @@ impl AuthFile {
             (
                 facts.modified().unwrap_or(SystemTime::UNIX_EPOCH),
                 facts.len(),
+                facts.ino(),
             )
         });
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +56,7 @@ impl AuthFile {
     }
 }
 
-fn read_entries(file: &Path) -> Entries {
+pub(super) fn read_entries(file: &Path) -> Entries {
     let name = file.display();
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,

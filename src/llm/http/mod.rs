@@ -16,7 +16,7 @@ mod secrets;
 mod status;
 mod tls;
 
-pub(crate) use failure::Target;
+pub(crate) use failure::{Target, one_line};
 pub(crate) use proxy::is_loopback;
 pub(crate) use secrets::Secrets;
 pub(crate) use status::{html_text, http_date_ms, request_id, status_error, utc_ms};
@@ -30,7 +30,8 @@ use failure::Phase;
 use std::io::Read;
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
-use ureq::http::{Method, Request as WireRequest, Uri};
+pub(crate) use ureq::http::Method;
+use ureq::http::{Request as WireRequest, Uri};
 use ureq::unversioned::resolver::DefaultResolver;
 
 /// For the connection with all that belongs to it: proxy and TLS.
@@ -344,7 +345,11 @@ impl Client {
     }
 
     /// Sends a request and reads the whole answer.
-    fn whole(&self, request: &Request<'_>, cancel: &CancelToken) -> Result<Reply, StreamError> {
+    pub(crate) fn whole(
+        &self,
+        request: &Request<'_>,
+        cancel: &CancelToken,
+    ) -> Result<Reply, StreamError> {
         let mut answer = self.send(request, cancel)?;
         let mut body = Vec::new();
         let mut buffer = vec![0; 16 << 10];

@@ -38,6 +38,22 @@ pub struct ProviderConfig {
     pub extra: Extra,
 }
 
+impl ProviderConfig {
+    /// The address of a Radius gateway, which its models lie under as `/v1`.
+    pub fn gateway(&self) -> Option<String> {
+        let url = self.base_url.as_deref().filter(|_| self.oauth.is_some())?;
+        let url = url.trim_end_matches('/');
+        let url = url.strip_suffix("/v1").unwrap_or(url);
+        let has_scheme = ["http://", "https://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme));
+        Some(match has_scheme {
+            true => url.trim_end_matches('/').to_owned(),
+            false => format!("https://{}", url.trim_end_matches('/')),
+        })
+    }
+}
+
 /// The providers of a `models.json`, in the file's order.
 #[derive(Default)]
 pub struct ModelsFile {

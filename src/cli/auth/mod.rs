@@ -1,0 +1,370 @@
+//! `pi auth`: signing in and out, and what a script needs of a key.
+//!
+//! `check`, `print-api-key` and `print-bearer-token` are the reference's, with its answers and exit
+//! codes; `login`, `logout` and `list` are what it has in its terminal only. A secret is printed by the
+//! commands that are there for it, alone on stdout.
+
+mod check;
+mod login;
+mod print;
+mod terminal;
+
+use super::flags::{self, Args, UsageError};
+use super::say;
+use crate::llm::cancel::CancelToken;
+use crate::llm::credential::{Configured, Credentials};
+use crate::llm::env::Env;
+use crate::llm::model::Model;
+use crate::llm::models::Registry;
+use crate::llm::provider;
+use crate::llm::resolve::{self, Choice, Wanted};
+use crate::mode::print::{DONE, FAILED};
+use crate::mode::report;
+use crate::mode::signal;
+use crate::resources::dirs::Dirs;
+use crate::resources::settings::Settings;
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+const USAGE: &str = "\
+Usage:
+  pi auth login [provider] [--method <key|browser|device>] [--domain <domain>]
+  pi auth login <provider> --stdin
+  pi auth logout <provider>
+  pi auth list [--json]
+  pi auth check [--provider <provider>] [--model <model>] [--json] [--credentials] [--no-refresh]
+  pi auth print-api-key [--provider <provider>] [--model <model>]
+  pi auth print-bearer-token [--provider <provider>] [--model <model>] [--min-expiry <duration>]
+
+login signs in with a subscription, or stores a key: typed unseen on the terminal,
+or read from stdin. logout removes what is stored; keys in the environment stay.
+check says ready (exit 0), not_ready (1) or invalid (2), and renews a sign-in that
+has expired unless --no-refresh; --credentials prints the key or token. The print
+commands write it alone on stdout. A duration is a number with ms, s, m or h.
+
+More: pi docs auth
+";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Check,
+    ApiKey,
+    BearerToken,
+}
+
+/// What stops a command: said on stderr.
+struct Stop {
+    text: String,
+    code: u8,
+}
+
+impl From<String> for Stop {
+    fn from(text: String) -> Self {
+        Self { text, code: FAILED }
+    }
+}
+
+/// Runs a command. Gives the exit code.
+pub fn run(words: &[OsString]) -> u8 {
+    let words: Vec<String> = words
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let (command, rest) = match words.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => return say(USAGE),
+    };
+    if command == "help" || words.iter().any(|word| word == "--help" || word == "-h") {
+        return say(USAGE);
+    }
+    let result = match command {
+        "login" => login::login(rest),
+        "logout" => login::logout(rest),
+        "list" => login::list(rest),
+        "check" => with_options(Kind::Check, rest),
+        "print-api-key" => with_options(Kind::ApiKey, rest),
+        "print-bearer-token" => with_options(Kind::BearerToken, rest),
+        _ => Err(format!(
+            "Unknown auth command \"{command}\". Use \"pi auth login\", \"pi auth logout\", \"pi auth list\", \
+             \"pi auth print-api-key\", \"pi auth print-bearer-token\", or \"pi auth check\"."
+        )
+        .into()),
+    };
+    result.unwrap_or_else(|stop| {
+        if !stop.text.is_empty() {
+            report::error(stop.text);
+        }
+        stop.code
+    })
+}
+
+/// What the reference's commands take besides --provider and --model.
+#[derive(Default)]
+struct Options {
+    json: bool,
+    credentials: bool,
+    no_refresh: bool,
+    verbose: bool,
+    min_expiry: Option<Duration>,
+    provider: Option<String>,
+    model: Option<String>,
+}
+
+fn with_options(kind: Kind, words: &[String]) -> Result<u8, Stop> {
+    let mut options = Options::default();
+    let rest = take_options(kind, words, &mut options)?;
+    let args = match flags::parse(rest.into_iter().map(OsString::from)) {
+        Ok(args) => args,
+        Err(UsageError(text)) => return Err(refused(kind, &text)),
+    };
+    validate(kind, &args).map_err(|text| Stop {
+        text,
+        code: usage_code(kind),
+    })?;
+    options.verbose = args.verbose;
+    let given = |text: Option<String>| {
+        let text = text?.trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    };
+    (options.provider, options.model) = (given(args.provider), given(args.model));
+    let run = |desk: &Desk, cancel: &CancelToken| match kind {
+        Kind::Check => Ok(check::run(desk, &options, cancel)?),
+        _ => print::run(desk, kind, &options, cancel),
+    };
+    with_desk(run).map_err(|stop| Stop {
+        code: match kind {
+            Kind::Check if stop.code == FAILED => usage_code(kind),
+            _ => stop.code,
+        },
+        ..stop
+    })
+}
+
+fn usage_code(kind: Kind) -> u8 {
+    match kind {
+        Kind::Check => 2,
+        _ => FAILED,
+    }
+}
+
+fn take_options(kind: Kind, words: &[String], options: &mut Options) -> Result<Vec<String>, Stop> {
+    let mut rest = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let flag = match word.as_str() {
+            "--min-expiry" if kind != Kind::BearerToken => {
+                return Err("--min-expiry is only supported by print-bearer-token"
+                    .to_owned()
+                    .into());
+            }
+            "--min-expiry" => {
+                let time = words.next().and_then(|text| duration(text));
+                let bad = || "--min-expiry must use a duration such as 30m or 1h".to_owned();
+                options.min_expiry = Some(time.ok_or_else(bad)?);
+                continue;
+            }
+            "--json" => &mut options.json,
+            "--credentials" => &mut options.credentials,
+            "--no-refresh" => &mut options.no_refresh,
+            _ => {
+                rest.push(word.clone());
+                continue;
+            }
+        };
+        if kind != Kind::Check {
+            return Err(format!("{word} is only supported by auth check").into());
+        }
+        *flag = true;
+    }
+    Ok(rest)
+}
+
+/// `30m`, `1h`, `500ms`.
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (count, unit) = text.split_at_checked(digits)?;
+    let ms = match unit.to_ascii_lowercase().as_str() {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    let count: u64 = count.parse().ok()?;
+    Some(Duration::from_millis(count.saturating_mul(ms)))
+}
+
+/// An option that no command knows is said as the reference says it.
+fn refused(kind: Kind, text: &str) -> Stop {
+    let Some(name) = text.strip_prefix("Unknown option: --") else {
+        return Stop {
+            text: text.to_owned(),
+            code: match text.ends_with(" requires a value") {
+                true => FAILED,
+                false => usage_code(kind),
+            },
+        };
+    };
+    let name = name.split(['.', '=']).next().unwrap_or_default();
+    let (command, options) = match kind {
+        Kind::Check => ("auth check", "[--json] [--credentials] [--no-refresh]"),
+        Kind::ApiKey => ("auth print-api-key", "[--model <model>]"),
+        Kind::BearerToken => (
+            "auth print-bearer-token",
+            "[--model <model>] [--min-expiry <duration>]",
+        ),
+    };
+    report::note(format_args!(
+        "Unknown option --{name} for \"{command}\".\n\
+         Use \"pi --help\" or \"pi {command} --provider <provider> {options}\"."
+    ));
+    Stop {
+        text: String::new(),
+        code: FAILED,
+    }
+}
+
+fn validate(kind: Kind, args: &Args) -> Result<(), String> {
+    if args.api_key.is_some() || !args.messages.is_empty() || !args.files.is_empty() {
+        return Err("Auth commands only accept --provider and --model".into());
+    }
+    let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
+    if given(&args.provider) || given(&args.model) {
+        return Ok(());
+    }
+    Err(match kind {
+        Kind::Check => "Auth checks require --provider <provider> or --model <model>",
+        _ => "Credential printing requires --provider <provider> or --model <model>",
+    }
+    .into())
+}
+
+/// Models and keys of the user.
+struct Desk {
+    dirs: Dirs,
+    registry: Registry,
+    /// What is wrong with models.json.
+    problems: Vec<String>,
+    credentials: Credentials,
+}
+
+/// Runs `command` with models and keys at hand; a signal cancels it.
+fn with_desk(command: impl FnOnce(&Desk, &CancelToken) -> Result<u8, Stop>) -> Result<u8, Stop> {
+    let dirs = Dirs::find().map_err(|error| error.to_string())?;
+    let (settings, _) = Settings::load(dirs.agent());
+    let (registry, problems) = Registry::load(dirs.agent());
+    let mut credentials = Credentials::load(dirs.agent(), Env::process());
+    credentials.set_http_proxy(settings.http_proxy());
+    let cancel = CancelToken::new();
+    let watch = signal::watch(cancel.clone())
+        .map_err(|error| format!("Cannot watch for signals: {error}"))?;
+    let desk = Desk {
+        dirs,
+        registry,
+        problems,
+        credentials,
+    };
+    let result = command(&desk, &cancel);
+    match (watch.exit_code(), result) {
+        (Some(code), Ok(_)) => Ok(code),
+        (Some(code), Err(stop)) => Err(Stop { code, ..stop }),
+        (None, result) => result,
+    }
+}
+
+impl Desk {
+    /// A provider of the catalogue, of the table or of models.json.
+    fn provider(&self, name: &str) -> Option<String> {
+        let known = self.registry.providers().into_iter();
+        let mut known = known.chain(provider::PROVIDERS.iter().map(|row| row.id));
+        known.find(|known| *known == name).map(str::to_owned)
+    }
+
+    fn configured(&self, provider: &str, model: Option<&Model>) -> Configured {
+        self.registry
+            .configured(provider, model.map(|model| &*model.id))
+    }
+
+    fn find(&self, provider: Option<&str>, model: &str) -> Result<Choice, String> {
+        let usable = |provider: &str| {
+            let configured = self.configured(provider, None);
+            self.credentials.has(provider, &configured)
+        };
+        let wanted = Wanted {
+            provider,
+            model: Some(model),
+            thinking: None,
+        };
+        resolve::resolve(&self.registry, &usable, wanted)
+    }
+
+    /// Any model of the provider, for what is the same for all of them.
+    fn any_model(&self, provider: &str) -> Arc<Model> {
+        let known = self.registry.models_of(provider).into_iter().next();
+        known.unwrap_or_else(|| {
+            Arc::new(Model {
+                provider: provider.to_owned(),
+                ..Model::default()
+            })
+        })
+    }
+
+    /// The type of what is stored for a provider.
+    fn stored_kind(&self, provider: &str) -> Option<String> {
+        let stored = self.credentials.stored().ok()?;
+        let stored = stored
+            .into_iter()
+            .find(|stored| stored.provider == provider);
+        stored.map(|stored| stored.kind)
+    }
+}
+
+fn unknown_provider(name: &str) -> Stop {
+    format!("Unknown provider \"{name}\". Use --list-models to see available providers.").into()
+}
+
+/// Prints one line that was asked for.
+fn say_line(line: &str) -> u8 {
+    say(&format!("{line}\n"))
+}
+
+/// The exit code of a command that has printed, unless it has one of its own.
+fn or_code(printed: u8, code: u8) -> u8 {
+    match printed {
+        DONE => code,
+        failed => failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_a_number_and_a_unit() {
+        let rows = [
+            ("30m", Some(1_800_000)),
+            ("1H", Some(3_600_000)),
+            ("5s", Some(5000)),
+            ("250ms", Some(250)),
+            ("0m", Some(0)),
+            ("", None),
+            ("m", None),
+            ("5", None),
+            ("5 m", None),
+            ("-5m", None),
+            ("5d", None),
+            ("1.5h", None),
+            ("99999999999999999999h", None),
+            ("5é", None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(
+                duration(text),
+                expected.map(Duration::from_millis),
+                "{text}"
+            );
+        }
+    }
+}

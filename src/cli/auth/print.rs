@@ -1,0 +1,138 @@
+//! `pi auth print-api-key` and `print-bearer-token`: the secret and a line feed, for scripts.
+
+use super::{Desk, Kind, Options, Stop, say_line, unknown_provider};
+use crate::llm::cancel::CancelToken;
+use crate::llm::event::StreamError;
+use crate::llm::model::Model;
+use crate::llm::stream::Secret;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A script has a while to use what it was given.
+const MIN_EXPIRY: Duration = Duration::from_secs(30 * 60);
+
+struct Candidate {
+    provider: String,
+    /// Where one was asked for.
+    model: Option<Arc<Model>>,
+}
+
+pub(super) fn run(
+    desk: &Desk,
+    kind: Kind,
+    options: &Options,
+    cancel: &CancelToken,
+) -> Result<u8, Stop> {
+    desk.credentials.stored()?;
+    let candidates = match &options.provider {
+        Some(name) => vec![named(desk, name, options.model.as_deref())?],
+        None => having(desk, options.model.as_deref().unwrap_or_default())?,
+    };
+    let mut found: Vec<(&str, Secret)> = Vec::new();
+    let mut problem = None;
+    for candidate in &candidates {
+        let provider = candidate.provider.as_str();
+        let is_sign_in = desk.stored_kind(provider).as_deref() == Some("oauth");
+        if is_sign_in != (kind == Kind::BearerToken) {
+            continue;
+        }
+        match secret(desk, kind, options, candidate, cancel) {
+            Ok(Some(secret)) => found.push((provider, secret)),
+            Ok(None) => {}
+            Err(error) if is_sign_in => return Err(error.message.into()),
+            Err(error) => problem = Some(error.message),
+        }
+    }
+    match found.as_slice() {
+        [(_, secret)] => Ok(say_line(secret.expose())),
+        [] => Err(nothing(desk, kind, options, &candidates, problem)),
+        several => {
+            let names: Vec<&str> = several.iter().map(|(provider, _)| *provider).collect();
+            let names = names.join(", ");
+            Err(
+                format!("Multiple configured providers matched ({names}). Specify --provider.")
+                    .into(),
+            )
+        }
+    }
+}
+
+fn named(desk: &Desk, name: &str, model: Option<&str>) -> Result<Candidate, Stop> {
+    let provider = desk.provider(name).ok_or_else(|| unknown_provider(name))?;
+    let model = model
+        .map(|model| desk.find(Some(&provider), model))
+        .transpose()?;
+    Ok(Candidate {
+        provider,
+        model: model.map(|choice| choice.model),
+    })
+}
+
+/// The providers with something stored that have the model.
+fn having(desk: &Desk, model: &str) -> Result<Vec<Candidate>, Stop> {
+    let stored = desk.credentials.stored()?;
+    let candidates = stored.into_iter().filter_map(|stored| {
+        let provider = desk.provider(&stored.provider)?;
+        let choice = desk.find(Some(&provider), model).ok()?;
+        // One that the provider does not know is only a guess.
+        let is_known = desk.registry.find(&provider, &choice.model.id).is_some();
+        is_known.then_some(Candidate {
+            provider,
+            model: Some(choice.model),
+        })
+    });
+    let candidates: Vec<Candidate> = candidates.collect();
+    match candidates.is_empty() {
+        true => Err(format!(
+            "Model \"{model}\" not found. Use --list-models to see available models."
+        )
+        .into()),
+        false => Ok(candidates),
+    }
+}
+
+fn secret(
+    desk: &Desk,
+    kind: Kind,
+    options: &Options,
+    candidate: &Candidate,
+    cancel: &CancelToken,
+) -> Result<Option<Secret>, StreamError> {
+    let provider = &candidate.provider;
+    let configured = desk.configured(provider, candidate.model.as_deref());
+    if kind == Kind::BearerToken {
+        let at_least = options.min_expiry.unwrap_or(MIN_EXPIRY);
+        desk.credentials
+            .renew(provider, &configured, at_least, cancel)?;
+    }
+    let model = candidate.model.clone();
+    let model = model.unwrap_or_else(|| desk.any_model(provider));
+    let resolved = desk.credentials.resolve(&model, &configured, cancel)?;
+    Ok(resolved.secret())
+}
+
+fn nothing(
+    desk: &Desk,
+    kind: Kind,
+    options: &Options,
+    candidates: &[Candidate],
+    problem: Option<String>,
+) -> Stop {
+    let asked = candidates.first().filter(|_| options.provider.is_some());
+    let provider = asked.map_or("", |asked| asked.provider.as_str());
+    let is_sign_in = desk.stored_kind(provider).as_deref() == Some("oauth");
+    let text = match (kind, asked, is_sign_in) {
+        (Kind::ApiKey, Some(_), true) => {
+            format!("Provider \"{provider}\" is configured with OAuth, not an API key")
+        }
+        (Kind::BearerToken, Some(_), false) => {
+            format!("Provider \"{provider}\" is not configured with an OAuth bearer token")
+        }
+        (Kind::BearerToken, ..) => "No usable OAuth bearer token is configured".into(),
+        _ => "No usable API key is configured".into(),
+    };
+    match problem {
+        Some(problem) => format!("{text}\n{problem}").into(),
+        None => text.into(),
+    }
+}
