@@ -10,13 +10,15 @@
 //! | [`resources`] | settings, context files, system prompt | llm's wire, terminal |
 //! | [`runtime`] | one conversation with its agent, log and resources | terminal |
 //! | [`tui`] | what is on a terminal and what is typed on it | llm, agent, session |
-//! | [`mode`] | print, json: a surface each | wire protocols |
+//! | [`mode`] | print, json, rpc: a surface each | wire protocols |
 //! | [`cli`] | flags and subcommands | – |
+//! | [`client`] | a client of RPC mode, for other programs | everything else |
 //!
 //! `tests/tidy.rs` holds the arrows between them.
 
 pub mod agent;
 pub mod cli;
+pub mod client;
 pub mod docs;
 pub mod llm;
 pub mod markdown;

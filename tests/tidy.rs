@@ -44,6 +44,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         ],
         &[],
     ),
+    ("client", &[], &[]),
     ("docs", &[], &[]),
 ];
 
@@ -56,6 +57,7 @@ const SPAWNERS: &[&str] = &[
     "src/tools/bash",
     "src/tools/sandbox.rs",
     "src/cli/sandbox.rs",
+    "src/client",
 ];
 
 fn root() -> PathBuf {

@@ -23,6 +23,8 @@ use std::thread;
 /// More calls than this wait for a free thread.
 const THREADS_MAX: usize = 16;
 
+const SKIPPED: &str = "Skipped: the user sent a new message before this call began";
+
 pub(super) struct Batch {
     pub results: Vec<AgentMessage>,
     /// The model has results to look at.
@@ -83,8 +85,15 @@ pub(super) fn run(
             keep(agent, host, call, finished)?;
         }
     } else if sequential {
-        for call in &calls {
-            let finished = run_calls(agent, &[call], host, cancel)?.remove(0);
+        for (index, call) in calls.iter().enumerate() {
+            let finished = if index > 0 && !cancel.is_cancelled() && host.is_interrupted() {
+                tell_start(host, call)?;
+                let finished = failed(SKIPPED.to_owned());
+                tell_end(host, call, &finished)?;
+                finished
+            } else {
+                run_calls(agent, &[call], host, cancel)?.remove(0)
+            };
             keep(agent, host, call, finished)?;
         }
     } else {

@@ -19,11 +19,20 @@ impl QueueMode {
             _ => None,
         }
     }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::OneAtATime => "one-at-a-time",
+        }
+    }
 }
 
 #[derive(Debug, Default)]
 pub struct Queue {
     pub mode: QueueMode,
+    /// Taken by the run, and not yet in the conversation.
+    leaving: VecDeque<AgentMessage>,
     waiting: VecDeque<AgentMessage>,
 }
 
@@ -31,7 +40,7 @@ impl Queue {
     pub fn new(mode: QueueMode) -> Self {
         Self {
             mode,
-            waiting: VecDeque::new(),
+            ..Self::default()
         }
     }
 
@@ -39,19 +48,83 @@ impl Queue {
         self.waiting.push_back(message);
     }
 
-    /// The messages whose moment has come.
+    /// The messages whose moment has come. They stay in the list until they have [`Queue::started`].
     pub fn take(&mut self) -> Vec<AgentMessage> {
-        match self.mode {
-            QueueMode::All => self.waiting.drain(..).collect(),
-            QueueMode::OneAtATime => self.waiting.pop_front().into_iter().collect(),
-        }
+        let count = match self.mode {
+            QueueMode::All => self.waiting.len(),
+            QueueMode::OneAtATime => self.waiting.len().min(1),
+        };
+        let taken: Vec<AgentMessage> = self.waiting.drain(..count).collect();
+        self.leaving.extend(taken.iter().cloned());
+        taken
     }
 
+    /// `message` goes into the conversation. True when it left the list by that.
+    pub fn started(&mut self, message: &AgentMessage) -> bool {
+        let at = self.leaving.iter().position(|leaving| leaving == message);
+        at.and_then(|at| self.leaving.remove(at)).is_some()
+    }
+
+    /// Empties the list. A message that was taken goes on its way all the same.
+    pub fn clear(&mut self) -> Vec<AgentMessage> {
+        self.leaving
+            .drain(..)
+            .chain(self.waiting.drain(..))
+            .collect()
+    }
+
+    /// Whether nothing waits to be taken.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
+    /// All that is not yet in the conversation.
     pub fn iter(&self) -> impl Iterator<Item = &AgentMessage> {
-        self.waiting.iter()
+        self.leaving.iter().chain(&self.waiting)
+    }
+
+    /// How many are not yet in the conversation.
+    pub fn len(&self) -> usize {
+        self.leaving.len() + self.waiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::message::{Content, UserMessage};
+
+    fn message(text: &str) -> AgentMessage {
+        UserMessage {
+            content: Content::Text(text.into()),
+            ..UserMessage::default()
+        }
+        .into()
+    }
+
+    fn texts<'a>(messages: impl IntoIterator<Item = &'a AgentMessage>) -> Vec<String> {
+        messages.into_iter().map(AgentMessage::text).collect()
+    }
+
+    #[test]
+    fn a_message_stays_in_the_list_until_it_is_in_the_conversation() {
+        for (mode, first) in [
+            (QueueMode::OneAtATime, vec!["a"]),
+            (QueueMode::All, vec!["a", "b"]),
+        ] {
+            let mut queue = Queue::new(mode);
+            queue.push(message("a"));
+            queue.push(message("b"));
+            let taken = queue.take();
+            assert_eq!(texts(&taken), first);
+            assert_eq!(texts(queue.iter()), ["a", "b"]);
+            assert!(!queue.started(&message("c")));
+            assert!(queue.started(&message("a")));
+            assert!(!queue.started(&message("a")));
+            assert_eq!(texts(queue.iter()), ["b"]);
+            assert_eq!(queue.is_empty(), mode == QueueMode::All);
+            assert_eq!(texts(&queue.clear()), ["b"]);
+            assert_eq!((queue.len(), queue.take().len()), (0, 0));
+        }
     }
 }

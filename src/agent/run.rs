@@ -35,6 +35,8 @@ pub struct Agent {
 /// What a run begins with.
 pub enum Input {
     Prompt(Vec<AgentMessage>),
+    /// Messages that were queued, taken as the queue's mode has it.
+    Queued(Vec<AgentMessage>),
     /// Goes on from the conversation as it is: after a retry, or a compaction.
     Continue,
 }
@@ -106,6 +108,11 @@ pub trait Host {
     fn steering(&mut self) -> Vec<AgentMessage>;
     fn follow_up(&mut self) -> Vec<AgentMessage>;
 
+    /// Whether a message waits that calls which have not begun are to give way to.
+    fn is_interrupted(&mut self) -> bool {
+        false
+    }
+
     fn before_tool(&mut self, call: &ToolCall, arguments: &Map<String, Value>) -> Permission {
         let _ = (call, arguments);
         Permission::Allow
@@ -138,7 +145,7 @@ pub fn run(
 ) -> Result<Vec<AgentMessage>, Fatal> {
     let is_prompt = matches!(input, Input::Prompt(_));
     let mut pending = match input {
-        Input::Prompt(messages) => messages,
+        Input::Prompt(messages) | Input::Queued(messages) => messages,
         Input::Continue => continuation(agent, host)?,
     };
     // What a continuation began with was its turn already.

@@ -11,13 +11,14 @@ use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::OsString;
 
 /// What the command line said.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Args {
     pub help: bool,
     pub version: bool,
     pub mode: Option<Mode>,
     pub print: bool,
     pub cumulative_events: bool,
+    pub ready: bool,
     pub messages: Vec<String>,
     /// Paths given as `@path`.
     pub files: Vec<OsString>,
@@ -67,6 +68,7 @@ pub struct Args {
 pub enum Mode {
     Text,
     Json,
+    Rpc,
 }
 
 /// The command line cannot be understood.
@@ -347,7 +349,7 @@ mod tests {
         refused("--mode", "--mode requires a value");
         refused(
             "--mode foo",
-            "Invalid mode \"foo\". Valid values: text, json",
+            "Invalid mode \"foo\". Valid values: text, json, rpc",
         );
         refused("--model", "--model requires a value");
         refused(

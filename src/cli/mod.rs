@@ -23,6 +23,7 @@ use crate::llm::cancel::CancelToken;
 use crate::llm::list_models::list_models;
 use crate::mode::print::{self, Form, Prompts};
 use crate::mode::report;
+use crate::mode::rpc;
 use crate::mode::signal;
 use crate::runtime::plain_text;
 use flags::{Args, Mode, UsageError};
@@ -110,6 +111,9 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
         let search = Some(search.as_str()).filter(|search| !search.is_empty());
         return Ok(say(&list_models(&services.registry, &usable, search)));
     }
+    if args.mode == Some(Mode::Rpc) {
+        return serve(args, world);
+    }
     let piped = input::piped(|| {
         report::note("Reading from stdin; end it with Ctrl-D, or start pi with </dev/null")
     })?;
@@ -160,6 +164,22 @@ fn say_plain(text: &str) -> u8 {
     } else {
         say(text)
     }
+}
+
+/// Takes commands from stdin until it ends. Gives the exit code.
+fn serve(args: &Args, world: start::World) -> Result<u8, String> {
+    if !args.files.is_empty() {
+        return Err("@file arguments are not supported in RPC mode".into());
+    }
+    let cancel = CancelToken::new();
+    let watch = signal::watch(cancel.clone())
+        .map_err(|error| format!("Cannot watch for signals: {error}"))?;
+    let session = start::session(args, world, &cancel)?;
+    let options = rpc::Options {
+        cumulative: args.cumulative_events,
+        ready: args.ready,
+    };
+    rpc::run(session, options, &cancel, &watch)
 }
 
 /// Prints what was asked for. Gives the exit code.

@@ -27,18 +27,25 @@ pub fn store(dirs: &Dirs, settings: &Settings, session_dir: Option<&str>, cwd: &
 /// Opens the session that the command line asks for, and goes to its folder.
 pub fn log(args: &Args, world: &mut World) -> Result<Log, String> {
     let log = find(args, world)?;
-    // A session is at home in its own folder, wherever it was opened from.
-    let home = PathBuf::from(&log.header().cwd);
-    if args.cwd.is_none() && home != world.cwd && !log.header().cwd.is_empty() {
-        match std::env::set_current_dir(&home) {
-            Ok(()) => {
-                world.cwd = home;
-                world.enter(args)?;
-            }
-            Err(_) => stay_here(&log, world)?,
-        }
+    if args.cwd.is_none() {
+        go_home(args, world, &log)?;
     }
     Ok(log)
+}
+
+/// A session is at home in its own folder, wherever it was opened from.
+pub fn go_home(args: &Args, world: &mut World, log: &Log) -> Result<(), String> {
+    let home = PathBuf::from(&log.header().cwd);
+    if home == world.cwd || log.header().cwd.is_empty() {
+        return Ok(());
+    }
+    match std::env::set_current_dir(&home) {
+        Ok(()) => {
+            world.cwd = home;
+            world.enter(args)
+        }
+        Err(_) => stay_here(log, world),
+    }
 }
 
 /// The folder of a session is gone: asks whether this one will do.

@@ -5,7 +5,6 @@ use super::model;
 use super::open;
 use super::sandbox;
 use super::trust;
-use crate::agent::queue::{Queue, QueueMode};
 use crate::agent::tool::Tool;
 use crate::llm::cancel::CancelToken;
 use crate::llm::credential::Credentials;
@@ -25,7 +24,8 @@ use crate::resources::{Diagnostic, skill, template};
 use crate::runtime::expand::Commands;
 use crate::runtime::output_dir::{Beside, Passing};
 use crate::runtime::service::Services;
-use crate::runtime::session::{Parts, Queues, Session};
+use crate::runtime::session::{Ground, Parts, Prompt, Session};
+use crate::runtime::succession::Succession;
 use crate::runtime::undo::Journal;
 use crate::session::context::SessionContext;
 use crate::session::{Log, SessionError};
@@ -33,7 +33,6 @@ use crate::tools::local::Local;
 use crate::tools::sandbox::Sandbox;
 use crate::tools::sandbox::confined::Confined;
 use crate::tools::{self, Changes, Forgotten, OutputDir, Workspace};
-use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -178,7 +177,36 @@ impl World {
 
 /// Opens the session that the command line asks for, with its model, tools and prompt.
 pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Session, String> {
-    let mut log = open::log(args, &mut world)?;
+    let log = open::log(args, &mut world)?;
+    let dir = args.session_dir.as_deref();
+    let store = open::store(&world.dirs, &world.settings, dir, &world.cwd);
+    let started_in = world.started_in.clone();
+    let first = parts(args, world, log, cancel)?;
+    let (is_passing, token) = (args.no_session, cancel.clone());
+    // What was said for the first session only.
+    let args = Args {
+        cwd: None,
+        name: None,
+        ..args.clone()
+    };
+    let make = move |log: Log| {
+        let mut world = World::load_unasked(&args)?;
+        world.started_in.clone_from(&started_in);
+        open::go_home(&args, &mut world, &log)?;
+        parts(&args, world, log, &token)
+    };
+    let kept = (!is_passing).then_some(store);
+    let succession = Succession::new(kept, make);
+    Ok(Session::new(first, Some(succession), cancel))
+}
+
+/// What the conversation in `log` needs.
+fn parts(
+    args: &Args,
+    mut world: World,
+    mut log: Log,
+    cancel: &CancelToken,
+) -> Result<Parts, String> {
     let context = log.context();
     for notice in log.take_notices() {
         warn(notice);
@@ -227,27 +255,24 @@ pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Se
     let tools = choose_tools(args, &world.settings, &workspace);
     let (commands, diagnostics) = world.find_commands(args);
     diagnostics.iter().for_each(warn);
-    let sections = prompt_sections(args, &world, &tools, &commands);
-    let mode = |name: &str| QueueMode::parse(name).unwrap_or_default();
-    let queues = Queues {
-        steering: Queue::new(mode(world.settings.steering_mode())),
-        follow_up: Queue::new(mode(world.settings.follow_up_mode())),
-    };
-    Ok(Session::new(Parts {
+    let prompt = prompt_source(args, &world, &commands);
+    Ok(Parts {
         log,
         model,
         thinking,
         marks: context.marks,
-        scope: choice.scope,
         messages: context.into_messages(),
+        ground: Ground {
+            tools: all_tools(args, &tools, &workspace),
+            services: world.services,
+            settings: world.settings,
+            workspace,
+            prompt,
+            commands,
+            scope: choice.scope,
+        },
         tools,
-        sections,
-        commands,
-        services: world.services,
-        workspace,
-        queues,
-        cancel: cancel.clone(),
-    }))
+    })
 }
 
 /// What a session's file says before the first message.
@@ -343,12 +368,24 @@ fn choose_tools(
     chosen
 }
 
-fn prompt_sections(
+/// The active tools, and those that can be made active.
+fn all_tools(
     args: &Args,
-    world: &World,
-    tools: &[Arc<dyn Tool>],
-    commands: &Commands,
-) -> Map<String, Value> {
+    active: &[Arc<dyn Tool>],
+    workspace: &Arc<Workspace>,
+) -> Vec<Arc<dyn Tool>> {
+    let excluded = args.exclude_tools.as_deref().unwrap_or_default();
+    let is_active = |name: &str| active.iter().any(|tool| tool.info().spec.name == name);
+    let others = tools::names()
+        .filter(|_| args.tools.is_none() && !args.no_tools && !args.no_builtin_tools)
+        .filter(|name| !is_active(name) && !excluded.iter().any(|excluded| excluded == name))
+        .filter_map(|name| tools::builtin(name, workspace))
+        .filter(|tool| !args.read_only || tool.info().reads_only);
+    active.iter().cloned().chain(others).collect()
+}
+
+/// Reads what the prompt is made from, once.
+fn prompt_source(args: &Args, world: &World, commands: &Commands) -> Prompt {
     let custom = args.system_prompt.as_deref();
     let (texts, diagnostics) = prompt::user_prompts(
         &world.dirs,
@@ -366,21 +403,24 @@ fn prompt_sections(
         diagnostics.iter().for_each(warn);
         files
     };
-    let tools: Vec<PromptTool<'_>> = tools
-        .iter()
-        .map(|tool| tool.info())
-        .map(|info| PromptTool {
-            name: &info.spec.name,
-            snippet: info.snippet.as_deref(),
-            rules: &info.rules,
+    let (cwd, skills) = (world.cwd.clone(), commands.skills.clone());
+    Box::new(move |tools| {
+        let tools: Vec<PromptTool<'_>> = tools
+            .iter()
+            .map(|tool| tool.info())
+            .map(|info| PromptTool {
+                name: &info.spec.name,
+                snippet: info.snippet.as_deref(),
+                rules: &info.rules,
+            })
+            .collect();
+        prompt::sections(&PromptOptions {
+            custom: texts.custom.as_deref(),
+            addendum: texts.addendum.as_deref(),
+            tools: &tools,
+            context_files: &context_files,
+            skills: &skills,
+            cwd: &cwd,
         })
-        .collect();
-    prompt::sections(&PromptOptions {
-        custom: texts.custom.as_deref(),
-        addendum: texts.addendum.as_deref(),
-        tools: &tools,
-        context_files: &context_files,
-        skills: &commands.skills,
-        cwd: &world.cwd,
     })
 }

@@ -65,9 +65,10 @@ use Value::{None as No, Optional, Required};
 pub const GROUPS: &[Group] = &[
     Group { title: "Run", flags: &[
         row("print", Some("p"), Optional("prompt"), With(set_print), "Answer on stdout, then exit"),
-        row("mode", None, Required("text|json"), With(set_mode), "What stdout carries: the answer, or every event as JSON lines"),
+        row("mode", None, Required("text|json|rpc"), With(set_mode), "Answer as text, events as JSON lines, or commands on stdin: see pi docs rpc"),
         row("json", None, No, With(|args, _| set_mode(args, "json".into())), "Short for --mode json"),
         row("cumulative-events", None, No, Switch(|args| &mut args.cumulative_events), "JSON events carry the whole message so far, as older clients expect"),
+        row("ready", None, No, Switch(|args| &mut args.ready), "With --mode rpc: say so when commands can be sent"),
         row("cwd", None, Required("dir"), Text(|args| &mut args.cwd), "Work in this folder"),
     ]},
     Group { title: "Model", flags: &[
@@ -183,8 +184,12 @@ fn set_mode(args: &mut Args, mode: String) -> Result<(), String> {
     args.mode = Some(match mode.as_str() {
         "text" => Mode::Text,
         "json" => Mode::Json,
-        "rpc" => return Err("--mode rpc is not part of this version".into()),
-        _ => return Err(format!("Invalid mode \"{mode}\". Valid values: text, json")),
+        "rpc" => Mode::Rpc,
+        _ => {
+            return Err(format!(
+                "Invalid mode \"{mode}\". Valid values: text, json, rpc"
+            ));
+        }
     });
     Ok(())
 }

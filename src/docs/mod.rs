@@ -85,6 +85,11 @@ pub const PAGES: &[(&str, &str, &str)] = &[
         include_str!("json.md"),
     ),
     (
+        "rpc",
+        "The agent as a component: commands, answers, clients",
+        include_str!("rpc.md"),
+    ),
+    (
         "faux",
         "A scripted model for tests and demos",
         include_str!("faux.md"),

@@ -199,6 +199,23 @@ impl Serialize for Line<'_> {
                 map.serialize_entry("type", "entry_appended")?;
                 map.serialize_entry("entry", entry)?;
             }
+            Event::SessionInfoChanged { name } => {
+                map.serialize_entry("type", "session_info_changed")?;
+                if let Some(name) = name {
+                    map.serialize_entry("name", name)?;
+                }
+            }
+            Event::ThinkingLevelChanged { level } => {
+                map.serialize_entry("type", "thinking_level_changed")?;
+                map.serialize_entry("level", level)?;
+            }
+            Event::BashUpdate { id, delta } => {
+                map.serialize_entry("type", "bash_execution_update")?;
+                if let Some(id) = id {
+                    map.serialize_entry("id", id)?;
+                }
+                map.serialize_entry("delta", delta)?;
+            }
             Event::QueueUpdate {
                 steering,
                 follow_up,

@@ -1,7 +1,8 @@
-//! Adapters from a surface to the runtime: print and JSON.
+//! Adapters from a surface to the runtime: print, JSON, RPC.
 
 pub mod event_json;
 pub mod output;
 pub mod print;
 pub mod report;
+pub mod rpc;
 pub mod signal;

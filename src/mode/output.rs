@@ -8,6 +8,7 @@ use super::event_json::{self, Delta};
 use crate::runtime::CancelToken;
 use crate::runtime::event::Event;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -19,7 +20,7 @@ const WAIT_ABOVE: usize = 1024 * 1024;
 pub struct Output {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    cumulative: bool,
+    cumulative: AtomicBool,
 }
 
 struct Shared {
@@ -63,14 +64,24 @@ impl Output {
         Ok(Self {
             shared,
             thread: Some(thread),
-            cumulative,
+            cumulative: cumulative.into(),
         })
+    }
+
+    /// Whether events carry snapshots, and the events of older versions are told.
+    pub fn is_cumulative(&self) -> bool {
+        self.cumulative.load(Ordering::Relaxed)
+    }
+
+    pub fn set_cumulative(&self, on: bool) {
+        self.cumulative.store(on, Ordering::Relaxed);
     }
 
     /// Hands one event over. Fails when the reader has gone.
     pub fn event(&self, event: &Event<'_>) -> io::Result<()> {
+        let cumulative = self.is_cumulative();
         let mut state = self.shared.lock();
-        if !self.cumulative
+        if !cumulative
             && let Some((kind, index, delta, usage)) = Delta::of(event)
             && state.error.is_none()
         {
@@ -101,7 +112,7 @@ impl Output {
         }
         let mut state = self.shared.wait_for_room(state)?;
         state.settle();
-        event_json::write_event(event, self.cumulative, &mut state.ready);
+        event_json::write_event(event, cumulative, &mut state.ready);
         self.shared.wake(&mut state);
         Ok(())
     }

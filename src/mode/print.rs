@@ -58,9 +58,9 @@ pub fn run(
 }
 
 /// Ends what the tools started, however the run ends, a panic included.
-struct EndsChildren {
+pub(super) struct EndsChildren {
     /// Processes that outlived their command live on.
-    keep: bool,
+    pub keep: bool,
 }
 
 impl Drop for EndsChildren {
@@ -214,7 +214,7 @@ fn json(
     let output = Output::start(sink, cumulative, cancel.clone())
         .map_err(|error| End::Failed(format!("Cannot start writing to stdout: {error}")))?;
     output
-        .line(session.header())
+        .line(&session.header())
         .map_err(|error| broken_stdout(&error))?;
     let mut broken = None;
     // A reader that has gone aborts the run, through `cancel`; the answer so far is stored as of any abort.

@@ -10,6 +10,7 @@
 //!
 //! Not here: where the cut is and what is asked (`session::compaction`), the request (`summary`).
 
+use super::control::Control;
 use super::event::{Event, Reason};
 use super::service::Services;
 use super::session::{Listener, Session};
@@ -121,27 +122,26 @@ impl Session {
         listener: Listener<'_>,
         cancel: &CancelToken,
     ) -> Result<CompactionResult, NotCompacted> {
-        let (mut compactor, agent) = self.compactor(listener, cancel);
+        let (mut compactor, agent) = self.compactor(listener, cancel)?;
         compactor.manual(agent, instructions)
     }
+}
 
-    /// Whether conversations are compacted by themselves.
-    pub fn auto_compaction(&self) -> bool {
-        self.services().compaction.enabled
-    }
-
+impl Control {
     /// How full the model's window is; none when its size is not known.
     pub fn context_usage(&self) -> Option<ContextUsage> {
-        let agent = self.agent();
-        let window = agent.model.context_window;
+        let (messages, marks, window) = {
+            let state = self.state();
+            let window = state.model.context_window;
+            (state.messages.clone(), state.marks, window)
+        };
         if window == 0 {
             return None;
         }
-        let marks = self.compaction().marks;
-        let after = agent.messages.get(marks.after_compaction..);
+        let after = messages.get(marks.after_compaction..);
         let is_known =
             marks.after_compaction == 0 || after.unwrap_or_default().iter().any(is_reported);
-        let tokens = is_known.then(|| estimate::context_tokens(&agent.messages, marks.fresh));
+        let tokens = is_known.then(|| estimate::context_tokens(&messages, marks.fresh));
         Some(ContextUsage { tokens, window })
     }
 }
@@ -160,7 +160,7 @@ pub(super) enum Moment {
 
 /// All that a compaction touches but the agent.
 pub(super) struct Compactor<'a> {
-    pub log: &'a mut Log,
+    pub control: &'a Control,
     pub services: &'a Services,
     pub state: &'a mut State,
     pub outputs: &'a dyn OutputDir,
@@ -178,7 +178,8 @@ struct Plan {
 impl Compactor<'_> {
     /// Compacts if that is due. True when the run has to go on to ask for the failed answer again.
     pub fn check(&mut self, agent: &mut Agent, moment: Moment) -> Result<bool, Fatal> {
-        if !self.services.compaction.enabled || self.cancel.is_cancelled() {
+        let is_on = self.control.state().switches.auto_compaction;
+        if !is_on || self.cancel.is_cancelled() {
             return Ok(false);
         }
         let answers = agent.messages.iter().enumerate().rev();
@@ -241,20 +242,8 @@ impl Compactor<'_> {
 
     /// The last answer and the results of its calls stay in the log, and the model is told of neither.
     fn leave_out_last_answer(&mut self, agent: &mut Agent) -> Result<(), Fatal> {
-        let index = self.log.index();
-        let path = index.path(self.log.leaf().and_then(|leaf| index.find(leaf)));
-        let kind_at = |position: &u32| index.get(*position).map(|slot| slot.kind);
-        let last = path
-            .iter()
-            .rposition(|position| kind_at(position) == Some(Kind::Assistant));
-        let attempt = path.get(last.unwrap_or(path.len())..).unwrap_or_default();
-        let targets: Vec<String> = attempt
-            .iter()
-            .filter_map(|position| index.get(*position))
-            .filter(|slot| matches!(slot.kind, Kind::Assistant | Kind::ToolResult))
-            .map(|slot| slot.id.to_string())
-            .collect();
-        for target_id in targets {
+        let attempt = last_attempt(&self.control.log());
+        for target_id in attempt {
             self.edit(target_id, None)?;
         }
         self.reload(agent);
@@ -271,15 +260,16 @@ impl Compactor<'_> {
             replacement,
             ..ContextEdit::default()
         };
-        let entry = self.log.append(edit).map_err(fatal)?;
+        let entry = self.control.log().append(edit).map_err(fatal)?;
         (self.listener)(&Event::EntryAppended { entry: &entry })
     }
 
     /// The conversation as the log has it now.
     fn reload(&mut self, agent: &mut Agent) {
-        let context = self.log.context();
+        let context = self.control.log().context();
         self.state.marks = context.marks;
         agent.messages = context.into_messages();
+        self.control.publish(&agent.messages, self.state.marks);
     }
 
     /// The leaf has moved: another conversation, of which nothing is known yet.
@@ -295,8 +285,9 @@ impl Compactor<'_> {
     }
 
     fn is_compacted(&self) -> bool {
-        let index = self.log.index();
-        let leaf = self.log.leaf().and_then(|leaf| index.find(leaf));
+        let log = self.control.log();
+        let index = log.index();
+        let leaf = log.leaf().and_then(|leaf| index.find(leaf));
         let leaf = leaf.and_then(|leaf| index.get(leaf));
         leaf.is_some_and(|leaf| leaf.kind == Kind::Compaction)
     }
@@ -306,11 +297,11 @@ impl Compactor<'_> {
             return None;
         }
         let sizes = self.sizes(agent);
-        let projection = self.log.projection();
+        let projection = self.control.log().projection();
         let first = projection.entries.first();
         let previous = first
             .filter(|first| first.kind == Kind::Compaction)
-            .and_then(|first| self.log.entry(&first.entry));
+            .and_then(|first| self.control.log().entry(&first.entry));
         let previous = previous.and_then(|entry| match entry.body {
             Body::Compaction(compaction) => Some(compaction),
             _ => None,
@@ -328,6 +319,7 @@ impl Compactor<'_> {
         let Some(plan) = self.plan(agent) else {
             return Ok(false);
         };
+        let busy = self.control.compacting();
         (self.listener)(&Event::CompactionStart { reason })?;
         let (result, error) = match self.carry_out(agent, plan, reason, None) {
             Ok(result) => (Some(result), None),
@@ -343,6 +335,7 @@ impl Compactor<'_> {
                 (None, Some(format!("{what}: {message}")))
             }
         };
+        drop(busy);
         (self.listener)(&Event::CompactionEnd {
             reason,
             result: result.as_ref(),
@@ -365,6 +358,7 @@ impl Compactor<'_> {
             Err(NotCompacted::Failed(message)) => Some(format!("Compaction failed: {message}")),
             _ => None,
         };
+        self.control.end_compaction();
         if !matches!(done, Err(NotCompacted::Fatal(_))) {
             (self.listener)(&Event::CompactionEnd {
                 reason,
@@ -442,7 +436,7 @@ impl Compactor<'_> {
             system_message: system,
             ..Compaction::default()
         };
-        self.log.append(entry).map_err(fatal)?;
+        self.control.log().append(entry).map_err(fatal)?;
         self.reload(agent);
         let sizes_after = agent.messages.iter().map(estimate::message_tokens);
         let after = sizes_after.fold(0, u64::saturating_add);
@@ -465,7 +459,7 @@ impl Compactor<'_> {
             self.state.fruitless = true;
             let system = current_system(&agent.messages).map(Arc::new);
             let system = system.map(AgentMessage::System);
-            self.log.notice(Notice::StillFull {
+            self.control.log().notice(Notice::StillFull {
                 tokens: after,
                 system: system.as_ref().map_or(0, estimate::message_tokens),
                 window,
@@ -546,7 +540,9 @@ impl Compactor<'_> {
         });
         found.unwrap_or_else(|| {
             let used = format!("{}/{}", own.provider, own.id);
-            self.log.notice(Notice::NoSummaryModel { wanted, used });
+            self.control
+                .log()
+                .notice(Notice::NoSummaryModel { wanted, used });
             own.clone()
         })
     }
@@ -582,6 +578,23 @@ impl Compactor<'_> {
         }
         Ok(())
     }
+}
+
+/// The entries of the last answer and of the results of its calls.
+fn last_attempt(log: &Log) -> Vec<String> {
+    let index = log.index();
+    let path = index.path(log.leaf().and_then(|leaf| index.find(leaf)));
+    let kind_at = |position: &u32| index.get(*position).map(|slot| slot.kind);
+    let last = path
+        .iter()
+        .rposition(|position| kind_at(position) == Some(Kind::Assistant));
+    let attempt = path.get(last.unwrap_or(path.len())..).unwrap_or_default();
+    attempt
+        .iter()
+        .filter_map(|position| index.get(*position))
+        .filter(|slot| matches!(slot.kind, Kind::Assistant | Kind::ToolResult))
+        .map(|slot| slot.id.to_string())
+        .collect()
 }
 
 fn fatal(error: SessionError) -> Fatal {

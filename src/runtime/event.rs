@@ -2,8 +2,10 @@
 
 use crate::agent::event::AgentEvent;
 use crate::agent::message::AgentMessage;
+use crate::llm::model::ThinkingLevel;
 use crate::session::compaction::CompactionResult;
 use crate::session::entry::Entry;
+use serde_json::Value;
 
 /// Why a conversation is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +49,18 @@ pub enum Event<'a> {
     /// Something that is no message was written to the log.
     EntryAppended {
         entry: &'a Entry,
+    },
+    /// The session has another name, or none any more.
+    SessionInfoChanged {
+        name: Option<&'a str>,
+    },
+    ThinkingLevelChanged {
+        level: ThinkingLevel,
+    },
+    /// A command of the user printed something. `id` is that of the request.
+    BashUpdate {
+        id: Option<&'a Value>,
+        delta: &'a str,
     },
     /// The whole of both queues.
     QueueUpdate {

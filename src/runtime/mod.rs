@@ -1,14 +1,19 @@
 //! One conversation with everything it needs: agent, log, tools, models, settings.
 
 pub mod compaction;
+pub mod control;
 pub mod event;
 pub mod expand;
 mod image;
 pub mod limit;
+mod model;
 pub mod output_dir;
 mod retry;
 pub mod service;
 pub mod session;
+pub mod shell;
+pub mod stats;
+pub mod succession;
 mod summary;
 pub mod tree;
 pub mod undo;
@@ -22,12 +27,14 @@ use crate::tools::process;
 // What modes see of the rooms below.
 pub use crate::agent::event::AgentEvent;
 pub use crate::agent::message::AgentMessage;
+pub use crate::agent::queue::QueueMode;
 pub use crate::agent::run::Fatal;
-pub use crate::agent::tool::ToolOutput;
+pub use crate::agent::tool::{Tool, ToolOutput};
 pub use crate::llm::cancel::CancelToken;
 pub use crate::llm::event::{AssistantEvent, Fold};
 pub use crate::llm::local::explain_refused_tools;
 pub use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, Usage};
+pub use crate::llm::model::{Model, ThinkingLevel};
 pub use crate::tools::plain::text as plain_text;
 
 /// Ends every process that tools started, and lets none start any more. For every way out of pi.

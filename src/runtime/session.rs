@@ -2,49 +2,66 @@
 //!
 //! A message that ended is in the log before anyone is told. What the model is told about prompt and
 //! tools travels as system messages in the same log, so that the file alone says what a request held.
+//!
+//! The session itself belongs to one thread, which runs prompts. What others may do meanwhile goes
+//! through its [`Control`].
 
 use super::compaction::{self, Compactor, Moment};
+use super::control::{self, Begin, Control, InterruptMode, Tell, Ticket};
 use super::event::Event;
 use super::expand::Commands;
 use super::image;
 use super::retry;
 use super::service::Services;
+use super::succession::Succession;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::AgentMessage;
-use crate::agent::queue::Queue;
+use crate::agent::queue::{Queue, QueueMode};
 use crate::agent::run::{self, Agent, Fatal, Host, Input, Request};
 use crate::agent::tool::Tool;
 use crate::llm::cancel::CancelToken;
 use crate::llm::context::Head;
 use crate::llm::event::StreamError;
 use crate::llm::message::{
-    AssistantMessage, Block, Content, StopReason, SystemMessage, ToolReference, UserMessage, now_ms,
+    AssistantMessage, Block, StopReason, SystemMessage, ToolReference, now_ms,
 };
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::resolve::Scoped;
 use crate::resources::prompt;
+use crate::resources::settings::{Retry, Settings};
 use crate::session::context::Marks;
-use crate::session::entry::ContextEdit;
+use crate::session::entry::{ContextEdit, Header};
 use crate::session::{Log, Notice};
 use crate::tools::Workspace;
 use serde_json::{Map, Value};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// Told of every event, on the thread that runs the prompt. An error ends the run.
 pub type Listener<'a> = &'a mut dyn FnMut(&Event<'_>) -> Result<(), Fatal>;
 
+/// Makes the prompt for a set of tools.
+pub type Prompt = Box<dyn Fn(&[Arc<dyn Tool>]) -> Map<String, Value> + Send + Sync>;
+
 pub struct Session {
     agent: Agent,
-    log: Log,
-    services: Services,
-    workspace: Arc<Workspace>,
-    /// The prompt as it should be; the log says what the model was told.
-    sections: Map<String, Value>,
-    commands: Commands,
-    queues: Arc<Mutex<Queues>>,
+    ground: Arc<Ground>,
+    control: Control,
     compaction: compaction::State,
-    cancel: CancelToken,
-    scope: Vec<Scoped>,
+    succession: Option<Succession>,
+}
+
+/// What a conversation stands on: the same from its beginning to its end.
+pub struct Ground {
+    pub services: Services,
+    pub settings: Settings,
+    pub workspace: Arc<Workspace>,
+    /// All tools that can be made active.
+    pub tools: Vec<Arc<dyn Tool>>,
+    pub prompt: Prompt,
+    /// What the user can call with a slash.
+    pub commands: Commands,
+    /// The models to change between, as the user listed them; empty: all.
+    pub scope: Vec<Scoped>,
 }
 
 /// What waits to be said to the model.
@@ -54,48 +71,64 @@ pub struct Queues {
     pub follow_up: Queue,
 }
 
+impl Queues {
+    pub fn new(steering: QueueMode, follow_up: QueueMode) -> Self {
+        Self {
+            steering: Queue::new(steering),
+            follow_up: Queue::new(follow_up),
+        }
+    }
+
+    /// Both queues, whole, after a change.
+    pub(super) fn tell(&self, tell: Tell<'_>) {
+        let (steering, follow_up): (Vec<_>, Vec<_>) = (
+            self.steering.iter().cloned().collect(),
+            self.follow_up.iter().cloned().collect(),
+        );
+        tell(&Event::QueueUpdate {
+            steering: &steering,
+            follow_up: &follow_up,
+        });
+    }
+}
+
 /// What a session is made from.
 pub struct Parts {
     pub log: Log,
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
-    /// The models to change between, as the user listed them; empty: all.
-    pub scope: Vec<Scoped>,
     pub messages: Vec<AgentMessage>,
     pub marks: Marks,
+    /// The active ones.
     pub tools: Vec<Arc<dyn Tool>>,
-    pub sections: Map<String, Value>,
-    pub commands: Commands,
-    pub services: Services,
-    pub workspace: Arc<Workspace>,
-    pub queues: Queues,
-    pub cancel: CancelToken,
+    pub ground: Ground,
 }
 
 impl Session {
-    pub fn new(parts: Parts) -> Self {
-        let agent = Agent {
-            messages: parts.messages,
-            model: parts.model,
-            thinking: parts.thinking,
-            tools: parts.tools,
-            sequential: false,
-            failure: None,
-        };
+    /// `cancel` ends whatever the session does. Without a succession it stays with its conversation.
+    pub fn new(parts: Parts, succession: Option<Succession>, cancel: &CancelToken) -> Self {
+        let mode = |name: &str| QueueMode::parse(name).unwrap_or_default();
+        let settings = &parts.ground.settings;
+        let queues = Queues::new(
+            mode(settings.steering_mode()),
+            mode(settings.follow_up_mode()),
+        );
+        let compaction = compaction::State::new(parts.marks);
+        let (agent, ground, sections, start) = parts.into_start(queues);
         let session = Self {
             agent,
-            log: parts.log,
-            services: parts.services,
-            workspace: parts.workspace,
-            sections: parts.sections,
-            commands: parts.commands,
-            queues: Arc::new(Mutex::new(parts.queues)),
-            compaction: compaction::State::new(parts.marks),
-            cancel: parts.cancel,
-            scope: parts.scope,
+            control: Control::new(ground.clone(), sections, start, cancel.clone()),
+            ground,
+            compaction,
+            succession,
         };
         session.tell_children();
         session
+    }
+
+    /// What other threads may do to the session.
+    pub fn control(&self) -> &Control {
+        &self.control
     }
 
     pub fn model(&self) -> &Arc<Model> {
@@ -104,21 +137,21 @@ impl Session {
 
     /// The models to change between, each with the level its pattern asked for; empty: all.
     pub fn scope(&self) -> &[Scoped] {
-        &self.scope
+        &self.ground.scope
     }
 
     pub fn workspace(&self) -> &Workspace {
-        &self.workspace
+        &self.ground.workspace
     }
 
     /// What the user can call with a slash. Prompts are expanded before they are asked or queued.
     pub fn commands(&self) -> &Commands {
-        &self.commands
+        &self.ground.commands
     }
 
     /// The header line of the session's file, also when nothing is stored.
-    pub fn header(&self) -> &crate::session::entry::Header {
-        self.log.header()
+    pub fn header(&self) -> Header {
+        self.control.log().header().clone()
     }
 
     /// The last message of the conversation, if it is an answer.
@@ -142,64 +175,99 @@ impl Session {
         images: Vec<Block>,
         listener: Listener<'_>,
     ) -> Result<(), Fatal> {
+        let message = control::user_message(text, images);
+        let taken = self.control.begin(None, || message.clone(), &mut |_| {});
+        match taken.map_err(Fatal)? {
+            Begin::Run(ticket) => self.ask(ticket, message, &mut || {}, listener),
+            Begin::Queued => Ok(()),
+        }
+    }
+
+    /// The same for a prompt that was accepted elsewhere. `accepted` is called when nothing speaks
+    /// against it any more, before the first event; an error before that is a refusal.
+    pub fn ask(
+        &mut self,
+        mut ticket: Ticket,
+        message: AgentMessage,
+        accepted: &mut dyn FnMut(),
+        listener: Listener<'_>,
+    ) -> Result<(), Fatal> {
+        let cancel = ticket.cancel.clone();
+        self.take_up()?;
         // Without a key nothing is stored: there was no conversation yet.
-        self.services
-            .check(&self.agent.model, &self.cancel)
+        self.ground
+            .services
+            .check(&self.agent.model, &cancel)
             .map_err(|error| Fatal(error.to_string()))?;
-        let mut blocks = vec![Block::text(text)];
-        blocks.extend(images);
-        let message = AgentMessage::User(Arc::new(UserMessage::new(Content::Blocks(blocks))));
+        accepted();
+        let outcome = self.run_until_settled(&mut ticket, message, listener, &cancel);
+        let outcome = match outcome {
+            Ok(()) => Ok(()),
+            Err(fatal) => ticket.settle(true).and(Err(fatal)),
+        };
+        // The log may have had to go on in another file.
+        self.tell_children();
+        let told = listener(&Event::AgentSettled);
+        ticket.wake_idle();
+        outcome.and(told)
+    }
+
+    fn run_until_settled(
+        &mut self,
+        ticket: &mut Ticket,
+        message: AgentMessage,
+        listener: Listener<'_>,
+        cancel: &CancelToken,
+    ) -> Result<(), Fatal> {
         let mut conductor = Conductor {
-            log: &mut self.log,
-            services: &self.services,
-            sections: &self.sections,
-            queues: &self.queues,
+            control: &self.control,
+            ground: &self.ground,
             compaction: &mut self.compaction,
-            workspace: &self.workspace,
             listener,
-            cancel: &self.cancel,
+            cancel,
             attempt: 0,
             last_entry: String::new(),
         };
+        conductor.take_up(&mut self.agent);
         conductor
             .compactor()
             .check(&mut self.agent, Moment::BeforePrompt)?;
         let mut input = Input::Prompt(vec![message]);
         loop {
-            run::run(&mut self.agent, input, &mut conductor, &self.cancel)?;
+            run::run(&mut self.agent, input, &mut conductor, cancel)?;
             let goes_on = conductor.wait_to_retry(&mut self.agent)?
                 || conductor
                     .compactor()
                     .check(&mut self.agent, Moment::AfterRun)?;
-            if !goes_on || self.cancel.is_cancelled() {
-                break;
-            }
-            input = Input::Continue;
+            conductor.take_up(&mut self.agent);
+            input = if goes_on && !cancel.is_cancelled() {
+                Input::Continue
+            } else if ticket.settle(cancel.is_cancelled())? {
+                return Ok(());
+            } else {
+                Input::Queued(conductor.queued())
+            };
         }
-        (conductor.listener)(&Event::AgentSettled)?;
-        // The log may have had to go on in another file.
+    }
+
+    /// Takes over what has changed since the last run.
+    fn take_up(&mut self) -> Result<(), Fatal> {
+        self.control.settle_log()?;
+        self.agent.messages = self.control.messages();
+        self.agent.model = self.control.model();
+        self.agent.thinking = self.control.state().thinking;
         self.tell_children();
         Ok(())
     }
 
-    pub(super) fn services(&self) -> &Services {
-        &self.services
-    }
-
-    pub(super) fn log(&self) -> &Log {
-        &self.log
-    }
-
-    pub(super) fn log_mut(&mut self) -> &mut Log {
-        &mut self.log
-    }
-
-    pub(super) fn agent(&self) -> &Agent {
-        &self.agent
-    }
-
-    pub(super) fn compaction(&self) -> &compaction::State {
-        &self.compaction
+    /// Goes on with another conversation. The one before is closed.
+    pub(super) fn replace(&mut self, parts: Parts) -> Result<(), Fatal> {
+        self.compaction = compaction::State::new(parts.marks);
+        let (agent, ground, sections, start) = parts.into_start(Queues::default());
+        let old = self.control.replace(ground.clone(), sections, start);
+        (self.agent, self.ground) = (agent, ground);
+        self.tell_children();
+        old.finish().map_err(|error| Fatal(error.to_string()))
     }
 
     /// The agent, and all that a compaction of its conversation needs.
@@ -207,53 +275,57 @@ impl Session {
         &'a mut self,
         listener: Listener<'a>,
         cancel: &'a CancelToken,
-    ) -> (Compactor<'a>, &'a mut Agent) {
+    ) -> Result<(Compactor<'a>, &'a mut Agent), Fatal> {
+        self.take_up()?;
         let compactor = Compactor {
-            log: &mut self.log,
-            services: &self.services,
+            control: &self.control,
+            services: &self.ground.services,
             state: &mut self.compaction,
-            outputs: &*self.workspace.outputs,
+            outputs: &*self.ground.workspace.outputs,
             listener,
             cancel,
         };
-        (compactor, &mut self.agent)
+        Ok((compactor, &mut self.agent))
     }
 
-    /// Whether conversations are compacted by themselves, from now on.
-    pub fn set_auto_compaction(&mut self, enabled: bool) {
-        self.services.compaction.enabled = enabled;
+    pub(super) fn succession(&mut self) -> Option<&mut Succession> {
+        self.succession.as_mut()
     }
 
     /// What the user should know about the log since this was last asked.
     pub fn take_notices(&mut self) -> Vec<Notice> {
-        self.log.take_notices()
+        self.control.log().take_notices()
     }
 
     /// Ends the session in order: what is not needed any more is removed.
     pub fn close(self) -> Result<(), Fatal> {
-        self.log.finish().map_err(|error| Fatal(error.to_string()))
+        self.control.settle_log()?;
+        self.control.close()
     }
 
     /// Session variables for child processes.
     fn tell_children(&self) {
+        let (model, thinking) = {
+            let state = self.control.state();
+            (state.model.clone(), state.thinking)
+        };
         let mut env = vec![
-            ("PI_SESSION_ID".to_owned(), self.log.header().id.clone()),
-            ("PI_PROVIDER".to_owned(), self.agent.model.provider.clone()),
-            ("PI_MODEL".to_owned(), self.agent.model.id.clone()),
-            (
-                "PI_REASONING_LEVEL".to_owned(),
-                self.agent.thinking.name().to_owned(),
-            ),
+            ("PI_PROVIDER".to_owned(), model.provider.clone()),
+            ("PI_MODEL".to_owned(), model.id.clone()),
+            ("PI_REASONING_LEVEL".to_owned(), thinking.name().to_owned()),
         ];
-        if let Some(path) = self.log.path() {
-            self.workspace.outputs.follow(path);
-            self.workspace.changes.follow(path);
-            env.push((
-                "PI_SESSION_FILE".to_owned(),
-                path.to_string_lossy().into_owned(),
-            ));
+        {
+            let log = self.control.log();
+            env.push(("PI_SESSION_ID".to_owned(), log.header().id.clone()));
+            if let Some(path) = log.path() {
+                self.ground.workspace.outputs.follow(path);
+                self.ground.workspace.changes.follow(path);
+                let path = path.to_string_lossy().into_owned();
+                env.push(("PI_SESSION_FILE".to_owned(), path));
+            }
         }
         *self
+            .ground
             .workspace
             .env
             .lock()
@@ -261,14 +333,38 @@ impl Session {
     }
 }
 
+impl Parts {
+    fn into_start(
+        self,
+        queues: Queues,
+    ) -> (Agent, Arc<Ground>, Map<String, Value>, control::Start) {
+        let sections = (self.ground.prompt)(&self.tools);
+        let agent = Agent {
+            messages: self.messages.clone(),
+            model: self.model.clone(),
+            thinking: self.thinking,
+            tools: self.tools.clone(),
+            sequential: false,
+            failure: None,
+        };
+        let start = control::Start {
+            log: self.log,
+            model: self.model,
+            thinking: self.thinking,
+            messages: self.messages,
+            marks: self.marks,
+            tools: self.tools,
+            queues,
+        };
+        (agent, Arc::new(self.ground), sections, start)
+    }
+}
+
 /// The session's side of the loop.
 struct Conductor<'a> {
-    log: &'a mut Log,
-    services: &'a Services,
-    sections: &'a Map<String, Value>,
-    queues: &'a Mutex<Queues>,
+    control: &'a Control,
+    ground: &'a Ground,
     compaction: &'a mut compaction::State,
-    workspace: &'a Workspace,
     listener: Listener<'a>,
     cancel: &'a CancelToken,
     /// Retries of the answer that is being asked for.
@@ -280,12 +376,28 @@ struct Conductor<'a> {
 impl Conductor<'_> {
     fn compactor(&mut self) -> Compactor<'_> {
         Compactor {
-            log: self.log,
-            services: self.services,
+            control: self.control,
+            services: &self.ground.services,
             state: self.compaction,
-            outputs: &*self.workspace.outputs,
+            outputs: &*self.ground.workspace.outputs,
             listener: self.listener,
             cancel: self.cancel,
+        }
+    }
+
+    /// Model, thinking level and tools may have been changed since the last request.
+    fn take_up(&self, agent: &mut Agent) {
+        let state = self.control.state();
+        agent.model.clone_from(&state.model);
+        agent.thinking = state.thinking;
+        agent.tools.clone_from(&state.tools);
+        agent.sequential = state.switches.interrupt == InterruptMode::Immediate;
+    }
+
+    fn policy(&self) -> Retry {
+        Retry {
+            enabled: self.control.state().switches.auto_retry,
+            ..self.ground.services.retry
         }
     }
 
@@ -295,8 +407,8 @@ impl Conductor<'_> {
         let Some(failure) = agent.failure.take() else {
             return Ok(false);
         };
-        let policy = &self.services.retry;
-        let Some(delay) = retry::delay(policy, self.attempt + 1, &failure) else {
+        let policy = self.policy();
+        let Some(delay) = retry::delay(&policy, self.attempt + 1, &failure) else {
             return self.end_retries(&failure.message).map(|()| false);
         };
         self.attempt += 1;
@@ -312,13 +424,18 @@ impl Conductor<'_> {
             extra: Map::new(),
         };
         let entry = self
-            .log
+            .control
+            .log()
             .append(edit)
             .map_err(|error| Fatal(error.to_string()))?;
         agent.messages.pop();
         self.compaction.marks.fresh = agent.messages.len();
+        self.control.publish(&agent.messages, self.compaction.marks);
         (self.listener)(&Event::EntryAppended { entry: &entry })?;
-        if self.cancel.wait_timeout(retry::with_jitter(delay)) {
+        if self
+            .control
+            .wait_to_retry(self.cancel, retry::with_jitter(delay))
+        {
             return self.end_retries("Retry cancelled").map(|()| false);
         }
         Ok(true)
@@ -337,38 +454,42 @@ impl Conductor<'_> {
         })
     }
 
-    fn queues(&self) -> MutexGuard<'_, Queues> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What waits, after a run that left it in its queue.
+    fn queued(&mut self) -> Vec<AgentMessage> {
+        let mut queues = self.control.queues();
+        let steering = queues.steering.take();
+        if steering.is_empty() {
+            queues.follow_up.take()
+        } else {
+            steering
+        }
     }
 
-    /// Both queues to the listener, after a message left one of them.
-    fn tell_queues(&mut self) -> Result<(), Fatal> {
-        let (steering, follow_up): (Vec<_>, Vec<_>) = {
-            let queues = self.queues();
-            (
-                queues.steering.iter().cloned().collect(),
-                queues.follow_up.iter().cloned().collect(),
-            )
-        };
-        (self.listener)(&Event::QueueUpdate {
-            steering: &steering,
-            follow_up: &follow_up,
-        })
+    /// Both queues to the listener, when `message` leaves one of them for the conversation.
+    fn tell_queues(&mut self, message: &AgentMessage) -> Result<(), Fatal> {
+        let mut told = Ok(());
+        let mut queues = self.control.queues();
+        if queues.steering.started(message) || queues.follow_up.started(message) {
+            queues.tell(&mut |event| told = (self.listener)(event));
+        }
+        told
     }
 }
 
 impl Host for Conductor<'_> {
     fn event(&mut self, event: &AgentEvent<'_>) -> Result<(), Fatal> {
         match event {
+            AgentEvent::MessageStart { message } => self.tell_queues(message)?,
             AgentEvent::MessageEnd { message } => {
-                let entry = self
-                    .log
+                let mut log = self.control.log();
+                let entry = log
                     .append_message(message)
                     .map_err(|error| Fatal(error.to_string()))?;
                 self.last_entry = entry.id;
+                self.control.state().messages.push((*message).clone());
                 self.compaction.saw(message);
             }
-            AgentEvent::TurnEnd { .. } => self.log.turn_ended(),
+            AgentEvent::TurnEnd { .. } => self.control.log().turn_ended(),
             _ => {}
         }
         (self.listener)(&Event::Agent(*event))?;
@@ -388,16 +509,16 @@ impl Host for Conductor<'_> {
         Ok(())
     }
 
-    fn will_retry(&mut self, _: &AssistantMessage, failure: Option<&StreamError>) -> bool {
-        failure.is_some_and(|failure| {
-            retry::delay(&self.services.retry, self.attempt + 1, failure).is_some()
-        })
-    }
-
     fn before_turn(&mut self, agent: &mut Agent) -> Result<(), Fatal> {
+        self.take_up(agent);
         self.compactor()
             .check(agent, Moment::BetweenTurns)
             .map(|_| ())
+    }
+
+    fn will_retry(&mut self, _: &AssistantMessage, failure: Option<&StreamError>) -> bool {
+        let policy = self.policy();
+        failure.is_some_and(|failure| retry::delay(&policy, self.attempt + 1, failure).is_some())
     }
 
     fn announce(&mut self, agent: &Agent, pending: &mut Vec<AgentMessage>) -> Result<(), Fatal> {
@@ -407,40 +528,35 @@ impl Host for Conductor<'_> {
                 head.apply(system);
             }
         }
-        if let Some(update) = update(&head, self.sections, &agent.tools) {
+        let sections = self.control.state().sections.clone();
+        if let Some(update) = update(&head, &sections, &agent.tools) {
             pending.insert(0, AgentMessage::System(Arc::new(update)));
         }
         Ok(())
     }
 
     fn request(&mut self, agent: &Agent) -> Result<Request, StreamError> {
-        self.services.request(
-            &agent.model,
-            agent.thinking,
-            &self.log.header().id,
-            self.cancel,
-        )
+        let session = self.control.log().header().id.clone();
+        let services = &self.ground.services;
+        services.request(&agent.model, agent.thinking, &session, self.cancel)
     }
 
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
-        self.services.block_images.then(|| image::without(messages))
+        let services = &self.ground.services;
+        services.block_images.then(|| image::without(messages))
     }
 
     fn steering(&mut self) -> Vec<AgentMessage> {
-        let taken = self.queues().steering.take();
-        if !taken.is_empty() {
-            // A listener that fails here fails at the next event too, where it can end the run.
-            let _ = self.tell_queues();
-        }
-        taken
+        self.control.queues().steering.take()
     }
 
     fn follow_up(&mut self) -> Vec<AgentMessage> {
-        let taken = self.queues().follow_up.take();
-        if !taken.is_empty() {
-            let _ = self.tell_queues();
-        }
-        taken
+        self.control.queues().follow_up.take()
+    }
+
+    fn is_interrupted(&mut self) -> bool {
+        let mode = self.control.state().switches.interrupt;
+        mode == InterruptMode::Immediate && !self.control.queues().steering.is_empty()
     }
 }
 

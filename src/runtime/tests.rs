@@ -2,8 +2,9 @@
 
 use super::compaction::NotCompacted;
 use super::event::Event;
+use super::expand::Commands;
 use super::service::Services;
-use super::session::{Parts, Queues, Session};
+use super::session::{Ground, Parts, Session};
 use super::tree::Move;
 use crate::llm::cancel::CancelToken;
 use crate::llm::credential::Credentials;
@@ -42,21 +43,24 @@ fn session(dir: &TempDir) -> Session {
     let model = services.registry.find("faux", "echo").unwrap();
     let mut log = Log::in_memory(dir.path(), None).unwrap();
     let context = log.context();
-    Session::new(Parts {
+    let parts = Parts {
         log,
         model,
         thinking: ThinkingLevel::Off,
         marks: context.marks,
         messages: context.into_messages(),
         tools: Vec::new(),
-        sections: Map::new(),
-        services,
-        workspace: Arc::new(dir.workspace()),
-        queues: Queues::default(),
-        commands: Default::default(),
-        scope: Default::default(),
-        cancel: CancelToken::new(),
-    })
+        ground: Ground {
+            services,
+            settings,
+            workspace: Arc::new(dir.workspace()),
+            tools: Vec::new(),
+            prompt: Box::new(|_| Map::new()),
+            commands: Commands::default(),
+            scope: Vec::new(),
+        },
+    };
+    Session::new(parts, None, &CancelToken::new())
 }
 
 fn say(session: &mut Session, text: &str) {
@@ -68,12 +72,15 @@ fn say(session: &mut Session, text: &str) {
 /// What the model would be told: a letter for each kind of message.
 fn shape(session: &Session) -> String {
     let letter = |role: &str| role.chars().next().unwrap_or('?');
-    let messages = session.agent().messages.iter();
-    messages.map(|message| letter(message.role())).collect()
+    let messages = session.control().messages();
+    messages
+        .iter()
+        .map(|message| letter(message.role()))
+        .collect()
 }
 
 fn leaf(session: &Session) -> String {
-    session.log().leaf().unwrap_or("none").to_owned()
+    session.control().log().leaf().unwrap_or("none").to_owned()
 }
 
 #[test]
@@ -101,13 +108,13 @@ fn a_compaction_that_is_asked_for_shortens_the_conversation() {
     );
     say(&mut session, &"red ".repeat(20));
     say(&mut session, &"blue ".repeat(20));
-    let before = session.context_usage().unwrap();
+    let before = session.control().context_usage().unwrap();
     assert!(before.tokens.unwrap() > 100 && before.percent().unwrap() > 0.0);
     let result = compact(&mut session).unwrap();
     assert_eq!(shape(&session), "ca");
     assert!(result.summary.contains("[User]: red red"));
     assert!(result.summary.contains("Additional focus: the colours"));
-    assert_eq!(session.context_usage().unwrap().tokens, None);
+    assert_eq!(session.control().context_usage().unwrap().tokens, None);
     assert_eq!(
         compact(&mut session).unwrap_err().to_string(),
         "Already compacted"
@@ -125,7 +132,7 @@ fn a_compaction_that_is_asked_for_shortens_the_conversation() {
     );
     say(&mut session, "green");
     assert_eq!(shape(&session), "caua");
-    assert!(session.context_usage().unwrap().tokens.is_some());
+    assert!(session.control().context_usage().unwrap().tokens.is_some());
 }
 
 #[test]
@@ -167,14 +174,11 @@ fn a_user_message_is_gone_to_in_order_to_be_said_anew() {
     say(&mut session, "red");
     let first = leaf(&session);
     say(&mut session, "blue");
-    let (tree, last) = session.tree_json();
+    let (tree, last) = session.control().tree_json();
     let tree: Value = serde_json::from_str(&tree).unwrap();
     let user = &tree[0]["children"][0]["children"][0]["entry"];
     assert_eq!(user["message"]["content"][0]["text"], "blue");
-    let (user, last) = (
-        user["id"].as_str().unwrap().to_owned(),
-        last.unwrap().to_owned(),
-    );
+    let (user, last) = (user["id"].as_str().unwrap().to_owned(), last.unwrap());
 
     let go = |session: &mut Session, target: &str| {
         session.navigate(target, Move::default(), &mut |_| Ok(()), &cancel)
@@ -191,7 +195,10 @@ fn a_user_message_is_gone_to_in_order_to_be_said_anew() {
     let error = go(&mut session, "nowhere").unwrap_err();
     assert_eq!(error.to_string(), "Entry nowhere not found");
     assert_eq!(
-        session.set_label("nowhere", Some("x")).unwrap_err(),
+        session
+            .control()
+            .set_label("nowhere", Some("x"))
+            .unwrap_err(),
         "Entry nowhere not found"
     );
 }
@@ -229,7 +236,7 @@ fn a_branch_is_summed_up_where_the_conversation_goes_on() {
     assert!(!branch.summary.contains("[User]: red"));
     assert!(branch.summary.contains("Additional focus: the colours"));
     assert_eq!(shape(&session), "uab");
-    let bookmarks = session.log().bookmarks();
+    let bookmarks = session.control().log().bookmarks();
     assert_eq!(bookmarks[&entry.id].label, "after blue");
 
     let (at, stopped) = (leaf(&session), CancelToken::new());

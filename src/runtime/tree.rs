@@ -5,6 +5,7 @@
 //! leaf is then its parent, and the text is handed back.
 
 use super::compaction::NotCompacted;
+use super::control::Control;
 use super::session::{Listener, Session};
 use super::summary::{Failure, Summarizer, Summary, Task};
 use crate::agent::message::AgentMessage;
@@ -54,17 +55,21 @@ impl Session {
         cancel: &CancelToken,
     ) -> Result<Moved, NotCompacted> {
         let failed = |error: &dyn std::fmt::Display| NotCompacted::Failed(error.to_string());
-        let (mut compactor, agent) = self.compactor(listener, cancel);
-        if compactor.log.leaf() == Some(target) {
-            return Ok(Moved::default());
-        }
-        let entry = compactor
-            .log
-            .entry(target)
-            .ok_or_else(|| failed(&format_args!("Entry {target} not found")))?;
-        let abandoned = match how.summarize {
-            true => compactor.log.abandoned(target),
-            false => Vec::new(),
+        let (mut compactor, agent) = self.compactor(listener, cancel)?;
+        let control = compactor.control;
+        let (entry, abandoned) = {
+            let log = control.log();
+            if log.leaf() == Some(target) {
+                return Ok(Moved::default());
+            }
+            let entry = log
+                .entry(target)
+                .ok_or_else(|| failed(&format_args!("Entry {target} not found")))?;
+            let abandoned = match how.summarize {
+                true => log.abandoned(target),
+                false => Vec::new(),
+            };
+            (entry, abandoned)
         };
         let mut summary = None;
         if !abandoned.is_empty() {
@@ -76,7 +81,7 @@ impl Session {
                 reserve if reserve > window / 3 * 2 => window / 4,
                 reserve => reserve,
             };
-            let branch = branch::collect(compactor.log, &abandoned, window - reserve);
+            let branch = branch::collect(&control.log(), &abandoned, window - reserve);
             let model = compactor.summarizer_model(&agent.model);
             let summarizer = Summarizer {
                 services: compactor.services,
@@ -104,7 +109,7 @@ impl Session {
             Some(text) => (entry.parent_id, Some(text)),
             None => (Some(entry.id), None),
         };
-        let log = &mut *compactor.log;
+        let mut log = control.log();
         let done = match summary {
             Some(summary) => log.branch_with_summary(to.as_deref(), summary).map(Some),
             None => log.set_leaf(to.as_deref()).map(|()| None),
@@ -117,6 +122,7 @@ impl Session {
             log.set_label(labelled, Some(label))
                 .map_err(|error| failed(&error))?;
         }
+        drop(log);
         compactor.start_anew(agent);
         Ok(Moved {
             editor_text,
@@ -124,20 +130,24 @@ impl Session {
             ..Moved::default()
         })
     }
+}
 
+impl Control {
     /// Bookmarks an entry; without a label, or an empty one, takes the bookmark away.
-    pub fn set_label(&mut self, target: &str, label: Option<&str>) -> Result<Entry, String> {
-        if self.log().index().find(target).is_none() {
+    pub fn set_label(&self, target: &str, label: Option<&str>) -> Result<Entry, String> {
+        let mut log = self.log();
+        if log.index().find(target).is_none() {
             return Err(format!("Entry {target} not found"));
         }
         let label = label.filter(|label| !label.is_empty());
-        let entry = self.log_mut().set_label(target, label);
+        let entry = log.set_label(target, label);
         entry.map_err(|error| error.to_string())
     }
 
     /// All branches as JSON, and the entry that the next one is hung on.
-    pub fn tree_json(&self) -> (String, Option<&str>) {
-        (self.log().tree_json(), self.log().leaf())
+    pub fn tree_json(&self) -> (String, Option<String>) {
+        let log = self.log();
+        (log.tree_json(), log.leaf().map(str::to_owned))
     }
 }
 

@@ -72,6 +72,19 @@ impl Log {
         Self::start(header, Later::Draft(path), sync)
     }
 
+    /// A new session in `folder` that says it comes from the session `parent`.
+    pub fn create_child(
+        folder: &Path,
+        cwd: &Path,
+        parent: Option<String>,
+        sync: SyncMode,
+    ) -> Result<Self, SessionError> {
+        let mut header = new_header(cwd, None)?;
+        header.parent_session = parent;
+        let path = folder.join(file_name(&header));
+        Self::start(header, Later::Draft(path), sync)
+    }
+
     /// Opens the session at `path` to go on with it. A file that does not exist, or is empty, becomes a
     /// new session of `cwd`; when a draft of it was left behind, that is opened.
     pub fn open(path: &Path, cwd: &Path, sync: SyncMode) -> Result<Self, SessionError> {

@@ -67,6 +67,11 @@ impl Store {
         Log::create(&self.folder(cwd), cwd, id, self.sync)
     }
 
+    /// A new session of `cwd` that says it comes from the session `parent`.
+    pub fn create_child(&self, cwd: &Path, parent: Option<String>) -> Result<Log, SessionError> {
+        Log::create_child(&self.folder(cwd), cwd, parent, self.sync)
+    }
+
     pub fn open(&self, path: &Path, cwd: &Path) -> Result<Log, SessionError> {
         Log::open(path, cwd, self.sync)
     }

@@ -104,6 +104,7 @@ impl Tool for Bash {
                 .and_then(Value::as_f64)
                 .or(self.workspace.options.bash_timeout_seconds),
             session_variables: true,
+            on_output: None,
         };
         (call.update)(ToolOutput::default());
         let update = |tail: &Truncation, path: Option<&Path>| {
@@ -116,13 +117,17 @@ impl Tool for Bash {
 }
 
 /// A command to run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Request<'a> {
     pub command: &'a str,
     pub timeout_seconds: Option<f64>,
     /// The command is told about the session. A user's own is not.
     pub session_variables: bool,
+    /// Gets every byte as it comes. The command waits for it.
+    pub on_output: Option<OnOutput<'a>>,
 }
+
+pub type OnOutput<'a> = &'a dyn Fn(&[u8]);
 
 /// A command that has run.
 #[derive(Debug)]
@@ -154,6 +159,7 @@ pub fn execute(
     let mut run = Run {
         output: Output::new(Limits::DEFAULT, dir, options.output_cap_bytes),
         update,
+        on_output: request.on_output,
         next_update_at: Instant::now(),
         is_new: false,
         time_is_up_at: None,
@@ -182,6 +188,7 @@ pub fn execute(
 struct Run<'a> {
     output: Output,
     update: &'a dyn Fn(&Truncation, Option<&Path>),
+    on_output: Option<OnOutput<'a>>,
     next_update_at: Instant,
     /// Output has come since the last update.
     is_new: bool,
@@ -200,7 +207,11 @@ impl Run<'_> {
                 .min();
             match child.next(&mut buffer, until)? {
                 Progress::Output(count) => {
-                    self.output.push(buffer.get(..count).unwrap_or_default());
+                    let bytes = buffer.get(..count).unwrap_or_default();
+                    self.output.push(bytes);
+                    if let Some(on_output) = self.on_output {
+                        on_output(bytes);
+                    }
                     self.is_new = true;
                 }
                 Progress::Waited => {}

@@ -17,6 +17,7 @@ mod models;
 mod print;
 mod protocol;
 mod retry;
+mod rpc;
 mod sandbox;
 mod session;
 mod sessions;

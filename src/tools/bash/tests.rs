@@ -118,6 +118,7 @@ fn execute_quietly(workspace: &Workspace, command: &str) -> Execution {
         command,
         timeout_seconds: None,
         session_variables: false,
+        on_output: None,
     };
     execute(workspace, &request, &|_, _| {}, &CancelToken::new()).unwrap()
 }

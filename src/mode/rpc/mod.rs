@@ -1,0 +1,169 @@
+//! RPC mode: commands as JSON lines on stdin, answers and events as JSON lines on stdout.
+//!
+//! ```text
+//! stdin ──> reader ──> dispatcher ──jobs──> session ──events──┐
+//!                         │   └──> shells (one a command) ────┼──> output ──> stdout
+//!                         └──────────── answers ──────────────┘
+//! ```
+//! The reader cuts and parses lines. The dispatcher answers at once whatever does not change the course
+//! of the conversation; it never waits for a run. The session's thread runs prompts and what replaces
+//! or rewrites the conversation, one after another. A closed stdin, a closed stdout and a signal all end
+//! the run under way, store what there is of it, and end the program.
+
+mod command;
+mod dispatch;
+mod frame;
+mod reply;
+mod work;
+
+use super::output::Output;
+use super::print::{DONE, EndsChildren, FAILED, PIPE_CLOSED};
+use super::report;
+use super::signal::Watch;
+use crate::runtime::session::Session;
+use crate::runtime::{CancelToken, Fatal};
+use command::Incoming;
+use crossbeam_channel::{Receiver, Sender, bounded, select};
+use dispatch::Dispatcher;
+use frame::{Frame, Frames};
+use serde_json::json;
+use std::io::{self, BufReader, Read};
+use std::sync::Arc;
+use std::thread;
+
+pub use command::NAMES;
+
+/// The version of the protocol that `get_state` and `ready` name.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// What there is beyond the commands of the protocol's other implementation.
+const CAPABILITIES: &[&str] = &[
+    "abort_and_prompt",
+    "interrupt_mode",
+    "navigate_tree",
+    "active_tools",
+    "paged_messages",
+    "cumulative_events",
+    "attachments",
+];
+
+/// Jobs that wait for the session's thread.
+const JOBS_MAX: usize = 64;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Events in the older form.
+    pub cumulative: bool,
+    /// Says when commands can be sent.
+    pub ready: bool,
+}
+
+/// A line of stdin.
+enum Line {
+    Command(Box<Incoming>),
+    /// Why it is none.
+    Bad(String),
+}
+
+/// Serves stdin until it ends. Gives the exit code.
+pub fn run(
+    session: Session,
+    options: Options,
+    cancel: &CancelToken,
+    watch: &Watch,
+) -> Result<u8, String> {
+    let _ends = EndsChildren {
+        keep: session.workspace().options.bash_keep_background,
+    };
+    let start = |error: io::Error| format!("Cannot start a thread: {error}");
+    let output = Output::start(io::stdout(), options.cumulative, cancel.clone()).map_err(start)?;
+    let output = Arc::new(output);
+    if options.ready {
+        let ready = json!({"type": "ready", "protocolVersion": PROTOCOL_VERSION, "capabilities": CAPABILITIES, "commands": NAMES});
+        // A reader that has gone cancels the token, and is seen below.
+        let _ = output.line(&ready);
+    }
+    let (jobs, waiting) = bounded(JOBS_MAX);
+    let control = session.control().clone();
+    let worker = {
+        let output = output.clone();
+        thread::Builder::new()
+            .name("session".into())
+            .spawn(move || work::work(session, &waiting, &output))
+            .map_err(start)?
+    };
+    let (lines, incoming) = bounded(1);
+    thread::Builder::new()
+        .name("stdin".into())
+        .spawn(move || read(io::stdin(), &lines))
+        .map_err(start)?;
+    let (alive, all_over) = bounded::<()>(0);
+    let dispatcher = Dispatcher {
+        control: control.clone(),
+        output: output.clone(),
+        jobs,
+        alive,
+    };
+    serve(&dispatcher, &incoming, cancel);
+
+    cancel.cancel();
+    control.abort_shells();
+    drop(dispatcher);
+    // Disconnected when the last shell has ended.
+    let _ = all_over.recv();
+    let closed = match worker.join() {
+        Ok(mut session) => {
+            session.take_notices().iter().for_each(report::warning);
+            session.close()
+        }
+        Err(_) => Err(Fatal("The session failed inside".into())),
+    };
+    let code = match (output.flush(), closed) {
+        (Err(error), _) if error.kind() == io::ErrorKind::BrokenPipe => PIPE_CLOSED,
+        (Err(error), _) => {
+            report::error(format_args!("Cannot write to stdout: {error}"));
+            FAILED
+        }
+        (Ok(()), Err(Fatal(message))) => {
+            report::error(message);
+            FAILED
+        }
+        (Ok(()), Ok(())) => DONE,
+    };
+    Ok(watch.exit_code().unwrap_or(code))
+}
+
+/// Hands lines to the dispatcher until there are no more, or it is time to end.
+fn serve(dispatcher: &Dispatcher, incoming: &Receiver<Line>, cancel: &CancelToken) {
+    while !cancel.is_cancelled() {
+        select! {
+            recv(incoming) -> line => match line {
+                Ok(Line::Command(incoming)) => dispatcher.handle(*incoming),
+                Ok(Line::Bad(reason)) => dispatcher.refuse(&reason),
+                Err(_) => return,
+            },
+            recv(cancel.receiver()) -> _ => return,
+        }
+    }
+}
+
+fn read(stdin: impl Read, lines: &Sender<Line>) {
+    let mut frames = Frames::new(BufReader::with_capacity(64 << 10, stdin), frame::LINE_MAX);
+    loop {
+        let line = match frames.next() {
+            Ok(Some(Frame::Line(line))) => match command::parse(line) {
+                Ok(incoming) => Line::Command(Box::new(incoming)),
+                Err(reason) => Line::Bad(reason),
+            },
+            Ok(Some(Frame::TooLong)) => Line::Bad("the line is longer than 64 MB".into()),
+            Ok(None) => return,
+            Err(error) => {
+                report::error(format_args!("Cannot read stdin: {error}"));
+                return;
+            }
+        };
+        if lines.send(line).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Changes of the model and of how much it thinks, at any time. A run uses them from its next request on.
+
+use super::control::{Control, Tell};
+use super::event::Event;
+use crate::agent::run::Fatal;
+use crate::llm::faux;
+use crate::llm::model::{Model, ThinkingLevel};
+use crate::llm::resolve::{DEFAULT_THINKING, Scoped};
+use std::sync::Arc;
+
+/// The model that a step through the models led to.
+pub struct Cycled {
+    pub model: Arc<Model>,
+    pub thinking: ThinkingLevel,
+    /// The models were those that the user chose to step through.
+    pub is_scoped: bool,
+}
+
+impl Control {
+    pub fn model(&self) -> Arc<Model> {
+        self.state().model.clone()
+    }
+
+    /// The models that a request could be sent to. The actor is offered only while it is on stage.
+    pub fn available_models(&self) -> Vec<Arc<Model>> {
+        let (ground, current) = {
+            let state = self.state();
+            (state.ground.clone(), state.model.provider.clone())
+        };
+        let services = &ground.services;
+        let offered = |name: &str| match name == faux::PROVIDER {
+            true => current == name,
+            false => services.usable(name),
+        };
+        let providers = services.registry.providers().into_iter();
+        providers
+            .filter(|name| offered(name))
+            .flat_map(|name| services.registry.models_of(name))
+            .collect()
+    }
+
+    /// Goes on with another model. `None` when it is not there, or has no key.
+    pub fn set_model(
+        &self,
+        provider: &str,
+        id: &str,
+        tell: Tell<'_>,
+    ) -> Result<Option<Arc<Model>>, Fatal> {
+        let ground = self.state().ground.clone();
+        let services = &ground.services;
+        let Some(model) = services
+            .registry
+            .find(provider, id)
+            .filter(|_| services.usable(provider))
+        else {
+            return Ok(None);
+        };
+        self.use_model(model.clone(), None, tell)?;
+        Ok(Some(model))
+    }
+
+    /// The next of the models to step through. `None` when there is no other one.
+    pub fn cycle_model(&self, tell: Tell<'_>) -> Result<Option<Cycled>, Fatal> {
+        let (ground, current) = {
+            let state = self.state();
+            (state.ground.clone(), state.model.clone())
+        };
+        let is_scoped = !ground.scope.is_empty();
+        let models: Vec<Scoped> = if is_scoped {
+            let usable = |scoped: &&Scoped| ground.services.usable(&scoped.model.provider);
+            ground.scope.iter().filter(usable).cloned().collect()
+        } else {
+            let all = self.available_models().into_iter();
+            all.map(|model| Scoped {
+                model,
+                thinking: None,
+            })
+            .collect()
+        };
+        if models.len() <= 1 {
+            return Ok(None);
+        }
+        let is_current = |scoped: &Scoped| {
+            scoped.model.provider == current.provider && scoped.model.id == current.id
+        };
+        let at = models.iter().position(is_current).unwrap_or(0);
+        let Some(next) = models.get((at + 1) % models.len()).cloned() else {
+            return Ok(None);
+        };
+        let thinking = self.use_model(next.model.clone(), next.thinking, tell)?;
+        Ok(Some(Cycled {
+            model: next.model,
+            thinking,
+            is_scoped,
+        }))
+    }
+
+    fn use_model(
+        &self,
+        model: Arc<Model>,
+        asked: Option<ThinkingLevel>,
+        tell: Tell<'_>,
+    ) -> Result<ThinkingLevel, Fatal> {
+        let level = {
+            let mut log = self.log();
+            log.append_model_change(&model.provider, &model.id)
+                .map_err(|error| Fatal(error.to_string()))?;
+            let mut state = self.state();
+            let settings = &state.ground.settings;
+            let level = asked
+                .or_else(|| settings.model_thinking_level(&model.provider, &model.id))
+                .or_else(|| settings.default_thinking_level())
+                .unwrap_or(state.thinking);
+            state.model = model;
+            level
+        };
+        self.set_thinking(level, tell)
+    }
+
+    pub fn thinking_levels(&self) -> Vec<ThinkingLevel> {
+        self.state().model.thinking_levels()
+    }
+
+    /// Sets the level, as near as the model comes to it, and gives that.
+    pub fn set_thinking(
+        &self,
+        wanted: ThinkingLevel,
+        tell: Tell<'_>,
+    ) -> Result<ThinkingLevel, Fatal> {
+        let level = {
+            let mut log = self.log();
+            let (level, before) = {
+                let state = self.state();
+                (state.model.clamp_thinking(wanted), state.thinking)
+            };
+            if level == before {
+                return Ok(level);
+            }
+            log.append_thinking_level(level.name())
+                .map_err(|error| Fatal(error.to_string()))?;
+            self.state().thinking = level;
+            level
+        };
+        tell(&Event::ThinkingLevelChanged { level });
+        Ok(level)
+    }
+
+    /// The model's next level. `None` when it does not think.
+    pub fn cycle_thinking(&self, tell: Tell<'_>) -> Result<Option<ThinkingLevel>, Fatal> {
+        let (model, current) = {
+            let state = self.state();
+            (state.model.clone(), state.thinking)
+        };
+        if !model.reasoning {
+            return Ok(None);
+        }
+        let levels = model.thinking_levels();
+        let at = levels.iter().position(|level| *level == current);
+        let next = at.map_or(0, |at| (at + 1) % levels.len().max(1));
+        let next = levels.get(next).copied().unwrap_or(DEFAULT_THINKING);
+        self.set_thinking(next, tell).map(Some)
+    }
+}

@@ -1,0 +1,157 @@
+//! Commands that the user runs, not the model. Several may run at once, beside a run of the agent.
+
+use super::control::Control;
+use crate::agent::message::{AgentMessage, BashExecution};
+use crate::agent::run::Fatal;
+use crate::llm::cancel::CancelToken;
+use crate::llm::message::now_ms;
+use crate::tools::bash::{self, Request};
+use crate::tools::plain::{Decoder, Sink};
+use serde::Serialize;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Commands of the user that may run at the same time.
+const SHELLS_MAX: usize = 64;
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShellResult {
+    pub output: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
+    pub cancelled: bool,
+    pub truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full_output_path: Option<String>,
+}
+
+/// A command of the user that is about to run. While it lives, [`Control::abort_shells`] reaches it.
+pub struct Shell {
+    control: Control,
+    cancel: CancelToken,
+}
+
+impl Control {
+    pub fn begin_shell(&self) -> Result<Shell, String> {
+        let mut state = self.state();
+        if state.shells.len() >= SHELLS_MAX {
+            return Err(format!("{SHELLS_MAX} commands are running already"));
+        }
+        let cancel = CancelToken::new();
+        state.shells.push(cancel.clone());
+        Ok(Shell {
+            control: self.clone(),
+            cancel,
+        })
+    }
+
+    pub fn abort_shells(&self) {
+        let shells = self.state().shells.clone();
+        shells.iter().for_each(CancelToken::cancel);
+    }
+
+    /// Puts a command and what came of it into the conversation; when a run is under way, after it.
+    fn record(&self, message: AgentMessage) -> Result<(), Fatal> {
+        let mut log = self.log();
+        {
+            let mut state = self.state();
+            if state.is_running() {
+                state.held_back.push(message);
+                return Ok(());
+            }
+        }
+        log.append_message(&message)
+            .map_err(|error| Fatal(error.to_string()))?;
+        self.state().messages.push(message);
+        Ok(())
+    }
+}
+
+impl Shell {
+    /// Runs the command, and gives what it prints to `told` as plain text, as it comes.
+    pub fn run(
+        self,
+        command: &str,
+        exclude_from_context: Option<bool>,
+        told: &mut dyn FnMut(&str),
+    ) -> Result<(ShellResult, AgentMessage), Fatal> {
+        let workspace = self.control.state().ground.workspace.clone();
+        let live = RefCell::new((Live::default(), told));
+        let on_output = |bytes: &[u8]| {
+            let (live, told) = &mut *live.borrow_mut();
+            let text = live.text(bytes);
+            if !text.is_empty() {
+                told(text);
+            }
+        };
+        let request = Request {
+            command,
+            timeout_seconds: None,
+            session_variables: false,
+            on_output: Some(&on_output),
+        };
+        let run = bash::execute(&workspace, &request, &|_, _| {}, &self.cancel)
+            .map_err(|error| Fatal(error.to_string()))?;
+        let result = ShellResult {
+            output: run.output().to_owned(),
+            exit_code: run.exit_code().map(i64::from),
+            cancelled: run.is_cancelled(),
+            truncated: run.is_truncated(),
+            full_output_path: run
+                .full_output_path()
+                .map(|path| path.to_string_lossy().into_owned()),
+        };
+        let message = AgentMessage::BashExecution(Arc::new(BashExecution {
+            command: command.to_owned(),
+            output: result.output.clone(),
+            exit_code: result.exit_code,
+            cancelled: result.cancelled,
+            truncated: result.truncated,
+            full_output_path: result.full_output_path.clone(),
+            timestamp: now_ms(),
+            exclude_from_context,
+            ..BashExecution::default()
+        }));
+        self.control.record(message.clone())?;
+        Ok((result, message))
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let mut state = self.control.state();
+        // Tokens have no names; this one is the cancelled one once it is cancelled here.
+        self.cancel.cancel();
+        state.shells.retain(|shell| !shell.is_cancelled());
+    }
+}
+
+/// Plain text of what a command prints, piece by piece.
+#[derive(Default)]
+struct Live {
+    decoder: Decoder,
+    text: Text,
+}
+
+#[derive(Default)]
+struct Text(String);
+
+impl Live {
+    fn text(&mut self, bytes: &[u8]) -> &str {
+        self.text.0.clear();
+        self.decoder.push(bytes, &mut self.text);
+        &self.text.0
+    }
+}
+
+impl Sink for Text {
+    fn text(&mut self, text: &str) {
+        self.0.push_str(text);
+    }
+
+    // What was told cannot be taken back.
+    fn restart_line(&mut self) {}
+
+    fn back(&mut self) {}
+}

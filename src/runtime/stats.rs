@@ -1,0 +1,170 @@
+//! What the log of a session tells about all that happened in it, left branches included.
+
+use super::control::Control;
+use crate::agent::message::AgentMessage;
+use crate::llm::message::{Block, StopReason, Usage, number};
+use crate::session::entry::{Body, Entry};
+use serde::Serialize;
+
+/// Entries that are read before others get a chance at the log.
+const BATCH: u32 = 256;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stats {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_file: Option<String>,
+    pub session_id: String,
+    pub user_messages: u64,
+    pub assistant_messages: u64,
+    pub tool_calls: u64,
+    pub tool_results: u64,
+    pub total_messages: u64,
+    pub tokens: Tokens,
+    /// US dollars.
+    #[serde(with = "number::amount")]
+    pub cost: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_usage: Option<Context>,
+}
+
+/// How full the model's window is. The figures are null from a compaction to the next answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Context {
+    pub tokens: Option<u64>,
+    pub context_window: u64,
+    pub percent: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tokens {
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+    pub total: u64,
+}
+
+impl Stats {
+    fn count(&mut self, entry: &Entry) {
+        match &entry.body {
+            Body::Usage(record) => self.spend(&record.usage),
+            Body::Compaction(compaction) => {
+                compaction.usage.iter().for_each(|usage| self.spend(usage))
+            }
+            Body::BranchSummary(summary) => {
+                summary.usage.iter().for_each(|usage| self.spend(usage))
+            }
+            Body::Message(body) => {
+                self.total_messages += 1;
+                match &body.message {
+                    AgentMessage::User(_) => self.user_messages += 1,
+                    AgentMessage::ToolResult(result) => {
+                        self.tool_results += 1;
+                        result.usage.iter().for_each(|usage| self.spend(usage));
+                    }
+                    AgentMessage::Assistant(answer) => {
+                        self.assistant_messages += 1;
+                        self.tool_calls += answer.tool_calls().count() as u64;
+                        self.spend(&answer.usage);
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn spend(&mut self, usage: &Usage) {
+        let tokens = &mut self.tokens;
+        tokens.input = tokens.input.saturating_add(usage.input);
+        tokens.output = tokens.output.saturating_add(usage.output);
+        tokens.cache_read = tokens.cache_read.saturating_add(usage.cache_read);
+        tokens.cache_write = tokens.cache_write.saturating_add(usage.cache_write);
+        let parts = [
+            tokens.input,
+            tokens.output,
+            tokens.cache_read,
+            tokens.cache_write,
+        ];
+        tokens.total = parts.into_iter().fold(0, u64::saturating_add);
+        self.cost += usage.cost.total;
+    }
+}
+
+impl Control {
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        {
+            let log = self.log();
+            stats.session_id.clone_from(&log.header().id);
+            stats.session_file = log.path().map(|path| path.to_string_lossy().into_owned());
+        }
+        self.each_entry(0, |entry| stats.count(&entry));
+        stats.context_usage = self.context_usage().map(|usage| Context {
+            tokens: usage.tokens,
+            context_window: usage.window,
+            percent: usage.percent(),
+        });
+        stats
+    }
+
+    /// The entries in the order in which they were written, from the one after `since` on, and the leaf.
+    /// `None` when there is no entry `since`.
+    pub fn entries(&self, since: Option<&str>) -> Option<(Vec<Entry>, Option<String>)> {
+        let (first, leaf) = {
+            let log = self.log();
+            let first = match since {
+                None => 0,
+                Some(id) => log.index().find(id)?.saturating_add(1),
+            };
+            (first, log.leaf().map(str::to_owned))
+        };
+        let mut entries = Vec::new();
+        self.each_entry(first, |entry| entries.push(entry));
+        Some((entries, leaf))
+    }
+
+    /// Visits entries without keeping a run from writing for long.
+    fn each_entry(&self, first: u32, mut visit: impl FnMut(Entry)) {
+        let mut next = first;
+        loop {
+            let batch: Vec<Entry> = {
+                let log = self.log();
+                let end = u32::try_from(log.index().slots.len()).unwrap_or(u32::MAX);
+                if next >= end {
+                    return;
+                }
+                let from = next;
+                next = end.min(from.saturating_add(BATCH));
+                (from..next)
+                    .filter_map(|position| log.entry_at(position))
+                    .collect()
+            };
+            batch.into_iter().for_each(&mut visit);
+        }
+    }
+
+    /// The text of the last answer that has any; an aborted one without content is passed over.
+    pub fn last_assistant_text(&self) -> Option<String> {
+        let state = self.state();
+        let answer = state
+            .messages
+            .iter()
+            .rev()
+            .find_map(|message| match message {
+                AgentMessage::Assistant(answer)
+                    if !(answer.stop_reason == StopReason::Aborted
+                        && answer.content.is_empty()) =>
+                {
+                    Some(answer.clone())
+                }
+                _ => None,
+            })?;
+        drop(state);
+        let text: String = answer.content.iter().filter_map(Block::as_text).collect();
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+}

@@ -1,0 +1,122 @@
+//! One conversation after another in the same process: a new one, a stored one, a fork of this one.
+//!
+//! The one that is left is closed first; what the next one needs (its settings, models, tools, prompt)
+//! is made anew for its folder, as at a start.
+
+use super::session::{Parts, Session};
+use crate::agent::run::Fatal;
+use crate::session::{Log, SessionError, Store};
+use std::path::{Path, PathBuf};
+
+/// Where further conversations come from.
+pub struct Succession {
+    store: Option<Store>,
+    make: Box<dyn FnMut(Log) -> Result<Parts, String> + Send>,
+}
+
+impl Succession {
+    /// Without a store nothing is kept. `make` gives what a conversation needs besides its log.
+    pub fn new(
+        store: Option<Store>,
+        make: impl FnMut(Log) -> Result<Parts, String> + Send + 'static,
+    ) -> Self {
+        Self {
+            store,
+            make: Box::new(make),
+        }
+    }
+
+    fn create(&self, cwd: &Path, parent: Option<String>) -> Result<Log, SessionError> {
+        match &self.store {
+            Some(store) => store.create_child(cwd, parent),
+            None => Log::in_memory(cwd, None),
+        }
+    }
+}
+
+impl Session {
+    /// Starts an empty conversation in the same folder. `parent` is the session it is said to come from.
+    pub fn start_new(&mut self, parent: Option<String>) -> Result<(), Fatal> {
+        let cwd = self.cwd();
+        let succession = self.next()?;
+        let log = succession.create(&cwd, parent).map_err(fatal)?;
+        self.go_on_with(log)
+    }
+
+    /// Opens the session at `path`. A file that is not there becomes a new session.
+    pub fn open_other(&mut self, path: &Path) -> Result<(), Fatal> {
+        let cwd = self.cwd();
+        let path = cwd.join(path);
+        let own = self.control().log().path().map(ToOwned::to_owned);
+        if own.is_some_and(|own| own == path || same_file(&own, &path)) {
+            // One writer per session: this one lets go of the file first.
+            self.control().close()?;
+        }
+        let log = match &self.next()?.store {
+            Some(store) => store.open(&path, &cwd),
+            None => Log::open(&path, &cwd, crate::session::SyncMode::Turn),
+        };
+        self.go_on_with(log.map_err(fatal)?)
+    }
+
+    /// Goes on in a fork that ends before this message of the user. Gives the message's text.
+    pub fn fork_before(&mut self, entry: &str) -> Result<String, Fatal> {
+        let (log, text) = {
+            let log = self.control().log();
+            let is_first = log
+                .entry(entry)
+                .is_some_and(|entry| entry.parent_id.is_none());
+            if !is_first && log.entry(entry).is_some() {
+                check_saved(&log)?;
+            }
+            log.fork_before(entry).map_err(fatal)?
+        };
+        self.go_on_with(log)?;
+        Ok(text)
+    }
+
+    /// Goes on in a copy of this branch.
+    pub fn fork_here(&mut self) -> Result<(), Fatal> {
+        let log = {
+            let log = self.control().log();
+            let Some(leaf) = log.leaf() else {
+                let message = "Cannot clone session: no current entry selected";
+                return Err(Fatal(message.into()));
+            };
+            check_saved(&log)?;
+            log.fork_at(leaf).map_err(fatal)?
+        };
+        self.go_on_with(log)
+    }
+
+    fn go_on_with(&mut self, log: Log) -> Result<(), Fatal> {
+        let parts = (self.next()?.make)(log).map_err(Fatal)?;
+        self.replace(parts)
+    }
+
+    fn cwd(&self) -> PathBuf {
+        self.workspace().cwd.clone()
+    }
+
+    fn next(&mut self) -> Result<&mut Succession, Fatal> {
+        self.succession()
+            .ok_or_else(|| Fatal("This session cannot be left for another one".into()))
+    }
+}
+
+/// A session that is to have a file must have it before it is copied.
+fn check_saved(log: &Log) -> Result<(), Fatal> {
+    if log.path().is_some() && !log.is_saved() {
+        let message = "This session has not been saved yet. Wait for the first assistant response before cloning or forking it.";
+        return Err(Fatal(message.into()));
+    }
+    Ok(())
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+fn fatal(error: SessionError) -> Fatal {
+    Fatal(error.to_string())
+}
