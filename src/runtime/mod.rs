@@ -4,6 +4,7 @@ pub mod compaction;
 pub mod control;
 pub mod event;
 pub mod expand;
+mod export;
 mod image;
 pub mod limit;
 mod model;

@@ -11,6 +11,7 @@ use crate::runtime::event::Event;
 use crate::runtime::{AgentMessage, Fatal};
 use crossbeam_channel::{Sender, TrySendError};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
@@ -18,7 +19,7 @@ pub struct Dispatcher {
     pub control: Control,
     pub output: Arc<Output>,
     pub jobs: Sender<Job>,
-    /// Held by every shell; the receiver knows when the last one has gone.
+    /// Held by every shell and export; the receiver knows when the last one has gone.
     pub alive: Sender<()>,
 }
 
@@ -178,10 +179,8 @@ impl Dispatcher {
             Command::Ignored => {}
             Command::GetCommands => reply.data(json!({"commands": control.commands()})),
             Command::Compact { instructions } => self.compact(instructions, reply),
-            Command::GetTree
-            | Command::NavigateTree(_)
-            | Command::ExportHtml { .. }
-            | Command::Reload => reply.fail(NOT_HERE),
+            Command::ExportHtml { path } => self.export(path, reply),
+            Command::GetTree | Command::NavigateTree(_) | Command::Reload => reply.fail(NOT_HERE),
         }
     }
 
@@ -254,6 +253,22 @@ impl Dispatcher {
             drop(alive);
         };
         let started = thread::Builder::new().name("shell".into()).spawn(run);
+        if let Err(error) = started {
+            spare.fail(format_args!("Cannot start a thread: {error}"));
+        }
+    }
+
+    fn export(&self, path: Option<String>, reply: Reply) {
+        let (control, alive) = (self.control.clone(), self.alive.clone());
+        let spare = reply.again();
+        let run = move || {
+            match control.export(path.as_deref().map(Path::new)) {
+                Ok(path) => reply.data(json!({"path": path.to_string_lossy()})),
+                Err(reason) => reply.fail(reason),
+            }
+            drop(alive);
+        };
+        let started = thread::Builder::new().name("export".into()).spawn(run);
         if let Err(error) = started {
             spare.fail(format_args!("Cannot start a thread: {error}"));
         }

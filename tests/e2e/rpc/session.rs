@@ -127,6 +127,114 @@ fn entries_are_read_from_a_cursor_on() {
 }
 
 #[test]
+fn a_fork_begins_before_a_message_and_a_clone_at_the_end() {
+    let (world, _server, mut client) = start([Reply::text("a"), Reply::text("b")]);
+    assert_eq!(
+        super::refusal(&mut client, "fork", json!({"entryId": "nope"})),
+        "Invalid entry ID for forking"
+    );
+    assert_eq!(
+        super::refusal(&mut client, "clone", Value::Null),
+        "This session has not been saved yet. Wait for the first assistant response before cloning or forking it."
+    );
+    for text in ["one", "two"] {
+        client.prompt(text).unwrap();
+        client.wait_until_settled().unwrap();
+    }
+    let first = client.state().unwrap();
+    let points = client.request("get_fork_messages", Value::Null).unwrap();
+    let texts: Vec<&Value> = points["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|point| &point["text"])
+        .collect();
+    assert_eq!(texts, ["one", "two"]);
+    assert_eq!(
+        client.request("clone", Value::Null).unwrap(),
+        json!({"cancelled": false})
+    );
+    assert_ne!(client.state().unwrap().session_id, first.session_id);
+    assert_eq!(conversation(&mut client).len(), 4);
+    let fork = json!({"entryId": points["messages"][1]["entryId"]});
+    let forked = client.request("branch", fork).unwrap();
+    assert_eq!(forked, json!({"text": "two", "cancelled": false}));
+    assert_eq!(conversation(&mut client), ["user: one", "assistant: a"]);
+    assert_eq!(world.session_files().len(), 3);
+}
+
+#[test]
+fn a_conversation_becomes_a_page() {
+    let (world, _server, mut client) = start([Reply::text("the answer")]);
+    client.prompt("one").unwrap();
+    client.wait_until_settled().unwrap();
+    let exported = client
+        .request("export_html", json!({"outputPath": "page.html"}))
+        .unwrap();
+    let path = world.work().join("page.html");
+    assert_eq!(exported, json!({"path": path.to_string_lossy()}));
+    assert!(
+        std::fs::read_to_string(path)
+            .unwrap()
+            .contains("the answer")
+    );
+    let nowhere = json!({"outputPath": "none/such/folder/page.html"});
+    assert_ne!(super::refusal(&mut client, "export_html", nowhere), "");
+}
+
+#[test]
+fn a_compaction_is_answered_and_told() {
+    let (world, _server) = crate::world([
+        Reply::text("a"),
+        Reply::text("b"),
+        Reply::text("the summary"),
+    ]);
+    world.write_config(
+        "settings.json",
+        r#"{"retry": {"enabled": false}, "compaction": {"keepRecentTokens": 10}}"#,
+    );
+    let mut client = client(&world, "");
+    assert_eq!(
+        super::refusal(&mut client, "compact", Value::Null),
+        "Nothing to compact (session too small)"
+    );
+    client.events_until("compaction_end").unwrap();
+    for text in ["one ".repeat(100), "two ".repeat(100)] {
+        client.prompt(&text).unwrap();
+        client.wait_until_settled().unwrap();
+    }
+    let result = client
+        .request("compact", json!({"customInstructions": "short"}))
+        .unwrap();
+    assert!(
+        result["summary"].as_str().unwrap().contains("the summary"),
+        "{result}"
+    );
+    let end = client.events_until("compaction_end").unwrap();
+    assert_eq!(end.last().unwrap()["result"], result);
+    assert!(!client.state().unwrap().is_compacting);
+    let usage = client.request("get_session_stats", Value::Null).unwrap()["contextUsage"].take();
+    assert_eq!(usage["tokens"], Value::Null);
+    assert_eq!(
+        super::refusal(&mut client, "compact", Value::Null),
+        "Already compacted"
+    );
+}
+
+#[test]
+fn templates_are_listed_and_expanded() {
+    let (world, server) = crate::world([Reply::text("a")]);
+    std::fs::create_dir(world.agent_dir().join("prompts")).unwrap();
+    world.write_config("prompts/greet.md", "Say hello to $1");
+    let mut client = client(&world, "");
+    let commands = client.request("get_commands", Value::Null).unwrap();
+    assert_eq!(commands["commands"][0]["name"], json!("greet"));
+    client.prompt("/greet Ada").unwrap();
+    client.wait_until_settled().unwrap();
+    assert_eq!(server.requests()[0].last_text(), "Say hello to Ada");
+}
+
+#[test]
 fn a_name_is_stored_and_told() {
     let (_world, _server, mut client) = start([Reply::text("a")]);
     client

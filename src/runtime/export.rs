@@ -1,0 +1,25 @@
+//! The conversation as a page, while it goes on.
+
+use super::control::Control;
+use crate::session::Log;
+use crate::session::export::{ExportError, export_live};
+use std::path::{Path, PathBuf};
+
+impl Control {
+    /// Writes the session into a file, by default one in its folder, and gives the file's path. A stored
+    /// session is read from its own file, so that a run is not kept waiting.
+    pub fn export(&self, path: Option<&Path>) -> Result<PathBuf, ExportError> {
+        let cwd = self.state().ground.workspace.cwd.clone();
+        let (file, leaf) = {
+            let log = self.log();
+            match log.path().filter(|_| log.is_saved()) {
+                None => return export_live(&log, path, &cwd, None),
+                Some(file) => (file.to_owned(), log.leaf().map(str::to_owned)),
+            }
+        };
+        let mut log = Log::open_to_read(&file).map_err(ExportError::Session)?;
+        log.set_leaf(leaf.as_deref())
+            .map_err(ExportError::Session)?;
+        export_live(&log, path, &cwd, None)
+    }
+}
