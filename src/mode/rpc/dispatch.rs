@@ -1,6 +1,6 @@
 //! Answers commands: at once, or by handing them to the session's thread.
 
-use super::command::{Command, Incoming, Page, Said};
+use super::command::{Command, Incoming, Navigate, Page, Said};
 use super::reply::Reply;
 use super::work::{Job, tell};
 use super::{CAPABILITIES, PROTOCOL_VERSION};
@@ -10,6 +10,8 @@ use crate::runtime::control::{Begin, Control, Streaming, user_message};
 use crate::runtime::event::Event;
 use crate::runtime::{AgentMessage, Fatal};
 use crossbeam_channel::{Sender, TrySendError};
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -180,7 +182,12 @@ impl Dispatcher {
             Command::GetCommands => reply.data(json!({"commands": control.commands()})),
             Command::Compact { instructions } => self.compact(instructions, reply),
             Command::ExportHtml { path } => self.export(path, reply),
-            Command::GetTree | Command::NavigateTree(_) | Command::Reload => reply.fail(NOT_HERE),
+            Command::GetTree => match tree(control) {
+                Ok(tree) => reply.data(tree),
+                Err(reason) => reply.fail(reason),
+            },
+            Command::NavigateTree(wanted) => self.navigate(wanted, reply),
+            Command::Reload => reply.fail(NOT_HERE),
         }
     }
 
@@ -215,6 +222,25 @@ impl Dispatcher {
                 reply,
             }),
             Err(reason) => reply.fail(reason),
+        }
+    }
+
+    fn navigate(&self, wanted: Navigate, reply: Reply) {
+        let now = self.control.snapshot();
+        if now.is_streaming {
+            return reply.fail(
+                "Wait for the current response to finish before navigating the session tree.",
+            );
+        }
+        match self.control.begin_compaction() {
+            Ok(ticket) => self.hand_over(Job::Navigate {
+                ticket,
+                wanted,
+                reply,
+            }),
+            Err(_) => reply.fail(
+                "Wait for the current compaction or tree navigation to finish before navigating the session tree.",
+            ),
         }
     }
 
@@ -320,6 +346,7 @@ impl Job {
             | Self::SwitchSession { reply, .. }
             | Self::Fork { reply, .. }
             | Self::Clone { reply }
+            | Self::Navigate { reply, .. }
             | Self::Compact { reply, .. } => reply,
         }
     }
@@ -353,6 +380,19 @@ fn messages(all: Vec<AgentMessage>, page: Option<Page>, reply: Reply) {
     let part = all.get(offset..end).unwrap_or_default();
     let next = (end < all.len()).then_some(end);
     reply.data(json!({"messages": part, "total": all.len(), "nextOffset": next}));
+}
+
+/// The tree as it is written, not parsed again.
+fn tree(control: &Control) -> Result<impl Serialize + use<>, serde_json::Error> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Tree {
+        tree: Box<RawValue>,
+        leaf_id: Option<String>,
+    }
+    let (tree, leaf_id) = control.tree_json();
+    let tree = RawValue::from_string(tree)?;
+    Ok(Tree { tree, leaf_id })
 }
 
 fn tools(control: &Control) -> Vec<Value> {

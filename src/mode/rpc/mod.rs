@@ -40,6 +40,7 @@ pub const PROTOCOL_VERSION: u32 = 1;
 const CAPABILITIES: &[&str] = &[
     "abort_and_prompt",
     "interrupt_mode",
+    "navigate_tree",
     "active_tools",
     "paged_messages",
     "cumulative_events",

@@ -1,12 +1,13 @@
 //! The session's thread: what takes the conversation on, or puts another in its place.
 
-use super::command::Said;
+use super::command::{Navigate, Said};
 use super::reply::Reply;
 use crate::mode::output::Output;
 use crate::mode::report;
 use crate::runtime::control::{Begin, Ticket, user_message};
 use crate::runtime::event::Event;
 use crate::runtime::session::Session;
+use crate::runtime::tree::Move;
 use crate::runtime::{AgentMessage, Fatal};
 use crossbeam_channel::Receiver;
 use serde_json::json;
@@ -36,6 +37,11 @@ pub enum Job {
         reply: Reply,
     },
     Clone {
+        reply: Reply,
+    },
+    Navigate {
+        ticket: Ticket,
+        wanted: Navigate,
         reply: Reply,
     },
     Compact {
@@ -96,6 +102,11 @@ impl Worker<'_> {
                 let changed = self.session.fork_here();
                 replaced(changed, reply);
             }
+            Job::Navigate {
+                ticket,
+                wanted,
+                reply,
+            } => self.navigate(ticket, &wanted, reply),
             Job::Compact {
                 ticket,
                 instructions,
@@ -141,6 +152,40 @@ impl Worker<'_> {
                 report::error(&reason);
                 let _ = output.line(&json!({"type": "error", "error": reason}));
             }
+        }
+    }
+
+    fn navigate(&mut self, ticket: Ticket, wanted: &Navigate, reply: Reply) {
+        let output = self.output;
+        let mut listener = |event: &Event<'_>| {
+            tell(output, event);
+            Ok(())
+        };
+        let how = Move {
+            summarize: wanted.summarize,
+            instructions: wanted.instructions.as_deref(),
+            replace_instructions: wanted.replace_instructions,
+            label: wanted.label.as_deref(),
+        };
+        let moved = self
+            .session
+            .navigate(&wanted.target, how, &mut listener, &ticket.cancel);
+        drop(ticket);
+        match moved {
+            Ok(moved) => {
+                let mut data = json!({"cancelled": moved.cancelled});
+                if let Some(text) = moved.editor_text {
+                    data["editorText"] = text.into();
+                }
+                if moved.aborted {
+                    data["aborted"] = true.into();
+                }
+                if let Some(entry) = moved.summary_entry {
+                    data["summaryEntry"] = json!(entry);
+                }
+                reply.data(data);
+            }
+            Err(reason) => reply.fail(reason),
         }
     }
 

@@ -222,6 +222,50 @@ fn a_compaction_is_answered_and_told() {
 }
 
 #[test]
+fn the_tree_is_shown_and_moved_in() {
+    let (open, held) = crate::server::gate();
+    let (_world, _server, mut client) = start([
+        Reply::text("a"),
+        Reply::text("b"),
+        Reply::text("c").then_wait(held),
+    ]);
+    for text in ["one", "two"] {
+        client.prompt(text).unwrap();
+        client.wait_until_settled().unwrap();
+    }
+    let points = client.request("get_fork_messages", Value::Null).unwrap();
+    let second = points["messages"][1]["entryId"].clone();
+    let moved = client
+        .request(
+            "navigate_tree",
+            json!({"targetId": second, "label": "here"}),
+        )
+        .unwrap();
+    assert_eq!(moved, json!({"cancelled": false, "editorText": "two"}));
+    assert_eq!(conversation(&mut client), ["user: one", "assistant: a"]);
+    client.prompt("three").unwrap();
+    super::until_text(&mut client);
+    assert_eq!(
+        super::refusal(&mut client, "navigate_tree", json!({"targetId": second})),
+        "Wait for the current response to finish before navigating the session tree."
+    );
+    let tree = client.request("get_tree", Value::Null).unwrap();
+    assert!(tree["leafId"].is_string());
+    let text = tree["tree"].to_string();
+    assert!(text.contains("\"label\":\"here\""), "{text}");
+    open.send(()).unwrap();
+    client.wait_until_settled().unwrap();
+    assert_eq!(
+        conversation(&mut client),
+        ["user: one", "assistant: a", "user: three", "assistant: c"]
+    );
+    assert_eq!(
+        super::refusal(&mut client, "navigate_tree", json!({"targetId": "nope"})),
+        "Entry nope not found"
+    );
+}
+
+#[test]
 fn templates_are_listed_and_expanded() {
     let (world, server) = crate::world([Reply::text("a")]);
     std::fs::create_dir(world.agent_dir().join("prompts")).unwrap();
