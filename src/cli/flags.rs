@@ -40,6 +40,8 @@ pub struct Args {
     pub no_session: bool,
     /// The session file to write as a page; the first message is where to.
     pub export: Option<String>,
+    /// A lone `-` was among the words.
+    pub dash: bool,
     pub name: Option<String>,
     pub tools: Option<Vec<String>>,
     pub exclude_tools: Option<Vec<String>>,
@@ -138,7 +140,7 @@ fn positional(args: &mut Args, word: OsString) -> Result<(), String> {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     match word.as_bytes() {
         // Stdin is read whenever it is not a terminal; the dash only says so.
-        b"-" => {}
+        b"-" => args.dash = true,
         [b'@', path @ ..] if !path.is_empty() => args.files.push(OsString::from_vec(path.to_vec())),
         _ => args.messages.push(string(word)?),
     }

@@ -81,6 +81,10 @@ fn run(args: &Args) -> u8 {
         return say(&help::text());
     }
     args.warnings.iter().for_each(report::warning);
+    if args.export.is_some() && args.dash {
+        report::error("Unknown option: -\nTo write a session to stdout: pi export SESSION -");
+        return BAD_USAGE;
+    }
     if let Some(file) = &args.export {
         return export::page(file, args.messages.first().map(String::as_str));
     }

@@ -131,11 +131,16 @@ pub fn path_of(found: Found) -> PathBuf {
 fn open(store: &Store, path: &Path, cwd: &Path) -> Result<Log, String> {
     match store.open(path, cwd) {
         Err(error @ SessionError::Held { .. }) if ask::possible() => {
-            let options = ["Fork it: go on in a copy".to_owned()];
-            ask::choose(&error.to_string(), &options).ok_or("No session selected")?;
-            store
-                .fork_from(path, cwd, None)
-                .map_err(|error| error.to_string())
+            let options = [
+                "Fork it: go on in a copy".to_owned(),
+                "Read it only: what follows is not stored".to_owned(),
+            ];
+            let opened = match ask::choose(&error.to_string(), &options) {
+                Some(0) => store.fork_from(path, cwd, None),
+                Some(_) => Log::open_detached(path),
+                None => return Err("No session selected".into()),
+            };
+            opened.map_err(|error| error.to_string())
         }
         opened => opened.map_err(|error| error.to_string()),
     }

@@ -28,6 +28,7 @@ pi sessions show <path|id>                    one session, and what was said
 pi sessions rm <path|id>... [--yes]           remove sessions, with what belongs to them
 pi sessions prune [--older-than <days>] [--keep <n>] [--all] [--yes]
                                               remove old sessions, and what belongs to none
+pi sessions export [<path|id>] [<file>]       what pi export does, with its options
 pi sessions import <file>                     copy a session file to this folder's sessions
 With --json: an object on each line. Also: --cwd <dir>, --session-dir <dir>.";
 
@@ -60,6 +61,12 @@ impl From<io::Error> for Failure {
 
 /// Carries out `pi sessions …`. Gives the exit code.
 pub fn run(words: &[OsString]) -> u8 {
+    // It has options of its own.
+    if let Some((first, words)) = words.split_first()
+        && first == "export"
+    {
+        return super::export::run(words);
+    }
     match try_run(words) {
         Ok(code) => code,
         Err(Failure::Usage(text)) => {

@@ -6,7 +6,7 @@ use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::runtime::plain_text;
 use crate::runtime::undo::{self, Action, Journal, Plan, Step};
-use crate::session::{Hold, Log, SessionError};
+use crate::session::{Log, SessionError, SyncMode};
 use lexopt::{Arg, Parser, ValueExt};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -101,10 +101,12 @@ fn try_run(options: &Options) -> Result<u8, String> {
         let lines = plans.iter().map(|plan| (plan, plan.conflict.clone()));
         return Ok(super::say(&told(lines, true, options.json)));
     }
-    // A run that is under way would not know what has become of its files.
-    let _hold = match Hold::take(&session) {
+    // A run that is under way would not know what has become of its files. A session that cannot be
+    // written to is no reason to leave them as they are.
+    let cwd = session.parent().unwrap_or(Path::new("/"));
+    let log = match Log::open(&session, cwd, SyncMode::Turn) {
         Err(error @ SessionError::Held { .. }) => return Err(error.to_string()),
-        hold => hold.ok(),
+        opened => opened.ok(),
     };
     let plans = undo::plan(&journal, &steps);
     let conflicts: Vec<String> = plans
@@ -124,6 +126,13 @@ fn try_run(options: &Options) -> Result<u8, String> {
         ));
     }
     let done = undo::carry_out(&journal, plans, options.force);
+    if let (Some(note), Some(mut log)) = (undo::note(&done), log) {
+        match log.append(note) {
+            Ok(_) => log.turn_ended(),
+            Err(error) => report::warning(format_args!("The model is not told: {error}")),
+        }
+        log.take_notices().iter().for_each(report::warning);
+    }
     let failed = done.iter().any(|file| file.error.is_some());
     let lines = done.iter().map(|file| (&file.plan, file.error.clone()));
     let code = super::say(&told(lines, false, options.json));

@@ -12,10 +12,14 @@ mod journal;
 pub use journal::{Journal, Step};
 
 use crate::llm::cancel::CancelToken;
+use crate::llm::message::Content;
+use crate::session::entry::CustomMessage;
+use crate::session::failpoint;
 use crate::tools::backend::Backend;
 use crate::tools::local::Local;
 use crate::tools::mutation;
 use journal::State;
+use serde_json::json;
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
 use std::io;
@@ -141,6 +145,7 @@ fn file(journal: &Journal, plan: &Plan) -> Result<(), String> {
         return Err("was changed just now; try again".into());
     }
     let say = |error: io::Error| error.to_string();
+    failpoint::hit("undo.file").map_err(say)?;
     match &plan.action {
         Action::Restore => {
             let content = journal.content(oldest)?;
@@ -172,6 +177,31 @@ fn file(journal: &Journal, plan: &Plan) -> Result<(), String> {
     journal
         .mark_undone(&numbers)
         .map_err(|error| format!("is as it was, but that could not be noted: {error}"))
+}
+
+/// What the model is told at the next request: it believes that its changes stand. None when no file is
+/// other than before.
+pub fn note(done: &[Undone]) -> Option<CustomMessage> {
+    let mut text = "The user took back changes that tools had made to files:\n".to_owned();
+    let mut files = Vec::new();
+    for file in done.iter().filter(|file| file.error.is_none()) {
+        let plan = &file.plan;
+        let what = match plan.action {
+            Action::Restore => "has its earlier content again",
+            Action::Remove => "was removed",
+            Action::Nothing | Action::Impossible(_) => continue,
+        };
+        text.push_str(&format!("- {} {what}\n", plan.path.display()));
+        files.push(plan.path.to_string_lossy().into_owned());
+    }
+    text.push_str("Read a file again before you change it.");
+    (!files.is_empty()).then(|| CustomMessage {
+        custom_type: "undo".into(),
+        content: Some(Content::Text(text)),
+        display: true,
+        details: Some(json!({ "files": files })),
+        ..CustomMessage::default()
+    })
 }
 
 /// The steps from `time` (ISO 8601) on.

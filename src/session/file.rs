@@ -23,6 +23,8 @@ pub(super) struct SessionFile {
     /// The last line has no end.
     torn: bool,
     writable: bool,
+    /// The file's name is not on the disk itself yet.
+    unnamed: bool,
     /// Why nothing may be appended any more: the system failed to store what was written.
     doubt: Option<String>,
 }
@@ -52,6 +54,7 @@ impl SessionFile {
             size: 0,
             torn: false,
             writable: true,
+            unnamed: true,
             doubt: None,
         })
     }
@@ -91,6 +94,7 @@ impl SessionFile {
             size: scan.size,
             torn: scan.torn,
             writable,
+            unnamed: false,
             doubt: None,
         };
         Ok((opened, scan))
@@ -187,10 +191,19 @@ impl SessionFile {
             failpoint::hit("session.sync")?;
             self.file.sync_data()
         };
-        sync().map_err(|error| {
+        sync().inspect(|()| self.sync_name()).map_err(|error| {
             self.doubt = Some(format!("could not be stored safely ({error})"));
             SessionError::io("store the session file", &self.path)(error)
         })
+    }
+
+    /// Hands the file's name to the disk. Not every file system can, and none has to be asked twice.
+    pub fn sync_name(&mut self) {
+        if std::mem::take(&mut self.unnamed)
+            && let Some(folder) = self.path.parent()
+        {
+            let _ = File::open(folder).and_then(|folder| folder.sync_all());
+        }
     }
 
     /// The `len` bytes from `start`; fewer when the file has become shorter.
@@ -214,6 +227,7 @@ impl SessionFile {
     pub fn rename(&mut self, to: &Path) -> Result<(), SessionError> {
         rename_exclusive(&self.path, to).map_err(SessionError::io("name the session file", to))?;
         self.path = to.to_owned();
+        self.unnamed = true;
         Ok(())
     }
 
@@ -228,6 +242,8 @@ impl SessionFile {
         };
         replace().map_err(SessionError::io("replace the session file", to))?;
         self.path = to.to_owned();
+        self.unnamed = true;
+        self.sync_name();
         Ok(())
     }
 

@@ -106,6 +106,14 @@ impl Log {
         Self::load(path, false, Path::new(""), SyncMode::Never)
     }
 
+    /// Opens the session at `path`, which may be in use, to go on with it in memory: what follows is
+    /// stored nowhere.
+    pub fn open_detached(path: &Path) -> Result<Self, SessionError> {
+        let mut log = Self::open_to_read(path)?;
+        log.place.detach()?;
+        Ok(log)
+    }
+
     fn start(header: Header, later: Later, sync: SyncMode) -> Result<Self, SessionError> {
         let place = Place::in_memory(&header, later)?;
         Ok(Self::new(header, Index::default(), place, sync))

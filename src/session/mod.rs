@@ -28,7 +28,6 @@ pub mod upkeep;
 pub use crate::llm::time;
 
 pub use error::SessionError;
-pub use file::Hold;
 pub use log::{Log, SyncMode};
 pub use notice::Notice;
 pub use store::Store;

@@ -61,6 +61,21 @@ impl Place {
         Ok((Self::Memory { bytes, later }, scan))
     }
 
+    /// Takes all lines into memory, for good.
+    pub fn detach(&mut self) -> Result<(), SessionError> {
+        let bytes = match self {
+            Self::Disk { file, .. } => file
+                .read(0, file.size())
+                .map_err(SessionError::io("read the session file", file.path()))?,
+            Self::Memory { bytes, .. } => std::mem::take(bytes),
+        };
+        *self = Self::Memory {
+            bytes,
+            later: Later::Never,
+        };
+        Ok(())
+    }
+
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Disk {

@@ -87,6 +87,7 @@ pub fn import(source: &Path, folder: &Path) -> Result<Imported, SessionError> {
     });
     match named {
         Ok(path) => {
+            file.sync_name();
             beside::share_outputs(&source, &path);
             Ok(Imported { path, notices })
         }

@@ -20,7 +20,7 @@ fn script() -> [Reply; 2] {
 
 /// Every call answered once, right after it was made.
 #[track_caller]
-fn assert_legal(request: &Request) {
+pub fn assert_legal(request: &Request) {
     let mut open: Vec<String> = Vec::new();
     for message in request.messages() {
         if message["role"] == "tool" {
@@ -173,4 +173,26 @@ fn a_file_that_cannot_be_made_is_an_error_before_the_request() {
         .env("PI_FAIL", "session.create:1:err");
     pi.run().fails_with(1).stderr_has("session");
     assert!(server.requests().is_empty());
+}
+
+/// How often the session is handed to the disk in a run of two turns: as often as that can fail.
+fn syncs(mode: &str) -> usize {
+    let passed = |k: usize| {
+        let (world, _server) = world(script());
+        let settings = json!({"session": {"sync": mode}, "retry": {"enabled": false}});
+        world.write_config("settings.json", &settings.to_string());
+        let pi = world.pi().args(["--model", "mock/m1", "-p", "hi"]);
+        let outcome = pi.env("PI_FAIL", format!("session.sync:{k}:abort")).run();
+        assert!([0, 134].contains(&outcome.code()), "{outcome:?}");
+        outcome.code() != 0
+    };
+    (1..).take_while(|k| passed(*k)).count()
+}
+
+#[test]
+fn the_setting_says_when_the_disk_is_waited_for() {
+    // Nine entries: model, level, system, prompt, two calls in one answer, two results, answer.
+    let (always, turn, never) = (syncs("always"), syncs("turn"), syncs("never"));
+    assert_eq!((turn, never), (2, 0));
+    assert!(always > turn, "{always}");
 }

@@ -296,6 +296,14 @@ fn a_page_goes_where_the_reference_puts_it() {
     run.success().stdout_is("Exported to: x.jsonl\n");
     assert_eq!((mode("x.jsonl"), world.read("x.jsonl")), (0o644, page));
     assert_eq!(std::fs::read(&file).unwrap(), before);
+    // The page has no other way out: a lone dash is no file, and no option.
+    let run = world.pi().args(["--export", "s.jsonl", "-"]).run();
+    run.fails_with(2).stderr_has("Unknown option: -");
+    let run = world
+        .pi()
+        .args(["sessions", "export", "s.jsonl", "-"])
+        .run();
+    assert!(run.success().stdout.starts_with("<!DOCTYPE html>"));
     assert_eq!(files(&world), ["pi-session-s.html", "s.jsonl", "x.jsonl"]);
 }
 

@@ -9,6 +9,7 @@ mod cloud;
 mod compaction;
 mod config;
 mod crash;
+mod crash_store;
 mod event;
 mod export;
 mod failure;

@@ -62,10 +62,13 @@ fn steps_are_shown_and_taken_back_from_the_last_on() {
 fn all_since_a_message_is_taken_back() {
     let (world, _server) = changed();
     let session = world.session();
-    let users = session
+    let mut users = session
         .iter()
         .filter(|entry| entry["message"]["role"] == "user");
-    let second = users.last().unwrap()["id"].as_str().unwrap().to_owned();
+    let second = users.next_back().unwrap()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let done = world
         .pi()
         .args(["undo", "--json", "--to", &second])
@@ -130,4 +133,37 @@ fn what_undo_needs_is_private_and_goes_with_the_session() {
         .run()
         .fails_with(2)
         .stderr_has("pi undo [<n>]");
+}
+
+#[test]
+fn the_model_is_told_what_was_taken_back() {
+    let (world, server) = changed();
+    let said = |world: &World| world.session().last().unwrap().clone();
+    let before = said(&world);
+    world.pi().words("undo 9 --dry-run").run().success();
+    world.write("a.txt", "mine");
+    world.pi().words("undo 9").run().fails_with(1);
+    assert_eq!(said(&world), before);
+    world.pi().words("undo 9 --force").run().success();
+    let note = said(&world);
+    let (a, b) = (world.work().join("a.txt"), world.work().join("new/b.txt"));
+    assert_eq!(
+        (&note["type"], &note["customType"]),
+        (&json!("custom_message"), &json!("undo"))
+    );
+    assert_eq!(note["parentId"], before["id"]);
+    assert_eq!(note["details"]["files"], json!([b, a]));
+    drop(server);
+    let server = Server::start([Reply::text("I see")]);
+    world.use_server(&server);
+    world.pi().words("-p -c next").run().success();
+    let requests = server.requests();
+    let sent = requests[0].messages();
+    let told = sent[sent.len() - 2]["content"].to_string();
+    assert_eq!(sent[sent.len() - 2]["role"], "user");
+    assert!(
+        told.contains("new/b.txt was removed") && told.contains("a.txt has its earlier content"),
+        "{told}"
+    );
+    assert_eq!(requests[0].last_text(), "next");
 }

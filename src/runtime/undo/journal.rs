@@ -6,6 +6,7 @@
 
 use crate::llm::message::now_ms;
 use crate::session::beside;
+use crate::session::failpoint;
 use crate::session::time;
 use crate::tools::{Change, Changes};
 use serde::{Deserialize, Serialize};
@@ -196,7 +197,7 @@ impl Journal {
         if !ends_in_newline(&file)? {
             bytes.insert(0, b'\n');
         }
-        file.write_all(&bytes)
+        write(&mut file, &bytes)
     }
 
     fn keep(&self, change: &Change<'_>) -> io::Result<u64> {
@@ -354,7 +355,15 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
         .create_new(true)
         .mode(0o600)
         .open(path)?;
-    file.write_all(content)
+    write(&mut file, content)
+}
+
+fn write(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    failpoint::hit("undo.write")?;
+    let (first, rest) = bytes.split_at(failpoint::cut("undo.torn", bytes.len()));
+    file.write_all(first)?;
+    failpoint::hit("undo.torn")?;
+    file.write_all(rest)
 }
 
 fn ends_in_newline(file: &File) -> io::Result<bool> {

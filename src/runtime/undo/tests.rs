@@ -143,7 +143,7 @@ fn changes_of_others_are_not_lost_unasked() {
     desk.edit("a", "1", "2");
     desk.dir.write("a", "mine\n");
     let since = Some("was changed since".to_owned());
-    assert_eq!(desk.undo(1, false), [since.clone()]);
+    assert_eq!(desk.undo(1, false), std::slice::from_ref(&since));
     assert_eq!(desk.dir.read("a"), b"mine\n");
     // In between, too.
     desk.edit("a", "mine", "yours");
