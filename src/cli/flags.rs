@@ -52,6 +52,12 @@ pub struct Args {
     pub sandbox_net: bool,
     pub sandbox_write: Vec<String>,
     pub read_only: bool,
+    pub max_turns: Option<u64>,
+    /// US dollars.
+    pub max_cost: Option<f64>,
+    pub max_tokens: Option<u64>,
+    /// Seconds.
+    pub timeout: Option<f64>,
     pub system_prompt: Option<String>,
     pub append_system_prompt: Vec<String>,
     pub no_context_files: bool,

@@ -22,6 +22,7 @@ use crate::resources::prompt::{self, PromptOptions, PromptTool};
 use crate::resources::settings::Settings;
 use crate::resources::{Diagnostic, skill, template};
 use crate::runtime::expand::Commands;
+use crate::runtime::limit::Limits;
 use crate::runtime::output_dir::{Beside, Passing};
 use crate::runtime::service::Services;
 use crate::runtime::session::{Ground, Parts, Prompt, Session};
@@ -263,6 +264,7 @@ fn parts(
         marks: context.marks,
         messages: context.into_messages(),
         ground: Ground {
+            limits: limits(args, &world.settings),
             tools: all_tools(args, &tools, &workspace),
             services: world.services,
             settings: world.settings,
@@ -273,6 +275,20 @@ fn parts(
         },
         tools,
     })
+}
+
+/// Flags go before settings.
+fn limits(args: &Args, settings: &Settings) -> Limits {
+    let seconds = args.timeout.or_else(|| settings.limit_amount("seconds"));
+    Limits {
+        turns: args.max_turns.or_else(|| settings.limit("turns")),
+        cost: args.max_cost.or_else(|| settings.limit_amount("cost")),
+        tokens: args.max_tokens.or_else(|| settings.limit("tokens")),
+        session_cost: settings.limit_amount("sessionCost"),
+        session_tokens: settings.limit("sessionTokens"),
+        time: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+        loops: settings.limit_loops(),
+    }
 }
 
 /// What a session's file says before the first message.

@@ -103,6 +103,12 @@ pub const GROUPS: &[Group] = &[
         row("sandbox-net", None, No, Switch(|args| &mut args.sandbox_net), "Let commands in the sandbox use the network"),
         row("sandbox-write", None, Required("dir"), With(add_writable), "Another folder that the workspace sandbox may write; may be given again"),
     ]},
+    Group { title: "Limits", flags: &[
+        row("max-turns", None, Required("n"), With(|args, text| count(&mut args.max_turns, "--max-turns", &text)), "End the run after so many answers to a prompt"),
+        row("max-cost", None, Required("dollars"), With(|args, text| amount(&mut args.max_cost, "--max-cost", &text)), "End the run when it has cost so much"),
+        row("max-tokens-total", None, Required("n"), With(|args, text| count(&mut args.max_tokens, "--max-tokens-total", &text)), "End the run when it has used so many tokens"),
+        row("timeout", None, Required("seconds"), With(|args, text| amount(&mut args.timeout, "--timeout", &text)), "End the run of a prompt after so long"),
+    ]},
     Group { title: "Prompt", flags: &[
         row("system-prompt", None, Required("text|file"), Text(|args| &mut args.system_prompt), "Replace the system prompt"),
         row("append-system-prompt", None, Required("text|file"), With(add_to_prompt), "Add to the system prompt; may be given again"),
@@ -162,6 +168,22 @@ fn add_skill(args: &mut Args, path: String) -> Result<(), String> {
 
 fn add_template(args: &mut Args, path: String) -> Result<(), String> {
     args.prompt_templates.push(path);
+    Ok(())
+}
+
+fn count(place: &mut Option<u64>, flag: &str, text: &str) -> Result<(), String> {
+    let number = text.parse().ok().filter(|&number: &u64| number > 0);
+    *place = Some(number.ok_or_else(|| format!("{flag} takes a whole number, 1 or more"))?);
+    Ok(())
+}
+
+fn amount(place: &mut Option<f64>, flag: &str, text: &str) -> Result<(), String> {
+    // A century, in seconds: what a clock can add.
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| (0.0..=3e9).contains(number) && *number > 0.0);
+    *place = Some(number.ok_or_else(|| format!("{flag} takes a number, more than 0"))?);
     Ok(())
 }
 

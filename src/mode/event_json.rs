@@ -124,6 +124,10 @@ impl Serialize for Line<'_> {
         match self.event {
             Event::Agent(event) => self.agent_event(event, &mut map)?,
             Event::AgentSettled => map.serialize_entry("type", "agent_settled")?,
+            Event::LimitReached { reason } => {
+                map.serialize_entry("type", "limit_reached")?;
+                map.serialize_entry("reason", reason)?;
+            }
             Event::AutoRetryStart {
                 attempt,
                 max_attempts,

@@ -110,7 +110,7 @@ fn ask(
         session.prompt(text, images, &mut listener)?;
         session.take_notices().iter().for_each(report::warning);
         // What comes next was meant for after an answer.
-        if is_failure(session.last_answer()) {
+        if session.ended_by().is_some() || is_failure(session.last_answer()) {
             break;
         }
     }
@@ -123,12 +123,12 @@ fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result
         Ok(())
     })
     .map_err(|Fatal(message)| End::Failed(message))?;
-    let Some(answer) = session.last_answer() else {
-        return Ok(DONE);
-    };
     if let Some(code) = failure(session) {
         return Ok(code);
     }
+    let Some(answer) = session.last_answer() else {
+        return Ok(DONE);
+    };
     let mut said = String::new();
     for text in answer.content.iter().filter_map(Block::as_text) {
         said.push_str(text);
@@ -169,6 +169,10 @@ fn is_failure(answer: Option<&Arc<AssistantMessage>>) -> bool {
 
 /// Says why the last answer is none, or not whole.
 fn failure(session: &Session) -> Option<u8> {
+    if let Some(limit) = session.ended_by() {
+        report::error(format_args!("The run was ended: {limit}"));
+        return Some(FAILED);
+    }
     let answer = session.last_answer()?;
     let reason = match answer.stop_reason {
         StopReason::Error => "error",

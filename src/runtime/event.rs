@@ -33,6 +33,10 @@ pub enum Event<'a> {
     Agent(AgentEvent<'a>),
     /// Nothing more happens by itself. Once for each prompt.
     AgentSettled,
+    /// The run was ended by a limit, though the model had more to do.
+    LimitReached {
+        reason: &'a str,
+    },
     /// An answer failed and is asked for again after `delay_ms`.
     AutoRetryStart {
         attempt: u64,

@@ -3,10 +3,14 @@
 //! All but time are looked at when a turn has ended, so that the log holds whole turns: a limit can be
 //! passed by what the last turn took. A run that repeats itself is told so once, and ended when it goes on.
 
+use super::control::Control;
 use crate::agent::message::AgentMessage;
+use crate::llm::cancel::CancelToken;
 use crate::llm::message::{AssistantMessage, Block, Usage, text_of};
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// `None` is no limit.
@@ -38,8 +42,9 @@ pub struct Guard {
     pub limits: Limits,
     turns: u64,
     spent: Spent,
-    /// Before the program was started.
+    /// In the session, before it was opened; and in other sessions before that.
     earlier: Spent,
+    before: Spent,
     recent: VecDeque<u64>,
     warned: Option<u64>,
 }
@@ -103,17 +108,20 @@ impl Guard {
         }
     }
 
-    /// What a request that is no turn took: a summary.
-    pub fn add(&mut self, usage: &Usage) {
-        self.spent.add(usage);
+    /// The session goes on with another conversation, for which so much was spent before.
+    pub fn go_on_in(&mut self, earlier: Spent) {
+        self.earlier = earlier;
+        self.before = self.spent;
     }
 
     /// The limit that is used up, if one is.
     pub fn passed(&self) -> Option<String> {
         let limits = &self.limits;
         let tokens = self.spent.tokens;
-        let all_tokens = self.earlier.tokens.saturating_add(tokens);
-        let (cost, all_cost) = (self.spent.cost, self.earlier.cost + self.spent.cost);
+        let here = tokens.saturating_sub(self.before.tokens);
+        let all_tokens = self.earlier.tokens.saturating_add(here);
+        let cost = self.spent.cost;
+        let all_cost = self.earlier.cost + cost - self.before.cost;
         if let Some(most) = limits.turns.filter(|&most| self.turns >= most) {
             return Some(format!(
                 "the limit of {most} turns is reached (--max-turns)"
@@ -185,6 +193,77 @@ fn fingerprint(answer: &AssistantMessage, results: &[AgentMessage]) -> Option<u6
         }
     }
     (calls > 0).then(|| hasher.finish())
+}
+
+impl Control {
+    /// What the session has taken so far, where a limit asks for it.
+    pub(super) fn spent(&self, limits: &Limits) -> Spent {
+        if limits.session_cost.is_none() && limits.session_tokens.is_none() {
+            return Spent::default();
+        }
+        let stats = self.stats();
+        Spent {
+            tokens: stats.tokens.total,
+            cost: stats.cost,
+        }
+    }
+}
+
+/// Ends a run when its time is up.
+pub struct TimeLimit(Option<Watch>);
+
+struct Watch {
+    limit: Duration,
+    done: CancelToken,
+    /// Gives whether it ended the run.
+    thread: JoinHandle<bool>,
+}
+
+impl TimeLimit {
+    pub fn start(limit: Option<Duration>, run: &CancelToken) -> io::Result<Self> {
+        let Some(limit) = limit else {
+            return Ok(Self(None));
+        };
+        let (run, done) = (run.clone(), CancelToken::new());
+        let watched = done.clone();
+        let watch = move || {
+            let is_up = !watched.wait_timeout(limit) && !run.is_cancelled();
+            if is_up {
+                run.cancel();
+            }
+            is_up
+        };
+        let thread = thread::Builder::new().name("time-limit".into());
+        let thread = thread.stack_size(64 << 10).spawn(watch)?;
+        Ok(Self(Some(Watch {
+            limit,
+            done,
+            thread,
+        })))
+    }
+
+    /// The run is over. Says so if this was the reason.
+    pub fn end(mut self) -> Option<String> {
+        let Watch {
+            limit,
+            done,
+            thread,
+        } = self.0.take()?;
+        done.cancel();
+        let ended_it = thread.join().unwrap_or(false);
+        ended_it.then(|| {
+            let seconds = limit.as_secs_f64();
+            format!("the time limit of {seconds} s is reached (--timeout)")
+        })
+    }
+}
+
+impl Drop for TimeLimit {
+    fn drop(&mut self) {
+        if let Some(watch) = self.0.take() {
+            watch.done.cancel();
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,19 +11,20 @@ use super::control::{self, Begin, Control, InterruptMode, Tell, Ticket};
 use super::event::Event;
 use super::expand::Commands;
 use super::image;
+use super::limit::{Guard, Limits, TimeLimit, Verdict};
 use super::retry;
 use super::service::Services;
 use super::succession::Succession;
 use crate::agent::event::AgentEvent;
-use crate::agent::message::AgentMessage;
+use crate::agent::message::{AgentMessage, CustomMessage};
 use crate::agent::queue::{Queue, QueueMode};
-use crate::agent::run::{self, Agent, Fatal, Host, Input, Request};
+use crate::agent::run::{self, AfterTurn, Agent, Fatal, Host, Input, Request};
 use crate::agent::tool::Tool;
 use crate::llm::cancel::CancelToken;
 use crate::llm::context::Head;
 use crate::llm::event::StreamError;
 use crate::llm::message::{
-    AssistantMessage, Block, StopReason, SystemMessage, ToolReference, now_ms,
+    AssistantMessage, Block, Content, StopReason, SystemMessage, ToolReference, now_ms,
 };
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::resolve::Scoped;
@@ -47,6 +48,9 @@ pub struct Session {
     ground: Arc<Ground>,
     control: Control,
     compaction: compaction::State,
+    guard: Guard,
+    /// The limit that ended the last run.
+    ended_by: Option<String>,
     succession: Option<Succession>,
 }
 
@@ -62,6 +66,7 @@ pub struct Ground {
     pub commands: Commands,
     /// The models to change between, as the user listed them; empty: all.
     pub scope: Vec<Scoped>,
+    pub limits: Limits,
 }
 
 /// What waits to be said to the model.
@@ -115,9 +120,12 @@ impl Session {
         );
         let compaction = compaction::State::new(parts.marks);
         let (agent, ground, sections, start) = parts.into_start(queues);
+        let control = Control::new(ground.clone(), sections, start, cancel.clone());
         let session = Self {
             agent,
-            control: Control::new(ground.clone(), sections, start, cancel.clone()),
+            guard: Guard::new(ground.limits.clone(), control.spent(&ground.limits)),
+            ended_by: None,
+            control,
             ground,
             compaction,
             succession,
@@ -165,6 +173,11 @@ impl Session {
         }
     }
 
+    /// The limit that ended the last run, if one did.
+    pub fn ended_by(&self) -> Option<&str> {
+        self.ended_by.as_deref()
+    }
+
     /// Asks the model, and runs until it has nothing more to do.
     ///
     /// A failed answer is no error here: it is a message, the last one. `Err` means that the run could
@@ -199,8 +212,22 @@ impl Session {
             .services
             .check(&self.agent.model, &cancel)
             .map_err(|error| Fatal(error.to_string()))?;
+        self.guard.begin();
+        self.ended_by = None;
+        if let Some(limit) = self.guard.passed() {
+            return Err(Fatal(format!("The model was not asked: {limit}")));
+        }
+        let time = TimeLimit::start(self.guard.limits.time, &cancel)
+            .map_err(|error| Fatal(format!("Cannot watch the time: {error}")))?;
         accepted();
         let outcome = self.run_until_settled(&mut ticket, message, listener, &cancel);
+        if let Some(limit) = time.end() {
+            self.ended_by = Some(limit);
+        }
+        let outcome = match (outcome, &self.ended_by) {
+            (Ok(()), Some(reason)) => listener(&Event::LimitReached { reason }),
+            (outcome, _) => outcome,
+        };
         let outcome = match outcome {
             Ok(()) => Ok(()),
             Err(fatal) => ticket.settle(true).and(Err(fatal)),
@@ -223,6 +250,8 @@ impl Session {
             control: &self.control,
             ground: &self.ground,
             compaction: &mut self.compaction,
+            guard: &mut self.guard,
+            ended_by: &mut self.ended_by,
             listener,
             cancel,
             attempt: 0,
@@ -235,6 +264,9 @@ impl Session {
         let mut input = Input::Prompt(vec![message]);
         loop {
             run::run(&mut self.agent, input, &mut conductor, cancel)?;
+            if conductor.ended_by.is_some() {
+                return ticket.settle(true).map(drop);
+            }
             let goes_on = conductor.wait_to_retry(&mut self.agent)?
                 || conductor
                     .compactor()
@@ -266,6 +298,7 @@ impl Session {
         let (agent, ground, sections, start) = parts.into_start(Queues::default());
         let old = self.control.replace(ground.clone(), sections, start);
         (self.agent, self.ground) = (agent, ground);
+        self.guard.go_on_in(self.control.spent(&self.ground.limits));
         self.tell_children();
         old.finish().map_err(|error| Fatal(error.to_string()))
     }
@@ -365,6 +398,8 @@ struct Conductor<'a> {
     control: &'a Control,
     ground: &'a Ground,
     compaction: &'a mut compaction::State,
+    guard: &'a mut Guard,
+    ended_by: &'a mut Option<String>,
     listener: Listener<'a>,
     cancel: &'a CancelToken,
     /// Retries of the answer that is being asked for.
@@ -514,6 +549,31 @@ impl Host for Conductor<'_> {
         self.compactor()
             .check(agent, Moment::BetweenTurns)
             .map(|_| ())
+    }
+
+    fn after_turn(&mut self, answer: &AssistantMessage, results: &[AgentMessage]) -> AfterTurn {
+        match self.guard.turn_ended(answer, results, !results.is_empty()) {
+            Verdict::Go => {}
+            Verdict::Tell(text) => {
+                let mut told = Ok(());
+                let note = AgentMessage::Custom(Arc::new(CustomMessage {
+                    custom_type: "limit".into(),
+                    content: Content::Text(text),
+                    display: true,
+                    timestamp: now_ms(),
+                    ..CustomMessage::default()
+                }));
+                self.control
+                    .steer(note, &mut |event| told = (self.listener)(event));
+                // A listener that fails here fails at the next event too, where it can end the run.
+                drop(told);
+            }
+            Verdict::End(reason) => {
+                *self.ended_by = Some(reason);
+                return AfterTurn::End;
+            }
+        }
+        AfterTurn::Natural
     }
 
     fn will_retry(&mut self, _: &AssistantMessage, failure: Option<&StreamError>) -> bool {

@@ -58,6 +58,7 @@ fn session(dir: &TempDir) -> Session {
             prompt: Box::new(|_| Map::new()),
             commands: Commands::default(),
             scope: Vec::new(),
+            limits: Default::default(),
         },
     };
     Session::new(parts, None, &CancelToken::new())

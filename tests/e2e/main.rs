@@ -13,6 +13,7 @@ mod crash_store;
 mod event;
 mod export;
 mod failure;
+mod limit;
 mod local;
 mod models;
 mod print;
