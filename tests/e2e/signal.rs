@@ -13,7 +13,17 @@ fn ends_by(signal: &str, code: i32) {
     let running = world.pi().args(JSON).spawn();
     running.wait_for("half an answer");
     running.signal(signal);
-    running.wait().fails_with(code);
+    let ended = running.wait().fails_with(code);
+    let updates: Vec<_> = ended
+        .events()
+        .into_iter()
+        .filter_map(|event| {
+            event["assistantMessageEvent"]["type"]
+                .as_str()
+                .map(str::to_owned)
+        })
+        .collect();
+    assert_eq!(updates, ["text_start", "text_delta", "text_end"]);
     let session = world.session();
     let last = &session.last().unwrap()["message"];
     assert_eq!(

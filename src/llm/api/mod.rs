@@ -89,6 +89,12 @@ pub trait Protocol: Send + Sync {
     fn diagnose(&self, _error: &mut StreamError, _answered: bool) {}
 }
 
+/// Whether an abort first ends the blocks that are open, as the reference's adapter for this protocol
+/// does: its client library takes an abort for the end of the answer.
+pub fn closes_when_aborted(name: &str) -> bool {
+    name == "openai-completions"
+}
+
 /// Turns frames into events. Pure: no clock, no socket.
 pub trait Decoder: Send {
     /// Takes one frame. An `Err` ends the stream with that error; events already in `out` are kept.

@@ -124,10 +124,47 @@ pub struct StreamHandle {
     begun: Instant,
     /// Who is waited for.
     server: String,
+    open: Vec<Open>,
+    closes_when_aborted: bool,
     started: bool,
     /// An event after `Start` has come.
     progressed: bool,
     ended: bool,
+}
+
+/// A block that has begun, by its index.
+#[derive(Clone, Copy)]
+enum Open {
+    Text(usize),
+    Thinking(usize),
+    ToolCall(usize),
+}
+
+impl Open {
+    fn index(self) -> usize {
+        let (Self::Text(index) | Self::Thinking(index) | Self::ToolCall(index)) = self;
+        index
+    }
+
+    fn into_end(self) -> AssistantEvent {
+        match self {
+            Self::Text(index) => AssistantEvent::TextEnd {
+                index,
+                signature: None,
+            },
+            Self::Thinking(index) => AssistantEvent::ThinkingEnd {
+                index,
+                signature: None,
+                redacted: false,
+            },
+            Self::ToolCall(index) => AssistantEvent::ToolCallEnd {
+                index,
+                id: None,
+                name: None,
+                thought_signature: None,
+            },
+        }
+    }
 }
 
 /// Starts a request on a thread of its own. Never fails: what goes wrong is the last event.
@@ -232,6 +269,8 @@ impl StreamHandle {
             server: host_of(&model.base_url)
                 .unwrap_or(&model.provider)
                 .to_owned(),
+            open: Vec::new(),
+            closes_when_aborted: api::closes_when_aborted(&model.api),
             started: false,
             progressed: false,
             ended: false,
@@ -253,6 +292,7 @@ impl StreamHandle {
             }
         }
         self.fold.apply(&event);
+        self.note_open(&event);
         match &event {
             AssistantEvent::Start => {}
             AssistantEvent::Done { .. } => self.end(),
@@ -266,17 +306,38 @@ impl StreamHandle {
         Some(event)
     }
 
+    /// Keeps account of the blocks that have begun and not ended.
+    fn note_open(&mut self, event: &AssistantEvent) {
+        use AssistantEvent as E;
+        match *event {
+            E::TextStart { index } => self.open.push(Open::Text(index)),
+            E::ThinkingStart { index } => self.open.push(Open::Thinking(index)),
+            E::ToolCallStart { index, .. } => self.open.push(Open::ToolCall(index)),
+            E::TextEnd { index, .. }
+            | E::ThinkingEnd { index, .. }
+            | E::ToolCallEnd { index, .. } => self.open.retain(|open| open.index() != index),
+            _ => {}
+        }
+    }
+
     /// The next event as it comes, but for a second `Start`.
     fn next_raw(&mut self) -> AssistantEvent {
         loop {
             if self.cancel.is_cancelled() {
-                return AssistantEvent::Error(StreamError::aborted());
+                let open = (self.closes_when_aborted && !self.open.is_empty())
+                    .then(|| self.open.remove(0));
+                return open.map_or_else(
+                    || AssistantEvent::Error(StreamError::aborted()),
+                    Open::into_end,
+                );
             }
             match self.events.pop_front() {
                 Some(AssistantEvent::Start) if self.started => {}
                 Some(event) => return event,
                 None => {
-                    if let Err(error) = self.wait() {
+                    if let Err(error) = self.wait()
+                        && !self.cancel.is_cancelled()
+                    {
                         return AssistantEvent::Error(error);
                     }
                 }
