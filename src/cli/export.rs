@@ -105,6 +105,8 @@ fn parse(words: &[OsString]) -> Result<Args, String> {
             other => return Err(other.unexpected().to_string()),
         }
     }
+    // The dash names no session.
+    newest |= given.len() == 1 && given.iter().any(|word| word == "-");
     let mut given = given.into_iter();
     if !newest {
         let session = given.next().map(OsString::into_string).transpose();

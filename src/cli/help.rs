@@ -13,12 +13,14 @@ pub fn text() -> String {
         "pi - a coding agent for the terminal\n\n\
          Usage:\n  \
          pi [options] [--] [@files...] [messages...]\n  \
-         pi auth <command>\n  \
-         pi sessions [list|search|show|rm|prune|import]\n  \
-         pi config | skills | prompts [...]\n  \
-         pi undo [n] [--list]\n  \
-         pi docs [topic]\n  \
-         pi export [session] [file]\n\n\
+         pi docs [topic]                   the manual\n  \
+         pi auth <command>                 sign in, keys\n  \
+         pi config | skills | prompts      settings, and what a project brings\n  \
+         pi sessions <command>             list, search, show, import, remove\n  \
+         pi export [session] [file]        as a page, Markdown or JSON lines\n  \
+         pi undo [n] [--list]              take back what tools did to files\n  \
+         pi sandbox -- <command>           try a command in the sandbox\n  \
+         pi update --models                fetch the newest catalogue of models\n\n\
          With -p, or when stdin or stdout is not a terminal, pi answers on stdout and\n\
          exits. Piped text and @files come before the first message; further messages\n\
          follow in turn.\n",
