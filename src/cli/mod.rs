@@ -54,6 +54,7 @@ type Subcommand = fn(&[OsString]) -> u8;
 
 /// Runs the program. Errors are printed here and nowhere else.
 pub fn main() -> ExitCode {
+    signal::outlive_file_limits();
     let mut words: Vec<_> = std::env::args_os().skip(1).collect();
     let subcommand = SUBCOMMANDS
         .iter()
@@ -133,11 +134,13 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
         ));
         return Ok(BAD_USAGE);
     }
+    // Questions are asked before signals are watched: there Ctrl-C simply ends the program.
+    let log = open::log(args, &mut world)?;
     let cancel = CancelToken::new();
     let watch = signal::watch(cancel.clone())
         .map_err(|error| format!("Cannot watch for signals: {error}"))?;
     let from = world.started_in.clone();
-    let session = start::session(args, world, &cancel)?;
+    let session = start::session(args, world, log, &cancel)?;
     let mut messages = args.messages.clone().into_iter();
     let attach = Attach {
         from: &from,
@@ -171,14 +174,15 @@ fn say_plain(text: &str) -> u8 {
 }
 
 /// Takes commands from stdin until it ends. Gives the exit code.
-fn serve(args: &Args, world: start::World) -> Result<u8, String> {
+fn serve(args: &Args, mut world: start::World) -> Result<u8, String> {
     if !args.files.is_empty() {
         return Err("@file arguments are not supported in RPC mode".into());
     }
+    let log = open::log(args, &mut world)?;
     let cancel = CancelToken::new();
     let watch = signal::watch(cancel.clone())
         .map_err(|error| format!("Cannot watch for signals: {error}"))?;
-    let session = start::session(args, world, &cancel)?;
+    let session = start::session(args, world, log, &cancel)?;
     let options = rpc::Options {
         cumulative: args.cumulative_events,
         ready: args.ready,

@@ -176,9 +176,13 @@ impl World {
     }
 }
 
-/// Opens the session that the command line asks for, with its model, tools and prompt.
-pub fn session(args: &Args, mut world: World, cancel: &CancelToken) -> Result<Session, String> {
-    let log = open::log(args, &mut world)?;
+/// The session of `log`, with the model, tools and prompt that the command line asks for.
+pub fn session(
+    args: &Args,
+    world: World,
+    log: Log,
+    cancel: &CancelToken,
+) -> Result<Session, String> {
     let dir = args.session_dir.as_deref();
     let store = open::store(&world.dirs, &world.settings, dir, &world.cwd);
     let started_in = world.started_in.clone();

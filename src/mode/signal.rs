@@ -35,10 +35,14 @@ pub struct Watch {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Makes a file at its size limit an error to write to, not a reason to die.
+pub fn outlive_file_limits() {
+    // Where it cannot be done, all is as without it.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
+}
+
 /// Cancels `run` when a signal asks for the end.
 pub fn watch(run: CancelToken) -> io::Result<Watch> {
-    // A file at its size limit is an error to write to, not a reason to die.
-    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     // `nohup`, and a shell that starts a job in the background, ask not to be disturbed by some.
     let wanted = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
         .into_iter()

@@ -6,8 +6,10 @@
 use super::server::{PATIENCE, Server};
 use serde_json::Value;
 use std::ffi::OsStr;
-use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -182,6 +184,33 @@ fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Both ends of a new terminal, ours first.
+fn terminal() -> io::Result<(File, OwnedFd)> {
+    let (mut ours, mut theirs) = (-1, -1);
+    let none = std::ptr::null_mut();
+    // SAFETY: the first two are places for the new descriptors, the others may be null.
+    let status = unsafe {
+        libc::openpty(
+            &raw mut ours,
+            &raw mut theirs,
+            none,
+            none.cast(),
+            none.cast(),
+        )
+    };
+    if status != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: both were just opened, and nobody else has them.
+    let (ours, theirs) = unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) };
+    // Other tests start programs at the same time: those must not keep our end open.
+    for end in [ours.as_raw_fd(), theirs.as_raw_fd()] {
+        // SAFETY: the descriptor is open.
+        unsafe { libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+    Ok((ours, theirs))
+}
+
 /// The JSON values of a text of lines.
 #[track_caller]
 pub fn lines(text: &str) -> Vec<Value> {
@@ -222,6 +251,44 @@ impl<'w> Pi<'w> {
         &mut self.command
     }
 
+    /// Starts with a terminal of its own as stdin and stderr; stdout stays a pipe.
+    pub fn spawn_on_terminal(mut self) -> Running<'w> {
+        let (ours, theirs) = terminal().expect("open a terminal");
+        let stdin = theirs.try_clone().expect("a second handle of the terminal");
+        self.command
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(theirs);
+        // SAFETY: both calls are safe between fork and exec.
+        unsafe {
+            self.command.pre_exec(|| {
+                if libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY as _, 0) < 0 {
+                    return Err(io::Error::last_os_error());
+                }
+                Ok(())
+            });
+        }
+        let mut child = self.command.spawn().expect("start pi");
+        let (stdout, stderr) = (Arc::new(Stream::default()), Arc::new(Stream::default()));
+        let screen = ours.try_clone().expect("a second handle of the terminal");
+        let threads = vec![
+            stdout
+                .clone()
+                .follow(child.stdout.take().expect("a pipe from stdout")),
+            stderr.clone().follow(screen),
+        ];
+        // The command holds the other end of the terminal, which would never close.
+        drop(self.command);
+        Running {
+            _world: self.world,
+            child,
+            terminal: Some(ours),
+            stdout,
+            stderr,
+            threads,
+        }
+    }
+
     pub fn spawn(mut self) -> Running<'w> {
         let stdin = if self.stdin.is_some() {
             Stdio::piped()
@@ -250,6 +317,7 @@ impl<'w> Pi<'w> {
         Running {
             _world: self.world,
             child,
+            terminal: None,
             stdout,
             stderr,
             threads: threads.into_iter().chain(input).collect(),
@@ -307,6 +375,8 @@ impl Stream {
 pub struct Running<'w> {
     _world: &'w World,
     child: Child,
+    /// Our end of its terminal.
+    terminal: Option<File>,
     stdout: Arc<Stream>,
     stderr: Arc<Stream>,
     threads: Vec<JoinHandle<()>>,
@@ -321,6 +391,18 @@ impl Running<'_> {
     #[track_caller]
     pub fn wait_for(&self, part: &str) {
         self.stdout.wait_for(part);
+    }
+
+    /// Waits until stderr, or the terminal, shows `part`.
+    #[track_caller]
+    pub fn wait_until_shown(&self, part: &str) {
+        self.stderr.wait_for(part);
+    }
+
+    /// Types on the terminal.
+    pub fn type_keys(&self, keys: &str) {
+        let mut terminal = self.terminal.as_ref().expect("a terminal");
+        terminal.write_all(keys.as_bytes()).expect("type");
     }
 
     pub fn signal(&self, name: &str) {

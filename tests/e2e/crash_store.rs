@@ -287,3 +287,67 @@ fn an_undo_that_was_killed_is_finished_by_the_next() {
         untouched(&outcome)
     });
 }
+
+/// A world and the way to run pi in it, where no file may become larger than `limit` bytes.
+fn limited<'w>(world: &'w World, words: &str, limit: u64) -> Pi<'w> {
+    use std::os::unix::process::CommandExt;
+    let mut pi = ask(world, words);
+    let limit = libc::rlimit {
+        rlim_cur: limit,
+        rlim_max: limit,
+    };
+    // SAFETY: the call is safe between fork and exec, and the limit lives as long as the closure.
+    unsafe {
+        pi.command().pre_exec(move || {
+            libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit);
+            Ok(())
+        });
+    }
+    pi
+}
+
+#[test]
+fn a_file_at_its_size_limit_is_an_error_not_a_death() {
+    let (world, server) = world([]);
+    let source = world.write("old.jsonl", session(&world.work(), 3));
+    let before = fs::read(&source).unwrap();
+    let limit = before.len() as u64;
+    for words in [
+        "-p go --fork old.jsonl".to_owned(),
+        format!("-p go --session {}", source.display()),
+    ] {
+        let outcome = limited(&world, &words, limit).run().fails_with(1);
+        outcome.stderr_has("the limit for the size of a file was reached");
+        assert_eq!(fs::read(&source).unwrap(), before, "{words}");
+    }
+    // Less than that does not hold a copy.
+    let import = limited(&world, "-p go --fork old.jsonl", limit - 9).run();
+    import
+        .fails_with(1)
+        .stderr_has("the limit for the size of a file");
+    assert!(server.requests().is_empty());
+    named(&world).iter().for_each(|path| assert_whole(path, ""));
+}
+
+#[test]
+fn a_folder_that_takes_no_files_is_an_error_before_the_request() {
+    let (world, server) = world([Reply::text("on")]);
+    // Not even root makes files there.
+    let pi = ask(&world, "-p go --session-dir /proc/none");
+    pi.run()
+        .fails_with(1)
+        .stderr_has("Could not create the session folder /proc/none");
+    let source = world.write("old.jsonl", session(&world.work(), 3));
+    let pi = ask(&world, "-p go --session-dir /proc/none --fork old.jsonl");
+    pi.run().fails_with(1).stderr_has("/proc/none");
+    let pi = world
+        .pi()
+        .words("sessions import old.jsonl --session-dir /proc/none");
+    pi.run().fails_with(1).stderr_has("/proc/none");
+    assert!(source.exists());
+    assert!(server.requests().is_empty());
+    // It can still be talked to without.
+    ask(&world, "-p go --no-session --session-dir /proc/none")
+        .run()
+        .success();
+}

@@ -18,6 +18,7 @@ mod local;
 mod models;
 mod print;
 mod protocol;
+mod question;
 mod retry;
 mod rpc;
 mod sandbox;

@@ -3,12 +3,13 @@
 use crate::agent::{Pi, World, lines};
 use crate::server::{Reply, gate};
 use crate::world;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// A stored session of two messages in the folder `cwd` (by its name below the test's root).
-fn stored(world: &World, cwd: &Path, id: &str, said: &str) -> PathBuf {
+pub fn stored(world: &World, cwd: &Path, id: &str, said: &str) -> PathBuf {
     let name = cwd
         .to_str()
         .unwrap()
@@ -379,4 +380,71 @@ fn what_sessions_does_not_understand_is_said() {
     }
     let help = world.pi().words("sessions --help").run().success().stdout;
     assert!(help.starts_with("pi sessions [list]"), "{help}");
+}
+
+#[test]
+fn a_whole_output_is_found_by_later_runs_and_forks_and_goes_with_the_session() {
+    let print = json!({"command": "for n in $(seq 5000); do echo line-$n-of-many; done"});
+    let look = |id: &str, uri: &str, offset: u64| {
+        Reply::tool(
+            id,
+            "read",
+            &json!({"path": uri, "offset": offset, "limit": 1}),
+        )
+    };
+    let (world, server) = world([
+        Reply::tool("1", "bash", &print),
+        Reply::text("one"),
+        // A run of its own, then a fork, both of which have only the number.
+        look("2", "artifact://1", 7),
+        look("3", "artifact://2", 1),
+        Reply::text("two"),
+        look("4", "artifact://1", 8),
+        Reply::text("three"),
+        look("5", "artifact://1", 9),
+        Reply::text("four"),
+    ]);
+    ask(&world, "-p go").run().success();
+    let result = |at: usize| server.requests()[at].last_text();
+    assert!(result(1).contains("line-5000-of-many") && !result(1).contains("line-7-of"));
+    let session = others(&world, &[]).pop().unwrap();
+    let outputs = session.with_extension("outputs");
+    assert!(
+        result(1).contains(outputs.to_str().unwrap()),
+        "{}",
+        result(1)
+    );
+    let kept: Vec<_> = fs::read_dir(&outputs).unwrap().flatten().collect();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(
+        kept[0].metadata().unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+
+    ask(&world, "-p next -c").run().success();
+    assert!(result(3).starts_with("line-7-of-many"), "{}", result(3));
+    assert!(result(4).contains("no kept output \"2\""), "{}", result(4));
+    let id = read_id(&session);
+    ask(&world, &format!("-p fork --fork {id}")).run().success();
+    assert!(result(6).starts_with("line-8-of-many"), "{}", result(6));
+
+    // The fork keeps its own.
+    world
+        .pi()
+        .words(&format!("sessions rm {id} --yes"))
+        .run()
+        .success();
+    assert!(!session.exists() && !outputs.exists());
+    ask(&world, "-p last -c").run().success();
+    assert!(result(8).starts_with("line-9-of-many"), "{}", result(8));
+    world
+        .pi()
+        .words("sessions prune --keep 0 --yes")
+        .run()
+        .success();
+    assert_eq!(world.session_files(), [] as [PathBuf; 0]);
+}
+
+fn read_id(path: &Path) -> String {
+    read(path)[0]["id"].as_str().unwrap().to_owned()
 }
