@@ -91,6 +91,7 @@ impl World {
         registry.add(faux::models());
         let mut credentials = Credentials::load(dirs.agent(), Env::process());
         credentials.set_http_proxy(settings.http_proxy());
+        registry.set_allowed(credentials.allowed_models());
         if let Some(text) = credentials.warning() {
             warn(text);
         }

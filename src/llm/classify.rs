@@ -133,6 +133,17 @@ static PHRASES: LazyLock<[RegexSet; 6]> = LazyLock::new(|| {
     })
 });
 
+/// Whether an error of `provider` says that the conversation is too large for the model.
+pub fn is_overflow(provider: &str, error: &StreamError) -> bool {
+    // Cerebras says it without a word.
+    let is_mute = |text: &str| {
+        ["400 status code (no body)", "413 status code (no body)"]
+            .iter()
+            .any(|said| text.starts_with(said))
+    };
+    classify(error) == Class::Overflow || (provider == "cerebras" && is_mute(&error.message))
+}
+
 pub fn classify(error: &StreamError) -> Class {
     let [
         overflow,
@@ -237,6 +248,26 @@ mod tests {
             "Throttling error: Too many tokens, please wait",
             Class::Other,
         );
+    }
+
+    #[test]
+    fn an_error_without_a_word_is_a_full_window_at_one_provider() {
+        let rows = [
+            ("cerebras", "400 status code (no body)", true),
+            ("cerebras", "413 status code (no body) [request r1]", true),
+            ("cerebras", "403 status code (no body)", false),
+            ("cerebras", "400 no such model", false),
+            ("groq", "400 status code (no body)", false),
+            ("groq", "400 Please reduce the length of the messages", true),
+        ];
+        for (provider, text, expected) in rows {
+            let error = StreamError::new(ErrorKind::Provider, text);
+            assert_eq!(
+                is_overflow(provider, &error),
+                expected,
+                "{provider}: {text}"
+            );
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ const HEAD: [&str; 6] = [
 pub fn list_models(registry: &Registry, usable: Usable<'_>, search: Option<&str>) -> String {
     let providers = registry.providers().into_iter();
     let usable = providers.filter(|name| *name != FAUX && usable(name));
-    let mut models: Vec<Arc<Model>> = usable.flat_map(|name| registry.models_of(name)).collect();
+    let mut models: Vec<Arc<Model>> = usable.flat_map(|name| registry.offered_of(name)).collect();
     if models.is_empty() {
         return format!("{NO_MODELS}\n");
     }

@@ -18,6 +18,7 @@ use super::model::Model;
 use config::ModelsFile;
 pub use config::ProviderConfig;
 use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,6 +33,8 @@ pub struct Registry {
     newer: remote::Store,
     /// Models found at run time, by provider in the order in which these came.
     added: Vec<(String, Vec<Model>)>,
+    /// The ids that an account may use, of providers that say so.
+    allowed: HashMap<String, HashSet<String>>,
 }
 
 /// What a user may call a model by.
@@ -158,6 +161,25 @@ impl Registry {
     /// A provider's models in the catalogue's order, added ones last.
     pub fn models_of(&self, provider: &str) -> Vec<Arc<Model>> {
         self.compose(provider).into_iter().map(Arc::new).collect()
+    }
+
+    /// Sets what the user's accounts may use (see [`offered_of`](Self::offered_of)).
+    pub fn set_allowed(&mut self, allowed: HashMap<String, HashSet<String>>) {
+        self.allowed = allowed;
+    }
+
+    /// Whether the user's account may use a model, as far as that is known. One that is asked for by
+    /// its name is asked all the same: the provider decides.
+    pub fn is_offered(&self, provider: &str, id: &str) -> bool {
+        let allowed = self.allowed.get(provider);
+        allowed.is_none_or(|ids| ids.contains(id))
+    }
+
+    /// The models of a provider that are offered to the user.
+    pub fn offered_of(&self, provider: &str) -> Vec<Arc<Model>> {
+        let mut models = self.models_of(provider);
+        models.retain(|model| self.is_offered(provider, &model.id));
+        models
     }
 
     pub fn all(&self) -> Vec<Arc<Model>> {

@@ -165,14 +165,18 @@ pub fn initial(
 
 fn first_usable(registry: &Registry, usable: Usable<'_>) -> Option<Arc<Model>> {
     let mut defaults = DEFAULTS.iter().filter(|(provider, _)| usable(provider));
-    if let Some(model) = defaults.find_map(|(provider, id)| registry.find(provider, id)) {
+    let offered = |(provider, id): &(&str, &str)| {
+        let is_offered = registry.is_offered(provider, id);
+        is_offered.then(|| registry.find(provider, id)).flatten()
+    };
+    if let Some(model) = defaults.find_map(offered) {
         return Some(model);
     }
     let providers = registry.providers();
     let mut others = providers
         .into_iter()
         .filter(|name| *name != FAUX && usable(name));
-    others.find_map(|name| registry.models_of(name).into_iter().next())
+    others.find_map(|name| registry.offered_of(name).into_iter().next())
 }
 
 /// The default model of a provider, or its first one.
@@ -353,7 +357,8 @@ pub fn scope<S: AsRef<str>>(
         .providers()
         .into_iter()
         .filter(|name| offered(name));
-    let names: Vec<ModelName> = providers.flat_map(|name| registry.names_of(name)).collect();
+    let mut names: Vec<ModelName> = providers.flat_map(|name| registry.names_of(name)).collect();
+    names.retain(|name| registry.is_offered(&name.provider, &name.id));
     let candidates = Candidates::new(&names, &|_| true);
 
     let mut chosen: Vec<(&ModelName, Option<ThinkingLevel>)> = Vec::new();

@@ -18,7 +18,7 @@ use super::summary::{Failure, Summarizer, Summary, Task};
 use crate::agent::message::AgentMessage;
 use crate::agent::run::{Agent, Fatal};
 use crate::llm::cancel::CancelToken;
-use crate::llm::classify::{Class, classify};
+use crate::llm::classify::is_overflow;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::local;
 use crate::llm::message::{AssistantMessage, Block, Content, StopReason, now_ms};
@@ -632,7 +632,10 @@ fn pressure(answer: &AssistantMessage, model: &Model, is_fresh: bool) -> Option<
     let is_overflow = match answer.stop_reason {
         StopReason::Error => {
             let said = answer.error_message.as_deref().unwrap_or_default();
-            classify(&StreamError::new(ErrorKind::Provider, said)) == Class::Overflow
+            is_overflow(
+                &answer.provider,
+                &StreamError::new(ErrorKind::Provider, said),
+            )
         }
         StopReason::Stop => is_fresh && window > 0 && input > window,
         StopReason::Length => {

@@ -35,7 +35,7 @@ impl Control {
         let providers = services.registry.providers().into_iter();
         providers
             .filter(|name| offered(name))
-            .flat_map(|name| services.registry.models_of(name))
+            .flat_map(|name| services.registry.offered_of(name))
             .collect()
     }
 

@@ -6,7 +6,7 @@ use crate::llm::credential::Credentials;
 use crate::llm::event::StreamError;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::models::Registry;
-use crate::llm::stream::{CacheRetention, Clocks, StreamOptions};
+use crate::llm::stream::{CacheRetention, Clocks, Resend, StreamOptions};
 use crate::resources::settings::{Compaction, Retry};
 use std::sync::Arc;
 
@@ -84,6 +84,10 @@ impl Services {
             cache: self.cache,
             session_id: Some(session.to_owned()),
             clocks: self.clocks,
+            resend: Resend {
+                count: self.retry.provider_max_retries,
+                delay_ms_max: self.retry.provider_max_retry_delay_ms,
+            },
             ..StreamOptions::default()
         };
         Ok(Request { model, options })

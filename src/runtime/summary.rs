@@ -11,7 +11,7 @@ use super::session::Listener;
 use crate::agent::message::{self, AgentMessage};
 use crate::agent::run::{Fatal, Request};
 use crate::llm::cancel::CancelToken;
-use crate::llm::classify::{Class, classify};
+use crate::llm::classify::is_overflow;
 use crate::llm::context::Context;
 use crate::llm::estimate::{CHARS_PER_TOKEN, utf16_len};
 use crate::llm::event::{ErrorKind, StreamError};
@@ -169,7 +169,9 @@ impl Summarizer<'_> {
                 if attempt > 0 {
                     listener(&Event::SummaryRetryFinished)?;
                 }
-                return Err(failed.unwrap_or_else(|| refusal(&failure, task.label)));
+                return Err(
+                    failed.unwrap_or_else(|| refusal(&self.model.provider, &failure, task.label))
+                );
             };
             attempt += 1;
             listener(&Event::SummaryRetryScheduled {
@@ -215,11 +217,11 @@ impl Summarizer<'_> {
     }
 }
 
-fn refusal(failure: &StreamError, label: &str) -> Failure {
+fn refusal(provider: &str, failure: &StreamError, label: &str) -> Failure {
     let text = format!("{label} failed: {}", failure.message);
-    match classify(failure) {
-        Class::Overflow => Failure::TooLarge(text),
-        _ => Failure::Refused(text),
+    match is_overflow(provider, failure) {
+        true => Failure::TooLarge(text),
+        false => Failure::Refused(text),
     }
 }
 

@@ -131,3 +131,35 @@ fn a_server_that_asks_for_hours_is_not_waited_for() {
     world.pi().args(JSON).run().fails_with(1);
     assert_eq!(server.requests().len(), 1);
 }
+
+#[test]
+fn a_request_is_sent_again_without_a_word_where_the_settings_say_so() {
+    let busy = || {
+        Reply::raw(
+            "HTTP/1.1 429 Slow\r\nretry-after-ms: 1\r\ncontent-length: 4\r\nconnection: close\r\n\r\nbusy",
+        )
+    };
+    let (world, server) = world([busy(), busy(), Reply::text("done")]);
+    world.write_config(
+        "settings.json",
+        r#"{"retry": {"enabled": false, "provider": {"maxRetries": 2}}}"#,
+    );
+    let events = world.pi().args(JSON).run().success().events();
+    assert_eq!(of_type(&events, "auto_retry_start").len(), 0);
+    assert_eq!(of_type(&events, "message_end").len(), 3);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3);
+    assert_eq!(requests[0].messages(), requests[2].messages());
+}
+
+#[test]
+fn a_wait_inside_a_request_has_its_limit_too() {
+    let late = "HTTP/1.1 429 Slow\r\nretry-after: 3600\r\ncontent-length: 5\r\nconnection: close\r\n\r\nlater";
+    let (world, server) = world([Reply::raw(late)]);
+    let settings = r#"{"retry": {"enabled": false, "provider": {"maxRetries": 2}}}"#;
+    world.write_config("settings.json", settings);
+    let ask = world.pi().args(["--model", "mock/m1", "-p", "hi"]);
+    let said = "Server requested 3600s retry delay (max: 60s). 429 later";
+    ask.run().fails_with(1).stderr_has(said);
+    assert_eq!(server.requests().len(), 1);
+}

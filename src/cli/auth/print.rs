@@ -23,7 +23,8 @@ pub(super) fn run(
     options: &Options,
     cancel: &CancelToken,
 ) -> Result<u8, Stop> {
-    desk.credentials.stored()?;
+    let stored = desk.credentials.stored();
+    stored.map_err(|error| format!("Failed to resolve credential\n{error}"))?;
     let candidates = match &options.provider {
         Some(name) => vec![named(desk, name, options.model.as_deref())?],
         None => having(desk, options.model.as_deref().unwrap_or_default())?,

@@ -15,7 +15,8 @@ use crate::llm::message::now_ms;
 use crate::llm::oauth::{self, Clock, Entry, Hosts, Interaction, Method, Setting};
 use crate::llm::stream::Secret;
 use crossbeam_channel::{bounded, select};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,14 +137,16 @@ impl Credentials {
         entry.get("access").and_then(Value::as_str).map(Secret::new)
     }
 
-    /// Whether the account of a sign-in may use a model. Some providers say so.
-    pub fn offers(&self, provider: &str, model: &str) -> bool {
+    /// The ids of the models that the account of a sign-in may use, by provider. Some providers say so.
+    pub fn allowed_models(&self) -> HashMap<String, HashSet<String>> {
         let entries = self.file.entries().unwrap_or_default();
-        let entry = entries.get(provider).filter(|entry| is_sign_in(entry));
-        let listed = entry.and_then(|entry| entry.get("availableModelIds")?.as_array());
-        listed.is_none_or(|listed| {
-            !listed.iter().all(Value::is_string) || listed.contains(&json!(model))
-        })
+        let sign_ins = entries.iter().filter(|(_, entry)| is_sign_in(entry));
+        let allowed = sign_ins.filter_map(|(provider, entry)| {
+            let ids = entry.get("availableModelIds")?.as_array()?.iter();
+            let ids = ids.map(|id| id.as_str().map(str::to_owned));
+            Some((provider.clone(), ids.collect::<Option<_>>()?))
+        });
+        allowed.collect()
     }
 
     /// Makes the token of a sign-in last at least this long, as far as the provider goes along.

@@ -9,6 +9,7 @@
 //! Not here: what the thread does (`worker`), the wire protocols ([`api`]).
 
 mod mailbox;
+mod retry;
 mod worker;
 
 #[cfg(test)]
@@ -28,6 +29,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use worker::Job;
+
+pub use retry::Resend;
 
 /// What one request may ask for beyond the conversation.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +56,7 @@ pub struct StreamOptions {
     pub sampling_params: Map<String, Value>,
     pub tool_choice: Option<ToolChoice>,
     pub clocks: Clocks,
+    pub resend: Resend,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

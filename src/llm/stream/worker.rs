@@ -2,6 +2,7 @@
 
 use super::StreamOptions;
 use super::mailbox::Writer;
+use super::retry::Next;
 use crate::llm::api::{Api, Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source, size};
 use crate::llm::cancel::CancelToken;
 use crate::llm::context::Context;
@@ -179,24 +180,35 @@ fn speak(
             headers.push((name.clone(), value.clone()));
         }
     }
-    protocol.sign(&url, &mut headers, &body, options, now_ms())?;
-    secrets.add_headers(&headers);
-    let request = Request {
-        headers,
-        body: &body,
-        secrets: secrets.clone(),
-        env: &options.env,
-        ..Request::new(&url)
+    let mut attempt = 0;
+    let mut answer = loop {
+        let mut headers = headers.clone();
+        protocol.sign(&url, &mut headers, &body, options, now_ms())?;
+        secrets.add_headers(&headers);
+        let request = Request {
+            headers,
+            body: &body,
+            secrets: secrets.clone(),
+            env: &options.env,
+            ..Request::new(&url)
+        };
+        let (error, advice) = match job.client.send(&request, &job.stop) {
+            Ok(answer) if (200..300).contains(&answer.status) => break answer,
+            Ok(answer) => {
+                let advice = http::header(&answer.headers, "x-should-retry").map(str::to_owned);
+                (refusal(protocol, answer), advice)
+            }
+            Err(error) => (error, None),
+        };
+        match options.resend.after(attempt, error, advice.as_deref()) {
+            Next::Fail(error) => return Err(error.into()),
+            Next::Wait(time) if job.stop.wait_timeout(time) => {
+                return Err(StreamError::aborted().into());
+            }
+            Next::Wait(_) => attempt += 1,
+        }
     };
-    let mut answer = job.client.send(&request, &job.stop)?;
     drop(body);
-    if !(200..300).contains(&answer.status) {
-        let said = answer.read_some(ERROR_BODY_LIMIT, ERROR_BODY_PATIENCE);
-        let mut error = http::status_error(answer.status, &answer.headers, &said, &answer.target);
-        protocol.explain(&mut error, &answer.headers, &String::from_utf8_lossy(&said));
-        protocol.diagnose(&mut error, false);
-        return Err(error.into());
-    }
     outlet.batch.push(AssistantEvent::Start);
     outlet.flush()?;
     let request_id = http::request_id(&answer.headers);
@@ -219,6 +231,15 @@ fn speak(
     outlet.flush()?;
     rest.drain();
     Ok(())
+}
+
+/// What an error status means.
+fn refusal(protocol: &dyn Protocol, mut answer: Answer) -> StreamError {
+    let said = answer.read_some(ERROR_BODY_LIMIT, ERROR_BODY_PATIENCE);
+    let mut error = http::status_error(answer.status, &answer.headers, &said, &answer.target);
+    protocol.explain(&mut error, &answer.headers, &String::from_utf8_lossy(&said));
+    protocol.diagnose(&mut error, false);
+    error
 }
 
 /// Cuts a body into frames for a decoder.

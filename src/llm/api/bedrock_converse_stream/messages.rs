@@ -1,7 +1,8 @@
 //! The conversation in Bedrock's form: messages of blocks, results of tools in the user's turn.
 //!
 //! Bedrock refuses blank text and messages without content: blank text is left out, and where nothing
-//! else is said a placeholder stands.
+//! else is said a placeholder stands. It also wants user and model to take turns: messages of one side
+//! that follow each other are sent as one.
 
 use super::family::Family;
 use crate::llm::api::transcript::Transcript;
@@ -99,7 +100,7 @@ pub fn convert<'a>(
     transcript: &Transcript<'a>,
     mark: Option<CachePoint>,
 ) -> Result<Vec<WireMessage<'a>>, StreamError> {
-    let mut messages = Vec::new();
+    let mut messages: Vec<WireMessage<'_>> = Vec::new();
     for turn in transform(context, &transcript.messages, model, &legal_id) {
         let (role, content) = match turn {
             Turn::System(_) => continue,
@@ -114,8 +115,12 @@ pub fn convert<'a>(
                 ("assistant", blocks.collect())
             }
         };
-        if !content.is_empty() {
-            messages.push(WireMessage { role, content });
+        if content.is_empty() {
+            continue;
+        }
+        match messages.last_mut() {
+            Some(last) if last.role == role => join(last, content),
+            _ => messages.push(WireMessage { role, content }),
         }
     }
     if let (Some(mark), Some(last)) = (mark, messages.last_mut())
@@ -124,6 +129,14 @@ pub fn convert<'a>(
         last.content.push(WireBlock::CachePoint(mark));
     }
     Ok(messages)
+}
+
+/// Says more in a message. Nothing need stand for what was empty then.
+fn join<'a>(message: &mut WireMessage<'a>, content: Vec<WireBlock<'a>>) {
+    let says_something = |block: &WireBlock<'_>| !matches!(block, WireBlock::Text { text: EMPTY });
+    if content.iter().any(says_something) {
+        message.content.extend(content);
+    }
 }
 
 fn said_or_empty(parts: Vec<Part<'_>>) -> Result<Vec<WireBlock<'_>>, StreamError> {

@@ -183,6 +183,7 @@ pub fn bedrock(body: &Value) -> Verdict {
     );
     for message in messages {
         let role = text(message, "role")?;
+        must!(role != before, "two messages of {role}");
         before = role;
         let blocks = list(message, "content")?;
         must!(!blocks.is_empty(), "an empty message");
