@@ -3,10 +3,16 @@
 //! A component gives [`line::Line`]s for a width; a frame is a list of them. Below this room are bytes,
 //! above it (`mode::interactive`) is the conversation.
 
+pub mod ability;
 pub mod decode;
+//Dpub mod diff_view;
+//Dpub mod highlight;
+//Dpub mod image;
 pub mod key;
 pub mod line;
+//Dpub mod markdown_view;
 pub mod screen;
 pub mod style;
+pub mod theme;
 pub mod width;
 pub mod wrap;

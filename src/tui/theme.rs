@@ -1,0 +1,222 @@
+//! Themes: what each part of the screen is coloured with, in the JSON format of the reference.
+//!
+//! A part is a [`Role`]; a theme has a colour for every one of them, so there is none that could be missing
+//! when something is drawn. A file may leave out five, which then follow another; all else that is wrong
+//! with it is found when it is read, all at once, with the names of the keys.
+//!
+//! Not here: where theme files lie, and reading them again when they change.
+
+mod built_in;
+mod file;
+
+use super::style::{Color, Style, palette};
+
+/// The setting `theme` may be a pair, so no name has this.
+pub const PAIR: char = '/';
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Theme {
+    pub name: String,
+    colors: [Color; Role::ALL.len()],
+}
+
+macro_rules! roles {
+    ($($role:ident $name:literal,)*) => {
+        /// What a colour is for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Role {
+            $($role,)*
+        }
+
+        impl Role {
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$role),*];
+
+            /// Its key in a theme file.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$role => $name,)*
+                }
+            }
+        }
+    };
+}
+
+roles! {
+    Accent "accent",
+    Border "border",
+    BorderAccent "borderAccent",
+    BorderMuted "borderMuted",
+    Success "success",
+    Error "error",
+    Warning "warning",
+    Muted "muted",
+    Dim "dim",
+    Text "text",
+    ThinkingText "thinkingText",
+    ScrollbarTrack "scrollbarTrack",
+    ScrollbarThumb "scrollbarThumb",
+    SelectedBg "selectedBg",
+    SearchMatchBg "searchMatchBg",
+    SearchMatchText "searchMatchText",
+    UserMessageBg "userMessageBg",
+    UserMessageText "userMessageText",
+    CustomMessageBg "customMessageBg",
+    CustomMessageText "customMessageText",
+    CustomMessageLabel "customMessageLabel",
+    ToolPendingBg "toolPendingBg",
+    ToolSuccessBg "toolSuccessBg",
+    ToolErrorBg "toolErrorBg",
+    ToolTitle "toolTitle",
+    ToolOutput "toolOutput",
+    MdHeading "mdHeading",
+    MdLink "mdLink",
+    MdLinkUrl "mdLinkUrl",
+    MdCode "mdCode",
+    MdCodeBlock "mdCodeBlock",
+    MdCodeBlockBorder "mdCodeBlockBorder",
+    MdQuote "mdQuote",
+    MdQuoteBorder "mdQuoteBorder",
+    MdHr "mdHr",
+    MdListBullet "mdListBullet",
+    ToolDiffAdded "toolDiffAdded",
+    ToolDiffRemoved "toolDiffRemoved",
+    ToolDiffContext "toolDiffContext",
+    SyntaxComment "syntaxComment",
+    SyntaxKeyword "syntaxKeyword",
+    SyntaxFunction "syntaxFunction",
+    SyntaxVariable "syntaxVariable",
+    SyntaxString "syntaxString",
+    SyntaxNumber "syntaxNumber",
+    SyntaxType "syntaxType",
+    SyntaxOperator "syntaxOperator",
+    SyntaxPunctuation "syntaxPunctuation",
+    ThinkingOff "thinkingOff",
+    ThinkingMinimal "thinkingMinimal",
+    ThinkingLow "thinkingLow",
+    ThinkingMedium "thinkingMedium",
+    ThinkingHigh "thinkingHigh",
+    ThinkingXhigh "thinkingXhigh",
+    ThinkingMax "thinkingMax",
+    BashMode "bashMode",
+}
+
+impl Role {
+    /// It colours what is behind text.
+    pub fn is_background(self) -> bool {
+        self.name().ends_with("Bg")
+    }
+
+    /// The role whose colour it takes where a theme says nothing.
+    pub fn fallback(self) -> Option<Self> {
+        Some(match self {
+            Self::ScrollbarTrack => Self::Muted,
+            Self::ScrollbarThumb | Self::SearchMatchText => Self::Text,
+            Self::SearchMatchBg => Self::SelectedBg,
+            Self::ThinkingMax => Self::ThinkingXhigh,
+            _ => return None,
+        })
+    }
+}
+
+impl Theme {
+    pub fn dark() -> Self {
+        Self::built("dark", built_in::dark)
+    }
+
+    pub fn light() -> Self {
+        Self::built("light", built_in::light)
+    }
+
+    /// One of our own.
+    pub fn built_in(name: &str) -> Option<Self> {
+        match name {
+            "dark" => Some(Self::dark()),
+            "light" => Some(Self::light()),
+            _ => None,
+        }
+    }
+
+    fn built(name: &str, color: fn(Role) -> Color) -> Self {
+        Self {
+            name: name.to_owned(),
+            colors: Role::ALL.map(color),
+        }
+    }
+
+    /// Reads a theme file; `label` names it in the error.
+    pub fn parse(label: &str, text: &str) -> Result<Self, String> {
+        file::parse(label, text)
+    }
+
+    pub fn color(&self, role: Role) -> Color {
+        self.colors.get(role as usize).copied().unwrap_or_default()
+    }
+
+    /// Text in the role's colour, or what is behind it.
+    pub fn style(&self, role: Role) -> Style {
+        match role.is_background() {
+            true => Style::background(self.color(role)),
+            false => Style::foreground(self.color(role)),
+        }
+    }
+}
+
+/// What the terminal shows behind its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backdrop {
+    Dark,
+    Light,
+}
+
+impl Backdrop {
+    /// Of a colour that the terminal named.
+    pub fn of(red: u8, green: u8, blue: u8) -> Self {
+        let linear = |channel: u8| {
+            let value = f64::from(channel) / 255.0;
+            match value <= 0.039_28 {
+                true => value / 12.92,
+                false => ((value + 0.055) / 1.055).powf(2.4),
+            }
+        };
+        let luminance = 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+        match luminance >= 0.5 {
+            true => Self::Light,
+            false => Self::Dark,
+        }
+    }
+
+    /// Of `COLORFGBG`, which some terminals set; its last number is the background.
+    pub fn of_variable(value: &str) -> Option<Self> {
+        let numbers = value.rsplit(';').map(|part| part.trim().parse::<u8>());
+        let [red, green, blue] = match numbers.flatten().next()? {
+            // The grey that most terminals have there is lighter than xterm's palette says of white text.
+            7 => [192; 3],
+            color => palette(color),
+        };
+        Some(Self::of(red, green, blue))
+    }
+}
+
+/// The name of the theme that the setting `theme` asks for; None where it is no name and no pair.
+pub fn choose(setting: Option<&str>, backdrop: Backdrop) -> Option<&str> {
+    let Some(setting) = setting else {
+        return Some(match backdrop {
+            Backdrop::Dark => "dark",
+            Backdrop::Light => "light",
+        });
+    };
+    let Some((light, dark)) = setting.split_once(PAIR) else {
+        return Some(setting);
+    };
+    let (light, dark) = (light.trim(), dark.trim());
+    if light.is_empty() || dark.is_empty() || dark.contains(PAIR) {
+        return None;
+    }
+    Some(match backdrop {
+        Backdrop::Dark => dark,
+        Backdrop::Light => light,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! A theme file into a theme.
+
+use super::{PAIR, Role, Theme};
+use crate::tui::style::Color;
+use serde_json::{Map, Value};
+
+/// Variables may name variables; a chain that is longer goes round in a circle.
+const CHAIN_MAX: usize = 64;
+
+pub fn parse(label: &str, text: &str) -> Result<Theme, String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let json: Value = serde_json::from_str(text)
+        .map_err(|error| format!("Failed to parse theme {label}: {error}"))?;
+    let mut faults = Faults::default();
+    let nothing = Map::new();
+    let name = match json.get("name") {
+        Some(Value::String(name)) => name.as_str(),
+        Some(_) => faults.other("/name", "must be string"),
+        None => faults.other("/", "must have required properties name"),
+    };
+    let vars = match json.get("vars") {
+        None => &nothing,
+        Some(Value::Object(vars)) => vars,
+        Some(_) => {
+            faults.other("/vars", "must be object");
+            &nothing
+        }
+    };
+    let colors = match json.get("colors") {
+        Some(Value::Object(colors)) => colors,
+        Some(_) => {
+            faults.other("/colors", "must be object");
+            &nothing
+        }
+        None => {
+            faults.other("/", "must have required properties colors");
+            &nothing
+        }
+    };
+    let found = Role::ALL.map(|role| match (colors.get(role.name()), role.fallback()) {
+        (Some(value), _) => Some((value, role)),
+        (None, Some(fallback)) => Some((colors.get(fallback.name())?, fallback)),
+        (None, None) => {
+            if json.get("colors").is_some_and(Value::is_object) {
+                faults.missing.push(role.name());
+            }
+            None
+        }
+    });
+    let resolved = found.map(|found| {
+        let (value, role) = found?;
+        match resolve(value, vars) {
+            Ok(color) => Some(color),
+            Err(reason) => {
+                faults.other(&format!("/colors/{}", role.name()), &reason);
+                None
+            }
+        }
+    });
+    for (var, value) in vars {
+        if let Err(reason) = resolve(value, vars) {
+            faults.other(&format!("/vars/{var}"), &reason);
+        }
+    }
+    faults.report(label)?;
+    if name.contains(PAIR) {
+        return Err(format!(
+            "Invalid theme name \"{name}\": theme names cannot contain \"/\" because it is reserved for \
+             automatic light/dark theme settings."
+        ));
+    }
+    Ok(Theme {
+        name: name.to_owned(),
+        colors: resolved.map(Option::unwrap_or_default),
+    })
+}
+
+/// All that is wrong with a file.
+#[derive(Default)]
+struct Faults {
+    missing: Vec<&'static str>,
+    others: Vec<String>,
+}
+
+impl Faults {
+    /// Notes a fault, once; gives what stands in for the value.
+    fn other(&mut self, place: &str, reason: &str) -> &'static str {
+        let fault = format!("  - {place}: {reason}");
+        if !self.others.contains(&fault) {
+            self.others.push(fault);
+        }
+        ""
+    }
+
+    fn report(mut self, label: &str) -> Result<(), String> {
+        if self.missing.is_empty() && self.others.is_empty() {
+            return Ok(());
+        }
+        let mut report = format!("Invalid theme \"{label}\":\n");
+        if !self.missing.is_empty() {
+            self.missing.sort_unstable();
+            report += "\nMissing required color tokens:\n  - ";
+            report += &self.missing.join("\n  - ");
+            report += "\n\nPlease add these colors to your theme's \"colors\" object.";
+            report += "\nSee the built-in themes (dark.json, light.json) for reference values.";
+        }
+        if !self.others.is_empty() {
+            report += "\n\nOther errors:\n";
+            report += &self.others.join("\n");
+        }
+        Err(report)
+    }
+}
+
+/// The colour that a value means: a number of the palette, `#rrggbb`, nothing, or the name of a variable.
+fn resolve(value: &Value, vars: &Map<String, Value>) -> Result<Color, String> {
+    let mut value = value;
+    for _ in 0..CHAIN_MAX {
+        let text = match value {
+            Value::Number(number) => {
+                let index = number.as_u64().and_then(|number| u8::try_from(number).ok());
+                return index
+                    .map(Color::Indexed)
+                    .ok_or_else(|| format!("{number} is no colour: must be 0 to 255"));
+            }
+            Value::String(text) => text,
+            _ => return Err("must be a colour: \"#rrggbb\", 0 to 255, a variable or \"\"".into()),
+        };
+        if text.is_empty() {
+            return Ok(Color::Default);
+        }
+        if let Some(digits) = text.strip_prefix('#') {
+            return hex(digits).ok_or_else(|| format!("Invalid hex color: {text}"));
+        }
+        value = vars
+            .get(text)
+            .ok_or_else(|| format!("Variable reference not found: {text}"))?;
+    }
+    Err(format!(
+        "Circular variable reference detected: {}",
+        value.as_str().unwrap_or_default()
+    ))
+}
+
+fn hex(digits: &str) -> Option<Color> {
+    if digits.len() != 6 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    let [_, red, green, blue] = u32::from_str_radix(digits, 16).ok()?.to_be_bytes();
+    Some(Color::Rgb(red, green, blue))
+}
