@@ -6,7 +6,7 @@
 pub mod ability;
 pub mod decode;
 //Dpub mod diff_view;
-//Dpub mod highlight;
+pub mod highlight;
 //Dpub mod image;
 pub mod key;
 pub mod line;
