@@ -2,22 +2,49 @@
 //!
 //! More text can only change the last block, and what its own last line seems to begin: `- - -` is a rule
 //! until more of the line makes it an item. The blocks before are closed: parsed, and never looked at
-//! again.
+//! again. Code between fences may be long, and so is not parsed again either: its lines are taken one
+//! by one until the fence that ends it.
 
+use super::line::{Fence, strip_indent};
 use super::{Block, block};
 
 #[derive(Clone, Debug, Default)]
 pub struct Growing {
-    /// From the start of the first open block on.
+    /// From the start of the first open block on; of open code only its last line, which has no end yet.
     text: String,
     closed: Vec<Block>,
     open: Vec<Block>,
+    code: Option<Code>,
+}
+
+/// The state of open code; what it holds is in the open block.
+#[derive(Clone, Debug)]
+struct Code {
+    fence: Fence<'static>,
+    /// How many bytes of the block's text are of whole lines, and whether there are such lines.
+    whole: usize,
+    has_lines: bool,
 }
 
 impl Growing {
-    /// Adds text. The cost is that of the open blocks.
+    /// Adds text. The cost is that of the open blocks, but for open code, which costs its last line.
     pub fn push(&mut self, text: &str) {
         self.text.push_str(text);
+        loop {
+            let goes_on = match self.code {
+                Some(_) => self.take_code_lines(),
+                None => {
+                    self.parse();
+                    self.begin_code()
+                }
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    fn parse(&mut self) {
         let whole_lines = self.text.rfind('\n').map_or(0, |at| at + 1);
         let mut blocks = block::parse(&self.text);
         let settled = blocks.iter().rposition(|(start, _)| *start < whole_lines);
@@ -29,13 +56,113 @@ impl Growing {
         self.text.drain(..start);
     }
 
+    /// Whether the first open block is code whose fence has come.
+    fn begin_code(&mut self) -> bool {
+        let Some((first, rest)) = self.text.split_once('\n') else {
+            return false;
+        };
+        let Some(Block::Code { language, .. }) = self.open.first() else {
+            return false;
+        };
+        let Some(fence) = Fence::parse(first.strip_suffix('\r').unwrap_or(first)) else {
+            return false;
+        };
+        self.code = Some(Code {
+            fence: fence.without_info(),
+            whole: 0,
+            has_lines: false,
+        });
+        self.open = vec![Block::Code {
+            language: language.clone(),
+            text: String::new(),
+        }];
+        self.text = rest.to_owned();
+        true
+    }
+
+    /// Adds the lines that have come to the open code. Whether its end was among them.
+    fn take_code_lines(&mut self) -> bool {
+        let (Some(code), Some(Block::Code { text, .. })) = (&mut self.code, self.open.first_mut())
+        else {
+            return false;
+        };
+        let mut taken = 0;
+        // What the last line seemed to be is forgotten.
+        text.truncate(code.whole);
+        for line in self.text.split_inclusive('\n') {
+            let is_whole = line.ends_with('\n');
+            let content = line.strip_suffix('\n').unwrap_or(line);
+            let content = content.strip_suffix('\r').unwrap_or(content);
+            let is_end = code.fence.is_closed_by(content);
+            if !is_end {
+                if code.has_lines {
+                    text.push('\n');
+                }
+                text.push_str(strip_indent(content, code.fence.indent));
+            }
+            if !is_whole {
+                break;
+            }
+            taken += line.len();
+            if is_end {
+                self.text.drain(..taken);
+                self.closed.append(&mut self.open);
+                self.code = None;
+                return true;
+            }
+            (code.whole, code.has_lines) = (text.len(), true);
+        }
+        self.text.drain(..taken);
+        false
+    }
+
     /// The blocks that will not change any more.
     pub fn closed(&self) -> &[Block] {
         &self.closed
     }
 
+    /// Takes them away.
+    pub fn take_closed(&mut self) -> Vec<Block> {
+        std::mem::take(&mut self.closed)
+    }
+
     /// The blocks at the end, which more text may change: one, or two for a moment.
     pub fn open(&self) -> &[Block] {
         &self.open
+    }
+
+    /// The language and text of open code. Its lines will not change any more, but for the last.
+    pub fn open_code(&self) -> Option<(&str, &str)> {
+        match (&self.code, self.open.first()) {
+            (Some(_), Some(Block::Code { language, text })) => Some((language, text)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_open_code_only_the_last_line_is_kept_to_be_read_again() {
+        let mut growing = Growing::default();
+        growing.push("a\n\n  ~~~rust x\n");
+        for number in 0..1000 {
+            growing.push("   let ");
+            growing.push(&format!("x = {number};\n  "));
+            assert_eq!(growing.text, "  ");
+            assert_eq!(growing.open().len(), 1);
+        }
+        let (language, text) = growing.open_code().unwrap();
+        assert_eq!(language, "rust");
+        assert_eq!(text.lines().count(), 1000);
+        // An end that is none after all.
+        growing.push("~~~");
+        assert!(growing.open_code().unwrap().1.ends_with("999;"));
+        growing.push("x\n  ~~~\nb");
+        assert!(growing.open_code().is_none());
+        assert_eq!(growing.take_closed().len(), 2);
+        assert_eq!(growing.text, "b");
     }
 }

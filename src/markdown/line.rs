@@ -50,6 +50,7 @@ pub fn strip_indent(line: &str, columns: usize) -> &str {
     line.get(taken.count()..).unwrap_or_default()
 }
 
+#[derive(Clone, Debug)]
 pub struct Fence<'a> {
     mark: char,
     len: usize,
@@ -74,6 +75,17 @@ impl<'a> Fence<'a> {
             indent,
             info: info.trim(),
         })
+    }
+
+    /// What is needed to find its end.
+    pub fn without_info(&self) -> Fence<'static> {
+        let (mark, len, indent) = (self.mark, self.len, self.indent);
+        Fence {
+            mark,
+            len,
+            indent,
+            info: "",
+        }
     }
 
     pub fn is_closed_by(&self, line: &str) -> bool {

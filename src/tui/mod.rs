@@ -10,7 +10,7 @@ pub mod highlight;
 //Dpub mod image;
 pub mod key;
 pub mod line;
-//Dpub mod markdown_view;
+pub mod markdown_view;
 pub mod screen;
 pub mod style;
 pub mod theme;

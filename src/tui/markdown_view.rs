@@ -1,0 +1,198 @@
+//! Markdown as lines for a width.
+//!
+//! No line is wider than the width, from two cells on: a container (quote, list) whose marks would leave
+//! too little room puts them elsewhere or leaves them out. [`Stream`] is the same for text that still grows.
+
+mod inline;
+mod stream;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use stream::Stream;
+
+use super::highlight::Highlighter;
+use super::line::Line;
+use super::style::{Attributes, Style};
+use super::theme::{Role, Theme};
+use super::wrap::wrap;
+use crate::markdown::{self, Block, Item, List};
+
+/// Cells that a container leaves to what is in it.
+const CONTENT_MIN: usize = 6;
+/// Longer rules do not divide better.
+const RULE_MAX: usize = 80;
+
+/// How blocks are laid out.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    pub theme: &'a Theme,
+    /// In cells.
+    pub width: usize,
+    /// The terminal has links; else addresses are written out.
+    pub hyperlinks: bool,
+    /// Stands before each line of code.
+    pub code_indent: &'a str,
+    /// What text looks like where nothing else is said.
+    pub base: Style,
+}
+
+/// The lines of a whole text.
+pub fn lines(text: &str, look: &Look<'_>) -> Vec<Line> {
+    blocks(&markdown::parse(text), look, true)
+}
+
+/// Blocks below each other, with blank lines between them where they are `spaced`.
+fn blocks(blocks: &[Block], look: &Look<'_>, spaced: bool) -> Vec<Line> {
+    let mut out = Vec::new();
+    for block in blocks {
+        if spaced && !out.is_empty() {
+            out.push(Line::new());
+        }
+        look.block(block, &mut out);
+    }
+    out
+}
+
+impl<'a> Look<'a> {
+    fn style(&self, role: Role) -> Style {
+        self.theme.style(role).over(self.base)
+    }
+
+    fn within(&self, width: usize) -> Self {
+        Self { width, ..*self }
+    }
+
+    fn block(&self, block: &Block, out: &mut Vec<Line>) {
+        match block {
+            Block::Heading { level, text } => {
+                let marks = match level {
+                    1 => Attributes::BOLD | Attributes::UNDERLINE,
+                    _ => Attributes::BOLD,
+                };
+                let style = self.style(Role::MdHeading).with(marks);
+                // The first two levels look different, those below say which they are.
+                let prefix = match level {
+                    0..=2 => String::new(),
+                    _ => format!("{} ", "#".repeat(usize::from(*level))),
+                };
+                let mut line = Line::of(&prefix, style);
+                for part in inline::lines(text, self, style) {
+                    line.append(&part);
+                    out.extend(wrap(&std::mem::take(&mut line), self.width));
+                }
+            }
+            Block::Paragraph(text) => {
+                for line in inline::lines(text, self, self.base) {
+                    out.extend(wrap(&line, self.width));
+                }
+            }
+            Block::Code { language, text } => {
+                self.fence(language, out);
+                let mut highlighter = Highlighter::new(language);
+                self.code(text, &mut highlighter, out);
+                self.fence("", out);
+            }
+            Block::Quote(inside) => self.quote(inside, out),
+            Block::List(list) => self.list(list, out),
+            Block::Table(table) => table::lines(table, self, out),
+            Block::Rule => {
+                let rule = "─".repeat(self.width.min(RULE_MAX));
+                out.push(Line::of(&rule, self.style(Role::MdHr)));
+            }
+        }
+    }
+
+    /// The line above or below code.
+    fn fence(&self, language: &str, out: &mut Vec<Line>) {
+        let style = self.style(Role::MdCodeBlockBorder);
+        let mut line = Line::of("```", style);
+        line.push(language, style);
+        out.push(line.cut(self.width));
+    }
+
+    fn code(&self, text: &str, highlighter: &mut Highlighter, out: &mut Vec<Line>) {
+        // Nothing is between the fences.
+        if !text.is_empty() {
+            self.code_lines(text, highlighter, out);
+        }
+    }
+
+    fn code_lines(&self, text: &str, highlighter: &mut Highlighter, out: &mut Vec<Line>) {
+        let mut indent = Line::of(self.code_indent, self.base);
+        if indent.width() + CONTENT_MIN > self.width {
+            indent = Line::new();
+        }
+        for code in text.split('\n') {
+            let mut line = Line::new();
+            highlighter.line(code, self.theme, &mut line);
+            line.over(self.base);
+            for row in wrap(&line, self.width - indent.width().min(self.width)) {
+                if row.is_empty() {
+                    out.push(row);
+                    continue;
+                }
+                let mut whole = indent.clone();
+                whole.append(&row);
+                out.push(whole);
+            }
+        }
+    }
+
+    fn quote(&self, inside: &[Block], out: &mut Vec<Line>) {
+        let mut border = Line::of("│ ", self.style(Role::MdQuoteBorder));
+        if border.width() + CONTENT_MIN > self.width {
+            border = Line::new();
+        }
+        let look = Look {
+            base: self.style(Role::MdQuote).with(Attributes::ITALIC),
+            ..self.within(self.width - border.width())
+        };
+        let mut lines = blocks(inside, &look, true);
+        if lines.is_empty() {
+            lines.push(Line::new());
+        }
+        for line in lines {
+            let mut whole = border.clone();
+            whole.append(&line);
+            out.push(whole);
+        }
+    }
+
+    fn list(&self, list: &List, out: &mut Vec<Line>) {
+        for (item, number) in list.items.iter().zip(0..) {
+            if number > 0 && !list.tight {
+                out.push(Line::new());
+            }
+            let mut marker = match list.start {
+                Some(start) => format!("{}. ", start.saturating_add(number)),
+                None => "- ".to_owned(),
+            };
+            marker += match item.task {
+                Some(true) => "[x] ",
+                Some(false) => "[ ] ",
+                None => "",
+            };
+            let marker = Line::of(&marker, self.style(Role::MdListBullet));
+            self.item(item, marker, list.tight, out);
+        }
+    }
+
+    fn item(&self, item: &Item, marker: Line, tight: bool, out: &mut Vec<Line>) {
+        let indent = marker.width();
+        if indent + CONTENT_MIN > self.width {
+            out.extend(wrap(&marker, self.width));
+            return out.extend(blocks(&item.blocks, self, !tight));
+        }
+        let mut before = marker;
+        for line in blocks(&item.blocks, &self.within(self.width - indent), !tight) {
+            before.append(&line);
+            out.push(before);
+            before = Line::new();
+            before.pad_to(indent, self.base);
+        }
+        if item.blocks.is_empty() {
+            out.push(before);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Styled runs of text into lines, one for each that the author ended.
+
+use super::Look;
+use crate::markdown::{self, Inline, plain};
+use crate::tui::line::{self, Line};
+use crate::tui::style::{Attributes, Style};
+use crate::tui::theme::Role;
+use std::sync::Arc;
+
+/// Of an address that holds the thing itself, only so much is written out.
+const DATA_SHOWN: &str = "data:…";
+
+pub fn lines(inlines: &[Inline], look: &Look<'_>, style: Style) -> Vec<Line> {
+    let mut writer = Writer {
+        look,
+        done: Vec::new(),
+        line: Line::new(),
+        style,
+        outer: Vec::new(),
+        link: None,
+    };
+    for (at, inline) in inlines.iter().enumerate() {
+        let rest = inlines.get(at + 1..).unwrap_or_default();
+        writer.inline(inline, rest);
+    }
+    writer.done.push(writer.line);
+    writer.done
+}
+
+struct Writer<'a, 'l> {
+    look: &'a Look<'l>,
+    done: Vec<Line>,
+    line: Line,
+    style: Style,
+    /// The styles around the current one.
+    outer: Vec<Style>,
+    link: Option<Link>,
+}
+
+struct Link {
+    /// Where the terminal can be told.
+    address: Option<Arc<str>>,
+    /// What is written behind the text.
+    written: Option<String>,
+}
+
+impl Writer<'_, '_> {
+    fn inline(&mut self, inline: &Inline, rest: &[Inline]) {
+        match inline {
+            Inline::Text(text) => self.text(text, self.style),
+            Inline::Code(code) => {
+                let color = self.look.theme.color(Role::MdCode);
+                let style = Style {
+                    foreground: color,
+                    ..self.style
+                };
+                self.text(code, style);
+            }
+            Inline::SoftBreak => self.text(" ", self.style),
+            Inline::HardBreak => self.done.push(std::mem::take(&mut self.line)),
+            Inline::Open(style) => {
+                let attribute = match style {
+                    markdown::Style::Emphasis => Attributes::ITALIC,
+                    markdown::Style::Strong => Attributes::BOLD,
+                    markdown::Style::Strike => Attributes::STRIKE,
+                };
+                self.open(self.style.with(attribute));
+            }
+            Inline::Close(_) => self.close(),
+            Inline::OpenLink { url } => {
+                let end = rest.iter().position(|inline| *inline == Inline::CloseLink);
+                let text = plain(rest.get(..end.unwrap_or(rest.len())).unwrap_or_default());
+                self.open_link(url, &text);
+            }
+            Inline::CloseLink => self.close_link(),
+            Inline::Image { url, alt } => {
+                let text = if alt.is_empty() { "image" } else { alt };
+                // Inside of a link it is the link that leads somewhere.
+                let is_own = self.link.is_none();
+                if is_own {
+                    self.open_link(url, text);
+                }
+                self.text(&format!("[{text}]"), self.style);
+                if is_own {
+                    self.close_link();
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str, style: Style) {
+        let address = self.link.as_ref().and_then(|link| link.address.as_ref());
+        self.line.push_link(text, style, address);
+    }
+
+    fn open(&mut self, style: Style) {
+        self.outer.push(std::mem::replace(&mut self.style, style));
+    }
+
+    fn close(&mut self) {
+        if let Some(style) = self.outer.pop() {
+            self.style = style;
+        }
+    }
+
+    fn open_link(&mut self, url: &str, text: &str) {
+        let address = Some(url)
+            .filter(|_| self.look.hyperlinks)
+            .and_then(line::link);
+        let is_told = address.is_some() || text == url.strip_prefix("mailto:").unwrap_or(url);
+        let written = match url {
+            _ if is_told || url.is_empty() => None,
+            _ if url.starts_with("data:") => Some(DATA_SHOWN.to_owned()),
+            _ => Some(url.to_owned()),
+        };
+        self.link = Some(Link { address, written });
+        let style = self.look.theme.style(Role::MdLink).over(self.style);
+        self.open(Style {
+            foreground: self.look.theme.color(Role::MdLink),
+            ..style.with(Attributes::UNDERLINE)
+        });
+    }
+
+    fn close_link(&mut self) {
+        self.close();
+        if let Some(written) = self.link.take().and_then(|link| link.written) {
+            let style = self.look.style(Role::MdLinkUrl);
+            self.text(" (", style);
+            self.text(&written, style);
+            self.text(")", style);
+        }
+    }
+}

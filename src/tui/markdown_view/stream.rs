@@ -1,0 +1,109 @@
+//! Markdown that grows, in two parts: lines that are final, and lines of what is open.
+//!
+//! What is final can be printed for good; all of it together is what the whole text would give. Open is the
+//! last block only, and of code its last line only, however long the code is: so the cost is that of the new
+//! text and of the open block.
+
+use super::{Look, blocks};
+use crate::markdown::{Block, Growing};
+use crate::tui::highlight::Highlighter;
+use crate::tui::line::Line;
+
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    growing: Growing,
+    /// Blocks were given out: a blank line is due before the next.
+    has_blocks: bool,
+    code: Option<Code>,
+}
+
+/// Code of which some lines are final.
+#[derive(Clone, Debug)]
+struct Code {
+    /// Bytes of the text that was given out.
+    given: usize,
+    highlighter: Highlighter,
+}
+
+impl Stream {
+    /// Adds text; gives the lines that became final.
+    pub fn push(&mut self, text: &str, look: &Look<'_>) -> Vec<Line> {
+        let mut out = Vec::new();
+        self.growing.push(text);
+        for block in self.growing.take_closed() {
+            self.close(&block, look, &mut out);
+        }
+        if let Some((language, text)) = self.growing.open_code() {
+            let code = self.code.get_or_insert_with(|| {
+                separate(&mut self.has_blocks, &mut out);
+                look.fence(language, &mut out);
+                Code {
+                    given: 0,
+                    highlighter: Highlighter::new(language),
+                }
+            });
+            let new = text.get(code.given..).unwrap_or_default();
+            // A first line that is empty waits for another: alone it is as good as none.
+            let whole = new.rsplit_once('\n').map(|(lines, _)| lines);
+            if let Some(lines) = whole.filter(|lines| code.given > 0 || !lines.is_empty()) {
+                look.code_lines(lines, &mut code.highlighter, &mut out);
+                code.given += lines.len() + 1;
+            }
+        }
+        out
+    }
+
+    /// The lines of what may still change.
+    pub fn open(&self, look: &Look<'_>) -> Vec<Line> {
+        let mut out = Vec::new();
+        if let (Some(code), Some((_, text))) = (&self.code, self.growing.open_code()) {
+            code.clone().rest(text, look, &mut out);
+        } else if !self.growing.open().is_empty() {
+            separate(&mut self.has_blocks.clone(), &mut out);
+            out.extend(blocks(self.growing.open(), look, true));
+        }
+        out
+    }
+
+    /// The text is at its end: gives the lines that were open.
+    pub fn finish(mut self, look: &Look<'_>) -> Vec<Line> {
+        let mut out = Vec::new();
+        for block in self.growing.open().to_vec() {
+            self.close(&block, look, &mut out);
+        }
+        out
+    }
+
+    fn close(&mut self, block: &Block, look: &Look<'_>, out: &mut Vec<Line>) {
+        match (self.code.take(), block) {
+            (Some(mut code), Block::Code { text, .. }) => {
+                code.rest(text, look, out);
+                look.fence("", out);
+            }
+            _ => {
+                separate(&mut self.has_blocks, out);
+                look.block(block, out);
+            }
+        }
+    }
+}
+
+impl Code {
+    /// The lines behind those given out.
+    fn rest(&mut self, text: &str, look: &Look<'_>, out: &mut Vec<Line>) {
+        match self.given {
+            0 => look.code(text, &mut self.highlighter, out),
+            given => {
+                if let Some(rest) = text.get(given..) {
+                    look.code_lines(rest, &mut self.highlighter, out);
+                }
+            }
+        }
+    }
+}
+
+fn separate(has_blocks: &mut bool, out: &mut Vec<Line>) {
+    if std::mem::replace(has_blocks, true) {
+        out.push(Line::new());
+    }
+}

@@ -1,0 +1,240 @@
+//! Golden texts for a width, and what holds for any text.
+
+use super::*;
+use crate::tui::style::Color;
+use proptest::prelude::*;
+use std::sync::LazyLock;
+
+static DARK: LazyLock<Theme> = LazyLock::new(Theme::dark);
+
+fn look(width: usize) -> Look<'static> {
+    Look {
+        theme: &DARK,
+        width,
+        hyperlinks: false,
+        code_indent: "  ",
+        base: Style::PLAIN,
+    }
+}
+
+#[track_caller]
+fn check(text: &str, width: usize, expected: &[&str]) {
+    let lines = lines(text, &look(width));
+    let shown: Vec<&str> = lines.iter().map(|line| line.text().trim_end()).collect();
+    assert_eq!(shown, expected, "{text:?} at {width}");
+    for step in 1..4 {
+        assert_eq!(streamed(text, step, width), lines, "{text:?} by {step}");
+    }
+}
+
+/// All final lines of a text that comes in pieces.
+fn streamed(text: &str, step: usize, width: usize) -> Vec<Line> {
+    let look = look(width);
+    let mut stream = Stream::default();
+    let letters: Vec<char> = text.chars().collect();
+    let mut all = Vec::new();
+    for part in letters.chunks(step) {
+        all.extend(stream.push(&part.iter().collect::<String>(), &look));
+        for line in stream.open(&look) {
+            assert!(line.width() <= width);
+        }
+    }
+    all.extend(stream.finish(&look));
+    all
+}
+
+#[test]
+fn headings_paragraphs_and_rules() {
+    check(
+        "# One\n## Two\n### Three four\ntext that\nwraps  \nhard\n***",
+        12,
+        &[
+            "One",
+            "",
+            "Two",
+            "",
+            "### Three",
+            "four",
+            "",
+            "text that",
+            "wraps",
+            "hard",
+            "",
+            "────────────",
+        ],
+    );
+    check("", 10, &[]);
+}
+
+#[test]
+fn lists_and_quotes() {
+    check(
+        "- one two three four\n  1. a\n  2. b\n     - [x] c\n     - [ ] d\n-\n",
+        17,
+        &[
+            "- one two three",
+            "  four",
+            "  1. a",
+            "  2. b",
+            "     - [x] c",
+            "     - [ ] d",
+            "-",
+        ],
+    );
+    check(
+        "9. a\n\n10. b\n\n    c",
+        12,
+        &["9. a", "", "10. b", "", "    c"],
+    );
+    check("> a b c d\n>\n> - e", 8, &["│ a b c", "│ d", "│", "│ - e"]);
+    // No room for marks beside the text.
+    check("> a b c d", 6, &["a b c", "d"]);
+    check("100. ab cd ef", 8, &["100.", "ab cd ef"]);
+}
+
+#[test]
+fn code_is_indented_between_its_fences() {
+    check(
+        "```rust\nfn a() {\n\n\tb\n}\n```\nx",
+        20,
+        &[
+            "```rust",
+            "  fn a() {",
+            "",
+            "      b",
+            "  }",
+            "```",
+            "",
+            "x",
+        ],
+    );
+    check(
+        "```\n```\n~~~\n\n~~~",
+        20,
+        &["```", "```", "", "```", "```"],
+    );
+    check("```\n\n\n```", 20, &["```", "", "", "```"]);
+    check("```\nabcdefghij", 10, &["```", "  abcdefgh", "  ij", "```"]);
+    let lines = lines("```rust\nfn\n```", &look(20));
+    let span = lines[1].spans().last().unwrap();
+    assert_eq!(span.style, DARK.style(Role::SyntaxKeyword));
+}
+
+#[test]
+fn tables_are_fitted() {
+    let table = "|a|bc|\n|-|-:|\n|1|2|\n|x y z|**w**|";
+    check(
+        table,
+        20,
+        &[
+            "┌───────┬────┐",
+            "│ a     │ bc │",
+            "├───────┼────┤",
+            "│ 1     │  2 │",
+            "│ x y z │  w │",
+            "└───────┴────┘",
+        ],
+    );
+    check(
+        table,
+        12,
+        &[
+            "┌─────┬────┐",
+            "│ a   │ bc │",
+            "├─────┼────┤",
+            "│ 1   │  2 │",
+            "├─────┼────┤",
+            "│ x y │  w │",
+            "│ z   │    │",
+            "└─────┴────┘",
+        ],
+    );
+    check(
+        table,
+        9,
+        &[
+            "| a | bc",
+            "|",
+            "| --- |",
+            "--- |",
+            "| 1 | 2 |",
+            "| x y z |",
+            "w |",
+        ],
+    );
+}
+
+#[test]
+fn links_lead_somewhere_or_say_where() {
+    check("[a](https://x.y/z) b", 40, &["a (https://x.y/z) b"]);
+    check(
+        "<https://x.y> ![p](q.png)",
+        40,
+        &["https://x.y [p] (q.png)"],
+    );
+    check("[a@b.c](mailto:a@b.c)", 40, &["a@b.c"]);
+    check("![](data:image/png;base64,AAAA)", 40, &["[image] (data:…)"]);
+    let look = Look {
+        hyperlinks: true,
+        ..look(40)
+    };
+    let all = lines("[a *b*](https://x.y) [c](javascript:d)", &look);
+    assert_eq!(all[0].text(), "a b c (javascript:d)");
+    let linked: String = all[0]
+        .spans()
+        .filter(|s| s.link.is_some())
+        .map(|s| s.text)
+        .collect();
+    assert_eq!(linked, "a b");
+}
+
+#[test]
+fn styles_add_up() {
+    let base = Style::foreground(Color::Indexed(3)).with(Attributes::ITALIC);
+    let all = lines("a **b `c`**", &Look { base, ..look(40) });
+    let styles: Vec<Style> = all[0].spans().map(|span| span.style).collect();
+    let code = Style {
+        foreground: DARK.color(Role::MdCode),
+        ..base.with(Attributes::BOLD)
+    };
+    assert_eq!(styles, [base, base.with(Attributes::BOLD), code]);
+}
+
+#[test]
+fn long_code_is_laid_out_once() {
+    let look = look(40);
+    let mut stream = Stream::default();
+    let mut given = stream.push("```rust\n", &look).len();
+    for number in 0..10_000 {
+        given += stream.push(&format!("let x{number} = "), &look).len();
+        given += stream.push(&format!("{number};\n"), &look).len();
+        assert!(stream.open(&look).len() <= 1);
+    }
+    assert!(given >= 10_000);
+    assert_eq!(given + stream.finish(&look).len(), 10_002);
+}
+
+/// Text that likely means something.
+fn markup() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        "[a-c 日é👍]{1,12}",
+        "(\n|\n\n|  \n)",
+        "\n(- |1\\. |> |# |### |```|```rust|    |\\| ?a ?\\| ?b\n\\|-\\|-:\n\\|)",
+        "(\\*\\*|_|`|~~|\\[a\\]\\(http://b.c\\)|!\\[a\\]\\(b\\)|\\| |\n```\n|---|\t|- \\[x\\] )",
+    ];
+    prop::collection::vec(part, 0..25).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #[test]
+    fn no_line_is_wider_than_the_width(text in markup(), width in 2_usize..40) {
+        for line in lines(&text, &look(width)) {
+            prop_assert!(line.width() <= width, "{:?} at {width} in {text:?}", line.text());
+        }
+    }
+
+    #[test]
+    fn what_streams_ends_as_the_whole(text in markup(), step in 1_usize..9, width in 2_usize..40) {
+        prop_assert_eq!(streamed(&text, step, width), lines(&text, &look(width)), "{}", text);
+    }
+}
