@@ -45,15 +45,25 @@ impl Growing {
     }
 
     fn parse(&mut self) {
-        let whole_lines = self.text.rfind('\n').map_or(0, |at| at + 1);
         let mut blocks = block::parse(&self.text);
-        let settled = blocks.iter().rposition(|(start, _)| *start < whole_lines);
+        let looked_at = self.settled_lines();
+        let settled = blocks.iter().rposition(|(start, _)| *start < looked_at);
         let open = blocks.split_off(settled.unwrap_or(0));
         let start = open.first().map_or(0, |(start, _)| *start);
         let block = |(_, block)| block;
         self.closed.extend(blocks.into_iter().map(block));
         self.open = open.into_iter().map(block).collect();
         self.text.drain(..start);
+    }
+
+    /// The bytes of lines that begin what they seem to begin. A last line without an end does not, nor does
+    /// the one before it, which the last may seem to make the head of a table.
+    fn settled_lines(&self) -> usize {
+        let (lines, last) = self.text.rsplit_once('\n').unwrap_or_default();
+        match last.is_empty() && !lines.is_empty() {
+            true => self.text.len(),
+            false => lines.rfind('\n').map_or(0, |at| at + 1),
+        }
     }
 
     /// Whether the first open block is code whose fence has come.
@@ -126,7 +136,7 @@ impl Growing {
         std::mem::take(&mut self.closed)
     }
 
-    /// The blocks at the end, which more text may change: one, or two for a moment.
+    /// The blocks at the end, which more text may change: one, or a few for a moment.
     pub fn open(&self) -> &[Block] {
         &self.open
     }

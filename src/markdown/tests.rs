@@ -83,6 +83,12 @@ fn grows(text: &str, step: usize) {
 }
 
 #[test]
+fn a_line_that_seems_to_begin_a_table_closes_nothing() {
+    check("a\n| \n- ---", "p(a/|) rule");
+    check("a\n|b|\n|-|", "p(a) table[None](b;)");
+}
+
+#[test]
 fn blocks() {
     check("", "");
     check(" \n\t\n", "");

@@ -86,7 +86,11 @@ fn lists_and_quotes() {
         12,
         &["9. a", "", "10. b", "", "    c"],
     );
-    check("> a b c d\n>\n> - e", 8, &["│ a b c", "│ d", "│", "│ - e"]);
+    check(
+        "> abc def gh\n>\n> - e",
+        10,
+        &["│ abc def", "│ gh", "│", "│ - e"],
+    );
     // No room for marks beside the text.
     check("> a b c d", 6, &["a b c", "d"]);
     check("100. ab cd ef", 8, &["100.", "ab cd ef"]);
