@@ -5,7 +5,7 @@
 
 pub mod ability;
 pub mod decode;
-//Dpub mod diff_view;
+pub mod diff_view;
 pub mod highlight;
 //Dpub mod image;
 pub mod key;
