@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("llm", &[], &[]),
     ("agent", &["llm"], &[]),
-    ("tui", &[], &[]),
+    ("tui", &["markdown"], &[]),
     (
         "tools",
         &["agent", "llm"],

@@ -5,14 +5,14 @@
 //! line's end (a comment, a string, a tag) is carried on to the next; every byte is passed once. It
 //! is a help for the eye and may be wrong in odd corners, but never changes a character.
 
+mod language;
 mod table;
-#[cfg(test)]
-mod tests;
 
 use super::line::Line;
 use super::theme::{Role, Theme};
+use language::{Kind, Language, Quote};
 use std::collections::HashMap;
-use table::{Kind, LANGUAGES, Language, Quote};
+use table::LANGUAGES;
 
 /// Text that is nothing in particular.
 const PLAIN: Role = Role::MdCodeBlock;
@@ -437,3 +437,6 @@ fn markdown_line(line: &str) -> Option<Role> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

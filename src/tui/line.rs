@@ -1,7 +1,8 @@
 //! A line of styled text, ready for a row of the terminal.
 //!
 //! A line holds no control character: they are dropped when text comes in, and a tab becomes spaces. So
-//! nothing that is shown can drive the terminal, whoever wrote it.
+//! nothing that is shown can drive the terminal, whoever wrote it. What would turn the order of
+//! characters around, so that code reads as what it is not, is shown as `�`.
 
 use super::style::{Depth, Style};
 use super::width::{self, clusters};
@@ -81,6 +82,9 @@ impl Line {
                 let spaces = TAB - self.width % TAB;
                 self.text.extend(std::iter::repeat_n(' ', spaces));
                 self.width += spaces;
+            } else if rest.starts_with(turns_around) {
+                self.text.push('\u{fffd}');
+                self.width += 1;
             }
             self.text.push_str(part);
             self.width += width::width(part);
@@ -218,7 +222,12 @@ impl Line {
 
 /// Those of C1 count too: some terminals obey them.
 fn is_control(letter: char) -> bool {
-    letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}')
+    letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}') || turns_around(letter)
+}
+
+/// Embeddings, overrides and isolates of writing direction.
+fn turns_around(letter: char) -> bool {
+    matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A link as a terminal may be told of it: a web or file address without control characters.
@@ -258,10 +267,11 @@ mod tests {
             ("a\tb\t", "a   b   "),
             ("\t\tx", "        x"),
             ("a\u{2028}b", "ab"),
+            ("a\u{202e}b\u{2066}", "a�b�"),
         ] {
             let line = Line::of(text, Style::PLAIN);
             assert_eq!(line.text(), expected, "{text:?}");
-            assert_eq!(line.width(), expected.len());
+            assert_eq!(line.width(), expected.chars().count());
         }
     }
 

@@ -6,8 +6,6 @@
 mod inline;
 mod stream;
 mod table;
-#[cfg(test)]
-mod tests;
 
 pub use stream::Stream;
 
@@ -196,3 +194,6 @@ impl<'a> Look<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ pub mod ability;
 pub mod decode;
 pub mod diff_view;
 pub mod highlight;
-//Dpub mod image;
+pub mod image;
 pub mod key;
 pub mod line;
 pub mod markdown_view;

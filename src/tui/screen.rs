@@ -30,6 +30,26 @@ pub struct Abilities {
     pub synchronized: bool,
 }
 
+/// Rows that a sequence of its own fills, such as an image: no line could hold it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Raw {
+    pub rows: usize,
+    /// Draws from the cursor's place on, over no more than its rows; where it leaves the cursor is all one.
+    pub sequence: String,
+    /// Takes it away again.
+    pub erase: String,
+    /// What is shown where the screen has no room for it.
+    pub instead: Vec<Line>,
+}
+
+/// A raw block that may still be on screen.
+#[derive(Debug)]
+struct Drawn {
+    erase: String,
+    /// Rows printed since.
+    below: usize,
+}
+
 #[derive(Debug)]
 pub struct Screen {
     size: Size,
@@ -40,6 +60,7 @@ pub struct Screen {
     row: usize,
     column: Option<usize>,
     is_cursor_hidden: bool,
+    drawn: Vec<Drawn>,
 }
 
 impl Screen {
@@ -52,6 +73,7 @@ impl Screen {
             row: 0,
             column: Some(0),
             is_cursor_hidden: false,
+            drawn: Vec::new(),
         }
     }
 
@@ -77,10 +99,34 @@ impl Screen {
         self.finish(out)
     }
 
+    /// Prints `raw` as [`Self::draw`] prints lines.
+    pub fn draw_raw(&mut self, raw: &Raw, live: &[Line]) -> String {
+        let rows = raw.rows;
+        if rows == 0 || rows >= self.size.rows {
+            return self.draw(&raw.instead, live);
+        }
+        let live = self.frame(live);
+        let mut out = String::new();
+        // First its rows are made, so that nothing scrolls while it is drawn.
+        self.print(&vec![Line::new(); rows], &mut out);
+        let _ = write!(out, "\x1b[{rows}A\x1b7{}\x1b8\x1b[{rows}B", raw.sequence);
+        self.drawn.push(Drawn {
+            erase: raw.erase.clone(),
+            below: 0,
+        });
+        self.update(live, &mut out);
+        self.finish(out)
+    }
+
     /// The terminal has another size. What it made of its rows cannot be known: they are cleared and filled
     /// with `tail`, the end of what was printed, and `live`, both laid out for the new width. The
-    /// scrollback stays as it is.
+    /// scrollback stays as it is. Raw blocks are taken off the screen: in `tail` are lines for them.
     pub fn resize(&mut self, size: Size, tail: &[Line], live: &[Line]) -> String {
+        let mut out = String::new();
+        let room = self.size.rows.saturating_sub(self.shown.len());
+        for drawn in self.drawn.drain(..).filter(|drawn| drawn.below < room) {
+            out.push_str(&drawn.erase);
+        }
         self.size = size;
         let live = self.frame(live);
         let room = size.rows.saturating_sub(live.len());
@@ -88,7 +134,7 @@ impl Screen {
             .iter()
             .flat_map(|line| wrap(line, size.columns))
             .collect();
-        let mut out = String::from("\x1b[H\x1b[J");
+        out.push_str("\x1b[H\x1b[J");
         for line in tail
             .get(tail.len().saturating_sub(room)..)
             .unwrap_or_default()
@@ -145,6 +191,11 @@ impl Screen {
             }
         }
         self.shown.drain(..rows.min(self.shown.len()));
+        let height = self.size.rows;
+        self.drawn.retain_mut(|drawn| {
+            drawn.below += rows;
+            drawn.below < height
+        });
         (self.row, self.column) = (0, Some(0));
     }
 

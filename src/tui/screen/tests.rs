@@ -204,6 +204,71 @@ fn what_was_live_can_be_taken_away() {
     assert_eq!(terminal.cursor(), (1, 0));
 }
 
+fn raw(rows: usize, erase: &str) -> Raw {
+    Raw {
+        rows,
+        // An image, and a letter to see where it was drawn; the cursor is left elsewhere.
+        sequence: "\x1b_Ga=T,i=1;QUJD\x1b\\X\x1b[1;1H".into(),
+        erase: erase.into(),
+        instead: lines(&["[picture]"]),
+    }
+}
+
+#[test]
+fn a_raw_block_fills_rows_above_what_is_live() {
+    let mut terminal = Terminal::new(20, 6);
+    let live = lines(&["> ", "status"]);
+    terminal.draw(&["one"], &live);
+    let out = terminal.screen.draw_raw(&raw(3, ""), &live);
+    terminal.parser.process(out.as_bytes());
+    assert_eq!(terminal.rows(), ["one", "X", "", "", "> ", "status"]);
+    // At the end of the screen it scrolls first.
+    let out = terminal.screen.draw_raw(&raw(2, ""), &live);
+    terminal.parser.process(out.as_bytes());
+    terminal.draw(&["two"], &live);
+    assert_eq!(
+        terminal.everything(),
+        ["one", "X", "", "", "X", "", "two", "> ", "status"]
+    );
+}
+
+#[test]
+fn a_raw_block_without_room_is_told_of() {
+    let mut terminal = Terminal::new(20, 4);
+    let live = lines(&["> "]);
+    for rows in [0, 4, 100] {
+        let out = terminal.screen.draw_raw(&raw(rows, ""), &live);
+        terminal.parser.process(out.as_bytes());
+    }
+    assert_eq!(
+        terminal.rows(),
+        ["[picture]", "[picture]", "[picture]", "> "]
+    );
+}
+
+#[test]
+fn raw_blocks_on_screen_are_erased_before_it_is_filled_again() {
+    let mut terminal = Terminal::new(20, 6);
+    let live = lines(&["> "]);
+    let size = Size {
+        columns: 10,
+        rows: 6,
+    };
+    for erase in ["<first>", "<second>"] {
+        let out = terminal.screen.draw_raw(&raw(2, erase), &live);
+        terminal.parser.process(out.as_bytes());
+        terminal.draw(&["one"], &live);
+    }
+    let out = terminal.screen.resize(size, &[], &live);
+    assert!(out.contains("<first><second>\x1b[H\x1b[J"));
+    let out = terminal.screen.draw_raw(&raw(2, "<third>"), &live);
+    terminal.parser.process(out.as_bytes());
+    terminal.draw(&["1", "2", "3", "4", "5"], &live);
+    // What scrolled away stays where it is.
+    let out = terminal.screen.resize(size, &[], &live);
+    assert!(!out.contains('<'));
+}
+
 #[derive(Clone, Debug)]
 struct Frame {
     above: Vec<String>,
