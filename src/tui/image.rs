@@ -66,7 +66,7 @@ impl Ids {
         Self(seed.wrapping_mul(0x9e37_79b1))
     }
 
-    pub fn next(&mut self) -> u32 {
+    pub fn take(&mut self) -> u32 {
         self.0 = self.0.wrapping_add(1).max(1);
         self.0
     }
@@ -301,6 +301,6 @@ mod tests {
     #[test]
     fn numbers_are_never_nought() {
         let mut ids = Ids(u32::MAX - 1);
-        assert_eq!([ids.next(), ids.next(), ids.next()], [u32::MAX, 1, 2]);
+        assert_eq!([ids.take(), ids.take(), ids.take()], [u32::MAX, 1, 2]);
     }
 }

@@ -1,3 +1,5 @@
+//! Rows of a diff beside their lines.
+
 use super::*;
 use proptest::prelude::*;
 

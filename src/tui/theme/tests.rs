@@ -1,3 +1,5 @@
+//! Theme files with one fault each, and our own themes in numbers.
+
 use super::*;
 
 /// A theme file with every key set to `value`, but those in `changes`.
