@@ -52,6 +52,9 @@ pub struct Args {
     pub sandbox_net: bool,
     pub sandbox_write: Vec<String>,
     pub read_only: bool,
+    /// `all`, `writes`, or names between commas.
+    pub ask_tools: Option<String>,
+    pub allow_tools: Option<Vec<String>>,
     pub max_turns: Option<u64>,
     /// US dollars.
     pub max_cost: Option<f64>,

@@ -71,7 +71,7 @@ pub fn choose(args: &Args, world: &mut World, context: &SessionContext) -> Resul
 }
 
 /// The models that `--models` or the setting lists.
-fn listed(args: &Args, world: &World) -> Vec<Scoped> {
+pub fn listed(args: &Args, world: &World) -> Vec<Scoped> {
     let patterns = args.models.clone();
     let patterns = patterns.or_else(|| world.settings.enabled_models());
     let patterns = patterns.unwrap_or_default();

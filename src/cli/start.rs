@@ -21,6 +21,7 @@ use crate::resources::place::{self, Places};
 use crate::resources::prompt::{self, PromptOptions, PromptTool};
 use crate::resources::settings::Settings;
 use crate::resources::{Diagnostic, skill, template};
+use crate::runtime::approval::{Ask, Rules};
 use crate::runtime::expand::Commands;
 use crate::runtime::limit::Limits;
 use crate::runtime::output_dir::{Beside, Passing};
@@ -195,6 +196,12 @@ pub fn session(
         name: None,
         ..args.clone()
     };
+    let (same_args, same_start) = (args.clone(), started_in.clone());
+    let renew = move |old: &Ground| {
+        let mut world = World::load_unasked(&same_args)?;
+        world.started_in.clone_from(&same_start);
+        Ok(renewed(&same_args, world, old))
+    };
     let make = move |log: Log| {
         let mut world = World::load_unasked(&args)?;
         world.started_in.clone_from(&started_in);
@@ -202,7 +209,7 @@ pub fn session(
         parts(&args, world, log, &token)
     };
     let kept = (!is_passing).then_some(store);
-    let succession = Succession::new(kept, make);
+    let succession = Succession::new(kept, make, renew);
     Ok(Session::new(first, Some(succession), cancel))
 }
 
@@ -270,6 +277,7 @@ fn parts(
         messages: context.into_messages(),
         ground: Ground {
             limits: limits(args, &world.settings),
+            approval: approval(args),
             tools: all_tools(args, &tools, &workspace),
             services: world.services,
             settings: world.settings,
@@ -280,6 +288,44 @@ fn parts(
         },
         tools,
     })
+}
+
+/// The ground of a conversation that goes on, from what its files say now. What belongs to the run of the
+/// program stays: a key and an address of the command line, models that were found, the sandbox.
+fn renewed(args: &Args, mut world: World, old: &Ground) -> Ground {
+    let services = &mut world.services;
+    services.credentials.give_as(&old.services.credentials);
+    services.registry.add_found_by(&old.services.registry);
+    services.base_url.clone_from(&old.services.base_url);
+    let workspace = Arc::new(Workspace {
+        cwd: world.cwd.clone(),
+        home: old.workspace.home.clone(),
+        backend: old.workspace.backend.clone(),
+        options: options(&world),
+        env: Mutex::default(),
+        outputs: old.workspace.outputs.clone(),
+        changes: old.workspace.changes.clone(),
+    });
+    let again = |tool: &Arc<dyn Tool>| {
+        let made = tools::builtin(&tool.info().spec.name, &workspace);
+        made.unwrap_or_else(|| tool.clone())
+    };
+    let tools = old.tools.iter().map(again).collect();
+    let (commands, diagnostics) = world.find_commands(args);
+    diagnostics.iter().for_each(warn);
+    let prompt = prompt_source(args, &world, &commands);
+    let scope = model::listed(args, &world);
+    Ground {
+        limits: limits(args, &world.settings),
+        approval: approval(args),
+        tools,
+        services: world.services,
+        settings: world.settings,
+        workspace,
+        prompt,
+        commands,
+        scope,
+    }
 }
 
 /// Flags go before settings.
@@ -293,6 +339,17 @@ fn limits(args: &Args, settings: &Settings) -> Limits {
         session_tokens: settings.limit("sessionTokens"),
         time: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
         loops: settings.limit_loops(),
+    }
+}
+
+fn approval(args: &Args) -> Rules {
+    Rules {
+        ask: args
+            .ask_tools
+            .as_deref()
+            .map(Ask::parse)
+            .unwrap_or_default(),
+        allowed: args.allow_tools.clone().unwrap_or_default(),
     }
 }
 
@@ -326,7 +383,6 @@ fn workspace(world: &World, log: &Log, sandbox: Option<Arc<Sandbox>>) -> Arc<Wor
         Some(path) => Arc::new(Journal::new(path)),
         None => Arc::new(Forgotten),
     };
-    let settings = &world.settings;
     Arc::new(Workspace {
         cwd: world.cwd.clone(),
         home: world.dirs.home().map(ToOwned::to_owned),
@@ -334,25 +390,30 @@ fn workspace(world: &World, log: &Log, sandbox: Option<Arc<Sandbox>>) -> Arc<Wor
             Some(sandbox) => Arc::new(Confined { sandbox }),
             None => Arc::new(Local),
         },
-        options: tools::Options {
-            shell_path: settings.shell_path().map(|path| {
-                world
-                    .dirs
-                    .resolve(path, &world.cwd)
-                    .to_string_lossy()
-                    .into_owned()
-            }),
-            shell_command_prefix: settings.shell_command_prefix().map(str::to_owned),
-            bash_timeout_seconds: settings.bash_timeout_seconds(),
-            bash_keep_background: settings.bash_keep_background(),
-            output_cap_bytes: settings.bash_output_cap_bytes(),
-            resize_images: settings.resize_images(),
-            spawn_hook: None,
-        },
+        options: options(world),
         env: Mutex::default(),
         outputs,
         changes,
     })
+}
+
+fn options(world: &World) -> tools::Options {
+    let settings = &world.settings;
+    tools::Options {
+        shell_path: settings.shell_path().map(|path| {
+            world
+                .dirs
+                .resolve(path, &world.cwd)
+                .to_string_lossy()
+                .into_owned()
+        }),
+        shell_command_prefix: settings.shell_command_prefix().map(str::to_owned),
+        bash_timeout_seconds: settings.bash_timeout_seconds(),
+        bash_keep_background: settings.bash_keep_background(),
+        output_cap_bytes: settings.bash_output_cap_bytes(),
+        resize_images: settings.resize_images(),
+        spawn_hook: None,
+    }
 }
 
 fn choose_tools(

@@ -99,6 +99,8 @@ pub const GROUPS: &[Group] = &[
     ]},
     Group { title: "Confinement", flags: &[
         row("read-only", None, No, Switch(|args| &mut args.read_only), "Only tools that change nothing, whatever --tools says"),
+        row("ask-tools", None, Required("all|writes|list"), Text(|args| &mut args.ask_tools), "Ask before these tools run: all, those that may change something, or the named ones"),
+        row("allow-tools", None, Required("list"), List(|args| &mut args.allow_tools), "Never ask about these"),
         row("sandbox", None, Required("mode"), With(set_sandbox), "What tools may write: off (all), workspace (this folder, temporary files) or read-only (nothing)"),
         row("sandbox-net", None, No, Switch(|args| &mut args.sandbox_net), "Let commands in the sandbox use the network"),
         row("sandbox-write", None, Required("dir"), With(add_writable), "Another folder that the workspace sandbox may write; may be given again"),

@@ -182,6 +182,11 @@ impl Credentials {
         self.given = Some((provider.to_owned(), key));
     }
 
+    /// Takes over the key that was given to `other`.
+    pub fn give_as(&mut self, other: &Self) {
+        self.given.clone_from(&other.given);
+    }
+
     pub fn env(&self) -> &Env {
         &self.env
     }

@@ -74,6 +74,11 @@ impl Registry {
         warnings
     }
 
+    /// Takes over what `other` found at run time.
+    pub fn add_found_by(&mut self, other: &Self) {
+        self.added.clone_from(&other.added);
+    }
+
     /// Adds models found at run time; one of a known provider and id takes the other's place.
     pub fn add(&mut self, models: impl IntoIterator<Item = Model>) {
         for model in models {

@@ -8,6 +8,7 @@
 //! Not here: models and thinking levels (`model`), shell commands of the user (`shell`), sums over the
 //! log (`stats`).
 
+use super::approval::{self, Approver, Desk};
 use super::event::Event;
 use super::session::{Ground, Queues};
 use crate::agent::message::AgentMessage;
@@ -37,6 +38,7 @@ struct Shared {
     queues: Mutex<Queues>,
     log: Mutex<Log>,
     state: Mutex<State>,
+    desk: Arc<Desk>,
 }
 
 pub(super) struct State {
@@ -70,6 +72,17 @@ pub struct Switches {
     pub auto_retry: bool,
     pub auto_compaction: bool,
     pub interrupt: InterruptMode,
+}
+
+impl Switches {
+    /// As the settings have them.
+    fn of(ground: &Ground, interrupt: InterruptMode) -> Self {
+        Self {
+            auto_retry: ground.services.retry.enabled,
+            auto_compaction: ground.services.compaction.enabled,
+            interrupt,
+        }
+    }
 }
 
 /// When a steering message is looked at.
@@ -158,11 +171,7 @@ impl Control {
             root,
             queues: Mutex::new(start.queues),
             state: Mutex::new(State {
-                switches: Switches {
-                    auto_retry: ground.services.retry.enabled,
-                    auto_compaction: ground.services.compaction.enabled,
-                    interrupt: InterruptMode::default(),
-                },
+                switches: Switches::of(&ground, InterruptMode::default()),
                 ground,
                 messages: start.messages,
                 marks: start.marks,
@@ -180,6 +189,7 @@ impl Control {
                 when_idle: Vec::new(),
             }),
             log: Mutex::new(start.log),
+            desk: Arc::default(),
         }))
     }
 
@@ -223,6 +233,20 @@ impl Control {
             pending_message_count,
             active_tools: names_of(&state.tools),
         }
+    }
+
+    /// Who is asked about tool calls that need approval.
+    pub fn set_approver(&self, approver: Arc<dyn Approver>) {
+        self.0.desk.set_approver(approver);
+    }
+
+    /// The tools as the agent gets them.
+    pub(super) fn guard(
+        &self,
+        rules: &approval::Rules,
+        tools: &[Arc<dyn Tool>],
+    ) -> Vec<Arc<dyn Tool>> {
+        self.0.desk.guard(rules, tools)
     }
 
     /// The conversation as the model knows it.
@@ -393,20 +417,24 @@ impl Control {
     /// the names that are active now.
     pub fn set_active_tools(&self, names: &[String]) -> Vec<String> {
         let ground = self.state().ground.clone();
-        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-        for name in names {
-            let is_meant = |tool: &&Arc<dyn Tool>| tool.info().spec.name == *name;
-            if let Some(tool) = ground.tools.iter().find(is_meant)
-                && !tools.iter().any(|known| Arc::ptr_eq(known, tool))
-            {
-                tools.push(tool.clone());
-            }
-        }
+        let tools = named(&ground.tools, names);
         let sections = Arc::new((ground.prompt)(&tools));
         let names = names_of(&tools);
         let mut state = self.state();
         (state.tools, state.sections) = (tools, sections);
         names
+    }
+
+    /// The same conversation goes on with what was read again. Which tools are active stays.
+    pub(super) fn stand_on(&self, ground: Arc<Ground>) {
+        let mut queues = self.queues();
+        (queues.steering.mode, queues.follow_up.mode) = ground.queue_modes();
+        let active = names_of(&self.state().tools);
+        let tools = named(&ground.tools, &active);
+        let sections = Arc::new((ground.prompt)(&tools));
+        let mut state = self.state();
+        state.switches = Switches::of(&ground, state.switches.interrupt);
+        (state.ground, state.tools, state.sections) = (ground, tools, sections);
     }
 
     /// Names the session.
@@ -593,6 +621,20 @@ pub fn user_message(text: String, images: Vec<Block>) -> AgentMessage {
     let mut blocks = vec![Block::text(text)];
     blocks.extend(images);
     AgentMessage::User(Arc::new(UserMessage::new(Content::Blocks(blocks))))
+}
+
+/// The tools with these names, in their order, each once; names that are none are left out.
+fn named(all: &[Arc<dyn Tool>], names: &[String]) -> Vec<Arc<dyn Tool>> {
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    for name in names {
+        let is_meant = |tool: &&Arc<dyn Tool>| tool.info().spec.name == *name;
+        if let Some(tool) = all.iter().find(is_meant)
+            && !tools.iter().any(|known| Arc::ptr_eq(known, tool))
+        {
+            tools.push(tool.clone());
+        }
+    }
+    tools
 }
 
 fn names_of(tools: &[Arc<dyn Tool>]) -> Vec<String> {

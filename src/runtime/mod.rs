@@ -1,5 +1,6 @@
 //! One conversation with everything it needs: agent, log, tools, models, settings.
 
+pub mod approval;
 pub mod compaction;
 pub mod control;
 pub mod event;

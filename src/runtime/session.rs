@@ -6,6 +6,7 @@
 //! The session itself belongs to one thread, which runs prompts. What others may do meanwhile goes
 //! through its [`Control`].
 
+use super::approval;
 use super::compaction::{self, Compactor, Moment};
 use super::control::{self, Begin, Control, InterruptMode, Tell, Ticket};
 use super::event::Event;
@@ -67,6 +68,18 @@ pub struct Ground {
     /// The models to change between, as the user listed them; empty: all.
     pub scope: Vec<Scoped>,
     pub limits: Limits,
+    pub approval: approval::Rules,
+}
+
+impl Ground {
+    /// How the settings want the queues taken: steering, follow-up.
+    pub(super) fn queue_modes(&self) -> (QueueMode, QueueMode) {
+        let mode = |name: &str| QueueMode::parse(name).unwrap_or_default();
+        (
+            mode(self.settings.steering_mode()),
+            mode(self.settings.follow_up_mode()),
+        )
+    }
 }
 
 /// What waits to be said to the model.
@@ -112,12 +125,8 @@ pub struct Parts {
 impl Session {
     /// `cancel` ends whatever the session does. Without a succession it stays with its conversation.
     pub fn new(parts: Parts, succession: Option<Succession>, cancel: &CancelToken) -> Self {
-        let mode = |name: &str| QueueMode::parse(name).unwrap_or_default();
-        let settings = &parts.ground.settings;
-        let queues = Queues::new(
-            mode(settings.steering_mode()),
-            mode(settings.follow_up_mode()),
-        );
+        let (steering, follow_up) = parts.ground.queue_modes();
+        let queues = Queues::new(steering, follow_up);
         let compaction = compaction::State::new(parts.marks);
         let (agent, ground, sections, start) = parts.into_start(queues);
         let control = Control::new(ground.clone(), sections, start, cancel.clone());
@@ -303,6 +312,18 @@ impl Session {
         old.finish().map_err(|error| Fatal(error.to_string()))
     }
 
+    pub(super) fn ground(&self) -> &Arc<Ground> {
+        &self.ground
+    }
+
+    /// The same conversation, on what was read again.
+    pub(super) fn stand_on(&mut self, ground: Arc<Ground>) {
+        self.control.stand_on(ground.clone());
+        self.guard.limits = ground.limits.clone();
+        self.ground = ground;
+        self.tell_children();
+    }
+
     /// The agent, and all that a compaction of its conversation needs.
     pub(super) fn compactor<'a>(
         &'a mut self,
@@ -425,7 +446,7 @@ impl Conductor<'_> {
         let state = self.control.state();
         agent.model.clone_from(&state.model);
         agent.thinking = state.thinking;
-        agent.tools.clone_from(&state.tools);
+        agent.tools = self.control.guard(&state.ground.approval, &state.tools);
         agent.sequential = state.switches.interrupt == InterruptMode::Immediate;
     }
 

@@ -1,28 +1,34 @@
-//! One conversation after another in the same process: a new one, a stored one, a fork of this one.
+//! One conversation after another in the same process: a new one, a stored one, a fork of this one; and
+//! the same one on what its files say now.
 //!
 //! The one that is left is closed first; what the next one needs (its settings, models, tools, prompt)
 //! is made anew for its folder, as at a start.
 
-use super::session::{Parts, Session};
+use super::session::{Ground, Parts, Session};
 use crate::agent::run::Fatal;
 use crate::session::{Log, SessionError, Store};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where further conversations come from.
 pub struct Succession {
     store: Option<Store>,
     make: Box<dyn FnMut(Log) -> Result<Parts, String> + Send>,
+    renew: Box<dyn FnMut(&Ground) -> Result<Ground, String> + Send>,
 }
 
 impl Succession {
-    /// Without a store nothing is kept. `make` gives what a conversation needs besides its log.
+    /// Without a store nothing is kept. `make` gives what a conversation needs besides its log; `renew`
+    /// reads again what the one under way stands on.
     pub fn new(
         store: Option<Store>,
         make: impl FnMut(Log) -> Result<Parts, String> + Send + 'static,
+        renew: impl FnMut(&Ground) -> Result<Ground, String> + Send + 'static,
     ) -> Self {
         Self {
             store,
             make: Box::new(make),
+            renew: Box::new(renew),
         }
     }
 
@@ -87,6 +93,15 @@ impl Session {
             log.fork_at(leaf).map_err(fatal)?
         };
         self.go_on_with(log)
+    }
+
+    /// Reads settings, models, skills, templates, context files and prompts again. The conversation, its
+    /// model and its active tools stay; the next request tells the model what is new.
+    pub fn reload(&mut self) -> Result<(), Fatal> {
+        let ground = self.ground().clone();
+        let ground = (self.next()?.renew)(&ground).map_err(Fatal)?;
+        self.stand_on(Arc::new(ground));
+        Ok(())
     }
 
     fn go_on_with(&mut self, log: Log) -> Result<(), Fatal> {

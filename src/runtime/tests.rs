@@ -59,6 +59,7 @@ fn session(dir: &TempDir) -> Session {
             commands: Commands::default(),
             scope: Vec::new(),
             limits: Default::default(),
+            approval: Default::default(),
         },
     };
     Session::new(parts, None, &CancelToken::new())

@@ -1,5 +1,6 @@
 //! The commands that a client can send, and how they are read from a line of JSON.
 
+use super::dialog::Answer;
 use crate::runtime::control::{InterruptMode, Streaming};
 use crate::runtime::{Block, QueueMode, ThinkingLevel};
 use serde_json::{Map, Value};
@@ -86,8 +87,8 @@ pub enum Command {
     Reload,
     Ping,
     SetCumulativeEvents(bool),
-    /// An answer to a question that nobody asked.
-    Ignored,
+    /// An answer to a question; it is not answered itself.
+    Answer(Answer),
 }
 
 /// A part of the messages.
@@ -257,7 +258,7 @@ fn read(name: &str, fields: &mut Fields) -> Result<Command, String> {
         "reload" => Command::Reload,
         "ping" => Command::Ping,
         "set_cumulative_events" => Command::SetCumulativeEvents(fields.switch("enabled")?),
-        "extension_ui_response" => Command::Ignored,
+        "extension_ui_response" => Command::Answer(Answer(std::mem::take(&mut fields.0))),
         _ => return Err(unknown(name)),
     })
 }

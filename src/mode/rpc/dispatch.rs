@@ -1,6 +1,7 @@
 //! Answers commands: at once, or by handing them to the session's thread.
 
 use super::command::{Command, Incoming, Navigate, Page, Said};
+use super::dialog::Dialog;
 use super::reply::Reply;
 use super::work::{Job, tell};
 use super::{CAPABILITIES, PROTOCOL_VERSION};
@@ -20,12 +21,11 @@ use std::thread;
 pub struct Dispatcher {
     pub control: Control,
     pub output: Arc<Output>,
+    pub dialog: Arc<Dialog>,
     pub jobs: Sender<Job>,
     /// Held by every shell and export; the receiver knows when the last one has gone.
     pub alive: Sender<()>,
 }
-
-const NOT_HERE: &str = "not part of this version";
 
 impl Dispatcher {
     pub fn handle(&self, incoming: Incoming) {
@@ -178,7 +178,11 @@ impl Dispatcher {
                 self.output.set_cumulative(on);
                 reply.done();
             }
-            Command::Ignored => {}
+            Command::Answer(answer) => {
+                if let Some(id) = reply.id() {
+                    self.dialog.answer(id, answer);
+                }
+            }
             Command::GetCommands => reply.data(json!({"commands": control.commands()})),
             Command::Compact { instructions } => self.compact(instructions, reply),
             Command::ExportHtml { path } => self.export(path, reply),
@@ -187,7 +191,7 @@ impl Dispatcher {
                 Err(reason) => reply.fail(reason),
             },
             Command::NavigateTree(wanted) => self.navigate(wanted, reply),
-            Command::Reload => reply.fail(NOT_HERE),
+            Command::Reload => self.hand_over(Job::Reload { reply }),
         }
     }
 
@@ -346,6 +350,7 @@ impl Job {
             | Self::SwitchSession { reply, .. }
             | Self::Fork { reply, .. }
             | Self::Clone { reply }
+            | Self::Reload { reply }
             | Self::Navigate { reply, .. }
             | Self::Compact { reply, .. } => reply,
         }

@@ -10,7 +10,9 @@
 //! or rewrites the conversation, one after another. A closed stdin, a closed stdout and a signal all end
 //! the run under way, store what there is of it, and end the program.
 
+mod approve;
 mod command;
+mod dialog;
 mod dispatch;
 mod frame;
 mod reply;
@@ -22,8 +24,10 @@ use super::report;
 use super::signal::Watch;
 use crate::runtime::session::Session;
 use crate::runtime::{CancelToken, Fatal};
+use approve::ByDialog;
 use command::Incoming;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
+use dialog::Dialog;
 use dispatch::Dispatcher;
 use frame::{Frame, Frames};
 use serde_json::json;
@@ -45,6 +49,8 @@ const CAPABILITIES: &[&str] = &[
     "paged_messages",
     "cumulative_events",
     "attachments",
+    "reload",
+    "tool_approval",
 ];
 
 /// Jobs that wait for the session's thread.
@@ -85,6 +91,8 @@ pub fn run(
     }
     let (jobs, waiting) = bounded(JOBS_MAX);
     let control = session.control().clone();
+    let dialog = Arc::new(Dialog::new(output.clone()));
+    control.set_approver(Arc::new(ByDialog(dialog.clone())));
     let worker = {
         let output = output.clone();
         thread::Builder::new()
@@ -101,6 +109,7 @@ pub fn run(
     let dispatcher = Dispatcher {
         control: control.clone(),
         output: output.clone(),
+        dialog,
         jobs,
         alive,
     };

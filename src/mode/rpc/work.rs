@@ -39,6 +39,9 @@ pub enum Job {
     Clone {
         reply: Reply,
     },
+    Reload {
+        reply: Reply,
+    },
     Navigate {
         ticket: Ticket,
         wanted: Navigate,
@@ -102,6 +105,10 @@ impl Worker<'_> {
                 let changed = self.session.fork_here();
                 replaced(changed, reply);
             }
+            Job::Reload { reply } => match self.session.reload() {
+                Ok(()) => reply.done(),
+                Err(reason) => reply.fail(reason),
+            },
             Job::Navigate {
                 ticket,
                 wanted,

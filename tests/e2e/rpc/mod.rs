@@ -1,10 +1,12 @@
 //! `--mode rpc`, driven by the library's own client.
 
+mod approve;
 mod command;
 mod doc;
 mod life;
 mod load;
 mod queue;
+mod reload;
 mod session;
 mod shell;
 

@@ -1,0 +1,106 @@
+//! Approval of tool calls by the client, in words that every client of the dialog understands.
+//!
+//! One `select` decides. What a choice needs besides (a reason, other arguments) comes with the answer,
+//! or is asked for by a second question: `input` for a reason, `editor` for arguments.
+
+use super::dialog::{Answer, Dialog};
+use crate::runtime::CancelToken;
+use crate::runtime::approval::{Approver, Decision, Question};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+const ALLOW: &str = "Allow";
+const ALWAYS: &str = "Always allow";
+const CHANGE: &str = "Change the arguments";
+const DENY: &str = "Deny";
+const DENY_BECAUSE: &str = "Deny with a reason";
+
+/// Letters of the arguments that are shown in the title; the fields hold them whole.
+const TITLE_MAX: usize = 1000;
+
+pub struct ByDialog(pub Arc<Dialog>);
+
+impl Approver for ByDialog {
+    fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision {
+        let name = &question.tool.spec.name;
+        let mut problem = String::new();
+        loop {
+            let title = format!("{problem}Allow {name}? {}", shown(question.arguments));
+            let fields = fields(json!({
+                "title": title,
+                "options": [ALLOW, ALWAYS, CHANGE, DENY, DENY_BECAUSE],
+                "toolCallId": question.id,
+                "toolName": name,
+                "arguments": question.arguments,
+            }));
+            let Some(answer) = self.0.ask("select", fields, cancel) else {
+                return Decision::Deny(None);
+            };
+            match answer.text("value") {
+                Some(ALLOW) => return Decision::Allow,
+                Some(ALWAYS) => return Decision::AllowAlways,
+                Some(CHANGE) => match self.changed(&answer, question, cancel) {
+                    Some(Ok(arguments)) => return Decision::Change(arguments),
+                    Some(Err(fault)) => problem = format!("{fault}\n"),
+                    // Back to the choice, unless there is nobody left to make it.
+                    None if cancel.is_cancelled() => return Decision::Deny(None),
+                    None => problem.clear(),
+                },
+                Some(DENY_BECAUSE) => return Decision::Deny(self.reason(&answer, name, cancel)),
+                Some(DENY) => return Decision::Deny(answer.text("reason").map(because)),
+                // What is not understood is no permission.
+                _ => return Decision::Deny(None),
+            }
+        }
+    }
+}
+
+impl ByDialog {
+    fn reason(&self, answer: &Answer, name: &str, cancel: &CancelToken) -> Option<String> {
+        if let Some(reason) = answer.text("reason") {
+            return Some(because(reason));
+        }
+        let title = format!("Why not {name}? The model is told.");
+        let answer = self
+            .0
+            .ask("input", fields(json!({ "title": title })), cancel)?;
+        answer.text("value").map(because)
+    }
+
+    fn changed(
+        &self,
+        answer: &Answer,
+        question: &Question<'_>,
+        cancel: &CancelToken,
+    ) -> Option<Result<Map<String, Value>, String>> {
+        if let Some(Value::Object(arguments)) = answer.0.get("arguments") {
+            return Some(Ok(arguments.clone()));
+        }
+        let title = format!("Arguments of {}, as JSON", question.tool.spec.name);
+        let prefill = serde_json::to_string_pretty(question.arguments).unwrap_or_default();
+        let editor = fields(json!({"title": title, "prefill": prefill}));
+        let answer = self.0.ask("editor", editor, cancel)?;
+        let text = answer.text("value")?;
+        let read: Result<Map<String, Value>, _> = serde_json::from_str(text);
+        Some(read.map_err(|error| format!("The arguments are no JSON object: {error}.")))
+    }
+}
+
+fn because(reason: &str) -> String {
+    format!("The user denied this call: {reason}")
+}
+
+fn fields(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+fn shown(arguments: &Map<String, Value>) -> String {
+    let text = Value::Object(arguments.clone()).to_string();
+    match text.char_indices().nth(TITLE_MAX) {
+        Some((at, _)) => format!("{}…", text.split_at(at).0),
+        None => text,
+    }
+}
