@@ -10,11 +10,13 @@ use crate::session::{Log, SessionError, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+type Renew = Box<dyn FnMut(&Ground) -> Result<Ground, String> + Send>;
+
 /// Where further conversations come from.
 pub struct Succession {
     store: Option<Store>,
     make: Box<dyn FnMut(Log) -> Result<Parts, String> + Send>,
-    renew: Box<dyn FnMut(&Ground) -> Result<Ground, String> + Send>,
+    renew: Renew,
 }
 
 impl Succession {
