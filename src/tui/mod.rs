@@ -9,6 +9,7 @@ pub mod diff_view;
 pub mod highlight;
 pub mod image;
 pub mod key;
+pub mod keymap;
 pub mod line;
 pub mod markdown_view;
 pub mod screen;

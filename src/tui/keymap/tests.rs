@@ -1,0 +1,164 @@
+use super::*;
+use serde_json::json;
+
+fn key(text: &str) -> Key {
+    Key::parse(text).unwrap_or_else(|| panic!("{text}"))
+}
+
+#[test]
+fn the_table_is_sound() {
+    for (index, row) in TABLE.iter().enumerate() {
+        assert_eq!(row.action as usize, index);
+        assert_eq!(Action::parse(row.id), Some(row.action));
+        let keys = row.keys.iter().chain(row.wsl.unwrap_or_default());
+        for text in keys {
+            assert!(Key::parse(text).is_some(), "{}: {text}", row.id);
+        }
+        assert_eq!(TABLE.iter().filter(|other| other.id == row.id).count(), 1);
+        let known = TOGETHER
+            .iter()
+            .any(|scopes| scopes.iter().any(|scope| scope.contains(&row.action)));
+        assert!(known, "{} is in no scope", row.id);
+    }
+    for (old, id) in OLD_IDS {
+        assert!(Action::parse(id).is_some(), "{old}");
+    }
+}
+
+#[test]
+fn a_key_means_what_its_scope_says() {
+    let keymap = Keymap::default();
+    for (text, scope, expected) in [
+        ("ctrl+p", MAIN, Some(Action::ModelCycleForward)),
+        ("ctrl+p", SESSIONS, Some(Action::SessionTogglePath)),
+        ("ctrl+p", MODELS, Some(Action::ModelsToggleProvider)),
+        ("ctrl+shift+p", MAIN, Some(Action::ModelCycleBackward)),
+        ("shift+enter", EDITOR, Some(Action::NewLine)),
+        ("ctrl+j", EDITOR, Some(Action::NewLine)),
+        ("enter", EDITOR, Some(Action::Submit)),
+        ("ctrl+-", EDITOR, Some(Action::Undo)),
+        ("ctrl+alt+]", EDITOR, Some(Action::JumpBackward)),
+        ("ctrl+c", SELECT, Some(Action::SelectCancel)),
+        ("shift+l", TREE, Some(Action::TreeEditLabel)),
+        ("l", TREE, None),
+        ("f5", MAIN, None),
+    ] {
+        assert_eq!(keymap.action(&key(text), scope), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_terminals_send_otherwise_is_the_same_key() {
+    let keymap = Keymap::default();
+    let capital = Key::plain(Code::Char('L'));
+    assert!(keymap.is(&capital, Action::TreeEditLabel));
+    let both = Key::new(Code::Char('P'), Modifiers::CTRL | Modifiers::SHIFT);
+    assert!(keymap.is(&both, Action::ModelCycleBackward));
+    let held = Key {
+        action: Event::Repeat,
+        ..key("up")
+    };
+    assert!(keymap.is(&held, Action::CursorUp));
+    let released = Key {
+        action: Event::Release,
+        ..key("up")
+    };
+    assert!(!keymap.is(&released, Action::CursorUp));
+    assert_eq!(keymap.action(&released, EDITOR), None);
+}
+
+#[track_caller]
+fn check(file: serde_json::Value, expected: &[(&str, &[&str])], problems: &[&str]) {
+    let (keymap, found) = Keymap::load(&file, Platform::Unix);
+    for (id, keys) in expected {
+        let action = Action::parse(id).unwrap();
+        let texts: Vec<String> = keymap.keys(action).iter().map(Key::to_string).collect();
+        assert_eq!(&texts, keys, "{id}");
+    }
+    assert_eq!(found, problems);
+}
+
+#[test]
+fn the_users_keys_replace_the_defaults() {
+    check(json!({}), &[("app.interrupt", &["escape"])], &[]);
+    check(
+        json!({"app.session.new": "Shift+Ctrl+N", "tui.input.newLine": ["alt+j", "alt+j", "pageUp"]}),
+        &[
+            ("app.session.new", &["ctrl+shift+n"]),
+            ("tui.input.newLine", &["alt+j", "pageup"]),
+        ],
+        &[],
+    );
+    check(
+        json!({"tui.altScreen.pageUp": []}),
+        &[("tui.altScreen.pageUp", &[])],
+        &[],
+    );
+    check(
+        json!({"cycleModelForward": "f2", "undo": "f3", "tui.editor.undo": "f4"}),
+        &[
+            ("app.model.cycleForward", &["f2"]),
+            ("tui.editor.undo", &["f4"]),
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn what_is_of_no_use_is_told_and_changes_nothing() {
+    check(
+        json!([]),
+        &[("app.exit", &["ctrl+d"])],
+        &["must hold an object: actions with their keys"],
+    );
+    check(
+        json!({"app.exit": "hyper+x", "app.clear": 3, "app.nothing": "a", "app.suspend": ["f9", "ctrl+"]}),
+        &[
+            ("app.exit", &["ctrl+d"]),
+            ("app.clear", &["ctrl+c"]),
+            ("app.suspend", &["f9"]),
+        ],
+        &[
+            "app.exit: \"hyper+x\" is no key",
+            "app.clear: must be a key or a list of keys",
+            "app.nothing: no such action",
+            "app.suspend: \"ctrl+\" is no key",
+        ],
+    );
+    check(
+        json!({"app.model.select": "f2", "app.thinking.cycle": "f2", "app.session.rename": "f2"}),
+        &[],
+        &["f2: both app.model.select and app.thinking.cycle"],
+    );
+}
+
+#[test]
+fn a_users_key_wins_over_a_default() {
+    let file = json!({"app.session.new": "ctrl+p"});
+    let (keymap, problems) = Keymap::load(&file, Platform::Unix);
+    assert_eq!(problems, [""; 0]);
+    assert_eq!(
+        keymap.action(&key("ctrl+p"), MAIN),
+        Some(Action::SessionNew)
+    );
+}
+
+#[test]
+fn linux_inside_of_windows_has_its_own_defaults() {
+    let platform = Platform::detect(|name| (name == "WSL_INTEROP").then(|| "/run/x".to_owned()));
+    let keymap = Keymap::new(platform);
+    assert!(keymap.is(&key("alt+p"), Action::ModelCycleBackward));
+    assert!(keymap.is(&key("ctrl+q"), Action::MessageFollowUp));
+    assert_eq!(keymap.action(&key("alt+p"), EDITOR), None);
+    assert_eq!(Platform::detect(|_| None), Platform::Unix);
+}
+
+#[test]
+fn the_keys_are_listed_as_they_are() {
+    let file = json!({"app.exit": ["f10", "ctrl+|"], "app.clear": []});
+    let text = Keymap::load(&file, Platform::Unix).0.hotkeys();
+    assert!(text.contains("| `F10` / `Ctrl+\\|` | Quit, if the editor is empty |"));
+    assert!(text.contains("| `PageUp` / `Ctrl+PageUp` | Up a page |"));
+    assert!(!text.contains("Empty the editor"));
+    assert!(text.starts_with("**Cursor**\n\n| Key | Action |"));
+}
