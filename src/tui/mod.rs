@@ -6,6 +6,7 @@
 pub mod ability;
 pub mod decode;
 pub mod diff_view;
+pub mod editor;
 pub mod highlight;
 pub mod image;
 pub mod key;

@@ -127,7 +127,7 @@ impl Row {
 }
 
 /// Scripts that put no space between words.
-fn breaks_anywhere(cluster: &str) -> bool {
+pub(super) fn breaks_anywhere(cluster: &str) -> bool {
     let letter = cluster.chars().next().map_or(0, u32::from);
     matches!(letter, 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xff00..=0xffef | 0x2_0000..=0x3_ffff)
 }

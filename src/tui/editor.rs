@@ -1,0 +1,487 @@
+//! Where prompts are written: lines of text, a cursor, and what a key does to them.
+//!
+//! The editor knows keys and cells, no terminal: [`Editor::handle`] takes a key and tells what came of it,
+//! [`Editor::render`] gives the rows to show. Its keys are the actions of [`keymap::EDITOR`]; all others are
+//! [`Outcome::Ignored`], so that the application can use them.
+//!
+//! The cursor is always between two characters as people see them, never inside of a cluster or of the
+//! marker of a paste. Every change is one replacement of a range, which is what undo keeps.
+
+mod buffer;
+mod history;
+mod kill;
+mod motion;
+mod paste;
+mod recall;
+mod undo;
+mod unit;
+mod view;
+
+pub use view::View;
+
+use super::key::{Action as Event, Code, Key, Modifiers};
+use super::keymap::{self, Action, Keymap};
+use buffer::{Buffer, Position};
+use history::{Direction, History};
+use kill::KillRing;
+use paste::Pastes;
+use recall::Recall;
+use std::ops::Range;
+use undo::{Edit, Undo};
+
+/// What came of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The key is none of the editor's.
+    Ignored,
+    /// Done; the text is as it was.
+    Handled,
+    /// The text is another.
+    Edited,
+    /// To be sent: pastes are put back, white space around is gone. The editor is empty again.
+    Submit(String),
+    /// What is before the cursor is to be completed.
+    Complete,
+}
+
+#[derive(Debug, Default)]
+pub struct Editor {
+    buffer: Buffer,
+    cursor: Position,
+    pastes: Pastes,
+    undo: Undo,
+    kills: KillRing,
+    history: History,
+    recall: Recall,
+    last: Last,
+    /// The next character typed is where to jump to.
+    jump: Option<Jump>,
+    /// The cell that moves up and down keep to.
+    goal: Option<usize>,
+    /// No second line.
+    is_single: bool,
+    view: view::Window,
+    /// Counts changes of the text.
+    changes: u64,
+}
+
+/// What the key before did, where that matters.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Last {
+    #[default]
+    Other,
+    Typing,
+    Kill,
+    /// Put this back.
+    Yank(Range<Position>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Jump {
+    Forward,
+    Backward,
+}
+
+impl Editor {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An editor of one line; keys that would leave it are ignored.
+    pub fn single_line() -> Self {
+        Self {
+            is_single: true,
+            ..Self::default()
+        }
+    }
+
+    /// The text as it is shown, with markers of pastes.
+    pub fn text(&self) -> String {
+        self.buffer.text()
+    }
+
+    /// The text with what was pasted.
+    pub fn expanded(&self) -> String {
+        self.pastes.expand(&self.buffer.text())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// Replaces everything; can be undone.
+    pub fn set_text(&mut self, text: &str) {
+        self.recall.stop();
+        self.settle();
+        let text = self.fitting(text);
+        self.replace(Position::default()..self.buffer.end(), &text);
+    }
+
+    /// Puts text at the cursor; can be undone.
+    pub fn insert(&mut self, text: &str) {
+        self.recall.stop();
+        self.settle();
+        let text = self.fitting(text);
+        self.replace(self.cursor..self.cursor, &text);
+    }
+
+    /// The cursor's line before it and behind it.
+    pub fn around_cursor(&self) -> (&str, &str) {
+        let line = self.buffer.line(self.cursor.line);
+        line.split_at_checked(self.cursor.byte)
+            .unwrap_or((line, ""))
+    }
+
+    /// Whether the cursor is in the first line, where commands are.
+    pub fn is_in_first_line(&self) -> bool {
+        self.cursor.line == 0
+    }
+
+    /// Puts a completion in the place of bytes `range` of the cursor's line; the cursor goes to byte `cursor`
+    /// of what was put there.
+    pub fn complete(&mut self, range: Range<usize>, text: &str, cursor: usize) {
+        self.settle();
+        let line = self.cursor.line;
+        let own = self.buffer.line(line);
+        if own.get(range.clone()).is_none() {
+            return;
+        }
+        let at = |byte| Position { line, byte };
+        let text = self.fitting(text).replace('\n', " ");
+        let start = range.start;
+        self.replace(at(range.start)..at(range.end), &text);
+        self.move_to(at(start + cursor.min(text.len())));
+    }
+
+    /// Adds a prompt to those that can be found again.
+    pub fn remember(&mut self, prompt: &str) {
+        self.history.add(prompt);
+    }
+
+    /// Takes what was pasted. A large paste is folded into a marker.
+    pub fn paste(&mut self, text: &str) -> Outcome {
+        self.recall.stop();
+        self.settle();
+        let mut text = self.fitting(text);
+        if text.is_empty() {
+            return Outcome::Handled;
+        }
+        let before = self.around_cursor().0.chars().next_back();
+        if paste::is_path_like(&text)
+            && before.is_some_and(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+        {
+            text.insert(0, ' ');
+        }
+        if !self.is_single
+            && let Some(marker) = self.pastes.fold(&text)
+        {
+            text = marker;
+        }
+        self.replace(self.cursor..self.cursor, &text);
+        Outcome::Edited
+    }
+
+    pub fn handle(&mut self, key: &Key, keymap: &Keymap) -> Outcome {
+        if key.action == Event::Release {
+            return Outcome::Ignored;
+        }
+        let changes = self.changes;
+        let outcome = self.dispatch(key, keymap);
+        match outcome {
+            Outcome::Handled if self.changes != changes => Outcome::Edited,
+            outcome => outcome,
+        }
+    }
+
+    fn dispatch(&mut self, key: &Key, keymap: &Keymap) -> Outcome {
+        let action = keymap.action(key, keymap::EDITOR);
+        if self.recall.is_searching() {
+            if let Some(outcome) = self.search_key(key, action, keymap) {
+                return outcome;
+            }
+        }
+        if let Some(jump) = self.jump.take() {
+            let own = match jump {
+                Jump::Forward => Action::JumpForward,
+                Jump::Backward => Action::JumpBackward,
+            };
+            if action == Some(own) {
+                return Outcome::Handled;
+            }
+            if let Some(letter) = key.typed() {
+                self.settle();
+                self.jump_to(letter, jump);
+                return Outcome::Handled;
+            }
+        }
+        match action {
+            // Where Enter makes lines and Shift+Enter sends, a backslash sends too.
+            Some(Action::NewLine)
+                if key.code == Code::Enter
+                    && keymap.is(&SHIFT_ENTER, Action::Submit)
+                    && self.is_behind_backslash() =>
+            {
+                self.act(Action::DeleteCharBackward);
+                self.submit()
+            }
+            Some(action) => self.act(action),
+            None => self.unbound(key, keymap),
+        }
+    }
+
+    fn unbound(&mut self, key: &Key, keymap: &Keymap) -> Outcome {
+        if let Some(letter) = key.typed() {
+            return self.type_char(letter);
+        }
+        // Shift is easily still held down.
+        if matches!(key.code, Code::Backspace | Code::Delete)
+            && key.modifiers.has(Modifiers::SHIFT)
+            && let Some(action) = keymap.action(
+                &Key::new(key.code, key.modifiers.without(Modifiers::SHIFT)),
+                keymap::EDITOR,
+            )
+        {
+            return self.act(action);
+        }
+        Outcome::Ignored
+    }
+
+    /// Does what an action of [`keymap::EDITOR`] says.
+    pub fn act(&mut self, action: Action) -> Outcome {
+        if self.is_single && !is_for_one_line(action) {
+            return Outcome::Ignored;
+        }
+        match action {
+            Action::Tab => return Outcome::Complete,
+            Action::Submit if self.is_behind_backslash() && !self.is_single => {
+                self.act(Action::DeleteCharBackward);
+                self.new_line();
+            }
+            Action::Submit => return self.submit(),
+            Action::NewLine => self.new_line(),
+            Action::Undo => self.take_back(),
+            Action::Redo => self.do_again(),
+            Action::Yank => self.yank(),
+            Action::YankPop => self.yank_pop(),
+            Action::DeleteCharBackward => self.delete(Self::left),
+            Action::DeleteCharForward => self.delete(Self::right),
+            Action::DeleteWordBackward => self.kill(Self::word_left),
+            Action::DeleteWordForward => self.kill(Self::word_right),
+            Action::DeleteToLineStart => self.kill(Self::to_line_start),
+            Action::DeleteToLineEnd => self.kill(Self::to_line_end),
+            Action::CursorLeft => self.go(Self::left),
+            Action::CursorRight => self.go(Self::right),
+            Action::CursorWordLeft => self.go(Self::word_left),
+            Action::CursorWordRight => self.go(Self::word_right),
+            Action::CursorLineStart => self.go(Self::line_start),
+            Action::CursorLineEnd => self.go(Self::line_end),
+            Action::CursorUp => self.up(),
+            Action::CursorDown => self.down(),
+            Action::PageUp => self.page(Direction::Older),
+            Action::PageDown => self.page(Direction::Newer),
+            Action::JumpForward => self.jump = Some(Jump::Forward),
+            Action::JumpBackward => self.jump = Some(Jump::Backward),
+            Action::HistoryPrevious => self.browse(Direction::Older, false),
+            Action::HistoryNext => self.browse(Direction::Newer, false),
+            Action::HistoryPrefixPrevious => self.browse(Direction::Older, true),
+            Action::HistoryPrefixNext => self.browse(Direction::Newer, true),
+            Action::HistorySearch => self.begin_search(),
+            _ => return Outcome::Ignored,
+        }
+        Outcome::Handled
+    }
+
+    /// Forgets what only the key before is allowed to lead to.
+    fn settle(&mut self) -> Last {
+        self.goal = None;
+        std::mem::take(&mut self.last)
+    }
+
+    fn fitting(&self, text: &str) -> String {
+        let text = paste::clean(text);
+        match self.is_single {
+            true => text.replace('\n', " "),
+            false => text,
+        }
+    }
+
+    fn is_behind_backslash(&self) -> bool {
+        self.around_cursor().0.ends_with('\\')
+    }
+
+    /// Changes the text and puts the cursor behind what is new; gives what was there.
+    fn apply(&mut self, range: Range<Position>, text: &str) -> String {
+        let end = range.start.after(text);
+        let removed = self.buffer.replace(range, text);
+        self.changes += 1;
+        self.move_to(end);
+        removed
+    }
+
+    /// The cursor goes to a place, or behind the character that the place is inside of.
+    fn move_to(&mut self, place: Position) {
+        let line = place.line.min(self.buffer.lines().saturating_sub(1));
+        let text = self.buffer.line(line);
+        let byte = unit::snap(text, place.byte, &self.pastes);
+        self.cursor = Position { line, byte };
+    }
+
+    /// Changes the text in a way that can be undone.
+    fn replace(&mut self, range: Range<Position>, text: &str) {
+        if range.is_empty() && text.is_empty() {
+            return;
+        }
+        let (at, before) = (range.start, self.cursor);
+        let removed = self.apply(range, text);
+        self.undo.push(Edit {
+            at,
+            removed,
+            inserted: text.to_owned(),
+            before,
+            after: self.cursor,
+        });
+    }
+
+    fn type_char(&mut self, letter: char) -> Outcome {
+        if letter.is_control() {
+            return Outcome::Ignored;
+        }
+        self.recall.stop();
+        let is_typing = self.settle() == Last::Typing;
+        let mut bytes = [0; 4];
+        let text: &str = letter.encode_utf8(&mut bytes);
+        let at = self.cursor;
+        // A space begins what is undone together.
+        if is_typing && !letter.is_whitespace() {
+            self.apply(at..at, text);
+            if !self.undo.join(at, text, self.cursor) {
+                self.undo.push(Edit {
+                    at,
+                    removed: String::new(),
+                    inserted: text.to_owned(),
+                    before: at,
+                    after: self.cursor,
+                });
+            }
+        } else {
+            self.replace(at..at, text);
+        }
+        self.last = Last::Typing;
+        Outcome::Handled
+    }
+
+    fn new_line(&mut self) {
+        self.recall.stop();
+        self.settle();
+        self.replace(self.cursor..self.cursor, "\n");
+    }
+
+    /// Removes what is between the cursor and a place.
+    fn delete(&mut self, place: fn(&Self) -> Position) {
+        self.recall.stop();
+        self.settle();
+        let place = place(self);
+        self.replace(self.cursor.min(place)..self.cursor.max(place), "");
+    }
+
+    /// Removes it and keeps it to be put back.
+    fn kill(&mut self, place: fn(&Self) -> Position) {
+        self.recall.stop();
+        let joins = self.settle() == Last::Kill;
+        let place = place(self);
+        let range = self.cursor.min(place)..self.cursor.max(place);
+        if range.is_empty() {
+            return;
+        }
+        let text = self.buffer.slice(range.clone());
+        self.kills.push(&text, place < self.cursor, joins);
+        self.replace(range, "");
+        self.last = Last::Kill;
+    }
+
+    fn yank(&mut self) {
+        self.recall.stop();
+        self.settle();
+        if let Some(text) = self.kills.last() {
+            let text = self.fitting(text);
+            let start = self.cursor;
+            self.replace(start..start, &text);
+            self.last = Last::Yank(start..start.after(&text));
+        }
+    }
+
+    fn yank_pop(&mut self) {
+        let Last::Yank(range) = self.settle() else {
+            return;
+        };
+        if !self.kills.rotate() {
+            self.last = Last::Yank(range);
+            return;
+        }
+        let text = self.fitting(self.kills.last().unwrap_or_default());
+        let start = range.start;
+        self.replace(range, &text);
+        self.last = Last::Yank(start..start.after(&text));
+    }
+
+    fn take_back(&mut self) {
+        self.recall.stop();
+        self.settle();
+        if let Some(edit) = self.undo.undo() {
+            self.revert(&edit);
+        }
+    }
+
+    fn revert(&mut self, edit: &Edit) {
+        let range = edit.at..edit.at.after(&edit.inserted);
+        self.apply(range, &edit.removed);
+        self.move_to(edit.before);
+    }
+
+    fn do_again(&mut self) {
+        self.recall.stop();
+        self.settle();
+        if let Some(edit) = self.undo.redo() {
+            let range = edit.at..edit.at.after(&edit.removed);
+            self.apply(range, &edit.inserted);
+            self.move_to(edit.after);
+        }
+    }
+
+    fn submit(&mut self) -> Outcome {
+        let text = self.expanded().trim().to_owned();
+        // Markers mean nothing in the next prompt.
+        let pastes = std::mem::take(&mut self.pastes);
+        self.kills.for_each(|kill| *kill = pastes.expand(kill));
+        self.settle();
+        self.recall.stop();
+        self.apply(Position::default()..self.buffer.end(), "");
+        self.undo.clear();
+        match text.is_empty() {
+            true => Outcome::Handled,
+            false => Outcome::Submit(text),
+        }
+    }
+}
+
+const SHIFT_ENTER: Key = Key::new(Code::Enter, Modifiers::SHIFT);
+
+fn is_for_one_line(action: Action) -> bool {
+    !matches!(
+        action,
+        Action::NewLine
+            | Action::Tab
+            | Action::CursorUp
+            | Action::CursorDown
+            | Action::PageUp
+            | Action::PageDown
+            | Action::HistoryPrevious
+            | Action::HistoryNext
+            | Action::HistoryPrefixPrevious
+            | Action::HistoryPrefixNext
+            | Action::HistorySearch
+    )
+}
+
+#[cfg(test)]
+mod tests;

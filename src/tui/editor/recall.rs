@@ -1,0 +1,164 @@
+//! Prompts from before, in the place of what is being written.
+//!
+//! The draft is not lost: what is shown instead is one edit on top of it, taken back when another prompt is
+//! shown or when one goes on past the newest.
+
+use super::buffer::Position;
+use super::history::Direction;
+use super::{Editor, Outcome};
+use crate::tui::key::{Code, Key};
+use crate::tui::keymap::{Action, Keymap};
+
+#[derive(Debug, Default)]
+pub(super) struct Recall {
+    /// The prompt that is shown.
+    shown: Option<usize>,
+    /// What prompts must begin with.
+    prefix: String,
+    search: Option<Search>,
+}
+
+#[derive(Debug, Default)]
+struct Search {
+    query: String,
+    has_failed: bool,
+}
+
+impl Recall {
+    pub(super) fn is_browsing(&self) -> bool {
+        self.shown.is_some()
+    }
+
+    pub(super) fn is_searching(&self) -> bool {
+        self.search.is_some()
+    }
+
+    /// What is shown is the text from now on.
+    pub(super) fn stop(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl Editor {
+    /// What is searched for among the prompts, and whether one was found.
+    pub fn search(&self) -> Option<(&str, bool)> {
+        let search = self.recall.search.as_ref()?;
+        Some((&search.query, !search.has_failed))
+    }
+
+    pub(super) fn browse(&mut self, direction: Direction, has_prefix: bool) {
+        self.settle();
+        if !self.recall.is_browsing() {
+            if direction == Direction::Newer {
+                return;
+            }
+            self.recall.prefix = match has_prefix {
+                true => self.buffer.slice(Position::default()..self.cursor),
+                false => String::new(),
+            };
+        }
+        let shown = self.recall.shown;
+        match (
+            self.history.step(shown, direction, &self.recall.prefix),
+            direction,
+        ) {
+            (Some(index), _) => {
+                self.show(index);
+                if direction == Direction::Older && !has_prefix {
+                    self.cursor = Position::default();
+                }
+            }
+            (None, Direction::Newer) => {
+                self.show_draft();
+                self.recall.stop();
+            }
+            (None, Direction::Older) => {}
+        }
+    }
+
+    fn show(&mut self, index: usize) {
+        self.show_draft();
+        let prompt = self.history.get(index).unwrap_or_default();
+        let prompt = super::paste::clean(prompt);
+        // Even what looks the same is an edit, or there would be none to take back.
+        let range = Position::default()..self.buffer.end();
+        let before = self.cursor;
+        let removed = self.apply(range, &prompt);
+        self.undo.push(super::Edit {
+            at: Position::default(),
+            removed,
+            inserted: prompt,
+            before,
+            after: self.cursor,
+        });
+        self.recall.shown = Some(index);
+    }
+
+    fn show_draft(&mut self) {
+        if self.recall.shown.take().is_some()
+            && let Some(edit) = self.undo.pop()
+        {
+            self.revert(&edit);
+        }
+    }
+
+    pub(super) fn begin_search(&mut self) {
+        self.settle();
+        self.recall.search = Some(Search::default());
+    }
+
+    /// A key while the prompts are searched. None: the search is over, and the key has its usual meaning.
+    pub(super) fn search_key(
+        &mut self,
+        key: &Key,
+        action: Option<Action>,
+        keymap: &Keymap,
+    ) -> Option<Outcome> {
+        if keymap.is(key, Action::SelectCancel) || keymap.is(key, Action::Interrupt) {
+            self.show_draft();
+            self.recall.stop();
+            return Some(Outcome::Handled);
+        }
+        match action {
+            Some(Action::HistorySearch) => {
+                let next = self.recall.shown.map_or(0, |shown| shown + 1);
+                self.find(next);
+            }
+            Some(Action::DeleteCharBackward) => {
+                if let Some(search) = &mut self.recall.search {
+                    search.query.pop();
+                }
+                self.find(0);
+            }
+            None if key.typed().is_some() => {
+                if let Some(search) = &mut self.recall.search {
+                    search.query.extend(key.typed());
+                }
+                self.find(self.recall.shown.unwrap_or(0));
+            }
+            // What was found is the text; it is not sent before it was seen as such.
+            _ => {
+                self.recall.stop();
+                return (key.code == Code::Enter).then_some(Outcome::Handled);
+            }
+        }
+        Some(Outcome::Handled)
+    }
+
+    fn find(&mut self, first: usize) {
+        let Some(search) = &mut self.recall.search else {
+            return;
+        };
+        let found = match search.query.is_empty() {
+            true => None,
+            false => self.history.search(first, &search.query),
+        };
+        search.has_failed = found.is_none() && !search.query.is_empty();
+        let is_empty = search.query.is_empty();
+        match found {
+            Some(index) => self.show(index),
+            None if is_empty => self.show_draft(),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The rows of an editor that are shown.
+
+use super::Editor;
+use super::buffer::Position;
+use crate::tui::line::Line;
+use crate::tui::style::Style;
+use std::ops::Range;
+
+/// What is shown of an editor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// At least one; the cursor is in one of them.
+    pub lines: Vec<Line>,
+    /// Rows that are not shown.
+    pub above: usize,
+    pub below: usize,
+}
+
+/// What was shown last.
+#[derive(Debug)]
+pub(super) struct Window {
+    width: usize,
+    rows: usize,
+    /// The row at the top.
+    top: usize,
+    /// The first cell shown of an editor of one line.
+    left: usize,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self {
+            width: 80,
+            rows: 5,
+            top: 0,
+            left: 0,
+        }
+    }
+}
+
+impl Window {
+    /// For text: the last one is the cursor's, at the end of a row.
+    pub(super) fn cells(&self) -> usize {
+        self.width.saturating_sub(1).max(1)
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+}
+
+impl Editor {
+    /// The rows to show in `width` cells, at most `rows_max`; the cursor is always among them.
+    pub fn render(&mut self, width: usize, rows_max: usize, text: Style, marker: Style) -> View {
+        (self.view.width, self.view.rows) = (width.max(1), rows_max.max(1));
+        if self.is_single {
+            return self.render_single(text);
+        }
+        let cells = self.view.cells();
+        let mut rows: Vec<(usize, Range<usize>)> = Vec::new();
+        let mut cursor_row = 0;
+        for line in 0..self.buffer.lines() {
+            let own = self.buffer.rows(line, cells, &self.pastes);
+            if line == self.cursor.line {
+                let before = own.partition_point(|row| row.start <= self.cursor.byte);
+                cursor_row = rows.len() + before.saturating_sub(1);
+            }
+            rows.extend(own.iter().map(|row| (line, row.clone())));
+        }
+        let shown = rows.len().min(self.view.rows);
+        let top = self.view.top.min(rows.len() - shown);
+        let top = top.clamp((cursor_row + 1).saturating_sub(shown), cursor_row);
+        self.view.top = top;
+        let lines = rows.iter().enumerate().skip(top).take(shown);
+        let lines = lines.map(|(index, (line, range))| {
+            let mut drawn = self.draw(*line, range, text, marker).cut(self.view.width);
+            if index == cursor_row {
+                let before = self.buffer.line(*line).get(range.start..self.cursor.byte);
+                let cell = before.map_or(0, crate::tui::width::width);
+                drawn.cursor = Some(cell.min(self.view.width - 1));
+            }
+            drawn
+        });
+        View {
+            lines: lines.collect(),
+            above: top,
+            below: rows.len() - top - shown,
+        }
+    }
+
+    fn draw(&self, line: usize, range: &Range<usize>, text: Style, marker: Style) -> Line {
+        let own = self.buffer.line(line);
+        let mut drawn = Line::new();
+        let mut at = range.start;
+        let part = |range: Range<usize>| own.get(range).unwrap_or_default();
+        for found in self.pastes.markers(own) {
+            let found = found.start.max(at)..found.end.min(range.end);
+            if found.is_empty() {
+                continue;
+            }
+            drawn.push(part(at..found.start), text);
+            drawn.push(part(found.clone()), marker);
+            at = found.end;
+        }
+        drawn.push(part(at..range.end), text);
+        drawn
+    }
+
+    /// One row, moved to the left as far as the cursor needs it.
+    fn render_single(&mut self, text: Style) -> View {
+        let line = Line::of(self.buffer.line(0), text);
+        let cell = self.cell_of(self.cursor);
+        let room = self.view.cells();
+        let left = self.view.left.clamp(cell.saturating_sub(room), cell);
+        // No empty cells at the end while there is text before the beginning.
+        let left = left.min((line.width() + 1).saturating_sub(self.view.width));
+        let from = line.byte_at(left);
+        // A character that is cut in two at the left is not shown.
+        let hidden = line.text().get(..from).map_or(0, crate::tui::width::width);
+        self.view.left = left;
+        let mut shown = line.slice(from..line.text().len());
+        let end = shown.byte_at(self.view.width);
+        shown = shown.slice(0..end);
+        shown.cursor = Some(cell.saturating_sub(hidden).min(self.view.width - 1));
+        View {
+            lines: vec![shown.cut(self.view.width)],
+            above: 0,
+            below: 0,
+        }
+    }
+
+    fn cell_of(&self, place: Position) -> usize {
+        let before = self.buffer.line(place.line).get(..place.byte);
+        before.map_or(0, crate::tui::width::width)
+    }
+}
