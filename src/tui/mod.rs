@@ -15,6 +15,7 @@ pub mod line;
 pub mod markdown_view;
 pub mod screen;
 pub mod style;
+pub mod terminal;
 pub mod theme;
 pub mod width;
 pub mod wrap;

@@ -1,0 +1,107 @@
+//! From chunks of bytes to what was typed, with the two things that only time can tell.
+//!
+//! A lone Escape is the key when nothing follows it for some time: [`Inputs::deadline`] says until when the
+//! loop should wait. A paste without its marks, from a terminal that has none, is many lines at once, faster
+//! than anyone types: it must not be sent at its first line end.
+
+use crate::tui::decode::Decoder;
+use crate::tui::key::{Code, Input, Key, Reply};
+use std::time::{Duration, Instant};
+
+const USUAL: Duration = Duration::from_millis(10);
+/// Over a network the rest of a sequence may take longer.
+const REMOTE: Duration = Duration::from_millis(100);
+/// A longer one would make Escape useless.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// The next chunk of a paste without marks comes at least so soon.
+const BURST: Duration = Duration::from_millis(50);
+
+/// How long an Escape is waited on.
+pub fn escape_timeout(variable: impl Fn(&str) -> Option<String>) -> Duration {
+    let given = variable("PI_TUI_ESC_TIMEOUT").and_then(|text| text.trim().parse::<f64>().ok());
+    if let Some(millis) = given.filter(|millis| *millis > 0.0 && millis.is_finite()) {
+        return Duration::try_from_secs_f64(millis / 1000.0)
+            .map_or(LONGEST, |time| time.min(LONGEST));
+    }
+    let is_set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());
+    match ["SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"]
+        .iter()
+        .any(is_set)
+    {
+        true => REMOTE,
+        false => USUAL,
+    }
+}
+
+#[derive(Debug)]
+pub struct Inputs {
+    decoder: Decoder,
+    timeout: Duration,
+    /// When what was begun is taken for what it is.
+    deadline: Option<Instant>,
+    /// The terminal marks pastes: it has done so, or is one of those that do.
+    marks_pastes: bool,
+    burst_until: Option<Instant>,
+}
+
+impl Inputs {
+    pub fn new(timeout: Duration) -> Self {
+        Self {
+            decoder: Decoder::default(),
+            timeout,
+            deadline: None,
+            marks_pastes: false,
+            burst_until: None,
+        }
+    }
+
+    /// Takes a chunk that came at `now`.
+    pub fn push(&mut self, bytes: &[u8], now: Instant) -> Vec<Input> {
+        let mut inputs = Vec::new();
+        self.decoder.push(bytes, &mut inputs);
+        self.deadline = self.decoder.is_waiting().then(|| now + self.timeout);
+        self.marks_pastes |= inputs.iter().any(|input| match input {
+            Input::Paste(_) => true,
+            Input::Reply(Reply::Keyboard(flags)) => *flags != 0,
+            _ => false,
+        });
+        if !self.marks_pastes
+            && let Some(text) = self.burst(&inputs, now)
+        {
+            self.burst_until = Some(now + BURST);
+            return vec![Input::Paste(text)];
+        }
+        inputs
+    }
+
+    /// Until when to wait for bytes before [`Self::expire`].
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Nothing came until the deadline.
+    pub fn expire(&mut self) -> Vec<Input> {
+        let mut inputs = Vec::new();
+        self.deadline = None;
+        self.decoder.time_out(&mut inputs);
+        inputs
+    }
+
+    /// The text of a chunk that was pasted: nothing but text, and more of it behind a line end.
+    fn burst(&self, inputs: &[Input], now: Instant) -> Option<String> {
+        let mut text = String::with_capacity(inputs.len());
+        for input in inputs {
+            let Input::Key(key) = input else { return None };
+            text.push(match key.code {
+                Code::Enter if *key == Key::plain(Code::Enter) => '\n',
+                Code::Tab if *key == Key::plain(Code::Tab) => '\t',
+                Code::Char('j') if key.typed().is_none() && key.to_string() == "ctrl+j" => '\n',
+                _ => key.typed()?,
+            });
+        }
+        let goes_on = self.burst_until.is_some_and(|until| now <= until);
+        let has_lines = text.trim_end_matches('\n').contains('\n');
+        (has_lines || (goes_on && !text.is_empty())).then_some(text)
+    }
+}

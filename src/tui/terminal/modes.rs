@@ -1,0 +1,104 @@
+//! What can be switched on in a terminal, and how it is switched off again.
+
+/// A set of modes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Modes(u32);
+
+impl Modes {
+    pub const NONE: Self = Self(0);
+    /// Pastes come between marks.
+    pub const PASTE: Self = Self(1);
+    /// Kitty's keyboard protocol, with what is asked to learn whether there is one.
+    pub const KEYBOARD: Self = Self(2);
+    /// xterm's way to tell all keys apart.
+    pub const OTHER_KEYS: Self = Self(4);
+    /// Whether the window is the one typed into.
+    pub const FOCUS: Self = Self(8);
+    /// A change between dark and light.
+    pub const SCHEME: Self = Self(16);
+    pub const MOUSE: Self = Self(32);
+    /// Another screen, without scrollback; what was shown is there again afterwards.
+    pub const ALTERNATE: Self = Self(64);
+
+    /// What a conversation needs; nothing where a terminal would only show the sequences.
+    pub fn usual(is_dumb: bool) -> Self {
+        match is_dumb {
+            true => Self::NONE,
+            false => Self::PASTE | Self::KEYBOARD | Self::FOCUS,
+        }
+    }
+
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    pub(super) fn bits(self) -> u32 {
+        self.0
+    }
+
+    pub(super) fn of_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    /// What switches them on.
+    pub fn on(self) -> String {
+        let wanted = TABLE.iter().filter(|(mode, ..)| self.has(*mode));
+        wanted.map(|(_, on, _)| *on).collect()
+    }
+
+    /// What switches them off, the last one first.
+    pub fn off(self) -> String {
+        let wanted = TABLE.iter().rev().filter(|(mode, ..)| self.has(*mode));
+        wanted.map(|(.., off)| *off).collect()
+    }
+}
+
+impl std::ops::BitOr for Modes {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// In the order in which they are switched on: Kitty keeps a stack of flags for each screen.
+const TABLE: [(Modes, &str, &str); 7] = [
+    (Modes::ALTERNATE, "\x1b[?1049h", "\x1b[?1049l"),
+    (Modes::PASTE, "\x1b[?2004h", "\x1b[?2004l"),
+    // The last is answered by every terminal: then an answer about the keyboard is not to be expected.
+    (Modes::KEYBOARD, "\x1b[>7u\x1b[?u\x1b[c", "\x1b[<u"),
+    (Modes::OTHER_KEYS, "\x1b[>4;2m", "\x1b[>4;0m"),
+    (Modes::FOCUS, "\x1b[?1004h", "\x1b[?1004l"),
+    (Modes::SCHEME, "\x1b[?2031h", "\x1b[?2031l"),
+    (
+        Modes::MOUSE,
+        "\x1b[?1000h\x1b[?1002h\x1b[?1006h",
+        "\x1b[?1006l\x1b[?1002l\x1b[?1000l",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_on_goes_off_in_reverse() {
+        let usual = Modes::usual(false);
+        assert_eq!(usual.on(), "\x1b[?2004h\x1b[>7u\x1b[?u\x1b[c\x1b[?1004h");
+        assert_eq!(usual.off(), "\x1b[?1004l\x1b[<u\x1b[?2004l");
+        assert_eq!(Modes::usual(true).on(), "");
+    }
+
+    #[test]
+    fn every_private_mode_has_its_end() {
+        for (_, on, off) in TABLE {
+            for mode in on.split("\x1b[?").filter_map(|part| part.strip_suffix('h')) {
+                assert!(off.contains(&format!("\x1b[?{mode}l")), "{on:?}");
+            }
+        }
+    }
+}

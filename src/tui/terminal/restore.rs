@@ -1,0 +1,209 @@
+//! A terminal with what it was before, and the ways out on which it becomes that again.
+//!
+//! What is on is kept in one atomic number: the hook of a panic and the end of the process must find it
+//! whatever is locked.
+
+use super::modes::Modes;
+use signal_hook::SigId;
+use signal_hook::consts::{SIGCONT, SIGTSTP, SIGWINCH};
+use std::fs::File;
+use std::io::{self, PipeWriter, Read, Write};
+use std::ops::Deref;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
+use std::time::Duration;
+use termion::raw::{IntoRawMode, RawTerminal};
+
+/// Above the bits of [`Modes`]: raw mode.
+const RAW: u32 = 1 << 31;
+
+/// Ends a frame that was broken off, and shows the cursor in the terminal's own colours.
+const PLAIN: &str = "\x1b[?2026l\x1b[0m\x1b[?25h";
+
+/// How long a terminal that takes nothing is waited for.
+const WRITE: Duration = Duration::from_secs(5);
+
+pub(super) struct Tty {
+    input: File,
+    output: RawTerminal<File>,
+    /// Bits of [`Modes`] and [`RAW`].
+    on: AtomicU32,
+    pub(super) notes: Notes,
+    wake: PipeWriter,
+}
+
+/// What the thread is woken for.
+#[derive(Default)]
+pub(super) struct Notes {
+    pub(super) resized: Arc<AtomicBool>,
+    pub(super) suspend: Arc<AtomicBool>,
+    pub(super) resumed: Arc<AtomicBool>,
+    /// The signal that asks for the end, or 0.
+    pub(super) end: Arc<AtomicUsize>,
+}
+
+static TTYS: Mutex<Vec<Weak<Tty>>> = Mutex::new(Vec::new());
+
+impl Tty {
+    pub(super) fn new(input: File, output: File, wake: PipeWriter) -> io::Result<Arc<Self>> {
+        for file in [&input, &output] {
+            if !termion::is_tty(file) {
+                return Err(io::Error::other("not a terminal"));
+            }
+        }
+        let output = output.into_raw_mode()?;
+        Ok(Arc::new(Self {
+            input,
+            output,
+            on: AtomicU32::new(RAW),
+            notes: Notes::default(),
+            wake,
+        }))
+    }
+
+    /// Makes a signal wake the thread.
+    pub(super) fn note_signal(&self, signal: i32) -> io::Result<[SigId; 2]> {
+        let notes = &self.notes;
+        let flag = match signal {
+            SIGWINCH => Some(&notes.resized),
+            SIGTSTP => Some(&notes.suspend),
+            SIGCONT => Some(&notes.resumed),
+            _ => None,
+        };
+        let noted = match flag {
+            Some(flag) => signal_hook::flag::register(signal, flag.clone())?,
+            None => {
+                let number = usize::try_from(signal).unwrap_or(0);
+                signal_hook::flag::register_usize(signal, notes.end.clone(), number)?
+            }
+        };
+        // After the note: who is woken must find it.
+        let wake = self.wake.try_clone()?;
+        Ok([noted, signal_hook::low_level::pipe::register(signal, wake)?])
+    }
+
+    pub(super) fn wake(&self) {
+        // A pipe that is full wakes as well.
+        let _ = (&self.wake).write(b"w");
+    }
+
+    pub(super) fn input(&self) -> BorrowedFd<'_> {
+        self.input.as_fd()
+    }
+
+    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&self.input).read(buffer)
+    }
+
+    /// What comes in a time, if anything does.
+    pub(super) fn read_within(&self, time: Duration) -> Option<Vec<u8>> {
+        if !super::input::is_ready(self.input(), libc::POLLIN, time) {
+            return None;
+        }
+        let mut buffer = vec![0; 4096];
+        let count = self.read(&mut buffer).ok().filter(|&count| count > 0)?;
+        buffer.truncate(count);
+        Some(buffer)
+    }
+
+    pub(super) fn write(&self, mut bytes: &[u8]) -> io::Result<()> {
+        let mut output: &File = self.output.deref();
+        while !bytes.is_empty() {
+            match output.write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Another program has made the terminal non-blocking for all.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !super::input::is_ready(output.as_fd(), libc::POLLOUT, WRITE) {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Columns and rows; zeros where it is not known.
+    pub(super) fn size(&self) -> (u16, u16) {
+        let output: &File = self.output.deref();
+        termion::terminal_size_fd(output).unwrap_or_default()
+    }
+
+    pub(super) fn is_ours(&self) -> bool {
+        self.on.load(Ordering::SeqCst) & RAW != 0
+    }
+
+    pub(super) fn enter(&self, modes: Modes) -> io::Result<()> {
+        // Noted first: better switched off without need than left on.
+        self.on.fetch_or(modes.bits(), Ordering::SeqCst);
+        self.write(modes.on().as_bytes())
+    }
+
+    pub(super) fn leave(&self, modes: Modes) -> io::Result<()> {
+        let on = self.on.fetch_and(!modes.bits(), Ordering::SeqCst);
+        let modes = Modes::of_bits(on & modes.bits());
+        self.write(modes.off().as_bytes())
+    }
+
+    pub(super) fn take(&self) -> io::Result<()> {
+        self.on.fetch_or(RAW, Ordering::SeqCst);
+        self.output.activate_raw_mode()
+    }
+
+    /// Makes the terminal what it was; does nothing the second time.
+    pub(super) fn give_back(&self) -> bool {
+        let on = self.on.swap(0, Ordering::SeqCst);
+        if on & RAW == 0 {
+            return false;
+        }
+        let off = Modes::of_bits(on & !RAW).off();
+        let _ = self.write(format!("{off}{PLAIN}").as_bytes());
+        let _ = self.output.suspend_raw_mode();
+        true
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+/// Gives all terminals back. May be called from anywhere, locks or no locks.
+fn give_all_back(is_panic: bool) {
+    let Ok(ttys) = TTYS.try_lock() else { return };
+    for tty in ttys.iter().filter_map(Weak::upgrade) {
+        if tty.give_back() && is_panic {
+            // The message begins on a row of its own; who goes on after it draws anew.
+            let _ = tty.write(b"\n");
+            tty.notes.resumed.store(true, Ordering::SeqCst);
+            tty.wake();
+        }
+    }
+}
+
+extern "C" fn at_exit() {
+    give_all_back(false);
+}
+
+/// Gives the terminal back when a thread panics and when the process exits.
+pub(super) fn guard(tty: &Arc<Tty>) {
+    let mut ttys = TTYS.lock().unwrap_or_else(PoisonError::into_inner);
+    ttys.retain(|tty| tty.strong_count() > 0);
+    ttys.push(Arc::downgrade(tty));
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let next = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_all_back(true);
+            next(panic);
+        }));
+        // SAFETY: the function is `extern "C"`, lives as long as the process and does not unwind.
+        unsafe {
+            libc::atexit(at_exit);
+        }
+    });
+}
