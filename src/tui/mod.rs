@@ -4,9 +4,11 @@
 //! above it (`mode::interactive`) is the conversation.
 
 pub mod ability;
+pub mod complete;
 pub mod decode;
 pub mod diff_view;
 pub mod editor;
+pub mod fuzzy;
 pub mod highlight;
 pub mod image;
 pub mod key;
@@ -14,6 +16,7 @@ pub mod keymap;
 pub mod line;
 pub mod markdown_view;
 pub mod screen;
+pub mod select;
 pub mod style;
 pub mod terminal;
 pub mod theme;

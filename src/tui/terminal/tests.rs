@@ -72,6 +72,21 @@ impl Pty {
         String::from_utf8(seen).unwrap()
     }
 
+    /// Answers when it is asked for the terminal's attributes; gives what was written up to then.
+    fn answer(&self, answer: &'static [u8]) -> std::thread::JoinHandle<String> {
+        let mut master = self.master.try_clone().unwrap();
+        std::thread::spawn(move || {
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"\x1b[c") {
+                let mut byte = [0];
+                master.read_exact(&mut byte).unwrap();
+                asked.push(byte[0]);
+            }
+            master.write_all(answer).unwrap();
+            String::from_utf8(asked).unwrap()
+        })
+    }
+
     fn has_more(&self) -> bool {
         input::is_ready(self.master.as_fd(), libc::POLLIN, Duration::ZERO)
     }
@@ -183,9 +198,10 @@ fn xterms_keys_are_asked_for_where_kittys_are_not_known() {
     terminal.answer(&Reply::Attributes).unwrap();
     terminal.write(".").unwrap();
     assert_eq!(pty.seen("."), "\x1b[>4;2m.");
-    pty.master.write_all(b"\x1b[?62c").unwrap();
+    let answering = pty.answer(b"\x1b[?62c");
     drop(terminal);
-    assert!(pty.seen("\x1b[?25h").contains("\x1b[>4;0m"));
+    let seen = answering.join().unwrap();
+    assert!(seen.contains("\x1b[>4;0m"));
 }
 
 #[test]
@@ -251,17 +267,8 @@ fn late_answers_do_not_reach_the_shell() {
     let mut pty = Pty::new();
     let mut terminal = pty.terminal(Modes::NONE);
     terminal.answer(&Reply::Attributes).unwrap();
-    let mut master = pty.master.try_clone().unwrap();
-    let answering = std::thread::spawn(move || {
-        let mut asked = Vec::new();
-        while !asked.ends_with(b"\x1b[c") {
-            let mut byte = [0];
-            master.read_exact(&mut byte).unwrap();
-            asked.push(byte[0]);
-        }
-        // Key releases, then the answer: nothing comes after that.
-        master.write_all(b"\x1b[97;1:3u\x1b[?62;22c").unwrap();
-    });
+    // Key releases, then the answer: nothing comes after that.
+    let answering = pty.answer(b"\x1b[97;1:3u\x1b[?62;22c");
     drop(terminal);
     answering.join().unwrap();
     let reader = pty.terminal(Modes::NONE);

@@ -1,0 +1,74 @@
+//! The list of completions below the editor.
+
+use super::{Change, Wanted};
+use crate::tui::key::Key;
+use crate::tui::keymap::{Action, Keymap};
+use crate::tui::line::Line;
+use crate::tui::select::{Item, List, Looks, Picked};
+
+/// Rows that are shown, unless the user wants others.
+pub const ROWS: usize = 5;
+
+#[derive(Debug)]
+pub struct Popup {
+    pub wanted: Wanted,
+    list: List,
+}
+
+/// What a key did to the popup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The key is the editor's.
+    Ignored,
+    Handled,
+    /// Put this in place. `sends`: Enter on a command also sends it.
+    Chosen {
+        item: Item,
+        sends: bool,
+    },
+    Closed,
+}
+
+impl Popup {
+    /// None where there is nothing to choose from. What is already typed is chosen first.
+    pub fn new(wanted: Wanted, items: Vec<Item>, rows: usize) -> Option<Self> {
+        if items.is_empty() {
+            return None;
+        }
+        let typed = wanted.typed();
+        let exact = items.iter().position(|item| item.value == typed);
+        let first = exact.or_else(|| items.iter().position(|item| item.value.starts_with(typed)));
+        let first = first.filter(|_| !typed.is_empty()).unwrap_or(0);
+        let mut list = List::new(items).rows(rows);
+        list.select(first);
+        Some(Self { wanted, list })
+    }
+
+    pub fn handle(&mut self, key: &Key, keymap: &Keymap) -> Answer {
+        let chosen = |list: &List, sends| match list.selected() {
+            Some(item) => Answer::Chosen {
+                item: item.clone(),
+                sends,
+            },
+            None => Answer::Closed,
+        };
+        if keymap.is(key, Action::Tab) {
+            return chosen(&self.list, false);
+        }
+        match self.list.handle(key, keymap) {
+            Picked::Ignored => Answer::Ignored,
+            Picked::Moved => Answer::Handled,
+            Picked::Chosen(_) => chosen(&self.list, matches!(self.wanted, Wanted::Command(_))),
+            Picked::Cancelled => Answer::Closed,
+        }
+    }
+
+    /// What the chosen item does to the line around the cursor.
+    pub fn apply(&self, item: &Item, before: &str, behind: &str) -> Change {
+        self.wanted.apply(item, before, behind)
+    }
+
+    pub fn render(&mut self, width: usize, looks: &Looks) -> Vec<Line> {
+        self.list.render(width, looks)
+    }
+}

@@ -1,0 +1,115 @@
+//! Which of all files of a project were meant.
+
+use crate::tui::fuzzy;
+use memchr::memmem::Finder;
+use std::cmp::Ordering;
+
+/// A file or folder, by its path below the project, without a slash at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate<'a> {
+    pub path: &'a str,
+    pub is_folder: bool,
+}
+
+const EXACT: i32 = 100;
+const PREFIX: i32 = 80;
+const IN_NAME: i32 = 50;
+const IN_PATH: i32 = 30;
+/// The letters are there, others between them.
+const SCATTERED: i32 = 10;
+const FOLDER: i32 = 10;
+
+struct Ranked<'a> {
+    candidate: Candidate<'a>,
+    score: i32,
+    /// Of scattered letters; lower is better.
+    fuzzy: fuzzy::Score,
+    depth: usize,
+}
+
+impl Ranked<'_> {
+    fn order(&self, other: &Self) -> Ordering {
+        other
+            .score
+            .cmp(&self.score)
+            .then(self.fuzzy.cmp(&other.fuzzy))
+            .then(self.depth.cmp(&other.depth))
+            .then(self.candidate.path.len().cmp(&other.candidate.path.len()))
+            .then(self.candidate.path.cmp(other.candidate.path))
+    }
+}
+
+/// The best `limit` of the candidates, the best first. Costs one look at each.
+pub fn rank<'a>(
+    candidates: impl Iterator<Item = Candidate<'a>>,
+    query: &str,
+    limit: usize,
+) -> Vec<Candidate<'a>> {
+    let query = query.to_lowercase();
+    let finder = Finder::new(&query);
+    let mut best: Vec<Ranked<'a>> = Vec::new();
+    let mut lower = String::new();
+    for candidate in candidates {
+        lower_into(candidate.path, &mut lower);
+        let Some((score, fuzzy)) = score(&lower, &query, &finder) else {
+            continue;
+        };
+        best.push(Ranked {
+            candidate,
+            score: match candidate.is_folder && !query.is_empty() {
+                true => score + FOLDER,
+                false => score,
+            },
+            fuzzy,
+            depth: candidate.path.split('/').count(),
+        });
+        // Sorted now and then: few comparisons for each, whatever the order they come in.
+        if best.len() >= 2 * limit.max(32) {
+            best.sort_unstable_by(Ranked::order);
+            best.truncate(limit);
+        }
+    }
+    best.sort_unstable_by(Ranked::order);
+    best.truncate(limit);
+    best.into_iter().map(|ranked| ranked.candidate).collect()
+}
+
+fn lower_into(text: &str, lower: &mut String) {
+    lower.clear();
+    match text.is_ascii() {
+        true => lower.extend(
+            text.bytes()
+                .map(|byte| char::from(byte.to_ascii_lowercase())),
+        ),
+        false => lower.extend(text.chars().flat_map(char::to_lowercase)),
+    }
+}
+
+fn score(path: &str, query: &str, finder: &Finder<'_>) -> Option<(i32, fuzzy::Score)> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if query.is_empty() {
+        return Some((1, 0));
+    }
+    if finder.find(path.as_bytes()).is_none() {
+        return Some((SCATTERED, scattered(path, query)?));
+    }
+    let score = if name == query {
+        EXACT
+    } else if name.starts_with(query) {
+        PREFIX
+    } else if finder.find(name.as_bytes()).is_some() {
+        IN_NAME
+    } else {
+        IN_PATH
+    };
+    Some((score, 0))
+}
+
+/// Looks before it counts: most files have not all the letters.
+fn scattered(path: &str, query: &str) -> Option<fuzzy::Score> {
+    let mut letters = path.chars();
+    query
+        .chars()
+        .all(|letter| letters.any(|found| found == letter))
+        .then(|| fuzzy::score(query, path))?
+}

@@ -1,0 +1,150 @@
+//! How well a few typed letters fit a text.
+//!
+//! All letters must be there, in their order, in any case. Letters in a row and letters at the beginnings of words
+//! are better; what is between them, and what is before them, is worse.
+
+/// In tenths; lower is better.
+pub type Score = i32;
+
+const IN_A_ROW: Score = -50;
+const WORD: Score = -100;
+const GAP: Score = 20;
+const LATE: Score = 1;
+const EXACT: Score = -1000;
+const SWAPPED: Score = 50;
+
+/// None if the letters are not all there. `5gpt` fits `gpt-5` too.
+pub fn score(query: &str, text: &str) -> Option<Score> {
+    let query: Vec<char> = query.to_lowercase().chars().collect();
+    let text: Vec<char> = text.to_lowercase().chars().collect();
+    lower_score(&query, &text)
+        .or_else(|| Some(lower_score(&swapped(&query)?, &text)?.saturating_add(SWAPPED)))
+}
+
+fn lower_score(query: &[char], text: &[char]) -> Option<Score> {
+    if query.is_empty() {
+        return Some(0);
+    }
+    let mut score: Score = 0;
+    let mut add = |points: Score| score = score.saturating_add(points);
+    let mut last: Option<usize> = None;
+    let mut row = 0;
+    for letter in query {
+        let from = last.map_or(0, |last| last + 1);
+        let rest = text.get(from..)?;
+        let gap = rest.iter().position(|found| found == letter)?;
+        let at = from + gap;
+        // The beginning of the text is a row that goes on, too.
+        if gap == 0 {
+            row += 1;
+            add(IN_A_ROW * row);
+        } else {
+            row = 0;
+            if last.is_some() {
+                add(GAP.saturating_mul(Score::try_from(gap).unwrap_or(Score::MAX)));
+            }
+        }
+        let before = at.checked_sub(1).and_then(|before| text.get(before));
+        if before.is_none_or(|before| before.is_whitespace() || "-_./:".contains(*before)) {
+            add(WORD);
+        }
+        add(LATE.saturating_mul(Score::try_from(at).unwrap_or(Score::MAX)));
+        last = Some(at);
+    }
+    if query == text {
+        add(EXACT);
+    }
+    Some(score)
+}
+
+/// Letters behind digits instead of before them, and the other way round.
+fn swapped(query: &[char]) -> Option<Vec<char>> {
+    let first = query.first()?;
+    let kind: fn(&char) -> bool = match first {
+        'a'..='z' => char::is_ascii_lowercase,
+        '0'..='9' => char::is_ascii_digit,
+        _ => return None,
+    };
+    let at = query.iter().position(|letter| !kind(letter))?;
+    let (first, second) = query.split_at(at);
+    let is_other = |letter: &char| match kind(&'a') {
+        true => letter.is_ascii_digit(),
+        false => letter.is_ascii_lowercase(),
+    };
+    second
+        .iter()
+        .all(is_other)
+        .then(|| [second, first].concat())
+}
+
+/// The indices of the texts that all words of the query fit, the best first; a slash ends a word too.
+pub fn filter<'a>(query: &str, texts: impl Iterator<Item = &'a str>) -> Vec<usize> {
+    let words: Vec<&str> = query
+        .split(|letter: char| letter.is_whitespace() || letter == '/')
+        .filter(|word| !word.is_empty())
+        .collect();
+    let all = |text| {
+        words.iter().try_fold(0, |sum: Score, word| {
+            Some(sum.saturating_add(score(word, text)?))
+        })
+    };
+    let mut found: Vec<(Score, usize)> = texts
+        .enumerate()
+        .filter_map(|(index, text)| Some((all(text)?, index)))
+        .collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, index)| index).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_worth_what_the_rule_says() {
+        for (query, text, expected) in [
+            ("", "abc", Some(0)),
+            ("abc", "abc", Some(-1397)),
+            ("ab", "xabc", Some(-47)),
+            ("abc", "a-b-c", Some(-304)),
+            ("ac", "abc", Some(-128)),
+            ("mod", "scoped-models", Some(-226)),
+            ("gpt5", "5gpt", Some(-1544)),
+            ("5gpt", "gpt-5", Some(-423)),
+            ("x", "abc", None),
+            ("abcd", "abc", None),
+            ("A", "bAa", Some(1)),
+            ("m", "model", Some(-150)),
+            ("mo", "/model", Some(-147)),
+            ("fb", "foo bar", Some(-186)),
+            ("fb", "foo_bar", Some(-186)),
+            ("gpt4", "openai/gpt-4o", Some(-295)),
+            ("4gpt", "openai/gpt-4o", Some(-245)),
+            ("aab", "aaab", Some(-226)),
+            ("É", "é", Some(-1150)),
+        ] {
+            assert_eq!(score(query, text), expected, "{query:?} in {text:?}");
+        }
+    }
+
+    #[test]
+    fn all_words_must_fit_and_the_best_is_first() {
+        #[track_caller]
+        fn check(query: &str, texts: &[&str], expected: &[&str]) {
+            let found = filter(query, texts.iter().copied());
+            let found: Vec<&str> = found.into_iter().map(|index| texts[index]).collect();
+            assert_eq!(found, expected, "{query:?}");
+        }
+        let models = ["anthropic/claude-sonnet", "openai/gpt", "x/claude"];
+        check("", &models, &models);
+        check(" / ", &models, &models);
+        check("claude anth", &models, &models[..1]);
+        check("anth/son", &models, &models[..1]);
+        check("nothing", &models, &[]);
+        check(
+            "mo",
+            &["model", "scoped-models", "compact", "mo de l"],
+            &["model", "mo de l", "scoped-models"],
+        );
+    }
+}

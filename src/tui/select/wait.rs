@@ -1,0 +1,60 @@
+//! What one sees while something runs, and which keys there are.
+
+use super::Looks;
+use crate::tui::keymap::{Action, Keymap};
+use crate::tui::line::Line;
+use std::time::Duration;
+
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const FRAME: Duration = Duration::from_millis(80);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// That something runs, and since when. Plain, it says so once and stays.
+pub fn loader(label: &str, running: Duration, looks: &Looks) -> Line {
+    if looks.is_plain {
+        return Line::of(label, looks.muted);
+    }
+    let frame = usize::try_from(running.as_millis() / FRAME.as_millis()).unwrap_or(0);
+    let mut line = Line::of(
+        FRAMES.get(frame % FRAMES.len()).unwrap_or(&""),
+        looks.accent,
+    );
+    line.push(&format!(" {label}"), looks.muted);
+    if running >= SECOND {
+        line.push(&format!(" {}", elapsed(running)), looks.muted);
+    }
+    line
+}
+
+/// When a loader looks different, if ever: so long the screen can wait.
+pub fn loader_changes_in(running: Duration, looks: &Looks) -> Option<Duration> {
+    let since = running.as_nanos() % FRAME.as_nanos();
+    let left = FRAME.as_nanos() - since;
+    (!looks.is_plain).then(|| Duration::from_nanos(u64::try_from(left).unwrap_or(0)))
+}
+
+/// `7s`, `1m 05s`, `2h 03m`.
+pub fn elapsed(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
+        (0, minutes, seconds) => format!("{minutes}m {seconds:02}s"),
+        (hours, minutes, _) => format!("{hours}h {minutes:02}m"),
+    }
+}
+
+/// What keys do, those left out that have none: `enter select · escape leave`.
+pub fn hints(keys: &[(Action, &str)], keymap: &Keymap, looks: &Looks) -> Line {
+    let mut line = Line::new();
+    for (action, about) in keys {
+        let Some(key) = keymap.keys(*action).first() else {
+            continue;
+        };
+        if !line.is_empty() {
+            line.push(if looks.is_plain { ", " } else { " · " }, looks.muted);
+        }
+        line.push(&key.to_string(), looks.accent);
+        line.push(&format!(" {about}"), looks.muted);
+    }
+    line
+}
