@@ -195,10 +195,10 @@ impl Editor {
 
     fn dispatch(&mut self, key: &Key, keymap: &Keymap) -> Outcome {
         let action = keymap.action(key, keymap::EDITOR);
-        if self.recall.is_searching() {
-            if let Some(outcome) = self.search_key(key, action, keymap) {
-                return outcome;
-            }
+        if self.recall.is_searching()
+            && let Some(outcome) = self.search_key(key, action, keymap)
+        {
+            return outcome;
         }
         if let Some(jump) = self.jump.take() {
             let own = match jump {

@@ -1,3 +1,5 @@
+//! The line before the cursor in, what is completed out.
+
 use super::*;
 use proptest::prelude::*;
 

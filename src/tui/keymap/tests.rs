@@ -1,3 +1,5 @@
+//! The table, and what a user's file makes of it.
+
 use super::*;
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! Keys in, choices and lines out.
+
 use super::*;
 use crate::tui::key::Key;
 use crate::tui::keymap::{Action, Keymap};
@@ -237,7 +239,7 @@ fn waiting_shows_how_long() {
         assert_eq!(loader("Working", running, &plain).text(), "Working");
         assert_eq!(loader_changes_in(running, &plain), None);
         let next = running + loader_changes_in(running, &looks).unwrap();
-        assert!(next > running && next.as_millis() % 80 == 0);
+        assert!(next > running && next.as_millis().is_multiple_of(80));
     }
 }
 

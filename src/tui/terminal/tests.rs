@@ -46,7 +46,7 @@ impl Pty {
         Terminal::on(side(), side(), modes).unwrap()
     }
 
-    fn termios(&self) -> Vec<u32> {
+    fn termios(&self) -> Vec<u64> {
         // SAFETY: all zeros are a valid value, which the call fills in.
         let now = unsafe {
             let mut now: libc::termios = std::mem::zeroed();
@@ -54,7 +54,7 @@ impl Pty {
             now
         };
         [now.c_iflag, now.c_oflag, now.c_cflag, now.c_lflag]
-            .map(|flags| u32::try_from(flags).unwrap())
+            .map(u64::from)
             .to_vec()
     }
 
