@@ -371,6 +371,7 @@ fn rows_break_at_words() {
     check_view("日本語|です", 6, &["日本", "語で", "す"], (1, 2));
     check_view("see 日本語|", 8, &["see 日", "本語"], (1, 4));
     check_view("a\n\nb|", 5, &["a", "", "b"], (2, 1));
+    check_view("a\u{202e}b|", 9, &["a�b"], (0, 3));
     check_view("日|", 1, &["…"], (0, 0));
     check_view("abc|", 0, &["a", "b", "c"], (2, 0));
 }

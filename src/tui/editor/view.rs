@@ -75,8 +75,9 @@ impl Editor {
         let lines = lines.map(|(index, (line, range))| {
             let mut drawn = self.draw(*line, range, text, marker).cut(self.view.width);
             if index == cursor_row {
-                let before = self.buffer.line(*line).get(range.start..self.cursor.byte);
-                let cell = before.map_or(0, crate::tui::width::width);
+                // As it is drawn: some characters are shown as others.
+                let before = self.draw(*line, &(range.start..self.cursor.byte), text, marker);
+                let cell = before.width();
                 drawn.cursor = Some(cell.min(self.view.width - 1));
             }
             drawn
@@ -131,6 +132,6 @@ impl Editor {
 
     fn cell_of(&self, place: Position) -> usize {
         let before = self.buffer.line(place.line).get(..place.byte);
-        before.map_or(0, crate::tui::width::width)
+        Line::of(before.unwrap_or_default(), Style::PLAIN).width()
     }
 }
