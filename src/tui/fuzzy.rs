@@ -21,7 +21,8 @@ pub fn score(query: &str, text: &str) -> Option<Score> {
         .or_else(|| Some(lower_score(&swapped(&query)?, &text)?.saturating_add(SWAPPED)))
 }
 
-fn lower_score(query: &[char], text: &[char]) -> Option<Score> {
+/// The score of letters that are lower case already.
+pub(super) fn lower_score(query: &[char], text: &[char]) -> Option<Score> {
     if query.is_empty() {
         return Some(0);
     }

@@ -48,11 +48,21 @@ pub fn rank<'a>(
     let query = query.to_lowercase();
     let finder = Finder::new(&query);
     let mut best: Vec<Ranked<'a>> = Vec::new();
-    let mut lower = String::new();
+    let (mut lower, mut letters) = (String::new(), Vec::new());
+    let query_letters: Vec<char> = query.chars().collect();
     for candidate in candidates {
         lower_into(candidate.path, &mut lower);
-        let Some((score, fuzzy)) = score(&lower, &query, &finder) else {
-            continue;
+        let (score, fuzzy) = match score(&lower, &query, &finder) {
+            Some(score) => (score, 0),
+            None if is_scattered(&lower, &query) => {
+                letters.clear();
+                letters.extend(lower.chars());
+                match fuzzy::lower_score(&query_letters, &letters) {
+                    Some(fuzzy) => (SCATTERED, fuzzy),
+                    None => continue,
+                }
+            }
+            None => continue,
         };
         best.push(Ranked {
             candidate,
@@ -85,15 +95,13 @@ fn lower_into(text: &str, lower: &mut String) {
     }
 }
 
-fn score(path: &str, query: &str, finder: &Finder<'_>) -> Option<(i32, fuzzy::Score)> {
+fn score(path: &str, query: &str, finder: &Finder<'_>) -> Option<i32> {
     let name = path.rsplit('/').next().unwrap_or(path);
     if query.is_empty() {
-        return Some((1, 0));
+        return Some(1);
     }
-    if finder.find(path.as_bytes()).is_none() {
-        return Some((SCATTERED, scattered(path, query)?));
-    }
-    let score = if name == query {
+    finder.find(path.as_bytes())?;
+    Some(if name == query {
         EXACT
     } else if name.starts_with(query) {
         PREFIX
@@ -101,15 +109,13 @@ fn score(path: &str, query: &str, finder: &Finder<'_>) -> Option<(i32, fuzzy::Sc
         IN_NAME
     } else {
         IN_PATH
-    };
-    Some((score, 0))
+    })
 }
 
-/// Looks before it counts: most files have not all the letters.
-fn scattered(path: &str, query: &str) -> Option<fuzzy::Score> {
+/// Looks before anything is counted: most files have not all the letters.
+fn is_scattered(path: &str, query: &str) -> bool {
     let mut letters = path.chars();
     query
         .chars()
         .all(|letter| letters.any(|found| found == letter))
-        .then(|| fuzzy::score(query, path))?
 }
