@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn sections_stand_in_their_order() {
         let files = [ContextFile {
-            path: "/work/AGENTS.md".into(),
+            path: "/project/AGENTS.md".into(),
             content: "Be kind.".into(),
             imports: Vec::new(),
         }];
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(text(&made, "addendum"), "<addendum>\nMore.\n</addendum>");
         assert_eq!(text(&made, "cwd"), "<cwd>\n/work\n</cwd>");
         assert!(text(&made, "project_context").contains(
-            "\n\n<project_instructions path=\"/work/AGENTS.md\">\nBe kind.\n</project_instructions>\n"
+            "\n\n<project_instructions path=\"/project/AGENTS.md\">\nBe kind.\n</project_instructions>\n"
         ));
         assert_eq!(made, sections(&all));
 
