@@ -8,6 +8,7 @@ mod export;
 pub mod flags;
 pub mod help;
 mod input;
+mod migrate;
 mod model;
 mod open;
 mod resource;

@@ -1,6 +1,7 @@
 //! From the command line to a session that can be asked.
 
 use super::flags::{Args, Mode};
+use super::migrate;
 use super::model;
 use super::open;
 use super::sandbox;
@@ -85,6 +86,7 @@ impl World {
             )
         })?;
         let dirs = Dirs::find().map_err(|error| error.to_string())?;
+        migrate::run(dirs.agent());
         let (settings, diagnostics) = Settings::load(dirs.agent());
         diagnostics.iter().for_each(warn);
         let (mut registry, warnings) = Registry::load(dirs.agent());

@@ -287,7 +287,7 @@ pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// A rename that never replaces a file: a link can only be made where nothing is.
-fn rename_exclusive(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn rename_exclusive(from: &Path, to: &Path) -> io::Result<()> {
     failpoint::hit("session.rename")?;
     match std::fs::hard_link(from, to) {
         Ok(()) => std::fs::remove_file(from),

@@ -3,7 +3,7 @@
 use super::entry::VERSION;
 use super::file::{self, Hold, SessionFile, create_folder};
 use super::place::{draft_of, with_suffix};
-use super::store::{read_dir, read_header};
+use super::store::{folder_name, read_dir, read_header};
 use super::{Log, Notice, SessionError, beside, id, migrate};
 use std::path::{Path, PathBuf};
 
@@ -96,6 +96,27 @@ pub fn import(source: &Path, folder: &Path) -> Result<Imported, SessionError> {
             Err(error)
         }
     }
+}
+
+/// Moves sessions that lie in the agent folder itself, where an early version put them, to the folder of
+/// their project. Gives their old and new paths; one that is held or has no free place stays.
+pub fn bring_home(agent: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let is_session = |path: &PathBuf| path.extension().is_some_and(|end| end == "jsonl");
+    let move_one = |from: PathBuf| {
+        let header = read_header(&from).filter(|header| !header.cwd.is_empty())?;
+        let _hold = Hold::take(&from).ok()?;
+        let folder = agent
+            .join("sessions")
+            .join(folder_name(Path::new(&header.cwd)));
+        create_folder(&folder).ok()?;
+        let to = folder.join(from.file_name()?);
+        file::rename_exclusive(&from, &to).ok()?;
+        Some((from, to))
+    };
+    read_dir(agent)
+        .filter(is_session)
+        .filter_map(move_one)
+        .collect()
 }
 
 /// What lies in a session folder and belongs to nothing: folders beside a file that is gone, copies that

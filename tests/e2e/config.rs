@@ -1,6 +1,8 @@
 //! `pi config`, `pi skills` and `pi prompts`.
 
 use crate::agent::World;
+use crate::server::Reply;
+use crate::world;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -201,4 +203,69 @@ fn skills_and_templates_are_listed_and_checked() {
     ] {
         assert!(context.contains(part), "{part}: {context}");
     }
+}
+
+#[test]
+fn files_of_early_versions_are_brought_to_their_places() {
+    let (world, server) = world([Reply::text("one"), Reply::text("two")]);
+    let agent = world.agent_dir();
+    let write = |name: &str, text: &str| {
+        let path = agent.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let read = |name: &str| fs::read_to_string(agent.join(name)).unwrap();
+    write(
+        "oauth.json",
+        r#"{"anthropic": {"access": "a", "refresh": "r", "expires": 1}, "x": 1}"#,
+    );
+    write(
+        "settings.json",
+        r#"{"apiKeys": {"openai": "sk-1", "anthropic": "no", "y": 2}, "theme": "light"}"#,
+    );
+    write("commands/review.md", "REVIEW $1");
+    let session = r#"{"type":"session","version":3,"id":"old","timestamp":"2024-12-03T14:00:00.000Z","cwd":"/a/b"}"#;
+    write("1_old.jsonl", &format!("{session}\n"));
+    write("notes.jsonl", "notes\n");
+
+    let outcome = world
+        .pi()
+        .args(["--model", "mock/m1", "-p", "/review me"])
+        .run();
+    let outcome = outcome.success().stdout_is("one\n");
+    let auth: Value = serde_json::from_str(&read("auth.json")).unwrap();
+    let expected = json!({"anthropic": {"type": "oauth", "access": "a", "refresh": "r", "expires": 1},
+        "openai": {"type": "api_key", "key": "sk-1"}});
+    assert_eq!(auth, expected);
+    let mode = fs::metadata(agent.join("auth.json"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(agent.join("oauth.json.migrated").exists() && !agent.join("oauth.json").exists());
+    let settings: Value = serde_json::from_str(&read("settings.json")).unwrap();
+    assert_eq!(settings, json!({"theme": "light"}));
+    assert_eq!(server.requests()[0].last_text(), "REVIEW me");
+    assert!(!agent.join("commands").exists());
+    assert_eq!(read("sessions/--a-b--/1_old.jsonl"), format!("{session}\n"));
+    assert!(!agent.join("1_old.jsonl").exists());
+    assert_eq!(read("notes.jsonl"), "notes\n");
+    assert!(!outcome.stderr.contains("sk-1"), "{}", outcome.stderr);
+    assert_eq!(outcome.stderr.lines().count(), 3, "{}", outcome.stderr);
+
+    // What is in its place stays, and so does what is in the way of nothing any more.
+    write("oauth.json", r#"{"z": {"access": "other"}}"#);
+    write("commands/review.md", "OTHER");
+    write("1_old.jsonl", &format!("{session}\nother\n"));
+    let again = world
+        .pi()
+        .args(["--model", "mock/m1", "-p", "/review me"])
+        .run();
+    assert_eq!(again.success().stderr, "");
+    assert_eq!(
+        serde_json::from_str::<Value>(&read("auth.json")).unwrap(),
+        expected
+    );
+    assert_eq!(read("prompts/review.md"), "REVIEW $1");
+    assert_eq!(read("sessions/--a-b--/1_old.jsonl"), format!("{session}\n"));
 }

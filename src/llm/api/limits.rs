@@ -20,13 +20,16 @@ pub fn output_tokens(model: &Model, context: &Context, options: &StreamOptions) 
     (wanted > 0).then(|| clamp_to_window(model, context, wanted))
 }
 
-/// `wanted`, or what the window has left if that is less; at least 1.
+/// `wanted`, or what the window has left if that is less; at least 1. Where a small window leaves little
+/// beside the margin, half of it is the margin: answers of one token would never end a turn.
 pub fn clamp_to_window(model: &Model, context: &Context, wanted: u64) -> u64 {
     if model.context_window == 0 {
         return wanted.max(1);
     }
-    let used = estimate::context_tokens(&context.messages).saturating_add(SAFETY_TOKENS);
-    wanted.min(model.context_window.saturating_sub(used).max(1))
+    let used = estimate::context_tokens(&context.messages);
+    let left = model.context_window.saturating_sub(used);
+    let margin = SAFETY_TOKENS.min(left.div_ceil(2));
+    wanted.min(left.saturating_sub(margin).max(1))
 }
 
 /// The level to ask for; `None` for no thinking.
@@ -103,7 +106,9 @@ mod tests {
             (100_000, 8_000, None, 4_000, Some(8_000)),
             (10_000, 8_000, None, 4_000, Some(4_904)),
             (10_000, 8_000, Some(500), 4_000, Some(500)),
-            (5_000, 8_000, None, 4_000, Some(1)),
+            (9_192, 8_000, None, 4_000, Some(4_096)),
+            (5_000, 8_000, None, 4_000, Some(2_000)),
+            (1_000, 8_000, None, 4_000, Some(1)),
             (0, 8_000, None, 4_000, Some(8_000)),
             (0, 0, None, 4_000, None),
             (10_000, 0, Some(0), 4_000, None),
