@@ -19,7 +19,7 @@ pub trait Tool: Send + Sync {
 }
 
 /// The facts about a tool.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolInfo {
     /// What the model is told: name, description, schema.
     pub spec: ToolSpec,

@@ -51,6 +51,8 @@ pub(super) struct State {
     /// The active tools, and the prompt that goes with them.
     pub tools: Vec<Arc<dyn Tool>>,
     pub sections: Arc<Map<String, Value>>,
+    /// Tools that the mode adds to those of the ground, whatever the conversation.
+    lent: Vec<Arc<dyn Tool>>,
     pub name: Option<String>,
     pub switches: Switches,
     /// Commands of the user that ended while a run was under way.
@@ -179,6 +181,7 @@ impl Control {
                 thinking: start.thinking,
                 tools: start.tools,
                 sections: Arc::new(sections),
+                lent: Vec::new(),
                 name,
                 held_back: Vec::new(),
                 shells: Vec::new(),
@@ -409,32 +412,63 @@ impl Control {
         let state = self.state();
         let active = names_of(&state.tools);
         let is_active = |tool: &Arc<dyn Tool>| active.contains(&tool.info().spec.name);
-        let all = state.ground.tools.iter();
-        all.map(|tool| (tool.clone(), is_active(tool))).collect()
+        let all = state.all_tools();
+        all.iter()
+            .map(|tool| (tool.clone(), is_active(tool)))
+            .collect()
     }
 
     /// Makes these tools the active ones, from the next request on. Unknown names are left out; gives
     /// the names that are active now.
     pub fn set_active_tools(&self, names: &[String]) -> Vec<String> {
-        let ground = self.state().ground.clone();
-        let tools = named(&ground.tools, names);
-        let sections = Arc::new((ground.prompt)(&tools));
-        let names = names_of(&tools);
         let mut state = self.state();
-        (state.tools, state.sections) = (tools, sections);
-        names
+        let tools = named(&state.all_tools(), names);
+        state.use_tools(tools)
+    }
+
+    /// Adds tools and makes them active, from the next request on. One that was lent before under the same
+    /// name is replaced. Gives the names that are active now.
+    pub fn lend(&self, tools: Vec<Arc<dyn Tool>>) -> Result<Vec<String>, String> {
+        let mut state = self.state();
+        let own = names_of(&state.ground.tools);
+        let names = names_of(&tools);
+        for (index, name) in names.iter().enumerate() {
+            if own.contains(name) {
+                return Err(format!("There is a tool \"{name}\" already"));
+            }
+            if names.iter().skip(index + 1).any(|other| other == name) {
+                return Err(format!("The tool \"{name}\" is named twice"));
+            }
+        }
+        state
+            .lent
+            .retain(|tool| !names.contains(&tool.info().spec.name));
+        state.lent.extend(tools);
+        let mut active = names_of(&state.tools);
+        active.extend(names);
+        let tools = named(&state.all_tools(), &active);
+        Ok(state.use_tools(tools))
+    }
+
+    /// Takes lent tools away again. Gives the names that are active now.
+    pub fn take_back(&self, names: &[String]) -> Vec<String> {
+        let mut state = self.state();
+        state
+            .lent
+            .retain(|tool| !names.contains(&tool.info().spec.name));
+        let tools = named(&state.all_tools(), &names_of(&state.tools));
+        state.use_tools(tools)
     }
 
     /// The same conversation goes on with what was read again. Which tools are active stays.
     pub(super) fn stand_on(&self, ground: Arc<Ground>) {
         let mut queues = self.queues();
         (queues.steering.mode, queues.follow_up.mode) = ground.queue_modes();
-        let active = names_of(&self.state().tools);
-        let tools = named(&ground.tools, &active);
-        let sections = Arc::new((ground.prompt)(&tools));
         let mut state = self.state();
         state.switches = Switches::of(&ground, state.switches.interrupt);
-        (state.ground, state.tools, state.sections) = (ground, tools, sections);
+        state.ground = ground;
+        let tools = named(&state.all_tools(), &names_of(&state.tools));
+        state.use_tools(tools);
     }
 
     /// Names the session.
@@ -472,6 +506,12 @@ impl Control {
         state.thinking = start.thinking;
         state.tools = start.tools;
         state.sections = Arc::new(sections);
+        if !state.lent.is_empty() {
+            let mut active = names_of(&state.tools);
+            active.extend(names_of(&state.lent));
+            let tools = named(&state.all_tools(), &active);
+            state.use_tools(tools);
+        }
         state.name = name;
         state.held_back.clear();
         std::mem::replace(&mut *log, start.log)
@@ -563,6 +603,23 @@ pub(super) struct Start {
 }
 
 impl State {
+    /// All tools that can be made active.
+    fn all_tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.ground
+            .tools
+            .iter()
+            .chain(&self.lent)
+            .cloned()
+            .collect()
+    }
+
+    /// Makes these the active ones; gives their names.
+    fn use_tools(&mut self, tools: Vec<Arc<dyn Tool>>) -> Vec<String> {
+        self.sections = Arc::new((self.ground.prompt)(&tools));
+        self.tools = tools;
+        names_of(&self.tools)
+    }
+
     fn is_idle(&self) -> bool {
         self.run.is_none() && !self.is_compacting()
     }

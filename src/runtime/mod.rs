@@ -31,11 +31,11 @@ pub use crate::agent::event::AgentEvent;
 pub use crate::agent::message::AgentMessage;
 pub use crate::agent::queue::QueueMode;
 pub use crate::agent::run::Fatal;
-pub use crate::agent::tool::{Tool, ToolOutput};
+pub use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 pub use crate::llm::cancel::CancelToken;
 pub use crate::llm::event::{AssistantEvent, Fold};
 pub use crate::llm::local::explain_refused_tools;
-pub use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, Usage};
+pub use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, ToolSpec, Usage};
 pub use crate::llm::model::{Model, ThinkingLevel};
 pub use crate::tools::plain::text as plain_text;
 

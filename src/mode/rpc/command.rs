@@ -1,9 +1,11 @@
 //! The commands that a client can send, and how they are read from a line of JSON.
 
 use super::dialog::Answer;
+use super::host_tool::Described;
 use crate::runtime::control::{InterruptMode, Streaming};
-use crate::runtime::{Block, QueueMode, ThinkingLevel};
+use crate::runtime::{Block, QueueMode, ThinkingLevel, ToolInfo, ToolSpec};
 use serde_json::{Map, Value};
+use std::time::Duration;
 
 /// A command with what its answer needs.
 #[derive(Debug, PartialEq)]
@@ -89,6 +91,12 @@ pub enum Command {
     SetCumulativeEvents(bool),
     /// An answer to a question; it is not answered itself.
     Answer(Answer),
+    RegisterTools(Vec<Described>),
+    UnregisterTools(Vec<String>),
+    /// What there is of the result of a call that the client runs. Not answered.
+    ToolUpdate(Answer),
+    /// The result of such a call. Not answered.
+    ToolResponse(Answer),
 }
 
 /// A part of the messages.
@@ -175,6 +183,8 @@ pub const NAMES: &[&str] = &[
     "get_commands",
     "get_tools",
     "set_active_tools",
+    "register_tools",
+    "unregister_tools",
     "reload",
     "ping",
     "set_cumulative_events",
@@ -255,6 +265,10 @@ fn read(name: &str, fields: &mut Fields) -> Result<Command, String> {
         "get_commands" => Command::GetCommands,
         "get_tools" => Command::GetTools,
         "set_active_tools" => Command::SetActiveTools(fields.texts("toolNames")?),
+        "register_tools" => Command::RegisterTools(fields.tools()?),
+        "unregister_tools" => Command::UnregisterTools(fields.texts("toolNames")?),
+        "tool_call_update" => Command::ToolUpdate(Answer(std::mem::take(&mut fields.0))),
+        "tool_call_response" => Command::ToolResponse(Answer(std::mem::take(&mut fields.0))),
         "reload" => Command::Reload,
         "ping" => Command::Ping,
         "set_cumulative_events" => Command::SetCumulativeEvents(fields.switch("enabled")?),
@@ -262,6 +276,9 @@ fn read(name: &str, fields: &mut Fields) -> Result<Command, String> {
         _ => return Err(unknown(name)),
     })
 }
+
+/// Letters of a tool's name, as providers have it.
+const TOOL_NAME_MAX: usize = 64;
 
 /// The fields of a command. One that is `null` counts as absent.
 struct Fields(Map<String, Value>);
@@ -347,6 +364,52 @@ impl Fields {
             _ => Err(format!("\"{name}\" must be a list of strings")),
         };
         values.into_iter().map(text).collect()
+    }
+
+    /// Tools that the client runs.
+    fn tools(&mut self) -> Result<Vec<Described>, String> {
+        let tools = self.list("tools")?.ok_or_else(|| missing("tools"))?;
+        let tool = |tool| match tool {
+            Value::Object(fields) => Self(fields).tool(),
+            _ => Err("\"tools\" must be a list of objects".into()),
+        };
+        tools.into_iter().map(tool).collect()
+    }
+
+    fn tool(&mut self) -> Result<Described, String> {
+        let name = self.text("name")?;
+        let is_known = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+        if name.is_empty() || name.len() > TOOL_NAME_MAX || !name.chars().all(is_known) {
+            return Err(format!(
+                "The name \"{name}\" of a tool must be 1 to {TOOL_NAME_MAX} letters, digits, \"_\" or \"-\""
+            ));
+        }
+        let parameters = match self.take("parameters") {
+            None => serde_json::json!({"type": "object", "properties": {}}),
+            Some(schema @ Value::Object(_)) if schema["type"] == "object" => schema,
+            Some(_) => {
+                return Err(format!(
+                    "The \"parameters\" of {name} must be a JSON schema of the type \"object\""
+                ));
+            }
+        };
+        let timeout = self.optional_count("timeoutMs")?;
+        Ok(Described {
+            info: ToolInfo {
+                label: self.optional_text("label")?.unwrap_or_else(|| name.clone()),
+                snippet: self.optional_text("snippet")?,
+                sequential: self.optional_switch("sequential")?.unwrap_or(false),
+                reads_only: self.optional_switch("readOnly")?.unwrap_or(false),
+                spec: ToolSpec {
+                    description: self.optional_text("description")?.unwrap_or_default(),
+                    name,
+                    parameters,
+                    ..ToolSpec::default()
+                },
+                ..ToolInfo::default()
+            },
+            timeout: timeout.map(|ms| Duration::from_millis(ms as u64)),
+        })
     }
 
     /// What a user says: text, images, and the attachments of the older protocol.

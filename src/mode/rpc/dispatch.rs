@@ -2,6 +2,7 @@
 
 use super::command::{Command, Incoming, Navigate, Page, Said};
 use super::dialog::Dialog;
+use super::host_tool::HostTools;
 use super::reply::Reply;
 use super::work::{Job, tell};
 use super::{CAPABILITIES, PROTOCOL_VERSION};
@@ -22,6 +23,7 @@ pub struct Dispatcher {
     pub control: Control,
     pub output: Arc<Output>,
     pub dialog: Arc<Dialog>,
+    pub host_tools: Arc<HostTools>,
     pub jobs: Sender<Job>,
     /// Held by every shell and export; the receiver knows when the last one has gone.
     pub alive: Sender<()>,
@@ -172,6 +174,26 @@ impl Dispatcher {
             Command::GetTools => reply.data(json!({"tools": tools(control)})),
             Command::SetActiveTools(names) => {
                 reply.data(json!({"toolNames": control.set_active_tools(&names)}));
+            }
+            Command::RegisterTools(tools) => {
+                let tools = tools.into_iter().map(|tool| self.host_tools.tool(tool));
+                match control.lend(tools.collect()) {
+                    Ok(names) => reply.data(json!({"toolNames": names})),
+                    Err(reason) => reply.fail(reason),
+                }
+            }
+            Command::UnregisterTools(names) => {
+                reply.data(json!({"toolNames": control.take_back(&names)}));
+            }
+            Command::ToolUpdate(update) => {
+                if let Some(id) = reply.id() {
+                    self.host_tools.update(id, update);
+                }
+            }
+            Command::ToolResponse(result) => {
+                if let Some(id) = reply.id() {
+                    self.host_tools.respond(id, result);
+                }
             }
             Command::Ping => reply.done(),
             Command::SetCumulativeEvents(on) => {

@@ -15,6 +15,7 @@ mod command;
 mod dialog;
 mod dispatch;
 mod frame;
+mod host_tool;
 mod reply;
 mod work;
 
@@ -30,6 +31,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, select};
 use dialog::Dialog;
 use dispatch::Dispatcher;
 use frame::{Frame, Frames};
+use host_tool::HostTools;
 use serde_json::json;
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
@@ -51,6 +53,7 @@ const CAPABILITIES: &[&str] = &[
     "attachments",
     "reload",
     "tool_approval",
+    "host_tools",
 ];
 
 /// Jobs that wait for the session's thread.
@@ -110,6 +113,7 @@ pub fn run(
         control: control.clone(),
         output: output.clone(),
         dialog,
+        host_tools: Arc::new(HostTools::new(output.clone())),
         jobs,
         alive,
     };

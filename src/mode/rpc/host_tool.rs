@@ -1,0 +1,240 @@
+//! Tools that the client runs itself: `tool_call_request` out, `tool_call_response` in.
+//!
+//! To the agent they are tools like any other: their arguments are checked, calls run beside each other,
+//! results come in order. A call waits on its own thread; an abort, the tool's time limit and a client
+//! that has gone end the wait at once, and the client is told by `tool_call_cancel`.
+
+use super::dialog::Answer;
+use crate::mode::output::Output;
+use crate::runtime::{Block, Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crossbeam_channel::{Receiver, Sender, at, bounded, never, select};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Updates that wait for the call's thread. Each replaces the one before it.
+const UPDATES_MAX: usize = 16;
+
+/// What `register_tools` says about a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Described {
+    pub info: ToolInfo,
+    pub timeout: Option<Duration>,
+}
+
+/// The calls that the client has not answered yet.
+pub struct HostTools {
+    output: Arc<Output>,
+    open: Mutex<HashMap<String, Caller>>,
+    last_id: AtomicU64,
+}
+
+/// Where what the client says about a call goes.
+struct Caller {
+    updates: Sender<Answer>,
+    result: Sender<Answer>,
+}
+
+struct HostTool {
+    described: Described,
+    client: Arc<HostTools>,
+}
+
+impl HostTools {
+    pub fn new(output: Arc<Output>) -> Self {
+        Self {
+            output,
+            open: Mutex::default(),
+            last_id: AtomicU64::new(0),
+        }
+    }
+
+    pub fn tool(self: &Arc<Self>, described: Described) -> Arc<dyn Tool> {
+        Arc::new(HostTool {
+            described,
+            client: self.clone(),
+        })
+    }
+
+    /// `tool_call_update`. One that finds the call busy is followed by a later one.
+    pub fn update(&self, id: &Value, update: Answer) {
+        let open = self.open();
+        if let Some(caller) = id.as_str().and_then(|id| open.get(id)) {
+            let _ = caller.updates.try_send(update);
+        }
+    }
+
+    /// `tool_call_response`. One that nobody waits for any more is passed over.
+    pub fn respond(&self, id: &Value, result: Answer) {
+        let caller = id.as_str().and_then(|id| self.open().remove(id));
+        if let Some(caller) = caller {
+            let _ = caller.result.try_send(result);
+        }
+    }
+
+    fn begin(&self) -> (String, Receiver<Answer>, Receiver<Answer>) {
+        let number = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = format!("call-{number}");
+        let (updates, shown) = bounded(UPDATES_MAX);
+        let (result, ended) = bounded(1);
+        self.open().insert(id.clone(), Caller { updates, result });
+        (id, shown, ended)
+    }
+
+    /// Tells the client that nobody waits for this call any more.
+    fn give_up(&self, id: &str, reason: &str) {
+        self.open().remove(id);
+        self.say(&json!({"type": "tool_call_cancel", "id": id, "reason": reason}));
+    }
+
+    fn say(&self, line: &Value) {
+        // A reader that has gone cancels every call.
+        let _ = self.output.line(line);
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<String, Caller>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tool for HostTool {
+    fn info(&self) -> &ToolInfo {
+        &self.described.info
+    }
+
+    fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
+        let client = &self.client;
+        let name = &self.described.info.spec.name;
+        let end = self
+            .described
+            .timeout
+            .and_then(|timeout| Instant::now().checked_add(timeout));
+        let late = end.map_or_else(never, at);
+        let (id, updates, ended) = client.begin();
+        client.say(
+            &json!({"type": "tool_call_request", "id": id, "toolCallId": call.id,
+            "toolName": name, "arguments": call.arguments}),
+        );
+        let show = |update: &Answer| {
+            if let Ok((output, _)) = read(update) {
+                (call.update)(output);
+            }
+        };
+        loop {
+            select! {
+                recv(ended) -> result => {
+                    updates.try_iter().for_each(|update| show(&update));
+                    let result = result.map_err(|_| ToolError::new("The client gave no result"))?;
+                    return conclude(name, &result);
+                }
+                recv(updates) -> update => if let Ok(update) = update {
+                    show(&update);
+                },
+                recv(call.cancel.receiver()) -> _ => {
+                    client.give_up(&id, "aborted");
+                    return Err(ToolError::aborted());
+                }
+                recv(late) -> _ => {
+                    client.give_up(&id, "timeout");
+                    let limit = self.described.timeout.unwrap_or_default();
+                    return Err(ToolError::new(format!("The tool {name} gave no result within {limit:?}")));
+                }
+            }
+        }
+    }
+}
+
+fn conclude(name: &str, answer: &Answer) -> Result<ToolOutput, ToolError> {
+    let (output, is_error) = read(answer).map_err(|fault| {
+        ToolError::new(format!("The result of {name} is not understood: {fault}"))
+    })?;
+    if !is_error {
+        return Ok(output);
+    }
+    let text: Vec<&str> = output.content.iter().filter_map(Block::as_text).collect();
+    Err(ToolError {
+        message: text.join("\n"),
+        details: output.details,
+    })
+}
+
+/// A result, or what there is of it, and whether it is an error.
+fn read(Answer(fields): &Answer) -> Result<(ToolOutput, bool), String> {
+    let content = match fields.get("content") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::String(text)) => vec![Block::text(text)],
+        Some(Value::Array(blocks)) => blocks.iter().map(block).collect::<Result<_, _>>()?,
+        Some(_) => return Err("\"content\" must be a string or a list of blocks".into()),
+    };
+    let is_error = match fields.get("isError") {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(is_error)) => *is_error,
+        Some(_) => return Err("\"isError\" must be true or false".into()),
+    };
+    let details = fields.get("details").filter(|details| !details.is_null());
+    let output = ToolOutput {
+        content,
+        details: details.cloned(),
+        ..ToolOutput::default()
+    };
+    Ok((output, is_error))
+}
+
+fn block(value: &Value) -> Result<Block, String> {
+    match Block::deserialize(value) {
+        Ok(block @ (Block::Text(_) | Block::Image(_))) => Ok(block),
+        _ => Err("a block of \"content\" is neither text nor an image".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(fields: Value, expected: Result<&str, &str>) {
+        let Value::Object(fields) = fields else {
+            panic!("no object");
+        };
+        let got = conclude("t", &Answer(fields));
+        let text = |output: ToolOutput| {
+            let texts = output.content.iter().filter_map(Block::as_text);
+            texts.collect::<Vec<_>>().join("|")
+        };
+        let got = got.map(text).map_err(|error| error.message);
+        assert_eq!(got.as_deref().map_err(String::as_str), expected);
+    }
+
+    #[test]
+    fn results_are_text_or_blocks() {
+        check(json!({"content": "a"}), Ok("a"));
+        check(json!({}), Ok(""));
+        check(
+            json!({"content": [{"type": "text", "text": "a"}, {"type": "image", "data": "AA", "mimeType": "image/png"},
+                               {"type": "text", "text": "b"}]}),
+            Ok("a|b"),
+        );
+        check(json!({"content": "no", "isError": true}), Err("no"));
+        let wrong = "The result of t is not understood: ";
+        for (fields, fault) in [
+            (
+                json!({"content": 1}),
+                "\"content\" must be a string or a list of blocks",
+            ),
+            (
+                json!({"content": [{"type": "song"}]}),
+                "a block of \"content\" is neither text nor an image",
+            ),
+            (
+                json!({"content": ["a"]}),
+                "a block of \"content\" is neither text nor an image",
+            ),
+            (json!({"isError": 1}), "\"isError\" must be true or false"),
+        ] {
+            check(fields, Err(&format!("{wrong}{fault}")));
+        }
+    }
+}
