@@ -8,9 +8,10 @@
 //! | [`session`] | entries, the log file, the tree | terminal |
 //! | [`markdown`] | Markdown into blocks and inlines | all else |
 //! | [`resources`] | settings, context files, system prompt | llm's wire, terminal |
+//! | [`jsonrpc`] | JSON-RPC messages and their framing | all else |
 //! | [`runtime`] | one conversation with its agent, log and resources | terminal |
 //! | [`tui`] | what is on a terminal and what is typed on it | llm, agent, session |
-//! | [`mode`] | print, json, rpc: a surface each | wire protocols |
+//! | [`mode`] | print, json, rpc, acp: a surface each | wire protocols |
 //! | [`cli`] | flags and subcommands | – |
 //! | [`client`] | a client of RPC mode, for other programs | everything else |
 //!
@@ -20,6 +21,7 @@ pub mod agent;
 pub mod cli;
 pub mod client;
 pub mod docs;
+pub mod jsonrpc;
 pub mod llm;
 pub mod markdown;
 pub mod mode;

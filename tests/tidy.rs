@@ -29,7 +29,8 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["llm", "agent", "tools", "session", "resources"],
         &["llm::http", "llm::sse"],
     ),
-    ("mode", &["runtime"], &[]),
+    ("jsonrpc", &[], &[]),
+    ("mode", &["runtime", "jsonrpc"], &[]),
     (
         "cli",
         &[

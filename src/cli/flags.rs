@@ -80,6 +80,7 @@ pub enum Mode {
     Text,
     Json,
     Rpc,
+    Acp,
 }
 
 /// The command line cannot be understood.
@@ -360,7 +361,7 @@ mod tests {
         refused("--mode", "--mode requires a value");
         refused(
             "--mode foo",
-            "Invalid mode \"foo\". Valid values: text, json, rpc",
+            "Invalid mode \"foo\". Valid values: text, json, rpc, acp",
         );
         refused("--model", "--model requires a value");
         refused(

@@ -1,5 +1,6 @@
 //! The command line: flags, subcommands, and the way from both to a run.
 
+mod acp;
 mod ask;
 mod auth;
 mod config;
@@ -100,6 +101,9 @@ fn run(args: &Args) -> u8 {
 }
 
 fn start_and_ask(args: &Args) -> Result<u8, String> {
+    if args.mode == Some(Mode::Acp) && args.list_models.is_none() {
+        return acp::serve(args);
+    }
     let mut world = start::World::load(args)?;
     if let Some(search) = &args.list_models {
         if world

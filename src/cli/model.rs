@@ -162,6 +162,11 @@ fn told(args: &Args, offer: &local::Offer) -> Choice {
     }
 }
 
+/// Whether `reason` says that there is no model at all.
+pub fn is_missing(reason: &str) -> bool {
+    reason == no_models()
+}
+
 fn no_models() -> String {
     "No models available. There is no key in the environment or auth.json, and no server on this machine answered.\n\n  \
      Set a key:      export ANTHROPIC_API_KEY=...   (all variables: pi docs providers)\n  \

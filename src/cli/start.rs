@@ -215,6 +215,16 @@ pub fn session(
     Ok(Session::new(first, Some(succession), cancel))
 }
 
+/// Opens the session in `log`, in the folder that `world` was loaded for. It stays with this conversation.
+pub fn session_of(
+    args: &Args,
+    world: World,
+    log: Log,
+    cancel: &CancelToken,
+) -> Result<Session, String> {
+    Ok(Session::new(parts(args, world, log, cancel)?, None, cancel))
+}
+
 /// What the conversation in `log` needs.
 fn parts(
     args: &Args,

@@ -65,7 +65,7 @@ use Value::{None as No, Optional, Required};
 pub const GROUPS: &[Group] = &[
     Group { title: "Run", flags: &[
         row("print", Some("p"), Optional("prompt"), With(set_print), "Answer on stdout, then exit"),
-        row("mode", None, Required("text|json|rpc"), With(set_mode), "Answer as text, events as JSON lines, or commands on stdin: see pi docs rpc"),
+        row("mode", None, Required("text|json|rpc|acp"), With(set_mode), "Answer as text, events as JSON lines, commands on stdin (pi docs rpc), or an editor's agent (pi docs acp)"),
         row("json", None, No, With(|args, _| set_mode(args, "json".into())), "Short for --mode json"),
         row("cumulative-events", None, No, Switch(|args| &mut args.cumulative_events), "JSON events carry the whole message so far, as older clients expect"),
         row("ready", None, No, Switch(|args| &mut args.ready), "With --mode rpc: say so when commands can be sent"),
@@ -209,9 +209,10 @@ fn set_mode(args: &mut Args, mode: String) -> Result<(), String> {
         "text" => Mode::Text,
         "json" => Mode::Json,
         "rpc" => Mode::Rpc,
+        "acp" => Mode::Acp,
         _ => {
             return Err(format!(
-                "Invalid mode \"{mode}\". Valid values: text, json, rpc"
+                "Invalid mode \"{mode}\". Valid values: text, json, rpc, acp"
             ));
         }
     });

@@ -90,6 +90,11 @@ pub const PAGES: &[(&str, &str, &str)] = &[
         include_str!("rpc.md"),
     ),
     (
+        "acp",
+        "The agent inside an editor that speaks ACP",
+        include_str!("acp.md"),
+    ),
+    (
         "faux",
         "A scripted model for tests and demos",
         include_str!("faux.md"),

@@ -1,5 +1,6 @@
-//! Adapters from a surface to the runtime: print, JSON, RPC.
+//! Adapters from a surface to the runtime: print, JSON, RPC, ACP.
 
+pub mod acp;
 pub mod event_json;
 pub mod output;
 pub mod print;

@@ -37,6 +37,8 @@ pub use crate::llm::event::{AssistantEvent, Fold};
 pub use crate::llm::local::explain_refused_tools;
 pub use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, ToolSpec, Usage};
 pub use crate::llm::model::{Model, ThinkingLevel};
+pub use crate::tools::Workspace;
+pub use crate::tools::path::{file_url, resolve_existing as resolve_path};
 pub use crate::tools::plain::text as plain_text;
 
 /// Ends every process that tools started, and lets none start any more. For every way out of pi.

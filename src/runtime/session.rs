@@ -157,7 +157,7 @@ impl Session {
         &self.ground.scope
     }
 
-    pub fn workspace(&self) -> &Workspace {
+    pub fn workspace(&self) -> &Arc<Workspace> {
         &self.ground.workspace
     }
 
@@ -217,10 +217,7 @@ impl Session {
         let cancel = ticket.cancel.clone();
         self.take_up()?;
         // Without a key nothing is stored: there was no conversation yet.
-        self.ground
-            .services
-            .check(&self.agent.model, &cancel)
-            .map_err(|error| Fatal(error.to_string()))?;
+        self.check_key(&cancel)?;
         self.guard.begin();
         self.ended_by = None;
         if let Some(limit) = self.guard.passed() {
@@ -246,6 +243,12 @@ impl Session {
         let told = listener(&Event::AgentSettled);
         ticket.wake_idle();
         outcome.and(told)
+    }
+
+    /// Says why the model cannot be asked, where that is known without running a command.
+    pub fn check_key(&self, cancel: &CancelToken) -> Result<(), Fatal> {
+        let checked = self.ground.services.check(&self.control.model(), cancel);
+        checked.map_err(|error| Fatal(error.to_string()))
     }
 
     fn run_until_settled(

@@ -144,6 +144,23 @@ impl Control {
         entry.map_err(|error| error.to_string())
     }
 
+    /// Visits the messages of this branch from the first one on, also those that a compaction has
+    /// taken out of the model's sight.
+    pub fn each_message(&self, mut visit: impl FnMut(&AgentMessage)) {
+        let path = {
+            let log = self.log();
+            let leaf = log.leaf().and_then(|leaf| log.index().find(leaf));
+            log.index().path(leaf)
+        };
+        for position in path {
+            // The log is let go of before each visit: a run may write meanwhile.
+            let entry = self.log().entry_at(position);
+            if let Some(Body::Message(body)) = entry.map(|entry| entry.body) {
+                visit(&body.message);
+            }
+        }
+    }
+
     /// All branches as JSON, and the entry that the next one is hung on.
     pub fn tree_json(&self) -> (String, Option<String>) {
         let log = self.log();

@@ -99,7 +99,7 @@ fn normalize(path: &Path) -> PathBuf {
 }
 
 /// The path of a `file://` URL, given what follows the two slashes.
-fn file_url(rest: &str) -> Result<PathBuf, ToolError> {
+pub fn file_url(rest: &str) -> Result<PathBuf, ToolError> {
     let rest = rest.split(['?', '#']).next().unwrap_or(rest);
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
     if !path.starts_with('/') {

@@ -3,6 +3,7 @@
 mod agent;
 mod server;
 
+mod acp;
 mod auth;
 mod cli;
 mod cloud;

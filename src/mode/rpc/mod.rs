@@ -14,7 +14,6 @@ mod approve;
 mod command;
 mod dialog;
 mod dispatch;
-mod frame;
 mod host_tool;
 mod reply;
 mod work;
@@ -23,6 +22,7 @@ use super::output::Output;
 use super::print::{DONE, EndsChildren, FAILED, PIPE_CLOSED};
 use super::report;
 use super::signal::Watch;
+use crate::jsonrpc::line::{self, Frame, Frames};
 use crate::runtime::session::Session;
 use crate::runtime::{CancelToken, Fatal};
 use approve::ByDialog;
@@ -30,7 +30,6 @@ use command::Incoming;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use dialog::Dialog;
 use dispatch::Dispatcher;
-use frame::{Frame, Frames};
 use host_tool::HostTools;
 use serde_json::json;
 use std::io::{self, BufReader, Read};
@@ -161,7 +160,7 @@ fn serve(dispatcher: &Dispatcher, incoming: &Receiver<Line>, cancel: &CancelToke
 }
 
 fn read(stdin: impl Read, lines: &Sender<Line>) {
-    let mut frames = Frames::new(BufReader::with_capacity(64 << 10, stdin), frame::LINE_MAX);
+    let mut frames = Frames::new(BufReader::with_capacity(64 << 10, stdin), line::LINE_MAX);
     loop {
         let line = match frames.next() {
             Ok(Some(Frame::Line(line))) => match command::parse(line) {

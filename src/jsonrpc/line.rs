@@ -1,4 +1,4 @@
-//! Cuts stdin into lines.
+//! Cuts a stream into lines.
 //!
 //! A line ends with LF; a CR before it is cut off. U+2028 and U+2029 are data like any other. What is
 //! longer than the limit is skipped up to its LF without being held.

@@ -1,0 +1,115 @@
+//! `--mode acp`: sessions as an editor asks for them, made as the command line would make them.
+
+use super::flags::Args;
+use super::model;
+use super::open;
+use super::start::{self, World};
+use crate::llm::cancel::CancelToken;
+use crate::mode::acp::{self, Host, Listed, Refusal};
+use crate::mode::signal;
+use crate::runtime::session::Session;
+use crate::session::{Log, SessionError};
+use std::path::{Path, PathBuf};
+
+/// Answers an editor until stdin ends. Gives the exit code.
+pub fn serve(args: &Args) -> Result<u8, String> {
+    if !args.files.is_empty() || !args.messages.is_empty() {
+        return Err("Prompts and @file arguments are not supported in ACP mode: the editor sends the prompts".into());
+    }
+    if args.resume
+        || args.continue_last
+        || args.session.is_some()
+        || args.session_id.is_some()
+        || args.fork.is_some()
+    {
+        return Err("In ACP mode the editor opens sessions; leave out --continue, --resume, --session, --session-id and --fork".into());
+    }
+    if let Some(dir) = &args.cwd {
+        std::env::set_current_dir(dir).map_err(|error| format!("Cannot work in {dir}: {error}"))?;
+    }
+    let started_in = std::env::current_dir()
+        .map_err(|error| format!("The current folder cannot be used: {error}"))?;
+    let cancel = CancelToken::new();
+    let watch = signal::watch(cancel.clone())
+        .map_err(|error| format!("Cannot watch for signals: {error}"))?;
+    let host = Opener {
+        args: args.clone(),
+        started_in,
+    };
+    acp::run(host, &cancel, &watch)
+}
+
+struct Opener {
+    args: Args,
+    /// Paths of the command line begin here.
+    started_in: PathBuf,
+}
+
+impl Opener {
+    fn world(&self, cwd: &Path) -> Result<(Args, World), String> {
+        let args = Args {
+            cwd: Some(cwd.to_string_lossy().into_owned()),
+            ..self.args.clone()
+        };
+        let mut world = World::load_unasked(&args)?;
+        world.started_in.clone_from(&self.started_in);
+        Ok((args, world))
+    }
+
+    fn log(&self, world: &World, stored: Option<&str>) -> Result<Log, Refusal> {
+        let cwd = world.cwd.as_path();
+        let dir = self.args.session_dir.as_deref();
+        let store = open::store(&world.dirs, &world.settings, dir, cwd);
+        let failed = |error: SessionError| Refusal::Failed(error.to_string());
+        match stored {
+            None if self.args.no_session => Log::in_memory(cwd, None).map_err(failed),
+            None => store.create(cwd, None).map_err(failed),
+            Some(id) => match store.open_id(cwd, id) {
+                Ok(Some(log)) => Ok(log),
+                Ok(None) | Err(SessionError::InvalidId { .. }) => {
+                    let cwd = cwd.display();
+                    Err(Refusal::NotFound(format!("No session \"{id}\" of {cwd}")))
+                }
+                Err(error) => Err(failed(error)),
+            },
+        }
+    }
+}
+
+impl Host for Opener {
+    fn open(
+        &mut self,
+        cwd: &Path,
+        stored: Option<&str>,
+        cancel: &CancelToken,
+    ) -> Result<Session, Refusal> {
+        let (args, world) = self.world(cwd).map_err(Refusal::Failed)?;
+        let log = self.log(&world, stored)?;
+        start::session_of(&args, world, log, cancel).map_err(|reason| {
+            if model::is_missing(&reason) {
+                Refusal::NoModel(reason)
+            } else {
+                Refusal::Failed(reason)
+            }
+        })
+    }
+
+    fn list(&mut self, cwd: Option<&Path>) -> Result<Vec<Listed>, Refusal> {
+        let (_, world) = self
+            .world(cwd.unwrap_or(&self.started_in))
+            .map_err(Refusal::Failed)?;
+        let dir = self.args.session_dir.as_deref();
+        let store = open::store(&world.dirs, &world.settings, dir, &world.cwd);
+        let infos = match cwd {
+            Some(_) => store.infos(&world.cwd),
+            None => store.infos_all(),
+        };
+        let listed = infos.into_iter().map(|info| Listed {
+            session_id: info.id,
+            cwd: info.cwd,
+            title: info.name.unwrap_or(info.first_message),
+            updated_at: info.modified,
+        });
+        Ok(listed.collect())
+    }
+}

@@ -1,0 +1,60 @@
+//! The modes that a session can be in: all its tools, or those that change nothing.
+
+use crate::runtime::control::Control;
+use serde_json::{Value, json};
+
+const DEFAULT: &str = "default";
+const READ_ONLY: &str = "read-only";
+
+#[derive(Clone, Debug)]
+pub struct Modes {
+    /// The tools of the default mode.
+    all: Vec<String>,
+    reading: Vec<String>,
+    current: &'static str,
+}
+
+impl Modes {
+    /// None where there is nothing to choose: no tool of the session changes anything.
+    pub fn of(control: &Control) -> Option<Self> {
+        let (mut all, mut reading, mut differs) = (Vec::new(), Vec::new(), false);
+        for (tool, active) in control.tools() {
+            let info = tool.info();
+            if active {
+                all.push(info.spec.name.clone());
+                differs |= !info.reads_only;
+            }
+            if info.reads_only {
+                reading.push(info.spec.name.clone());
+            }
+        }
+        differs.then_some(Self {
+            all,
+            reading,
+            current: DEFAULT,
+        })
+    }
+
+    /// Changes the mode. False when there is none of this name.
+    pub fn set(&mut self, id: &str, control: &Control) -> bool {
+        let (current, tools) = match id {
+            DEFAULT => (DEFAULT, &self.all),
+            READ_ONLY => (READ_ONLY, &self.reading),
+            _ => return false,
+        };
+        control.set_active_tools(tools);
+        self.current = current;
+        true
+    }
+
+    pub fn to_json(&self) -> Value {
+        let mode = |id: &str, name: &str, description: &str| json!({"id": id, "name": name, "description": description});
+        json!({
+            "currentModeId": self.current,
+            "availableModes": [
+                mode(DEFAULT, "Default", "All tools of the session"),
+                mode(READ_ONLY, "Read only", "Tools that look and change nothing"),
+            ],
+        })
+    }
+}

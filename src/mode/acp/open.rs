@@ -1,0 +1,177 @@
+//! Opens sessions: one after another, on a thread of its own, since a long one takes its time.
+
+use super::mode::Modes;
+use super::peer::{Peer, Reply};
+use super::update;
+use super::work::{self, Job};
+use super::{AUTH_REQUIRED, Host, NOT_FOUND, Refusal};
+use crate::jsonrpc::message::INTERNAL_ERROR;
+use crate::runtime::control::Control;
+use crate::runtime::{CancelToken, Workspace};
+use crossbeam_channel::{Receiver, Sender, bounded};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// Jobs that wait for a session's thread: a prompt and the end.
+const JOBS_MAX: usize = 4;
+
+pub enum Wish {
+    New {
+        cwd: PathBuf,
+    },
+    Stored {
+        cwd: PathBuf,
+        id: String,
+        /// Tells the conversation anew.
+        replay: bool,
+    },
+    List {
+        cwd: Option<PathBuf>,
+    },
+}
+
+/// An open session.
+pub struct Open {
+    pub control: Control,
+    pub jobs: Sender<Job>,
+    pub modes: Option<Modes>,
+    workspace: Arc<Workspace>,
+    worker: JoinHandle<()>,
+}
+
+/// All open sessions, by id. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Sessions(Arc<Mutex<HashMap<String, Open>>>);
+
+impl Sessions {
+    pub fn lock(&self) -> MutexGuard<'_, HashMap<String, Open>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until all sessions are closed. False when one of them failed inside.
+    pub fn close(&self) -> bool {
+        let all: Vec<Open> = self.lock().drain().map(|(_, open)| open).collect();
+        let workers: Vec<JoinHandle<()>> = all.into_iter().map(|open| open.worker).collect();
+        let ended: Vec<bool> = workers.into_iter().map(|w| w.join().is_ok()).collect();
+        ended.into_iter().all(|well| well)
+    }
+}
+
+pub struct Opener<H> {
+    pub host: H,
+    pub peer: Peer,
+    pub sessions: Sessions,
+    pub cancel: CancelToken,
+}
+
+impl<H: Host> Opener<H> {
+    pub fn work(mut self, wishes: &Receiver<(Wish, Reply)>) {
+        for (wish, reply) in wishes {
+            match self.fulfil(wish) {
+                Ok((answer, session)) => {
+                    reply.done(answer);
+                    if let Some(id) = session {
+                        self.tell_commands(&id);
+                    }
+                }
+                Err(Refusal::NotFound(reason)) => reply.fail(NOT_FOUND, reason),
+                Err(Refusal::NoModel(reason)) => reply.fail(AUTH_REQUIRED, reason),
+                Err(Refusal::Failed(reason)) => reply.fail(INTERNAL_ERROR, reason),
+            }
+        }
+    }
+
+    /// The answer, and the session that was opened.
+    fn fulfil(&mut self, wish: Wish) -> Result<(Value, Option<String>), Refusal> {
+        match wish {
+            Wish::New { cwd } => {
+                let id = self.open(&cwd, None)?;
+                let mut answer = self.modes(&id);
+                answer["sessionId"] = id.as_str().into();
+                Ok((answer, Some(id)))
+            }
+            Wish::Stored { cwd, id, replay } => {
+                if !self.sessions.lock().contains_key(&id) {
+                    self.open(&cwd, Some(&id))?;
+                }
+                if replay {
+                    self.replay(&id);
+                }
+                Ok((self.modes(&id), Some(id)))
+            }
+            Wish::List { cwd } => {
+                let sessions = self.host.list(cwd.as_deref())?;
+                Ok((json!({"sessions": sessions}), None))
+            }
+        }
+    }
+
+    fn open(&mut self, cwd: &Path, stored: Option<&str>) -> Result<String, Refusal> {
+        let session = self.host.open(cwd, stored, &self.cancel)?;
+        let (control, workspace) = (session.control().clone(), session.workspace().clone());
+        let id = session.header().id;
+        let (jobs, waiting) = bounded(JOBS_MAX);
+        let (name, peer) = (id.clone(), self.peer.clone());
+        let worker = thread::Builder::new()
+            .name("session".into())
+            .spawn(move || work::work(session, &name, &waiting, &peer))
+            .map_err(|error| Refusal::Failed(format!("Cannot start a thread: {error}")))?;
+        let open = Open {
+            modes: Modes::of(&control),
+            control,
+            jobs,
+            workspace,
+            worker,
+        };
+        self.sessions.lock().insert(id.clone(), open);
+        Ok(id)
+    }
+
+    fn modes(&self, id: &str) -> Value {
+        let sessions = self.sessions.lock();
+        match sessions.get(id).and_then(|open| open.modes.as_ref()) {
+            Some(modes) => json!({"modes": modes.to_json()}),
+            None => json!({}),
+        }
+    }
+
+    fn replay(&self, id: &str) {
+        let Some((control, workspace)) = self
+            .sessions
+            .lock()
+            .get(id)
+            .map(|open| (open.control.clone(), open.workspace.clone()))
+        else {
+            return;
+        };
+        control.each_message(|message| {
+            update::replay(&workspace, message, &mut |update| {
+                self.peer.update(id, &update);
+            });
+        });
+    }
+
+    /// What a prompt can begin with.
+    fn tell_commands(&self, id: &str) {
+        let Some(control) = self
+            .sessions
+            .lock()
+            .get(id)
+            .map(|open| open.control.clone())
+        else {
+            return;
+        };
+        let command = |command: Value| {
+            json!({"name": command["name"], "description": command["description"],
+                "input": {"hint": "arguments"}})
+        };
+        let commands: Vec<Value> = control.commands().into_iter().map(command).collect();
+        if !commands.is_empty() {
+            let update = json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
+            self.peer.update(id, &update);
+        }
+    }
+}

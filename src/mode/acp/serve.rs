@@ -1,0 +1,223 @@
+//! Answers requests: at once, or by handing them to the opener or to a session's thread.
+
+use super::open::{Sessions, Wish};
+use super::peer::{Peer, Reply};
+use super::prompt;
+use super::work::Job;
+use super::{AUTH_REQUIRED, NOT_FOUND, VERSION};
+use crate::jsonrpc::message::{
+    Bad, Failure, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message,
+};
+use crate::mode::report;
+use crate::runtime::control::{Begin, user_message};
+use crossbeam_channel::{Sender, TrySendError};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+pub struct Server {
+    pub peer: Peer,
+    pub sessions: Sessions,
+    pub wishes: Sender<(Wish, Reply)>,
+}
+
+impl Server {
+    pub fn handle(&self, message: Message) {
+        match message {
+            Message::Request { id, method, params } => {
+                let reply = self.peer.reply(id);
+                self.request(&method, &params, reply);
+            }
+            Message::Notification { method, params } if method == "session/cancel" => {
+                if let Some(id) = params.get("sessionId").and_then(Value::as_str)
+                    && let Some(open) = self.sessions.lock().get(id)
+                {
+                    open.control.abort();
+                }
+            }
+            // Other notifications ask for nothing, and nothing was asked that could be answered.
+            Message::Notification { .. } | Message::Response { .. } => {}
+        }
+    }
+
+    /// Answers a line that is no message.
+    pub fn refuse(&self, bad: Bad) {
+        self.peer.reply(bad.id).refuse(&bad.failure);
+    }
+
+    fn request(&self, method: &str, params: &Value, reply: Reply) {
+        match method {
+            "initialize" => reply.done(capabilities()),
+            "authenticate" => reply.fail(
+                AUTH_REQUIRED,
+                "Sign in on a terminal with: pi auth login. Or set a provider's key, such as ANTHROPIC_API_KEY, in this agent's environment",
+            ),
+            "session/new" => self.wish(new(params), reply),
+            "session/load" => self.wish(stored(params, true), reply),
+            "session/resume" => self.wish(stored(params, false), reply),
+            "session/list" => self.wish(list(params), reply),
+            "session/prompt" => self.prompt(params, reply),
+            "session/set_mode" => self.set_mode(params, reply),
+            "session/close" => self.close(params, reply),
+            _ => reply.fail(METHOD_NOT_FOUND, format!("Method not found: {method}")),
+        }
+    }
+
+    fn wish(&self, wish: Result<Wish, String>, reply: Reply) {
+        let wish = match wish {
+            Ok(wish) => wish,
+            Err(reason) => return reply.fail(INVALID_PARAMS, reason),
+        };
+        if let Err(TrySendError::Full((_, reply)) | TrySendError::Disconnected((_, reply))) =
+            self.wishes.try_send((wish, reply))
+        {
+            reply.fail(INTERNAL_ERROR, "Too many sessions wait to be opened");
+        }
+    }
+
+    fn prompt(&self, params: &Value, reply: Reply) {
+        let mut said = match prompt::read(params.get("prompt").unwrap_or(&Value::Null)) {
+            Ok(said) => said,
+            Err(reason) => return reply.fail(INVALID_PARAMS, reason),
+        };
+        let sessions = self.sessions.lock();
+        let open = match named(params).and_then(|id| sessions.get(id).ok_or_else(|| unknown(id))) {
+            Ok(open) => open,
+            Err(failure) => return reply.refuse(&failure),
+        };
+        let (text, diagnostic) = open.control.expand(std::mem::take(&mut said.text));
+        diagnostic.iter().for_each(report::warning);
+        said.text = text;
+        let nothing = || user_message(String::new(), Vec::new());
+        match open.control.begin(None, nothing, &mut |_| {}) {
+            Ok(Begin::Run(ticket)) => {
+                let job = Job::Prompt {
+                    ticket,
+                    said,
+                    reply,
+                };
+                if let Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) =
+                    open.jobs.try_send(job)
+                    && let Job::Prompt { reply, .. } = job
+                {
+                    reply.fail(INTERNAL_ERROR, "The session has failed; open it again");
+                }
+            }
+            _ => reply.fail(
+                INVALID_REQUEST,
+                "This session is answering another prompt. Wait for its end, or cancel it",
+            ),
+        }
+    }
+
+    fn set_mode(&self, params: &Value, reply: Reply) {
+        let mode = params.get("modeId").and_then(Value::as_str).unwrap_or("");
+        let mut sessions = self.sessions.lock();
+        let id = match named(params) {
+            Ok(id) => id,
+            Err(failure) => return reply.refuse(&failure),
+        };
+        let Some(open) = sessions.get_mut(id) else {
+            return reply.refuse(&unknown(id));
+        };
+        let control = &open.control;
+        let is_set = open
+            .modes
+            .as_mut()
+            .is_some_and(|modes| modes.set(mode, control));
+        if !is_set {
+            return reply.fail(INVALID_PARAMS, format!("There is no mode \"{mode}\""));
+        }
+        reply.done(json!({}));
+        let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": mode});
+        self.peer.update(id, &update);
+    }
+
+    fn close(&self, params: &Value, reply: Reply) {
+        let open = named(params).and_then(|id| {
+            let open = self.sessions.lock().remove(id);
+            open.ok_or_else(|| unknown(id))
+        });
+        match open {
+            Ok(open) => {
+                open.control.abort();
+                if let Err(error) = open.jobs.try_send(Job::Close(reply))
+                    && let Job::Close(reply) = error.into_inner()
+                {
+                    reply.fail(INTERNAL_ERROR, "The session has failed");
+                }
+            }
+            Err(failure) => reply.refuse(&failure),
+        }
+    }
+}
+
+/// The answer to `initialize`. The version is ours, whatever the client's: it decides what to do then.
+fn capabilities() -> Value {
+    json!({
+        "protocolVersion": VERSION,
+        "agentCapabilities": {
+            "loadSession": true,
+            "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
+            "mcpCapabilities": {"http": false, "sse": false},
+            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
+        },
+        "agentInfo": {"name": "pi", "title": "pi", "version": env!("CARGO_PKG_VERSION")},
+        "authMethods": [{
+            "id": "pi-auth-login",
+            "name": "Sign in with pi",
+            "description": "Run `pi auth login` in a terminal, or set a provider's key in the environment",
+        }],
+    })
+}
+
+fn new(params: &Value) -> Result<Wish, String> {
+    let cwd = folder(params)?;
+    warn_of_servers(params);
+    Ok(Wish::New { cwd })
+}
+
+fn stored(params: &Value, replay: bool) -> Result<Wish, String> {
+    let (cwd, id) = (folder(params)?, named(params).map_err(|f| f.message)?);
+    warn_of_servers(params);
+    Ok(Wish::Stored {
+        cwd,
+        id: id.to_owned(),
+        replay,
+    })
+}
+
+fn list(params: &Value) -> Result<Wish, String> {
+    let is_given = params.get("cwd").is_some_and(|cwd| !cwd.is_null());
+    let cwd = is_given.then(|| folder(params)).transpose()?;
+    Ok(Wish::List { cwd })
+}
+
+fn folder(params: &Value) -> Result<PathBuf, String> {
+    let cwd = params.get("cwd").and_then(Value::as_str);
+    let cwd = cwd.filter(|cwd| cwd.starts_with('/')).map(PathBuf::from);
+    cwd.ok_or_else(|| "\"cwd\" must be an absolute path".into())
+}
+
+fn warn_of_servers(params: &Value) {
+    let servers = params.get("mcpServers").and_then(Value::as_array);
+    let names: Vec<&str> = servers
+        .into_iter()
+        .flatten()
+        .filter_map(|server| server.get("name")?.as_str())
+        .collect();
+    if !names.is_empty() {
+        report::warning(format_args!(
+            "This version has no MCP; these servers of the client are not used: {}",
+            names.join(", ")
+        ));
+    }
+}
+
+fn named(params: &Value) -> Result<&str, Failure> {
+    let id = params.get("sessionId").and_then(Value::as_str);
+    id.ok_or_else(|| Failure::new(INVALID_PARAMS, "\"sessionId\" must be a string"))
+}
+
+fn unknown(id: &str) -> Failure {
+    Failure::new(NOT_FOUND, format!("No open session \"{id}\""))
+}

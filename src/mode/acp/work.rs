@@ -1,0 +1,100 @@
+//! A session's thread: prompts, one after another, and the end.
+
+use super::AUTH_REQUIRED;
+use super::peer::{Peer, Reply};
+use super::prompt::Said;
+use super::update::Updates;
+use crate::jsonrpc::message::INTERNAL_ERROR;
+use crate::mode::report;
+use crate::runtime::control::{Ticket, user_message};
+use crate::runtime::session::Session;
+use crate::runtime::{Fatal, StopReason};
+use crossbeam_channel::Receiver;
+use serde_json::{Value, json};
+
+pub enum Job {
+    Prompt {
+        ticket: Ticket,
+        said: Said,
+        reply: Reply,
+    },
+    Close(Reply),
+}
+
+/// Does the jobs in turn, until no more can come; then closes the session.
+pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer) {
+    let mut closing = None;
+    for job in jobs {
+        match job {
+            Job::Prompt {
+                ticket,
+                said,
+                reply,
+            } => match prompt(&mut session, id, ticket, said, peer) {
+                Ok(reason) => reply.done(json!({"stopReason": reason})),
+                Err((code, reason)) => reply.fail(code, reason),
+            },
+            Job::Close(reply) => {
+                closing = Some(reply);
+                break;
+            }
+        }
+        session.take_notices().iter().for_each(report::warning);
+    }
+    session.take_notices().iter().for_each(report::warning);
+    match (session.close(), closing) {
+        (Ok(()), None) => {}
+        (Ok(()), Some(reply)) => reply.done(json!({})),
+        (Err(Fatal(reason)), None) => report::error(reason),
+        (Err(Fatal(reason)), Some(reply)) => reply.fail(INTERNAL_ERROR, reason),
+    }
+}
+
+/// Why the turn stopped, or the code and text of an error.
+fn prompt(
+    session: &mut Session,
+    id: &str,
+    ticket: Ticket,
+    said: Said,
+    peer: &Peer,
+) -> Result<&'static str, (i64, String)> {
+    let cancel = ticket.cancel.clone();
+    session
+        .check_key(&cancel)
+        .map_err(|Fatal(reason)| (AUTH_REQUIRED, reason))?;
+    let (images, hints) = session.prepare_images(said.images, &cancel);
+    let mut text = said.text + &said.attached;
+    for hint in hints {
+        text.push_str("\n\n");
+        text.push_str(&hint);
+    }
+    let mut updates = Updates::new(session.workspace().clone());
+    let mut tell = |update: Value| peer.update(id, &update);
+    let message = user_message(text, images);
+    let asked = session.ask(ticket, message, &mut || {}, &mut |event| {
+        updates.event(event, &mut tell);
+        Ok(())
+    });
+    updates.settle(&mut tell);
+    asked.map_err(|Fatal(reason)| (INTERNAL_ERROR, reason))?;
+    if session.ended_by().is_some() {
+        return Ok("max_turn_requests");
+    }
+    if cancel.is_cancelled() {
+        return Ok("cancelled");
+    }
+    let Some(answer) = session.last_answer() else {
+        return Ok("end_turn");
+    };
+    match answer.stop_reason {
+        StopReason::Length => Ok("max_tokens"),
+        StopReason::Aborted => Ok("cancelled"),
+        StopReason::Error if answer.raw_stop_reason.as_deref() == Some("refusal") => Ok("refusal"),
+        StopReason::Error => {
+            let reason = answer.error_message.as_deref();
+            let reason = reason.unwrap_or("The model's answer failed");
+            Err((INTERNAL_ERROR, reason.to_owned()))
+        }
+        _ => Ok("end_turn"),
+    }
+}
