@@ -467,6 +467,7 @@ fn the_read_only_mode_offers_no_tool_that_changes_anything() {
 #[test]
 fn commands_are_offered_and_called() {
     let (world, server) = crate::world([Reply::text("a")]);
+    std::fs::create_dir(world.agent_dir().join("prompts")).unwrap();
     world.write_config("prompts/greet.md", "Say hello to $1.");
     let mut editor = Editor::start(&world, "");
     let id = editor.new_session(&world);

@@ -85,7 +85,7 @@ pub struct Listed {
 
 /// Serves stdin until it ends. Gives the exit code.
 pub fn run(host: impl Host, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
-    let _ends = EndsChildren { keep: false };
+    let mut ends = EndsChildren { keep: false };
     let start = |error: io::Error| format!("Cannot start a thread: {error}");
     let output = Output::start(io::stdout(), false, cancel.clone()).map_err(start)?;
     let output = Arc::new(output);
@@ -117,6 +117,7 @@ pub fn run(host: impl Host, cancel: &CancelToken, watch: &Watch) -> Result<u8, S
     cancel.cancel();
     drop(server);
     let is_well = opener.join().is_ok();
+    ends.keep = sessions.keep_background();
     let is_well = sessions.close() && is_well;
     let code = match output.flush() {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => PIPE_CLOSED,

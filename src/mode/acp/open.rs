@@ -38,25 +38,44 @@ pub struct Open {
     pub control: Control,
     pub jobs: Sender<Job>,
     pub modes: Option<Modes>,
+    pub worker: JoinHandle<()>,
     workspace: Arc<Workspace>,
-    worker: JoinHandle<()>,
 }
 
 /// All open sessions, by id. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Sessions(Arc<Mutex<HashMap<String, Open>>>);
+pub struct Sessions {
+    open: Arc<Mutex<HashMap<String, Open>>>,
+    /// Threads of sessions that are being closed.
+    leaving: Arc<Mutex<Vec<JoinHandle<()>>>>,
+}
 
 impl Sessions {
     pub fn lock(&self) -> MutexGuard<'_, HashMap<String, Open>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of a session's thread that will end by itself.
+    pub fn leave(&self, worker: JoinHandle<()>) {
+        let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        leaving.retain(|worker| !worker.is_finished());
+        leaving.push(worker);
     }
 
     /// Waits until all sessions are closed. False when one of them failed inside.
     pub fn close(&self) -> bool {
-        let all: Vec<Open> = self.lock().drain().map(|(_, open)| open).collect();
-        let workers: Vec<JoinHandle<()>> = all.into_iter().map(|open| open.worker).collect();
-        let ended: Vec<bool> = workers.into_iter().map(|w| w.join().is_ok()).collect();
+        let open: Vec<Open> = self.lock().drain().map(|(_, open)| open).collect();
+        open.into_iter().for_each(|open| self.leave(open.worker));
+        let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended: Vec<bool> = leaving.drain(..).map(|w| w.join().is_ok()).collect();
         ended.into_iter().all(|well| well)
+    }
+
+    /// Whether some session's background processes live on.
+    pub fn keep_background(&self) -> bool {
+        let open = self.lock();
+        open.values()
+            .any(|open| open.workspace.options.bash_keep_background)
     }
 }
 

@@ -140,6 +140,7 @@ impl Server {
         match open {
             Ok(open) => {
                 open.control.abort();
+                self.sessions.leave(open.worker);
                 if let Err(error) = open.jobs.try_send(Job::Close(reply))
                     && let Job::Close(reply) = error.into_inner()
                 {
