@@ -34,7 +34,7 @@ impl<R: BufRead> Frames<R> {
     }
 
     /// The next line; what follows the last LF counts as one. `None` at the end.
-    pub fn next(&mut self) -> io::Result<Option<Frame<'_>>> {
+    pub fn next_frame(&mut self) -> io::Result<Option<Frame<'_>>> {
         loop {
             let (is_end, too_long) = self.read_line()?;
             if too_long {
@@ -92,14 +92,14 @@ mod tests {
         for size in [1, 2, 3, 7, 4096] {
             let mut frames = Frames::new(BufReader::with_capacity(size, input.as_bytes()), 10);
             let mut found = Vec::new();
-            while let Some(frame) = frames.next().unwrap() {
+            while let Some(frame) = frames.next_frame().unwrap() {
                 found.push(match frame {
                     Frame::Line(line) => String::from_utf8_lossy(line).into_owned(),
                     Frame::TooLong => "too long".to_owned(),
                 });
             }
             assert_eq!(found, expected, "in pieces of {size}");
-            assert_eq!(frames.next().unwrap(), None);
+            assert_eq!(frames.next_frame().unwrap(), None);
             assert!(frames.line.capacity() <= 64);
         }
     }

@@ -58,10 +58,10 @@ pub struct Bad {
 }
 
 /// Reads one line.
-pub fn parse(line: &[u8]) -> Result<Message, Bad> {
-    let bad = |id: Value, code: i64, message: String| Bad {
-        id,
-        failure: Failure::new(code, message),
+pub fn parse(line: &[u8]) -> Result<Message, Box<Bad>> {
+    let bad = |id: Value, code: i64, message: String| {
+        let failure = Failure::new(code, message);
+        Box::new(Bad { id, failure })
     };
     let value: Value = serde_json::from_slice(line).map_err(|error| {
         let message = format!("Parse error: {error}");

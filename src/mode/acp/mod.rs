@@ -135,12 +135,12 @@ pub fn run(host: impl Host, cancel: &CancelToken, watch: &Watch) -> Result<u8, S
 }
 
 /// Hands messages to the server until there are no more, or it is time to end.
-fn serve(server: &Server, incoming: &Receiver<Result<Message, Bad>>, cancel: &CancelToken) {
+fn serve(server: &Server, incoming: &Receiver<Result<Message, Box<Bad>>>, cancel: &CancelToken) {
     while !cancel.is_cancelled() {
         select! {
             recv(incoming) -> message => match message {
                 Ok(Ok(message)) => server.handle(message),
-                Ok(Err(bad)) => server.refuse(bad),
+                Ok(Err(bad)) => server.refuse(*bad),
                 Err(_) => return,
             },
             recv(cancel.receiver()) -> _ => return,
@@ -148,15 +148,15 @@ fn serve(server: &Server, incoming: &Receiver<Result<Message, Bad>>, cancel: &Ca
     }
 }
 
-fn read(stdin: impl Read, messages: &Sender<Result<Message, Bad>>) {
+fn read(stdin: impl Read, messages: &Sender<Result<Message, Box<Bad>>>) {
     let mut frames = Frames::new(BufReader::with_capacity(64 << 10, stdin), line::LINE_MAX);
     loop {
-        let message = match frames.next() {
+        let message = match frames.next_frame() {
             Ok(Some(Frame::Line(line))) => message::parse(line),
-            Ok(Some(Frame::TooLong)) => Err(Bad {
+            Ok(Some(Frame::TooLong)) => Err(Box::new(Bad {
                 id: Value::Null,
                 failure: Failure::new(INVALID_REQUEST, "The line is longer than 64 MB"),
-            }),
+            })),
             Ok(None) => return,
             Err(error) => {
                 report::error(format_args!("Cannot read stdin: {error}"));

@@ -162,7 +162,7 @@ fn serve(dispatcher: &Dispatcher, incoming: &Receiver<Line>, cancel: &CancelToke
 fn read(stdin: impl Read, lines: &Sender<Line>) {
     let mut frames = Frames::new(BufReader::with_capacity(64 << 10, stdin), line::LINE_MAX);
     loop {
-        let line = match frames.next() {
+        let line = match frames.next_frame() {
             Ok(Some(Frame::Line(line))) => match command::parse(line) {
                 Ok(incoming) => Line::Command(Box::new(incoming)),
                 Err(reason) => Line::Bad(reason),
