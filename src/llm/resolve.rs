@@ -331,7 +331,7 @@ fn custom(
         format!(" (it has {near})")
     };
     let warning = format!(
-        "Model \"{id}\" is not known for provider \"{provider}\"{near}. Using it as a custom model id."
+        "Model \"{id}\" not found for provider \"{provider}\"{near}. Using custom model id."
     );
     Some(Choice {
         model: Arc::new(model),

@@ -122,7 +122,7 @@ pub fn find_with_level<'a>(
             Some(found) => level = level.or(Some(found)),
             None if lenient => {
                 warning = Some(format!(
-                    "\"{end}\" in pattern \"{pattern}\" is not a thinking level. Using the default instead."
+                    "Invalid thinking level \"{end}\" in pattern \"{pattern}\". Using default instead."
                 ));
             }
             None => return None,

@@ -242,7 +242,7 @@ fn a_level_may_stand_at_the_end() {
 fn an_unknown_id_of_a_known_provider_is_a_custom_model() {
     let warning = |id: &str, provider: &str, near: &str| {
         format!(
-            "Model \"{id}\" is not known for provider \"{provider}\"{near}. Using it as a custom model id."
+            "Model \"{id}\" not found for provider \"{provider}\"{near}. Using custom model id."
         )
     };
     for (model, expected, id, provider, near) in [
@@ -512,16 +512,14 @@ fn a_pattern_without_a_model_is_reported() {
     check_scope(
         &["haiku:bogus"],
         &["anthropic/claude-haiku-4-5"],
-        &[
-            "\"bogus\" in pattern \"haiku:bogus\" is not a thinking level. Using the default instead.",
-        ],
+        &["Invalid thinking level \"bogus\" in pattern \"haiku:bogus\". Using default instead."],
     );
     check_scope(
         &["haiku:bogus:high", "opus:low:bogus"],
         &["anthropic/claude-haiku-4-5", "anthropic/claude-opus-5-5"],
         &[
-            "\"bogus\" in pattern \"haiku:bogus:high\" is not a thinking level. Using the default instead.",
-            "\"bogus\" in pattern \"opus:low:bogus\" is not a thinking level. Using the default instead.",
+            "Invalid thinking level \"bogus\" in pattern \"haiku:bogus:high\". Using default instead.",
+            "Invalid thinking level \"bogus\" in pattern \"opus:low:bogus\". Using default instead.",
         ],
     );
     check_scope(&["xai/*"], &[], &["No models match pattern \"xai/*\""]);
