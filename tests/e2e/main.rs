@@ -1,6 +1,7 @@
 //! The built binary, run as a user runs it, against a provider that plays a script.
 
 mod agent;
+mod secret;
 mod server;
 
 mod acp;
