@@ -38,6 +38,105 @@ pub fn validate(
     }
 }
 
+/// What is wrong with `value`, which is taken as it is: place and rule, one string each.
+pub fn faults(value: &Value, schema: &Value) -> Vec<String> {
+    let mut faults = Vec::new();
+    check(value, schema, "", &mut faults);
+    let place = |path: String| match path.as_str() {
+        "" => "root".to_owned(),
+        _ => path,
+    };
+    faults
+        .into_iter()
+        .map(|(path, fault)| format!("{}: {fault}", place(path)))
+        .collect()
+}
+
+/// Keywords that are checked, and those that are for people.
+const KNOWN: &[&str] = &[
+    "type",
+    "enum",
+    "const",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "minItems",
+    "maxItems",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "$schema",
+    "$id",
+    "$comment",
+];
+
+const TYPES: &[&str] = &[
+    "number", "integer", "boolean", "string", "null", "array", "object",
+];
+
+/// What in `schema` is not checked here: place and keyword, one string each.
+pub fn unsupported(schema: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    survey(schema, "", &mut found);
+    found
+}
+
+fn survey(schema: &Value, path: &str, found: &mut Vec<String>) {
+    let Value::Object(map) = schema else {
+        if !schema.is_boolean() {
+            found.push(at(path, "is neither an object nor a boolean"));
+        }
+        return;
+    };
+    for (keyword, value) in map {
+        let inner = join(path, keyword);
+        match (keyword.as_str(), value) {
+            ("properties", Value::Object(properties)) => {
+                for (name, property) in properties {
+                    survey(property, &join(&inner, name), found);
+                }
+            }
+            ("items" | "allOf" | "anyOf" | "oneOf", Value::Array(parts)) => {
+                for (index, part) in parts.iter().enumerate() {
+                    survey(part, &join(&inner, &index.to_string()), found);
+                }
+            }
+            ("items" | "additionalProperties", part) => survey(part, &inner, found),
+            ("pattern", Value::String(pattern)) => {
+                if let Err(error) = regex::Regex::new(pattern) {
+                    found.push(at(&inner, &format!("cannot be used: {error}")));
+                }
+            }
+            ("type", _) => {
+                for kind in types(schema).filter(|kind| !TYPES.contains(kind)) {
+                    found.push(at(path, &format!("the type \"{kind}\" is not known")));
+                }
+            }
+            (keyword, _) if KNOWN.contains(&keyword) => {}
+            (keyword, _) => found.push(at(path, &format!("\"{keyword}\" is not supported"))),
+        }
+    }
+}
+
+fn at(path: &str, text: &str) -> String {
+    match path {
+        "" => text.to_owned(),
+        _ => format!("{path}: {text}"),
+    }
+}
+
 /// Letters shown of one string: the model knows what it sent.
 const SHOWN_MAX: usize = 500;
 

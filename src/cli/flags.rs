@@ -52,6 +52,8 @@ pub struct Args {
     pub sandbox_net: bool,
     pub sandbox_write: Vec<String>,
     pub read_only: bool,
+    /// A file.
+    pub output_schema: Option<String>,
     /// `all`, `writes`, or names between commas.
     pub ask_tools: Option<String>,
     pub allow_tools: Option<Vec<String>>,

@@ -25,6 +25,7 @@ use crate::resources::{Diagnostic, skill, template};
 use crate::runtime::approval::{Ask, Rules};
 use crate::runtime::expand::Commands;
 use crate::runtime::limit::Limits;
+use crate::runtime::outcome::Wanted;
 use crate::runtime::output_dir::{Beside, Passing};
 use crate::runtime::service::Services;
 use crate::runtime::session::{Ground, Parts, Prompt, Session};
@@ -36,7 +37,7 @@ use crate::tools::local::Local;
 use crate::tools::sandbox::Sandbox;
 use crate::tools::sandbox::confined::Confined;
 use crate::tools::{self, Changes, Forgotten, OutputDir, Workspace};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -280,7 +281,8 @@ fn parts(
     let tools = choose_tools(args, &world.settings, &workspace);
     let (commands, diagnostics) = world.find_commands(args);
     diagnostics.iter().for_each(warn);
-    let prompt = prompt_source(args, &world, &commands);
+    let wanted = wanted(args, &world.started_in)?;
+    let prompt = prompt_source(args, &world, &commands, wanted.as_deref());
     Ok(Parts {
         log,
         model,
@@ -290,6 +292,7 @@ fn parts(
         ground: Ground {
             limits: limits(args, &world.settings),
             approval: approval(args),
+            wanted,
             tools: all_tools(args, &tools, &workspace),
             services: world.services,
             settings: world.settings,
@@ -325,11 +328,12 @@ fn renewed(args: &Args, mut world: World, old: &Ground) -> Ground {
     let tools = old.tools.iter().map(again).collect();
     let (commands, diagnostics) = world.find_commands(args);
     diagnostics.iter().for_each(warn);
-    let prompt = prompt_source(args, &world, &commands);
+    let prompt = prompt_source(args, &world, &commands, old.wanted.as_deref());
     let scope = model::listed(args, &world);
     Ground {
         limits: limits(args, &world.settings),
         approval: approval(args),
+        wanted: old.wanted.clone(),
         tools,
         services: world.services,
         settings: world.settings,
@@ -352,6 +356,18 @@ fn limits(args: &Args, settings: &Settings) -> Limits {
         time: seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
         loops: settings.limit_loops(),
     }
+}
+
+/// What `--output-schema` asks for.
+fn wanted(args: &Args, from: &Path) -> Result<Option<Arc<Wanted>>, String> {
+    let Some(file) = &args.output_schema else {
+        return Ok(None);
+    };
+    let text = std::fs::read_to_string(from.join(file))
+        .map_err(|error| format!("Cannot read the output schema {file}: {error}"))?;
+    let wanted = Wanted::parse(&text)
+        .map_err(|fault| format!("The output schema {file} cannot be used: {fault}"))?;
+    Ok(Some(Arc::new(wanted)))
 }
 
 fn approval(args: &Args) -> Rules {
@@ -479,7 +495,12 @@ fn all_tools(
 }
 
 /// Reads what the prompt is made from, once.
-fn prompt_source(args: &Args, world: &World, commands: &Commands) -> Prompt {
+fn prompt_source(
+    args: &Args,
+    world: &World,
+    commands: &Commands,
+    wanted: Option<&Wanted>,
+) -> Prompt {
     let custom = args.system_prompt.as_deref();
     let (texts, diagnostics) = prompt::user_prompts(
         &world.dirs,
@@ -497,6 +518,12 @@ fn prompt_source(args: &Args, world: &World, commands: &Commands) -> Prompt {
         diagnostics.iter().for_each(warn);
         files
     };
+    let addendum: Vec<String> = texts
+        .addendum
+        .into_iter()
+        .chain(wanted.map(Wanted::demand))
+        .collect();
+    let addendum = (!addendum.is_empty()).then(|| addendum.join("\n\n"));
     let (cwd, skills) = (world.cwd.clone(), commands.skills.clone());
     Box::new(move |tools| {
         let tools: Vec<PromptTool<'_>> = tools
@@ -510,7 +537,7 @@ fn prompt_source(args: &Args, world: &World, commands: &Commands) -> Prompt {
             .collect();
         prompt::sections(&PromptOptions {
             custom: texts.custom.as_deref(),
-            addendum: texts.addendum.as_deref(),
+            addendum: addendum.as_deref(),
             tools: &tools,
             context_files: &context_files,
             skills: &skills,

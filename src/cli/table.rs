@@ -69,6 +69,7 @@ pub const GROUPS: &[Group] = &[
         row("json", None, No, With(|args, _| set_mode(args, "json".into())), "Short for --mode json"),
         row("cumulative-events", None, No, Switch(|args| &mut args.cumulative_events), "JSON events carry the whole message so far, as older clients expect"),
         row("ready", None, No, Switch(|args| &mut args.ready), "With --mode rpc: say so when commands can be sent"),
+        row("output-schema", None, Required("file"), Text(|args| &mut args.output_schema), "End with one JSON value that satisfies the JSON schema in this file"),
         row("cwd", None, Required("dir"), Text(|args| &mut args.cwd), "Work in this folder"),
     ]},
     Group { title: "Model", flags: &[

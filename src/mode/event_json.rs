@@ -128,6 +128,13 @@ impl Serialize for Line<'_> {
                 map.serialize_entry("type", "limit_reached")?;
                 map.serialize_entry("reason", reason)?;
             }
+            Event::Output { outcome } => {
+                map.serialize_entry("type", "output")?;
+                match outcome {
+                    Ok(value) => map.serialize_entry("value", value)?,
+                    Err(reason) => map.serialize_entry("error", reason)?,
+                }
+            }
             Event::AutoRetryStart {
                 attempt,
                 max_attempts,

@@ -126,13 +126,14 @@ fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result
     if let Some(code) = failure(session) {
         return Ok(code);
     }
-    let Some(answer) = session.last_answer() else {
-        return Ok(DONE);
-    };
     let mut said = String::new();
-    for text in answer.content.iter().filter_map(Block::as_text) {
-        said.push_str(text);
-        said.push('\n');
+    if let Some(Ok(value)) = session.outcome() {
+        said = format!("{value}\n");
+    } else if let Some(answer) = session.last_answer() {
+        for text in answer.content.iter().filter_map(Block::as_text) {
+            said.push_str(text);
+            said.push('\n');
+        }
     }
     if io::stdout().is_terminal() {
         said = plain_text(said.as_bytes());
@@ -174,6 +175,13 @@ fn failure(session: &Session) -> Option<u8> {
         return Some(FAILED);
     }
     let answer = session.last_answer()?;
+    let is_failed = matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted);
+    if let Some(Err(fault)) = session.outcome().filter(|_| !is_failed) {
+        report::error(format_args!(
+            "There is no output as it was asked for: {fault}"
+        ));
+        return Some(FAILED);
+    }
     let reason = match answer.stop_reason {
         StopReason::Error => "error",
         StopReason::Aborted => "aborted",

@@ -37,6 +37,10 @@ pub enum Event<'a> {
     LimitReached {
         reason: &'a str,
     },
+    /// The value that the run was to end with, or why there is none. Only where one was asked for.
+    Output {
+        outcome: &'a Result<Value, String>,
+    },
     /// An answer failed and is asked for again after `delay_ms`.
     AutoRetryStart {
         attempt: u64,

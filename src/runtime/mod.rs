@@ -9,6 +9,7 @@ mod export;
 mod image;
 pub mod limit;
 mod model;
+pub mod outcome;
 pub mod output_dir;
 mod retry;
 pub mod service;

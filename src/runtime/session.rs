@@ -13,6 +13,7 @@ use super::event::Event;
 use super::expand::Commands;
 use super::image;
 use super::limit::{Guard, Limits, TimeLimit, Verdict};
+use super::outcome::{self, Wanted};
 use super::retry;
 use super::service::Services;
 use super::succession::Succession;
@@ -52,6 +53,8 @@ pub struct Session {
     guard: Guard,
     /// The limit that ended the last run.
     ended_by: Option<String>,
+    /// The value that the last run ended with, or why with none.
+    outcome: Option<Result<Value, String>>,
     succession: Option<Succession>,
 }
 
@@ -69,6 +72,8 @@ pub struct Ground {
     pub scope: Vec<Scoped>,
     pub limits: Limits,
     pub approval: approval::Rules,
+    /// What each run is to end with.
+    pub wanted: Option<Arc<Wanted>>,
 }
 
 impl Ground {
@@ -134,6 +139,7 @@ impl Session {
             agent,
             guard: Guard::new(ground.limits.clone(), control.spent(&ground.limits)),
             ended_by: None,
+            outcome: None,
             control,
             ground,
             compaction,
@@ -187,6 +193,11 @@ impl Session {
         self.ended_by.as_deref()
     }
 
+    /// The value that the last run ended with, or why with none; where one was asked for.
+    pub fn outcome(&self) -> Option<&Result<Value, String>> {
+        self.outcome.as_ref()
+    }
+
     /// Asks the model, and runs until it has nothing more to do.
     ///
     /// A failed answer is no error here: it is a message, the last one. `Err` means that the run could
@@ -238,6 +249,17 @@ impl Session {
             Ok(()) => Ok(()),
             Err(fatal) => ticket.settle(true).and(Err(fatal)),
         };
+        self.outcome = self.ground.wanted.as_ref().map(|wanted| {
+            let answer = self
+                .last_answer()
+                .filter(|answer| outcome::is_whole(answer));
+            let answer = answer.ok_or("the run did not end with an answer")?;
+            wanted.check(&outcome::text(answer))
+        });
+        let outcome = match (outcome, &self.outcome) {
+            (Ok(()), Some(value)) => listener(&Event::Output { outcome: value }),
+            (outcome, _) => outcome,
+        };
         // The log may have had to go on in another file.
         self.tell_children();
         let told = listener(&Event::AgentSettled);
@@ -267,6 +289,7 @@ impl Session {
             listener,
             cancel,
             attempt: 0,
+            mends: 0,
             last_entry: String::new(),
         };
         conductor.take_up(&mut self.agent);
@@ -286,6 +309,8 @@ impl Session {
             conductor.take_up(&mut self.agent);
             input = if goes_on && !cancel.is_cancelled() {
                 Input::Continue
+            } else if let Some(demand) = conductor.mend(&self.agent) {
+                Input::Queued(vec![demand])
             } else if ticket.settle(cancel.is_cancelled())? {
                 return Ok(());
             } else {
@@ -428,6 +453,8 @@ struct Conductor<'a> {
     cancel: &'a CancelToken,
     /// Retries of the answer that is being asked for.
     attempt: u64,
+    /// Answers that were asked for again because they were not what was wanted.
+    mends: usize,
     /// The entry that was written last.
     last_entry: String,
 }
@@ -511,6 +538,27 @@ impl Conductor<'_> {
             attempt,
             final_error,
         })
+    }
+
+    /// What is said about an answer that is not the value which the run is to end with.
+    fn mend(&mut self, agent: &Agent) -> Option<AgentMessage> {
+        let wanted = self.ground.wanted.as_ref()?;
+        let Some(AgentMessage::Assistant(answer)) = agent.messages.last() else {
+            return None;
+        };
+        if self.mends >= outcome::MENDS_MAX || !outcome::is_whole(answer) {
+            return None;
+        }
+        {
+            // What waits is said first; its answer is the last one then.
+            let queues = self.control.queues();
+            if !queues.steering.is_empty() || !queues.follow_up.is_empty() {
+                return None;
+            }
+        }
+        let fault = wanted.check(&outcome::text(answer)).err()?;
+        self.mends += 1;
+        Some(control::user_message(wanted.ask_again(&fault), Vec::new()))
     }
 
     /// What waits, after a run that left it in its queue.

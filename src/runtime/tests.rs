@@ -60,6 +60,7 @@ fn session(dir: &TempDir) -> Session {
             scope: Vec::new(),
             limits: Default::default(),
             approval: Default::default(),
+            wanted: None,
         },
     };
     Session::new(parts, None, &CancelToken::new())

@@ -524,3 +524,50 @@ fn the_command_line_opens_no_session() {
             .stdout_is("");
     }
 }
+
+#[test]
+fn permission_is_asked_where_that_was_wanted() {
+    let write = |name: &str| json!({"path": name, "content": "new\n"});
+    let (world, _server) = crate::world([
+        Reply::tool("c1", "write", &write("a.txt")),
+        Reply::text("a"),
+        Reply::tool("c2", "write", &write("b.txt")),
+        Reply::text("b"),
+        Reply::tool("c3", "write", &write("c.txt")),
+    ]);
+    let mut editor = Editor::start(&world, "--ask-tools writes");
+    let id = editor.new_session(&world);
+    let asked = |editor: &mut Editor| loop {
+        let line = editor.next();
+        if line["method"] == "session/request_permission" {
+            return line;
+        }
+    };
+    for (name, choice) in [("a.txt", "allow"), ("b.txt", "deny")] {
+        let prompt = editor.send_prompt(&id, "x");
+        let question = asked(&mut editor);
+        let params = &question["params"];
+        assert_eq!(params["sessionId"], id.as_str());
+        assert_eq!(params["toolCall"]["title"], format!("Write {name}"));
+        assert_eq!(params["toolCall"]["content"][0]["newText"], "new\n");
+        let kinds: Vec<&Value> = params["options"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|option| &option["kind"])
+            .collect();
+        assert_eq!(kinds, ["allow_once", "allow_always", "reject_once"]);
+        assert!(!world.work().join(name).exists());
+        let outcome = json!({"outcome": {"outcome": "selected", "optionId": choice}});
+        let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": outcome});
+        editor.send_line(&answer.to_string());
+        assert_eq!(editor.answer(prompt).stopped_by(), "end_turn");
+        assert_eq!(world.work().join(name).exists(), choice == "allow");
+    }
+    // A cancel ends the wait, whether the editor answers or not.
+    let prompt = editor.send_prompt(&id, "x");
+    asked(&mut editor);
+    editor.notify("session/cancel", &json!({"sessionId": id}));
+    assert_eq!(editor.answer(prompt).stopped_by(), "cancelled");
+    assert!(!world.work().join("c.txt").exists());
+}

@@ -18,6 +18,7 @@ mod failure;
 mod limit;
 mod local;
 mod models;
+mod output;
 mod print;
 mod protocol;
 mod question;

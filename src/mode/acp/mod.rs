@@ -15,6 +15,7 @@ mod call;
 mod mode;
 mod open;
 mod peer;
+mod permit;
 mod prompt;
 mod serve;
 mod update;

@@ -2,6 +2,7 @@
 
 use super::mode::Modes;
 use super::peer::{Peer, Reply};
+use super::permit::Permits;
 use super::update;
 use super::work::{self, Job};
 use super::{AUTH_REQUIRED, Host, NOT_FOUND, Refusal};
@@ -132,6 +133,11 @@ impl<H: Host> Opener<H> {
         let session = self.host.open(cwd, stored, &self.cancel)?;
         let (control, workspace) = (session.control().clone(), session.workspace().clone());
         let id = session.header().id;
+        control.set_approver(Arc::new(Permits {
+            peer: self.peer.clone(),
+            session: id.clone(),
+            workspace: workspace.clone(),
+        }));
         let (jobs, waiting) = bounded(JOBS_MAX);
         let (name, peer) = (id.clone(), self.peer.clone());
         let worker = thread::Builder::new()

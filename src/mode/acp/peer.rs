@@ -1,28 +1,41 @@
-//! The editor at the other end: what it is told, and answers to what it asks.
+//! The editor at the other end: what it is told, answers to what it asks, and what it is asked itself.
 
 use crate::jsonrpc::message::{self, Failure};
 use crate::mode::output::Output;
+use crate::runtime::CancelToken;
+use crossbeam_channel::{Sender, bounded, select};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Cheap to clone. A reader that has gone ends the program by the output's token, so nothing here fails.
 #[derive(Clone)]
-pub struct Peer {
+pub struct Peer(Arc<Shared>);
+
+struct Shared {
     output: Arc<Output>,
+    /// Our requests that wait for an answer.
+    calls: Mutex<HashMap<u64, Sender<Outcome>>>,
+    last_id: AtomicU64,
 }
+
+type Outcome = Result<Value, Failure>;
 
 impl Peer {
     pub fn new(output: Arc<Output>) -> Self {
-        Self { output }
+        Self(Arc::new(Shared {
+            output,
+            calls: Mutex::default(),
+            last_id: AtomicU64::new(0),
+        }))
     }
 
     /// Tells of something that happened in a session.
     pub fn update(&self, session: &str, update: &Value) {
         let params = json!({"sessionId": session, "update": update});
-        let _ = self
-            .output
-            .line(&message::notification("session/update", params));
+        self.write(&message::notification("session/update", params));
     }
 
     pub fn reply(&self, id: Value) -> Reply {
@@ -30,6 +43,37 @@ impl Peer {
             peer: self.clone(),
             id,
         }
+    }
+
+    /// Asks, and waits for the answer. `None` when the wait was cancelled.
+    pub fn ask(&self, method: &str, params: &Value, cancel: &CancelToken) -> Option<Outcome> {
+        let id = self.0.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let (sender, answer) = bounded(1);
+        self.calls().insert(id, sender);
+        self.write(&message::request(id, method, params));
+        let answer = select! {
+            recv(answer) -> answer => answer.ok(),
+            recv(cancel.receiver()) -> _ => None,
+        };
+        self.calls().remove(&id);
+        answer
+    }
+
+    /// Hands an answer to who waits for it; one that nobody waits for is passed over.
+    pub fn answered(&self, id: &Value, outcome: Outcome) {
+        let asker = id.as_u64().and_then(|id| self.calls().remove(&id));
+        if let Some(asker) = asker {
+            // There is room for the one answer; an asker that has gone needs none.
+            let _ = asker.try_send(outcome);
+        }
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<u64, Sender<Outcome>>> {
+        self.0.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, message: &impl Serialize) {
+        let _ = self.0.output.line(message);
     }
 }
 
@@ -41,7 +85,7 @@ pub struct Reply {
 
 impl Reply {
     pub fn done(self, result: impl Serialize) {
-        let _ = self.peer.output.line(&message::result(&self.id, result));
+        self.peer.write(&message::result(&self.id, result));
     }
 
     pub fn fail(self, code: i64, reason: impl Into<String>) {
@@ -49,6 +93,6 @@ impl Reply {
     }
 
     pub fn refuse(self, failure: &Failure) {
-        let _ = self.peer.output.line(&message::failure(&self.id, failure));
+        self.peer.write(&message::failure(&self.id, failure));
     }
 }

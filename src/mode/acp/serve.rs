@@ -34,8 +34,9 @@ impl Server {
                     open.control.abort();
                 }
             }
-            // Other notifications ask for nothing, and nothing was asked that could be answered.
-            Message::Notification { .. } | Message::Response { .. } => {}
+            // Other notifications ask for nothing.
+            Message::Notification { .. } => {}
+            Message::Response { id, outcome } => self.peer.answered(&id, outcome),
         }
     }
 

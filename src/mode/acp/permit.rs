@@ -1,0 +1,60 @@
+//! Permission for tool calls, asked of the editor's user.
+
+use super::call;
+use super::peer::Peer;
+use crate::runtime::approval::{Approver, Decision, Question};
+use crate::runtime::{CancelToken, Workspace};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const ALLOW: &str = "allow";
+const ALWAYS: &str = "always";
+const DENY: &str = "deny";
+
+/// Asks for one session.
+pub struct Permits {
+    pub peer: Peer,
+    pub session: String,
+    pub workspace: Arc<Workspace>,
+}
+
+impl Approver for Permits {
+    fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision {
+        let (name, arguments) = (&question.tool.spec.name, question.arguments);
+        let before = call::text_before(&self.workspace, name, arguments);
+        let option =
+            |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
+        let params = json!({
+            "sessionId": self.session,
+            "toolCall": {
+                "toolCallId": question.id,
+                "title": call::title(name, arguments),
+                "kind": call::kind(name),
+                "status": "pending",
+                "content": call::diffs(&self.workspace, name, arguments, before.as_deref()),
+                "locations": call::locations(&self.workspace, arguments),
+                "rawInput": arguments,
+            },
+            "options": [
+                option(ALLOW, "Allow", "allow_once"),
+                option(ALWAYS, "Always allow", "allow_always"),
+                option(DENY, "Deny", "reject_once"),
+            ],
+        });
+        let answer = self.peer.ask("session/request_permission", &params, cancel);
+        let chosen = match &answer {
+            Some(Ok(result)) => result.pointer("/outcome/optionId").and_then(Value::as_str),
+            Some(Err(failure)) => {
+                let reason = format!("The editor could not ask for approval: {}", failure.message);
+                return Decision::Deny(Some(reason));
+            }
+            None => None,
+        };
+        match chosen {
+            Some(ALLOW) => Decision::Allow,
+            Some(ALWAYS) => Decision::AllowAlways,
+            // What is not understood is no permission.
+            _ => Decision::Deny(None),
+        }
+    }
+}
