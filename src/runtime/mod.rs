@@ -2,6 +2,7 @@
 
 pub mod approval;
 pub mod compaction;
+mod conductor;
 pub mod control;
 pub mod event;
 pub mod expand;

@@ -1,0 +1,336 @@
+//! The session's side of the agent's loop: stores what ends, tells the listeners, decides what follows.
+
+use super::compaction::{self, Compactor, Moment};
+use super::control::{self, Control, InterruptMode};
+use super::event::Event;
+use super::image;
+use super::limit::{Guard, Verdict};
+use super::outcome::{self};
+use super::retry;
+use super::session::{Ground, Listener};
+use crate::agent::event::AgentEvent;
+use crate::agent::message::{AgentMessage, CustomMessage};
+use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Request};
+use crate::agent::tool::Tool;
+use crate::llm::cancel::CancelToken;
+use crate::llm::context::Head;
+use crate::llm::event::StreamError;
+use crate::llm::message::{
+    AssistantMessage, Content, StopReason, SystemMessage, ToolReference, now_ms,
+};
+use crate::resources::prompt;
+use crate::resources::settings::Retry;
+use crate::session::entry::ContextEdit;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// The session's side of the loop.
+pub(super) struct Conductor<'a> {
+    pub control: &'a Control,
+    pub ground: &'a Ground,
+    pub compaction: &'a mut compaction::State,
+    pub guard: &'a mut Guard,
+    pub ended_by: &'a mut Option<String>,
+    pub listener: Listener<'a>,
+    pub cancel: &'a CancelToken,
+    /// Retries of the answer that is being asked for.
+    pub attempt: u64,
+    /// Answers that were asked for again because they were not what was wanted.
+    pub mends: usize,
+    /// The entry that was written last.
+    pub last_entry: String,
+}
+
+impl Conductor<'_> {
+    pub fn compactor(&mut self) -> Compactor<'_> {
+        Compactor {
+            control: self.control,
+            services: &self.ground.services,
+            state: self.compaction,
+            outputs: &*self.ground.workspace.outputs,
+            listener: self.listener,
+            cancel: self.cancel,
+        }
+    }
+
+    /// Model, thinking level and tools may have been changed since the last request.
+    pub fn take_up(&self, agent: &mut Agent) {
+        let state = self.control.state();
+        agent.model.clone_from(&state.model);
+        agent.thinking = state.thinking;
+        agent.tools = self.control.guard(&state.ground.approval, &state.tools);
+        agent.sequential = state.switches.interrupt == InterruptMode::Immediate;
+    }
+
+    pub fn policy(&self) -> Retry {
+        Retry {
+            enabled: self.control.state().switches.auto_retry,
+            ..self.ground.services.retry
+        }
+    }
+
+    /// After a failed answer: leaves it out of the conversation and waits, if it is to be asked for
+    /// again. The log keeps it.
+    pub fn wait_to_retry(&mut self, agent: &mut Agent) -> Result<bool, Fatal> {
+        let Some(failure) = agent.failure.take() else {
+            return Ok(false);
+        };
+        let policy = self.policy();
+        let Some(delay) = retry::delay(&policy, self.attempt + 1, &failure) else {
+            return self.end_retries(&failure.message).map(|()| false);
+        };
+        self.attempt += 1;
+        (self.listener)(&Event::AutoRetryStart {
+            attempt: self.attempt,
+            max_attempts: policy.max_retries,
+            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+            error_message: &failure.message,
+        })?;
+        let edit = ContextEdit {
+            target_id: self.last_entry.clone(),
+            replacement: None,
+            extra: Map::new(),
+        };
+        let entry = self
+            .control
+            .log()
+            .append(edit)
+            .map_err(|error| Fatal(error.to_string()))?;
+        agent.messages.pop();
+        self.compaction.marks.fresh = agent.messages.len();
+        self.control.publish(&agent.messages, self.compaction.marks);
+        (self.listener)(&Event::EntryAppended { entry: &entry })?;
+        if self
+            .control
+            .wait_to_retry(self.cancel, retry::with_jitter(delay))
+        {
+            return self.end_retries("Retry cancelled").map(|()| false);
+        }
+        Ok(true)
+    }
+
+    /// Says that there will be no further attempt, if there was any.
+    pub fn end_retries(&mut self, final_error: &str) -> Result<(), Fatal> {
+        if self.attempt == 0 {
+            return Ok(());
+        }
+        let (attempt, final_error) = (std::mem::take(&mut self.attempt), Some(final_error));
+        (self.listener)(&Event::AutoRetryEnd {
+            success: false,
+            attempt,
+            final_error,
+        })
+    }
+
+    /// What is said about an answer that is not the value which the run is to end with.
+    pub fn mend(&mut self, agent: &Agent) -> Option<AgentMessage> {
+        let wanted = self.ground.wanted.as_ref()?;
+        let Some(AgentMessage::Assistant(answer)) = agent.messages.last() else {
+            return None;
+        };
+        if self.mends >= outcome::MENDS_MAX || !outcome::is_whole(answer) {
+            return None;
+        }
+        {
+            // What waits is said first; its answer is the last one then.
+            let queues = self.control.queues();
+            if !queues.steering.is_empty() || !queues.follow_up.is_empty() {
+                return None;
+            }
+        }
+        let fault = wanted.check(&outcome::text(answer)).err()?;
+        self.mends += 1;
+        Some(control::user_message(wanted.ask_again(&fault), Vec::new()))
+    }
+
+    /// What waits, after a run that left it in its queue.
+    pub fn queued(&mut self) -> Vec<AgentMessage> {
+        let mut queues = self.control.queues();
+        let steering = queues.steering.take();
+        if steering.is_empty() {
+            queues.follow_up.take()
+        } else {
+            steering
+        }
+    }
+
+    /// Both queues to the listener, when `message` leaves one of them for the conversation.
+    pub fn tell_queues(&mut self, message: &AgentMessage) -> Result<(), Fatal> {
+        let mut told = Ok(());
+        let mut queues = self.control.queues();
+        if queues.steering.started(message) || queues.follow_up.started(message) {
+            queues.tell(&mut |event| told = (self.listener)(event));
+        }
+        told
+    }
+}
+
+impl Host for Conductor<'_> {
+    fn event(&mut self, event: &AgentEvent<'_>) -> Result<(), Fatal> {
+        match event {
+            AgentEvent::MessageStart { message } => self.tell_queues(message)?,
+            AgentEvent::MessageEnd { message } => {
+                let mut log = self.control.log();
+                let entry = log
+                    .append_message(message)
+                    .map_err(|error| Fatal(error.to_string()))?;
+                self.last_entry = entry.id;
+                self.control.state().messages.push((*message).clone());
+                self.compaction.saw(message);
+            }
+            AgentEvent::TurnEnd { .. } => self.control.log().turn_ended(),
+            _ => {}
+        }
+        (self.listener)(&Event::Agent(*event))?;
+        if let AgentEvent::MessageEnd {
+            message: AgentMessage::Assistant(answer),
+        } = event
+            && self.attempt > 0
+            && !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
+        {
+            let attempt = std::mem::take(&mut self.attempt);
+            (self.listener)(&Event::AutoRetryEnd {
+                success: true,
+                attempt,
+                final_error: None,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn before_turn(&mut self, agent: &mut Agent) -> Result<(), Fatal> {
+        self.take_up(agent);
+        self.compactor()
+            .check(agent, Moment::BetweenTurns)
+            .map(|_| ())
+    }
+
+    fn after_turn(&mut self, answer: &AssistantMessage, results: &[AgentMessage]) -> AfterTurn {
+        match self.guard.turn_ended(answer, results, !results.is_empty()) {
+            Verdict::Go => {}
+            Verdict::Tell(text) => {
+                let mut told = Ok(());
+                let note = AgentMessage::Custom(Arc::new(CustomMessage {
+                    custom_type: "limit".into(),
+                    content: Content::Text(text),
+                    display: true,
+                    timestamp: now_ms(),
+                    ..CustomMessage::default()
+                }));
+                self.control
+                    .steer(note, &mut |event| told = (self.listener)(event));
+                // A listener that fails here fails at the next event too, where it can end the run.
+                drop(told);
+            }
+            Verdict::End(reason) => {
+                *self.ended_by = Some(reason);
+                return AfterTurn::End;
+            }
+        }
+        AfterTurn::Natural
+    }
+
+    fn will_retry(&mut self, _: &AssistantMessage, failure: Option<&StreamError>) -> bool {
+        let policy = self.policy();
+        failure.is_some_and(|failure| retry::delay(&policy, self.attempt + 1, failure).is_some())
+    }
+
+    fn announce(&mut self, agent: &Agent, pending: &mut Vec<AgentMessage>) -> Result<(), Fatal> {
+        let mut head = Head::default();
+        for message in &agent.messages {
+            if let AgentMessage::System(system) = message {
+                head.apply(system);
+            }
+        }
+        let sections = self.control.state().sections.clone();
+        if let Some(update) = update(&head, &sections, &agent.tools) {
+            pending.insert(0, AgentMessage::System(Arc::new(update)));
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, agent: &Agent) -> Result<Request, StreamError> {
+        let session = self.control.log().header().id.clone();
+        let services = &self.ground.services;
+        services.request(&agent.model, agent.thinking, &session, self.cancel)
+    }
+
+    fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
+        let services = &self.ground.services;
+        services.block_images.then(|| image::without(messages))
+    }
+
+    fn steering(&mut self) -> Vec<AgentMessage> {
+        self.control.queues().steering.take()
+    }
+
+    fn follow_up(&mut self) -> Vec<AgentMessage> {
+        self.control.queues().follow_up.take()
+    }
+
+    fn is_interrupted(&mut self) -> bool {
+        let mode = self.control.state().switches.interrupt;
+        mode == InterruptMode::Immediate && !self.control.queues().steering.is_empty()
+    }
+}
+
+/// What changes the model's prompt and tools from `head` to what they should be; `None` when nothing does.
+fn update(
+    head: &Head,
+    sections: &Map<String, Value>,
+    tools: &[Arc<dyn Tool>],
+) -> Option<SystemMessage> {
+    let patch = prompt::diff(&head.sections, sections);
+    let specs: Vec<_> = tools.iter().map(|tool| &tool.info().spec).collect();
+    let added: Vec<_> = specs
+        .iter()
+        .filter(|spec| !head.tools.contains(spec))
+        .map(|&spec| spec.clone())
+        .collect();
+    let removed: Vec<_> = head
+        .tools
+        .iter()
+        .filter(|known| !specs.contains(known))
+        .map(|known| ToolReference {
+            name: known.name.clone(),
+            extra: Map::new(),
+        })
+        .collect();
+    if patch.is_none() && added.is_empty() && removed.is_empty() {
+        return None;
+    }
+    Some(SystemMessage {
+        sections: patch,
+        tools_added: added,
+        tools_removed: removed,
+        timestamp: now_ms(),
+        ..SystemMessage::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_what_changed_is_told() {
+        let sections = |value: Value| value.as_object().unwrap().clone();
+        let mut head = Head::default();
+        let wanted = sections(json!({"preamble": "p", "cwd": "/a"}));
+        let first = update(&head, &wanted, &[]).unwrap();
+        assert_eq!(first.sections.as_ref(), Some(&wanted));
+        head.apply(&first);
+        assert_eq!(update(&head, &wanted, &[]), None);
+        let later = update(
+            &head,
+            &sections(json!({"preamble": "p", "rules": "r"})),
+            &[],
+        )
+        .unwrap();
+        assert_eq!(
+            later.sections,
+            Some(sections(json!({"rules": "r", "cwd": null})))
+        );
+    }
+}
