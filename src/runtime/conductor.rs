@@ -5,7 +5,7 @@ use super::control::{self, Control, InterruptMode};
 use super::event::Event;
 use super::image;
 use super::limit::{Guard, Verdict};
-use super::outcome::{self};
+use super::outcome;
 use super::retry;
 use super::session::{Ground, Listener};
 use crate::agent::event::AgentEvent;

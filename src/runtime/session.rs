@@ -18,7 +18,7 @@ use super::service::Services;
 use super::succession::Succession;
 use crate::agent::message::AgentMessage;
 use crate::agent::queue::{Queue, QueueMode};
-use crate::agent::run::{self, Agent, Fatal, Host, Input};
+use crate::agent::run::{self, Agent, Fatal, Input};
 use crate::agent::tool::Tool;
 use crate::llm::cancel::CancelToken;
 use crate::llm::message::{AssistantMessage, Block};
