@@ -1,10 +1,12 @@
 //! A project that comes from somewhere else: nothing of it is used before the user agreed.
 
 use crate::agent::{Pi, World};
-use crate::server::{Reply, Server};
+use crate::server::{PATIENCE, Reply, Server};
 use crate::world;
+use pi::client::Client;
 use serde_json::{Value, json};
 use std::fs;
+use std::process::Stdio;
 
 const CANARY: &str = "CANARY";
 const MODEL: [&str; 2] = ["--model", "mock/m1"];
@@ -96,6 +98,37 @@ fn nothing_of_a_hostile_project_is_used_unasked() {
         assert!(!world.work().join("stolen").exists());
         assert_eq!(world.session_files().len(), 1);
     }
+}
+
+#[test]
+fn a_program_that_drives_it_changes_nothing_of_that() {
+    let (world, server) = world(run_of_a_tool());
+    let elsewhere = Server::start([]);
+    hostile(&world, &elsewhere);
+    let mut pi = world.pi().words("--mode rpc").args(MODEL);
+    let mut client = Client::spawn(pi.command().stderr(Stdio::null())).expect("start pi");
+    client.set_patience(PATIENCE);
+    for message in ["/review now", "/skill:evil"] {
+        client.prompt(message).expect("a prompt");
+        client.wait_until_settled().expect("the end of the run");
+    }
+    let commands = client.request("get_commands", json!({})).expect("commands");
+    assert_eq!(commands["commands"], json!([]));
+    client.close().expect("an end in order");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3);
+    for request in &requests {
+        assert!(
+            !request.body.to_string().contains(CANARY),
+            "{}",
+            request.body
+        );
+        assert_eq!(request.header("authorization"), Some("Bearer test-key"));
+    }
+    assert_eq!(requests[2].last_text(), "/skill:evil");
+    assert_eq!(touched(&world), [""; 0]);
+    assert!(elsewhere.requests().is_empty());
+    assert!(!world.work().join("stolen").exists());
 }
 
 #[test]
