@@ -6,7 +6,7 @@
 //! The kernel enforces it, in the child before it becomes the command, and for file tools on a thread of
 //! their own: a path that changes between a check and its use gains nothing. On Linux that is Landlock
 //! for writing ([`landlock`]) and a system call filter for what Landlock does not cover ([`seccomp`],
-//! [`supervisor`]); on macOS the profile of `sandbox-exec` ([`seatbelt`]). What this kernel cannot enforce
+//! [`supervisor`]); on macOS the profile of `sandbox-exec` (`seatbelt`). What this kernel cannot enforce
 //! is an error where it is all of it, and else a gap that the user is told of.
 
 pub mod confined;
