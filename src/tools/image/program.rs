@@ -291,8 +291,17 @@ mod tests {
     fn programs(scripts: &[(&str, &str)]) -> TempDir {
         let dir = TempDir::create();
         for (name, script) in scripts {
-            let path = dir.write(name, format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n"));
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            let source = dir.write(
+                &format!("{name}.source"),
+                format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n"),
+            );
+            // Copied by another process: a file that a fork of this one may hold open for writing
+            // cannot be run.
+            let copied = Command::new("install")
+                .args(["-m", "755"])
+                .args([&source, &dir.path().join(name)])
+                .status();
+            assert!(copied.unwrap().success());
         }
         dir
     }

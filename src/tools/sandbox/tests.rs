@@ -4,6 +4,7 @@ use super::confined::Confined;
 use super::*;
 use crate::tools::backend::{Backend, Progress, ShellCommand};
 use crate::tools::testing::TempDir;
+use crate::tools::testing::leak::LeakGuard;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::Arc;
@@ -12,11 +13,14 @@ use std::sync::Arc;
 struct World {
     folder: TempDir,
     backend: Confined,
+    /// Other tests end all processes.
+    _alone: LeakGuard,
 }
 
 impl World {
     /// `None` where the kernel cannot confine: the user is told of that, and nothing runs.
     fn new(mode: Mode, network: bool) -> Option<Self> {
+        let alone = LeakGuard::new();
         let folder = TempDir::create();
         folder.write("in/file", "inside");
         folder.write("out/file", "outside");
@@ -34,6 +38,7 @@ impl World {
         Some(Self {
             folder,
             backend: Confined { sandbox },
+            _alone: alone,
         })
     }
 
