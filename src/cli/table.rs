@@ -108,8 +108,8 @@ pub const GROUPS: &[Group] = &[
     ]},
     Group { title: "Limits", flags: &[
         row("max-turns", None, Required("n"), With(|args, text| count(&mut args.max_turns, "--max-turns", &text)), "End the run after so many answers to a prompt"),
-        row("max-cost", None, Required("dollars"), With(|args, text| amount(&mut args.max_cost, "--max-cost", &text)), "End the run when it has cost so much"),
-        row("max-tokens-total", None, Required("n"), With(|args, text| count(&mut args.max_tokens, "--max-tokens-total", &text)), "End the run when it has used so many tokens"),
+        row("max-cost", None, Required("dollars"), With(|args, text| amount(&mut args.max_cost, "--max-cost", &text)), "End the run when its answers have cost so much"),
+        row("max-tokens-total", None, Required("n"), With(|args, text| count(&mut args.max_tokens, "--max-tokens-total", &text)), "End the run when its answers have used so many tokens"),
         row("timeout", None, Required("seconds"), With(|args, text| amount(&mut args.timeout, "--timeout", &text)), "End the run of a prompt after so long"),
     ]},
     Group { title: "Prompt", flags: &[

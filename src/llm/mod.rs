@@ -18,6 +18,7 @@ pub mod event_stream;
 pub mod expiring;
 pub mod faux;
 pub mod gcp;
+pub mod hex;
 pub mod http;
 pub mod json_stream;
 pub mod list_models;

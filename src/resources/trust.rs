@@ -8,6 +8,7 @@
 //! Not here: asking (`cli`), and `AGENTS.md` and its like, which are text and run nothing.
 
 use super::{file, text};
+use crate::llm::hex::hex;
 use ring::digest;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -185,10 +186,6 @@ fn hash_file(path: &Path) -> io::Result<String> {
             _ => return Ok(hex(context.finish().as_ref())),
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The decisions in the agent folder.

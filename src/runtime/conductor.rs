@@ -209,7 +209,6 @@ impl Host for Conductor<'_> {
         match self.guard.turn_ended(answer, results, !results.is_empty()) {
             Verdict::Go => {}
             Verdict::Tell(text) => {
-                let mut told = Ok(());
                 let note = AgentMessage::Custom(Arc::new(CustomMessage {
                     custom_type: "limit".into(),
                     content: Content::Text(text),
@@ -217,10 +216,9 @@ impl Host for Conductor<'_> {
                     timestamp: now_ms(),
                     ..CustomMessage::default()
                 }));
-                self.control
-                    .steer(note, &mut |event| told = (self.listener)(event));
                 // A listener that fails here fails at the next event too, where it can end the run.
-                drop(told);
+                self.control
+                    .steer(note, &mut |event| drop((self.listener)(event)));
             }
             Verdict::End(reason) => {
                 *self.ended_by = Some(reason);

@@ -286,8 +286,11 @@ impl Reader<'_> {
         let read = |part: &[u32]| -> Vec<Read> {
             part.iter().map(|position| read_one(*position)).collect()
         };
+        if positions.len() < MANY {
+            return read(positions);
+        }
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        if positions.len() < MANY || cores == 1 {
+        if cores == 1 {
             return read(positions);
         }
         let parts = positions.chunks(positions.len().div_ceil(cores.min(8)));

@@ -185,7 +185,7 @@ fn files_below(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Both ends of a new terminal, ours first.
-fn terminal() -> io::Result<(File, OwnedFd)> {
+pub fn terminal() -> io::Result<(File, OwnedFd)> {
     let (mut ours, mut theirs) = (-1, -1);
     let none = std::ptr::null_mut();
     // SAFETY: the first two are places for the new descriptors, the others may be null.

@@ -3,13 +3,13 @@
 //! A Radius gateway of the user's own stands for all providers with a sign-in: it is the one whose
 //! address a configuration may name.
 
-use crate::agent::{Pi, World};
+use crate::agent::{Pi, World, terminal};
 use crate::server::{Reply, Server, gate};
 use serde_json::{Value, json};
 use std::fs;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
@@ -424,25 +424,6 @@ fn a_signal_ends_a_sign_in_that_waits() {
     assert_eq!(stored(&world)["gate"], expired());
 }
 
-/// A terminal: the user's end, and the program's.
-fn terminal() -> (File, OwnedFd) {
-    let (mut user, mut program) = (-1, -1);
-    let null = std::ptr::null_mut();
-    // SAFETY: both descriptors are written by the call; no name, modes or size are asked for.
-    let result = unsafe {
-        libc::openpty(
-            &raw mut user,
-            &raw mut program,
-            null,
-            null.cast(),
-            null.cast(),
-        )
-    };
-    assert_eq!(result, 0, "open a terminal");
-    // SAFETY: the call above made both, and nobody else has them.
-    unsafe { (File::from_raw_fd(user), OwnedFd::from_raw_fd(program)) }
-}
-
 fn echoes(terminal: &OwnedFd) -> bool {
     // SAFETY: all zeros are a valid value, and the descriptor is a terminal.
     unsafe {
@@ -467,7 +448,7 @@ fn read_until(user: &mut File, part: &str) -> String {
 fn a_key_is_typed_unseen_and_the_terminal_is_as_before() {
     for signal in [None, Some(libc::SIGTERM)] {
         let world = World::new();
-        let (mut user, program) = terminal();
+        let (mut user, program) = terminal().expect("open a terminal");
         let mut pi = auth(&world, "login openai");
         let clone = || Stdio::from(program.try_clone().expect("another handle"));
         let mut child = pi

@@ -87,12 +87,11 @@ pub trait Protocol: Send + Sync {
 
     /// What the message keeps of a failure besides its text. `answered`: the status said that all was well.
     fn diagnose(&self, _error: &mut StreamError, _answered: bool) {}
-}
 
-/// Whether an abort first ends the blocks that are open, as the reference's adapter for this protocol
-/// does: its client library takes an abort for the end of the answer.
-pub fn closes_when_aborted(name: &str) -> bool {
-    name == "openai-completions"
+    /// Whether an abort first ends the blocks that are open.
+    fn closes_when_aborted(&self) -> bool {
+        false
+    }
 }
 
 /// Turns frames into events. Pure: no clock, no socket.

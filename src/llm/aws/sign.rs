@@ -5,6 +5,7 @@
 //! path is encoded once more than it is on the wire, as all services but S3 want it.
 
 use super::Keys;
+use crate::llm::hex::hex;
 use crate::llm::http::Target;
 use crate::llm::time;
 use ring::{digest, hmac};
@@ -160,14 +161,6 @@ fn host_and_path(url: &str) -> Option<(String, String)> {
         false => format!("{}:{}", target.host, target.port),
     };
     Some((host, uri.path().to_owned()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 #[cfg(test)]

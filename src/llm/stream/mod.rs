@@ -209,7 +209,9 @@ fn start(
     if host_of(&model.base_url).is_some_and(http::is_loopback) {
         clocks.first = None; // to read a long prompt can take this machine minutes
     }
-    let handle = StreamHandle::new(model, Some(reader), clocks, cancel.clone());
+    let mut handle = StreamHandle::new(model, Some(reader), clocks, cancel.clone());
+    handle.closes_when_aborted =
+        matches!(&api, Api::Wire(protocol) if protocol.closes_when_aborted());
     let job = Job {
         client,
         api,
@@ -274,7 +276,7 @@ impl StreamHandle {
                 .unwrap_or(&model.provider)
                 .to_owned(),
             open: Vec::new(),
-            closes_when_aborted: api::closes_when_aborted(&model.api),
+            closes_when_aborted: false,
             started: false,
             progressed: false,
             ended: false,

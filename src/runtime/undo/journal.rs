@@ -4,6 +4,7 @@
 //! sessions looks for that); `00000001.before` holds the content from before change 1. All of it is for
 //! its owner alone. A line that cannot be read costs its step.
 
+use crate::llm::hex::hex;
 use crate::llm::message::now_ms;
 use crate::session::beside;
 use crate::session::failpoint;
@@ -390,8 +391,4 @@ fn hash_of(mut file: File) -> io::Result<String> {
             read => context.update(buffer.get(..read).unwrap_or_default()),
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -35,4 +35,9 @@ impl Protocol for OpenAiCompletions {
     fn decoder(&self, model: &Model, context: &Context, _: &StreamOptions) -> Box<dyn Decoder> {
         Box::new(decoder::ChunkDecoder::new(model, context))
     }
+
+    /// The reference's client library takes an abort for the end of the answer.
+    fn closes_when_aborted(&self) -> bool {
+        true
+    }
 }
