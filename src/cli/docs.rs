@@ -1,10 +1,12 @@
 //! `pi docs [topic]`: the manual, with what the tables of the code say filled in.
+//!
+//! `pi docs rpc --schema` is the JSON Schema of RPC mode.
 
 use super::help;
 use super::table::{Flag, GROUPS};
 use crate::docs;
 use crate::llm::{api, provider};
-use crate::mode::report;
+use crate::mode::{report, rpc};
 use crate::resources::settings::table::{self, Preset};
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -24,6 +26,9 @@ pub fn run(words: &[OsString]) -> u8 {
                 super::BAD_USAGE
             }
         },
+        [topic, flag] if topic == "rpc" && flag == "--schema" => {
+            super::say(&format!("{:#}\n", rpc::schema()))
+        }
         _ => {
             report::error(format_args!(
                 "pi docs takes one topic.\n\n{}",

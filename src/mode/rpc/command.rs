@@ -135,60 +135,27 @@ pub fn parse(line: &[u8]) -> Result<Incoming, String> {
     Ok(Incoming { id, name, command })
 }
 
+/// The fields of a good command that are not its own.
+#[cfg(test)]
+pub fn parse_rest(line: &[u8]) -> Result<Vec<String>, String> {
+    let fields: Map<String, Value> =
+        serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let name = fields
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let mut fields = Fields(fields);
+    read(&name, &mut fields)?;
+    let rest = fields.0.into_iter().map(|(name, _)| name);
+    Ok(rest
+        .filter(|name| !["id", "type"].contains(&name.as_str()))
+        .collect())
+}
+
 fn unknown(name: &str) -> String {
     format!("Unknown command: {name}")
 }
-
-/// The names of all commands, for tests and the capabilities.
-pub const NAMES: &[&str] = &[
-    "prompt",
-    "message",
-    "steer",
-    "follow_up",
-    "abort",
-    "interrupt",
-    "abort_and_prompt",
-    "clear_queue",
-    "new_session",
-    "get_state",
-    "get_messages",
-    "get_entries",
-    "get_tree",
-    "navigate_tree",
-    "set_model",
-    "cycle_model",
-    "get_available_models",
-    "set_thinking_level",
-    "cycle_thinking_level",
-    "get_available_thinking_levels",
-    "set_steering_mode",
-    "set_follow_up_mode",
-    "set_interrupt_mode",
-    "compact",
-    "set_auto_compaction",
-    "set_auto_retry",
-    "abort_retry",
-    "bash",
-    "abort_bash",
-    "get_session_stats",
-    "export_html",
-    "switch_session",
-    "fork",
-    "branch",
-    "clone",
-    "get_fork_messages",
-    "get_branch_messages",
-    "get_last_assistant_text",
-    "set_session_name",
-    "get_commands",
-    "get_tools",
-    "set_active_tools",
-    "register_tools",
-    "unregister_tools",
-    "reload",
-    "ping",
-    "set_cumulative_events",
-];
 
 fn read(name: &str, fields: &mut Fields) -> Result<Command, String> {
     Ok(match name {
@@ -464,6 +431,7 @@ fn missing(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::shape;
     use super::*;
     use serde_json::json;
 
@@ -584,7 +552,7 @@ mod tests {
 
     #[test]
     fn every_name_is_known() {
-        for name in NAMES {
+        for name in shape::names() {
             let line = json!({"type": name}).to_string();
             let command = parse(line.as_bytes()).unwrap().command;
             assert_ne!(command, Err(unknown(name)));

@@ -16,6 +16,8 @@ mod dialog;
 mod dispatch;
 mod host_tool;
 mod reply;
+mod schema;
+mod shape;
 mod work;
 
 use super::output::Output;
@@ -36,7 +38,8 @@ use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 use std::thread;
 
-pub use command::NAMES;
+pub use schema::schema;
+pub use shape::names;
 
 /// The version of the protocol that `get_state` and `ready` name.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -87,7 +90,8 @@ pub fn run(
     let output = Output::start(io::stdout(), options.cumulative, cancel.clone()).map_err(start)?;
     let output = Arc::new(output);
     if options.ready {
-        let ready = json!({"type": "ready", "protocolVersion": PROTOCOL_VERSION, "capabilities": CAPABILITIES, "commands": NAMES});
+        let commands: Vec<&str> = names().collect();
+        let ready = json!({"type": "ready", "protocolVersion": PROTOCOL_VERSION, "capabilities": CAPABILITIES, "commands": commands});
         // A reader that has gone cancels the token, and is seen below.
         let _ = output.line(&ready);
     }

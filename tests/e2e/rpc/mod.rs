@@ -8,6 +8,7 @@ mod life;
 mod load;
 mod queue;
 mod reload;
+mod schema;
 mod session;
 mod shell;
 

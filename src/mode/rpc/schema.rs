@@ -1,0 +1,402 @@
+//! The JSON Schema of the protocol, made from the tables of `shape`.
+//!
+//! The whole schema is that of a line on stdout; `$defs/Command` is that of one on stdin. Objects are
+//! open, as clients should take them: a later version may say more.
+
+use super::shape::{ANSWERS, COMMANDS, FAMILIES, SHAPES};
+use super::{PROTOCOL_VERSION, shape};
+use serde_json::{Map, Value, json};
+
+/// The schema of every command, answer and event.
+pub fn schema() -> Value {
+    let mut defs = Defs::default();
+    let commands = COMMANDS.iter().map(|(name, fields, _)| (*name, *fields));
+    let commands = commands.map(|(name, fields)| (name, format!("id?: any, {fields}")));
+    let answers = ANSWERS
+        .iter()
+        .map(|(name, fields)| (*name, (*fields).into()));
+    defs.family("Command", "type", commands.chain(answers));
+    defs.responses();
+    for family in FAMILIES {
+        let members = family.members.iter();
+        let members = members.map(|(name, fields)| (*name, format!("{}, {fields}", family.head)));
+        defs.family(family.name, family.tag, members);
+    }
+    for (name, shape) in SHAPES {
+        defs.add(name, shape);
+    }
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": format!("pi in RPC mode, version {PROTOCOL_VERSION} of the protocol"),
+        "description": "A line on stdout. A line on stdin is a #/$defs/Command.",
+        "anyOf": [{"$ref": "#/$defs/Response"}, {"$ref": "#/$defs/Event"}],
+        "$defs": defs.0,
+    })
+}
+
+#[derive(Default)]
+struct Defs(Map<String, Value>);
+
+impl Defs {
+    fn add(&mut self, name: &str, shape: &str) {
+        self.0
+            .insert(name.to_owned(), compile(shape).unwrap_or(Value::Null));
+    }
+
+    fn family<'a>(
+        &mut self,
+        name: &str,
+        tag: &str,
+        members: impl Iterator<Item = (&'a str, String)>,
+    ) {
+        let shapes =
+            members.map(|(word, fields)| (word, format!("{{{tag}: \"{word}\", {fields}}}")));
+        self.choice(name, shapes);
+    }
+
+    /// What answers commands: data, nothing, or the reason why not.
+    fn responses(&mut self) {
+        let answer = |command: &str, rest: &str| {
+            format!("{{id?: any, type: \"response\", command{command}, {rest}}}")
+        };
+        let good = COMMANDS.iter().map(|(name, _, data)| {
+            let shape = match (*name, *data) {
+                ("interrupt", _) => "{id?: any, type: \"interrupted\"}".to_owned(),
+                (_, "") => answer(&format!(": \"{name}\""), "success: true"),
+                (_, data) => answer(
+                    &format!(": \"{name}\""),
+                    &format!("success: true, data: {data}"),
+                ),
+            };
+            (*name, shape)
+        });
+        let bad = answer("?: string", "success: false, error: string");
+        self.choice("Response", good.chain([(shape::FAILURE, bad)]));
+    }
+
+    fn choice<'a>(&mut self, name: &str, members: impl Iterator<Item = (&'a str, String)>) {
+        let mut choices = Vec::new();
+        for (word, shape) in members {
+            let member = format!("{name}.{word}");
+            choices.push(reference(&member));
+            self.add(&member, &shape);
+        }
+        self.0.insert(name.to_owned(), json!({ "anyOf": choices }));
+    }
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/$defs/{name}")})
+}
+
+/// A shape as JSON Schema; none when it is not in the notation.
+fn compile(shape: &str) -> Option<Value> {
+    let mut reader = Reader(shape);
+    let value = reader.choice()?;
+    reader.0.trim().is_empty().then_some(value)
+}
+
+struct Reader<'a>(&'a str);
+
+impl<'a> Reader<'a> {
+    fn eat(&mut self, mark: &str) -> bool {
+        let rest = self.0.trim_start().strip_prefix(mark);
+        rest.map(|rest| self.0 = rest).is_some()
+    }
+
+    fn word(&mut self) -> Option<&'a str> {
+        let text = self.0.trim_start();
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
+        let (word, rest) = text.split_at_checked(end)?;
+        self.0 = rest;
+        (!word.is_empty()).then_some(word)
+    }
+
+    fn choice(&mut self) -> Option<Value> {
+        let mut choices = vec![self.list()?];
+        while self.eat("|") {
+            choices.push(self.list()?);
+        }
+        Some(one_of(choices))
+    }
+
+    fn list(&mut self) -> Option<Value> {
+        let mut value = self.single()?;
+        while self.eat("[]") {
+            value = json!({"type": "array", "items": value});
+        }
+        Some(value)
+    }
+
+    fn single(&mut self) -> Option<Value> {
+        if self.eat("{") {
+            return self.object();
+        }
+        if self.eat("(") {
+            let value = self.choice()?;
+            return self.eat(")").then_some(value);
+        }
+        if self.eat("\"") {
+            let word = self.word()?;
+            return self.eat("\"").then(|| json!({ "const": word }));
+        }
+        Some(match self.word()? {
+            "any" => json!({}),
+            "true" => json!({"const": true}),
+            "false" => json!({"const": false}),
+            kind @ ("string" | "integer" | "number" | "boolean" | "null" | "object") => {
+                json!({ "type": kind })
+            }
+            name => reference(name),
+        })
+    }
+
+    fn object(&mut self) -> Option<Value> {
+        let (mut properties, mut required) = (Map::new(), Vec::new());
+        let mut rest = None;
+        while !self.eat("}") {
+            if self.eat(",") {
+                continue;
+            }
+            let name = if self.eat("*") {
+                None
+            } else {
+                Some(self.word()?)
+            };
+            let is_optional = self.eat("?");
+            if !self.eat(":") {
+                return None;
+            }
+            let shape = self.choice()?;
+            let Some(name) = name else {
+                rest = Some(shape);
+                continue;
+            };
+            properties.insert(name.to_owned(), shape);
+            if !is_optional {
+                required.push(name);
+            }
+        }
+        let mut object = json!({"type": "object", "properties": properties});
+        if !required.is_empty() {
+            object["required"] = json!(required);
+        }
+        if let Some(rest) = rest {
+            object["additionalProperties"] = rest;
+        }
+        Some(object)
+    }
+}
+
+/// Words become an `enum`, types without more to say one list.
+fn one_of(mut choices: Vec<Value>) -> Value {
+    let all = |key: &str| -> Option<Vec<Value>> {
+        let only = |choice: &Value| {
+            choice
+                .get(key)
+                .filter(|_| choice.as_object().is_some_and(|o| o.len() == 1))
+                .cloned()
+        };
+        choices.iter().map(only).collect()
+    };
+    match choices.len() {
+        1 => choices.pop().unwrap_or_default(),
+        _ => match (all("const"), all("type")) {
+            (Some(words), _) => json!({ "enum": words }),
+            (_, Some(types)) => json!({ "type": types }),
+            _ => json!({ "anyOf": choices }),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::command;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[track_caller]
+    fn check(shape: &str, expected: Value) {
+        assert_eq!(compile(shape), Some(expected), "{shape}");
+    }
+
+    #[test]
+    fn the_notation() {
+        check("string", json!({"type": "string"}));
+        check("string|null", json!({"type": ["string", "null"]}));
+        check(r#""a"|"b""#, json!({"enum": ["a", "b"]}));
+        check("any[]", json!({"type": "array", "items": {}}));
+        check(
+            "X|null",
+            json!({"anyOf": [{"$ref": "#/$defs/X"}, {"type": "null"}]}),
+        );
+        check(
+            "(A.b|string)[]",
+            json!({"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/A.b"}, {"type": "string"}]}}),
+        );
+        check(
+            "{a: integer, , b?: {}, *: boolean}",
+            json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "object", "properties": {}}},
+                "required": ["a"], "additionalProperties": {"type": "boolean"}}),
+        );
+        for wrong in ["", "{", "{a}", "{a: }", "a b", "\"a", "(a", "a|", "[]"] {
+            assert_eq!(compile(wrong), None, "{wrong}");
+        }
+    }
+
+    fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
+        match value {
+            Value::Object(map) => {
+                found.extend(map.get("$ref").and_then(Value::as_str));
+                map.values().for_each(|value| references(value, found));
+            }
+            Value::Array(list) => list.iter().for_each(|value| references(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn all_shapes_are_in_the_notation_there_and_used() {
+        let schema = schema();
+        let defs = schema["$defs"].as_object().unwrap();
+        for (name, shape) in defs {
+            assert_ne!(shape, &Value::Null, "{name}");
+        }
+        let mut used = BTreeSet::from(["#/$defs/Command"]);
+        references(&schema, &mut used);
+        let there: Vec<String> = defs.keys().map(|name| format!("#/$defs/{name}")).collect();
+        assert_eq!(used, there.iter().map(String::as_str).collect());
+    }
+
+    #[test]
+    fn every_command_has_a_shape_and_an_answer() {
+        let schema = schema();
+        for name in shape::names() {
+            for family in ["Command", "Response"] {
+                assert!(
+                    schema["$defs"][format!("{family}.{name}")].is_object(),
+                    "{family}.{name}"
+                );
+            }
+        }
+    }
+
+    /// A value of this shape, with everything that can be in it.
+    fn example(schema: &Value, shape: &Value) -> Value {
+        if let Some(name) = shape["$ref"].as_str() {
+            return example(
+                schema,
+                schema.pointer(name.trim_start_matches('#')).unwrap(),
+            );
+        }
+        for choice in ["anyOf", "enum"] {
+            match (&shape[choice][0], choice) {
+                (Value::Null, _) => {}
+                (first, "enum") => return first.clone(),
+                (first, _) => return example(schema, first),
+            }
+        }
+        match shape["type"].as_str() {
+            Some("string") => json!("x"),
+            Some("integer") => json!(1),
+            Some("boolean") => json!(true),
+            Some("array") => json!([example(schema, &shape["items"])]),
+            Some("object") => {
+                let properties = shape["properties"].as_object().unwrap().iter();
+                properties
+                    .map(|(name, shape)| (name.clone(), example(schema, shape)))
+                    .collect()
+            }
+            _ => shape.get("const").cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The fields that every command's shape has are those that its reader takes: no more, no fewer,
+    /// of these types, and needed where it says so.
+    #[test]
+    fn shapes_of_commands_are_what_is_read() {
+        let schema = schema();
+        let shape = |name: &str| &schema["$defs"][format!("Command.{name}")];
+        let odd = json!({"odd": 1});
+        let all: BTreeSet<&str> = shape::names()
+            .flat_map(|name| shape(name)["properties"].as_object().unwrap().keys())
+            .map(String::as_str)
+            .collect();
+        for name in shape::names() {
+            let Value::Object(mut fields) = example(&schema, shape(name)) else {
+                panic!("{name}");
+            };
+            let parse = |fields: &Map<String, Value>| {
+                let line = Value::Object(fields.clone()).to_string();
+                command::parse_rest(line.as_bytes())
+            };
+            let own: Vec<String> = fields.keys().cloned().collect();
+            for field in own
+                .iter()
+                .filter(|field| !["id", "type"].contains(&field.as_str()))
+            {
+                let right = fields.insert(field.clone(), odd.clone()).unwrap();
+                assert!(parse(&fields).is_err(), "{name}: odd {field}");
+                fields.shift_remove(field);
+                let is_needed = shape(name)["required"]
+                    .as_array()
+                    .unwrap()
+                    .contains(&json!(field));
+                assert_eq!(parse(&fields).is_err(), is_needed, "{name} without {field}");
+                fields.insert(field.clone(), right);
+            }
+            let others = all
+                .iter()
+                .filter(|field| !own.iter().any(|own| own == *field));
+            let mut others: Vec<String> = others.map(|field| (*field).to_owned()).collect();
+            fields.extend(others.iter().map(|field| (field.clone(), odd.clone())));
+            let mut rest = parse(&fields).unwrap_or_else(|fault| panic!("{name}: {fault}"));
+            others.sort();
+            rest.sort();
+            assert_eq!(rest, others, "{name}");
+        }
+    }
+
+    /// Words that stand as the type of a line in the source of what writes lines.
+    #[test]
+    fn every_event_has_a_shape() {
+        const WRITERS: &[&str] = &[
+            include_str!("../event_json.rs"),
+            include_str!("dialog.rs"),
+            include_str!("dispatch.rs"),
+            include_str!("host_tool.rs"),
+            include_str!("mod.rs"),
+            include_str!("reply.rs"),
+            include_str!("work.rs"),
+        ];
+        let schema = schema();
+        let type_of = regex::Regex::new(
+            r#"(?:"type"|"type": |r#type: |"type"\.into\(\)|"type",|head\(|tool\(map,)[\s,]*"([a-z_]+)""#,
+        )
+        .unwrap();
+        let mut found = BTreeSet::new();
+        for source in WRITERS {
+            let product = source.split("\n#[cfg(test)]\nmod ").next().unwrap();
+            found.extend(type_of.captures_iter(product).map(|m| m[1].to_owned()));
+        }
+        for event in [
+            "agent_start",
+            "text_delta",
+            "tool_execution_end",
+            "ready",
+            "tool_call_cancel",
+        ] {
+            assert!(found.contains(event), "{event} is not found: {found:?}");
+        }
+        for word in &found {
+            let is_known = ["Event", "Step", "Block"]
+                .iter()
+                .any(|family| schema["$defs"].get(format!("{family}.{word}")).is_some());
+            assert!(
+                is_known || ["response", "interrupted", "object"].contains(&word.as_str()),
+                "{word}"
+            );
+        }
+    }
+}
