@@ -30,7 +30,8 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
         &["llm::http", "llm::sse"],
     ),
     ("jsonrpc", &[], &[]),
-    ("mode", &["runtime", "jsonrpc"], &[]),
+    // Of the modes only the interactive one uses the terminal.
+    ("mode", &["runtime", "jsonrpc", "tui"], &[]),
     (
         "cli",
         &[

@@ -23,6 +23,7 @@ mod update;
 
 use crate::llm::cancel::CancelToken;
 use crate::llm::list_models::list_models;
+use crate::mode::interactive;
 use crate::mode::print::{self, Form, Prompts};
 use crate::mode::report;
 use crate::mode::rpc;
@@ -127,17 +128,9 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
     let piped = input::piped(|| {
         report::note("Reading from stdin; end it with Ctrl-D, or start pi with </dev/null")
     })?;
-    let is_print = args.print || args.mode == Some(Mode::Json) || piped.is_some();
-    if !is_print
-        && args.messages.is_empty()
-        && args.files.is_empty()
-        && io::stdin().is_terminal()
-        && io::stdout().is_terminal()
-    {
-        report::error(format_args!(
-            "The interactive terminal is not part of this version. Ask with: pi -p \"...\""
-        ));
-        return Ok(BAD_USAGE);
+    let is_print = args.print || args.mode.is_some() || piped.is_some();
+    if !is_print && io::stdin().is_terminal() && io::stdout().is_terminal() {
+        return talk(args, world);
     }
     // Questions are asked before signals are watched: there Ctrl-C simply ends the program.
     let log = open::log(args, &mut world)?;
@@ -167,6 +160,33 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
         _ => Form::Text,
     };
     Ok(print::run(session, prompts, form, &cancel, &watch))
+}
+
+/// Serves the user at the terminal. Gives the exit code.
+fn talk(args: &Args, mut world: start::World) -> Result<u8, String> {
+    world.is_interactive = true;
+    let log = open::log(args, &mut world)?;
+    let cancel = CancelToken::new();
+    let watch = signal::watch(cancel.clone())
+        .map_err(|error| format!("Cannot watch for signals: {error}"))?;
+    let (from, dirs) = (world.started_in.clone(), world.dirs.clone());
+    let session = start::session(args, world, log, &cancel)?;
+    let mut messages = args.messages.clone().into_iter();
+    let attach = Attach {
+        from: &from,
+        workspace: session.workspace(),
+        model: session.model(),
+        cancel: &cancel,
+    };
+    let prompt = input::assemble(None, &args.files, messages.next(), &attach)?;
+    let is_empty = prompt.text.is_empty() && prompt.images.is_empty();
+    let options = interactive::Options {
+        dirs,
+        first: (!is_empty).then_some((prompt.text, prompt.images)),
+        prompts: messages.collect(),
+        verbose: args.verbose,
+    };
+    interactive::run(session, options, &cancel, &watch)
 }
 
 /// Prints text that others wrote: a terminal gets no control sequences of theirs.

@@ -66,7 +66,15 @@ pub fn choose(args: &Args, world: &mut World, context: &SessionContext) -> Resul
             .preferred()
             .map(|offer| told(args, offer));
     }
-    let choice = choice.ok_or_else(no_models)?;
+    let choice = match choice {
+        Some(choice) => choice,
+        None if world.is_interactive => Choice {
+            model: Arc::new(Model::none()),
+            thinking: None,
+            scope: Vec::new(),
+        },
+        None => return Err(no_models()),
+    };
     Ok(Choice { scope, ..choice })
 }
 

@@ -60,6 +60,8 @@ pub struct World {
     /// Whether what the project in `cwd` brings may be used.
     pub is_trusted: bool,
     may_ask: bool,
+    /// There is somebody to choose a model when none can be used.
+    pub is_interactive: bool,
     pub services: Services,
 }
 
@@ -123,6 +125,7 @@ impl World {
             settings,
             is_trusted: false,
             may_ask,
+            is_interactive: false,
             services,
         };
         world.enter(args)?;
@@ -393,7 +396,7 @@ fn record(
         log.append_session_info(name)?;
     }
     let is_new = context.messages.is_empty();
-    if is_new {
+    if is_new && !model.is_none() {
         log.append_model_change(&model.provider, &model.id)?;
     }
     if is_new || context.thinking_level.as_deref() != Some(thinking.name()) {

@@ -160,6 +160,33 @@ impl ThinkingLevel {
 }
 
 impl Model {
+    /// What stands in a model's place while there is none.
+    pub fn none() -> Self {
+        Self {
+            id: "no-model".to_owned(),
+            name: "no model".to_owned(),
+            api: String::new(),
+            provider: String::new(),
+            base_url: String::new(),
+            reasoning: false,
+            thinking_level_map: None,
+            input: Vec::new(),
+            input_limits: None,
+            cost: Cost::default(),
+            prompt_cache: None,
+            context_window: 0,
+            max_tokens: 0,
+            sampling_params: None,
+            headers: None,
+            compat: None,
+            extra: Extra::new(),
+        }
+    }
+
+    pub fn is_none(&self) -> bool {
+        self.provider.is_empty()
+    }
+
     pub fn takes_images(&self) -> bool {
         self.input.iter().any(|kind| kind == "image")
     }

@@ -1,7 +1,8 @@
-//! Adapters from a surface to the runtime: print, JSON, RPC, ACP.
+//! Adapters from a surface to the runtime: print, JSON, RPC, ACP, the interactive terminal.
 
 pub mod acp;
 pub mod event_json;
+pub mod interactive;
 pub mod output;
 pub mod print;
 pub mod report;

@@ -3,6 +3,27 @@
 use crate::runtime::plain_text;
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+
+type Sink = Box<dyn Fn(String) + Send>;
+
+/// Who takes what is said while stderr is part of a screen.
+static SINK: Mutex<Option<Sink>> = Mutex::new(None);
+
+/// Until this is dropped, what is said goes elsewhere.
+pub struct Diverted(());
+
+/// Sends what is said to `sink`, from now on.
+pub fn divert(sink: impl Fn(String) + Send + 'static) -> Diverted {
+    *SINK.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(sink));
+    Diverted(())
+}
+
+impl Drop for Diverted {
+    fn drop(&mut self) {
+        *SINK.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
 
 pub fn error(text: impl Display) {
     note(format_args!("Error: {text}"));
@@ -14,6 +35,9 @@ pub fn warning(text: impl Display) {
 
 pub fn note(text: impl Display) {
     let text = plain_text(text.to_string().as_bytes());
+    if let Some(sink) = &*SINK.lock().unwrap_or_else(PoisonError::into_inner) {
+        return sink(text);
+    }
     // A stderr that nobody reads is no reason to stop.
     let _ = writeln!(io::stderr(), "{text}");
 }

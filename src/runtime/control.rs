@@ -238,6 +238,11 @@ impl Control {
         }
     }
 
+    /// What the conversation stands on just now.
+    pub fn ground(&self) -> Arc<Ground> {
+        self.state().ground.clone()
+    }
+
     /// Who is asked about tool calls that need approval.
     pub fn set_approver(&self, approver: Arc<dyn Approver>) {
         self.0.desk.set_approver(approver);
@@ -363,7 +368,8 @@ impl Control {
         self.remember("retry.enabled", on.into())
     }
 
-    fn remember(&self, setting: &str, value: Value) -> Result<(), String> {
+    /// Writes a setting of the user.
+    pub fn remember(&self, setting: &str, value: Value) -> Result<(), String> {
         let ground = self.state().ground.clone();
         settings::write(ground.settings.path(), &[(setting, Some(value))])
     }

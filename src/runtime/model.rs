@@ -59,8 +59,8 @@ impl Control {
         Ok(Some(model))
     }
 
-    /// The next of the models to step through. `None` when there is no other one.
-    pub fn cycle_model(&self, tell: Tell<'_>) -> Result<Option<Cycled>, Fatal> {
+    /// The next of the models to step through, or the one before. `None` when there is no other one.
+    pub fn cycle_model(&self, is_forward: bool, tell: Tell<'_>) -> Result<Option<Cycled>, Fatal> {
         let (ground, current) = {
             let state = self.state();
             (state.ground.clone(), state.model.clone())
@@ -84,7 +84,8 @@ impl Control {
             scoped.model.provider == current.provider && scoped.model.id == current.id
         };
         let at = models.iter().position(is_current).unwrap_or(0);
-        let Some(next) = models.get((at + 1) % models.len()).cloned() else {
+        let step = if is_forward { 1 } else { models.len() - 1 };
+        let Some(next) = models.get((at + step) % models.len()).cloned() else {
             return Ok(None);
         };
         let thinking = self.use_model(next.model.clone(), next.thinking, tell)?;
@@ -115,6 +116,15 @@ impl Control {
             level
         };
         self.set_thinking(level, tell)
+    }
+
+    /// The model is used on a sign-in, not on a key that is paid for by the token.
+    pub fn is_subscribed(&self, model: &Model) -> bool {
+        let ground = self.ground();
+        let stored = ground.services.credentials.stored().unwrap_or_default();
+        stored
+            .iter()
+            .any(|entry| entry.provider == model.provider && entry.kind == "oauth")
     }
 
     pub fn thinking_levels(&self) -> Vec<ThinkingLevel> {

@@ -3,7 +3,7 @@
 use crate::agent::run::Request;
 use crate::llm::cancel::CancelToken;
 use crate::llm::credential::Credentials;
-use crate::llm::event::StreamError;
+use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::models::Registry;
 use crate::llm::stream::{CacheRetention, Clocks, Resend, StreamOptions};
@@ -37,6 +37,10 @@ impl Services {
 
     /// Says why a request to `model` cannot be made, where that is known without running a command.
     pub fn check(&self, model: &Arc<Model>, cancel: &CancelToken) -> Result<(), StreamError> {
+        if model.is_none() {
+            let text = "No model selected. Use /login to sign in or to store a key, then /model to choose a model.";
+            return Err(StreamError::new(ErrorKind::Request, text));
+        }
         if self.usable(&model.provider) {
             return Ok(());
         }

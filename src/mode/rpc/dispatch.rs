@@ -116,7 +116,7 @@ impl Dispatcher {
                     Err(reason) => reply.fail(reason),
                 }
             }
-            Command::CycleModel => answer(control.cycle_model(&mut tell), reply, |cycled| {
+            Command::CycleModel => answer(control.cycle_model(true, &mut tell), reply, |cycled| {
                 cycled.map(|cycled| {
                     json!({"model": *cycled.model, "thinkingLevel": cycled.thinking, "isScoped": cycled.is_scoped})
                 })

@@ -1,0 +1,331 @@
+//! The state of the screen, and what commands, dialogs and events do to it.
+//!
+//! One thread owns it. It never waits for the session: what takes time is a [`Job`] for the session's thread, or
+//! a thread of its own that puts a task into the [`Feed`] when it is done.
+
+use super::activity::Activity;
+use super::card::{self, Weight};
+use super::complete::Completion;
+use super::dialog::{Dialog, Step};
+use super::feed::{Feed, News};
+use super::footer::Footer;
+use super::stage::Stage;
+use super::transcript::Transcript;
+use super::work::{self, Job};
+use crate::runtime::control::{Begin, Control, Streaming, user_message};
+use crate::runtime::{AgentMessage, Block, CancelToken, Dirs};
+use crate::tui::editor::Editor;
+use crate::tui::key::Key;
+use crate::tui::line::Line;
+use crate::tui::theme::Role;
+use crossbeam_channel::Sender;
+use std::sync::Arc;
+use std::time::Instant;
+
+pub struct App {
+    pub control: Control,
+    pub jobs: Sender<Job>,
+    pub feed: Arc<Feed>,
+    pub dirs: Dirs,
+    /// Cancelled when the program is to end.
+    pub cancel: CancelToken,
+    pub stage: Stage,
+    pub editor: Editor,
+    pub completion: Completion,
+    pub transcript: Transcript,
+    pub footer: Footer,
+    pub activity: Activity,
+    /// What waits to be said to the model: steering, follow-up.
+    pub queues: (Vec<String>, Vec<String>),
+    /// Prompts that came during a compaction; they are sent behind it.
+    pub held: Vec<(String, Streaming)>,
+    dialogs: Vec<Box<dyn Dialog>>,
+    pub last_clear: Option<Instant>,
+    pub last_escape: Option<Instant>,
+    /// The program is to end.
+    pub is_over: bool,
+    /// The window is the one that is typed into.
+    pub is_focused: bool,
+    /// The terminal is to be given to this program for a while.
+    pub lends: Option<Box<dyn FnOnce(&mut App)>>,
+    /// Suspend the program.
+    pub suspends: bool,
+    /// Everything on screen is to be drawn again.
+    pub redraws: bool,
+    /// Sequences for the terminal that are no part of a frame.
+    pub sequences: String,
+}
+
+pub struct Parts {
+    pub control: Control,
+    pub jobs: Sender<Job>,
+    pub feed: Arc<Feed>,
+    pub dirs: Dirs,
+    pub cancel: CancelToken,
+    pub stage: Stage,
+}
+
+impl App {
+    pub fn new(parts: Parts) -> Self {
+        let footer = Footer::new(&parts.control, &parts.stage, &parts.feed);
+        Self {
+            control: parts.control,
+            jobs: parts.jobs,
+            feed: parts.feed,
+            dirs: parts.dirs,
+            cancel: parts.cancel,
+            stage: parts.stage,
+            editor: Editor::new(),
+            completion: Completion::default(),
+            transcript: Transcript::default(),
+            footer,
+            activity: Activity::default(),
+            queues: (Vec::new(), Vec::new()),
+            held: Vec::new(),
+            dialogs: Vec::new(),
+            last_clear: None,
+            last_escape: None,
+            is_over: false,
+            is_focused: true,
+            lends: None,
+            suspends: false,
+            redraws: false,
+            sequences: String::new(),
+        }
+    }
+
+    /// Says something in the conversation's place.
+    pub fn say(&mut self, weight: Weight, text: &str) {
+        self.transcript.say(weight, text, &self.stage.look());
+    }
+
+    pub fn print(&mut self, lines: Vec<Line>) {
+        self.transcript.add(lines);
+    }
+
+    /// Has the session's thread do something.
+    pub fn run(
+        &mut self,
+        job: impl FnOnce(&mut crate::runtime::session::Session, &Arc<Feed>) + Send + 'static,
+    ) {
+        if self.jobs.try_send(Box::new(job)).is_err() {
+            self.say(Weight::Error, "The session has too much to do; try again");
+        }
+    }
+
+    pub fn open(&mut self, dialog: impl Dialog + 'static) {
+        self.completion.close();
+        self.dialogs.push(Box::new(dialog));
+    }
+
+    pub fn has_dialog(&self) -> bool {
+        !self.dialogs.is_empty()
+    }
+
+    /// The dialog on top, if it is one of these.
+    pub fn dialog<T: 'static>(&mut self) -> Option<&mut T> {
+        self.dialogs.last_mut()?.as_any().downcast_mut()
+    }
+
+    pub fn top_dialog(&mut self) -> Option<&mut Box<dyn Dialog>> {
+        self.dialogs.last_mut()
+    }
+
+    /// The dialog on top and what everything is drawn with.
+    pub fn dialog_and_stage(&mut self) -> (Option<&mut Box<dyn Dialog>>, &Stage) {
+        (self.dialogs.last_mut(), &self.stage)
+    }
+
+    /// Gives a key to the dialog on top.
+    pub fn dialog_key(&mut self, key: &Key) {
+        let Some(mut dialog) = self.dialogs.pop() else {
+            return;
+        };
+        let below = self.dialogs.len();
+        if dialog.key(key, self) == Step::Stay {
+            // What it opened is on top of it.
+            self.dialogs.insert(below.min(self.dialogs.len()), dialog);
+        }
+    }
+
+    pub fn dialog_paste(&mut self, text: &str) {
+        if let Some(mut dialog) = self.dialogs.pop() {
+            let below = self.dialogs.len();
+            dialog.paste(text, self);
+            self.dialogs.insert(below.min(self.dialogs.len()), dialog);
+        }
+    }
+
+    /// Takes all dialogs away.
+    pub fn dismiss(&mut self) {
+        while let Some(mut dialog) = self.dialogs.pop() {
+            dialog.dismiss(self);
+        }
+    }
+
+    /// Sends what was typed: a prompt, or a message for the run under way.
+    pub fn prompt(&mut self, text: String, streaming: Streaming) {
+        self.ask(text, Vec::new(), streaming);
+    }
+
+    pub fn ask(&mut self, text: String, images: Vec<Block>, streaming: Streaming) {
+        let (expanded, problem) = self.control.expand(text.clone());
+        if let Some(problem) = problem {
+            self.say(Weight::Warning, &problem.to_string());
+        }
+        let message = user_message(expanded, images);
+        let feed = self.feed.clone();
+        let begun = self
+            .control
+            .begin(Some(streaming), || message.clone(), &mut |event| {
+                feed.event(event)
+            });
+        match begun {
+            Ok(Begin::Run(ticket)) => {
+                if self
+                    .jobs
+                    .try_send(work::ask(ticket, message, text))
+                    .is_err()
+                {
+                    self.say(Weight::Error, "The session has too much to do; try again");
+                }
+            }
+            Ok(Begin::Queued) => {}
+            // A compaction is under way.
+            Err(_) => self.held.push((text, streaming)),
+        }
+    }
+
+    /// Something could not be asked; what was typed for it is in the editor again.
+    pub fn refuse(&mut self, reason: &str, typed: Option<&str>) {
+        self.say(Weight::Error, &format!("Error: {reason}"));
+        if let Some(typed) = typed.filter(|_| self.editor.is_empty()) {
+            self.editor.set_text(typed);
+        }
+    }
+
+    /// Takes everything back that waits, and puts it into the editor.
+    pub fn take_back(&mut self) -> usize {
+        let feed = self.feed.clone();
+        let (steering, follow_up) = self.control.clear_queue(&mut |event| feed.event(event));
+        self.queues = (Vec::new(), Vec::new());
+        let held = std::mem::take(&mut self.held)
+            .into_iter()
+            .map(|(text, _)| text);
+        let mut texts: Vec<String> = steering.into_iter().chain(follow_up).chain(held).collect();
+        let count = texts.len();
+        if count > 0 {
+            let typed = self.editor.expanded();
+            texts.extend(Some(typed).filter(|text| !text.trim().is_empty()));
+            self.editor.set_text(&texts.join("\n\n"));
+        }
+        count
+    }
+
+    /// Takes in what happened.
+    pub fn take(&mut self, mut news: News, now: Instant) {
+        let look = self.stage.look();
+        self.transcript.take(&mut news, &look, now);
+        self.activity.take(&news, now);
+        match news {
+            News::Task(task) => return task(self),
+            News::Queues {
+                steering,
+                follow_up,
+            } => self.queues = (steering, follow_up),
+            News::MessageEnded(AgentMessage::Assistant(answer)) => {
+                self.footer.spend(&answer.usage);
+                self.refresh();
+            }
+            News::Renamed | News::ThinkingChanged(_) => self.refresh(),
+            News::Settled => {
+                self.refresh();
+                self.send_held();
+            }
+            News::ShellPrinted(text) => {
+                if let Some(call) = self.transcript.shell() {
+                    call.print(&text);
+                }
+            }
+            News::LimitReached(reason) => {
+                self.say(Weight::Warning, &format!("The run was ended: {reason}"));
+            }
+            News::CompactionEnded {
+                summary,
+                aborted,
+                error,
+                ..
+            } => {
+                if let Some((summary, tokens)) = summary {
+                    let look = self.stage.look();
+                    let lines = card::compaction(&summary, tokens, &look);
+                    self.transcript.add(lines);
+                } else if aborted {
+                    self.say(Weight::Warning, "Compaction cancelled");
+                } else if let Some(error) = error {
+                    self.say(Weight::Error, &format!("Compaction failed: {error}"));
+                }
+                self.refresh();
+                self.send_held();
+            }
+            _ => {}
+        }
+    }
+
+    /// Another conversation was put in place.
+    pub fn begin_conversation(&mut self) {
+        self.footer.begin(&self.control, &self.feed);
+        self.stage.cwd = self.control.snapshot().cwd;
+        self.transcript.clear();
+        let rule = self
+            .stage
+            .look()
+            .rule(self.stage.look().style(Role::BorderMuted));
+        self.print(vec![Line::new(), rule]);
+        self.show_conversation();
+    }
+
+    /// Reads settings, keys and theme again.
+    pub fn read_settings(&mut self) {
+        let ground = self.control.ground();
+        for problem in self.stage.read(&ground.settings) {
+            self.say(Weight::Warning, &format!("Warning: {problem}"));
+        }
+        self.redraws = true;
+    }
+
+    /// Writes a setting of the user.
+    pub fn set(&mut self, path: &str, value: serde_json::Value) {
+        if let Err(reason) = self.control.remember(path, value) {
+            self.say(Weight::Warning, &format!("Warning: {reason}"));
+        }
+    }
+
+    /// Looks at the session again for what the footer shows.
+    pub fn refresh(&mut self) {
+        self.footer.refresh(&self.control);
+    }
+
+    /// Sends what came while it could not be sent.
+    fn send_held(&mut self) {
+        for (text, streaming) in std::mem::take(&mut self.held) {
+            self.prompt(text, streaming);
+        }
+    }
+
+    /// The conversation is another one now: shows its end.
+    pub fn show_conversation(&mut self) {
+        self.queues = (Vec::new(), Vec::new());
+        let messages = self.control.messages();
+        let look = self.stage.look();
+        let rows = self.stage.size.rows.saturating_mul(3).max(60);
+        let lines = card::conversation_end(&messages, &look, rows);
+        self.transcript.add(lines);
+        for message in &messages {
+            if let AgentMessage::User(_) = message {
+                self.editor.remember(&message.text());
+            }
+        }
+        self.refresh();
+    }
+}

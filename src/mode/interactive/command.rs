@@ -1,0 +1,188 @@
+//! The slash commands: one table for what they are called, what they say of themselves, and what they do.
+
+use super::app::App;
+use super::card::Weight;
+use super::work;
+use crate::runtime::Fatal;
+use crate::tui::select::Item;
+use serde_json::Value;
+
+/// A command of the program itself.
+pub struct Command {
+    pub name: &'static str,
+    /// What may stand behind it.
+    pub hint: Option<&'static str>,
+    pub about: &'static str,
+    run: fn(&mut App, &str),
+}
+
+const fn row(
+    name: &'static str,
+    hint: Option<&'static str>,
+    about: &'static str,
+    run: fn(&mut App, &str),
+) -> Command {
+    Command {
+        name,
+        hint,
+        about,
+        run,
+    }
+}
+
+pub const COMMANDS: &[Command] = &[
+    row("new", None, "Start a new session", new),
+    row(
+        "name",
+        Some("[name]"),
+        "Name this session, or say its name",
+        name,
+    ),
+    row(
+        "compact",
+        Some("[instructions]"),
+        "Replace the conversation so far by a summary",
+        compact,
+    ),
+    row("clone", None, "Go on in a copy of this session", clone),
+    row(
+        "reload",
+        None,
+        "Read settings, keys, themes, skills and prompts again",
+        reload,
+    ),
+    row("hotkeys", None, "Show what keys do", hotkeys),
+    row("quit", None, "Leave pi", |app, _| app.is_over = true),
+];
+
+/// Does what a line that begins with a slash says; false where it names no command of ours.
+pub fn run(app: &mut App, line: &str) -> bool {
+    let Some(call) = line.strip_prefix('/') else {
+        return false;
+    };
+    let (name, arguments) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
+    match COMMANDS.iter().find(|command| command.name == name) {
+        Some(command) => {
+            (command.run)(app, arguments.trim());
+            true
+        }
+        None => false,
+    }
+}
+
+/// All that can be called with a slash: name, hint, description.
+pub fn all(app: &App) -> Vec<(String, Option<String>, String)> {
+    let own = COMMANDS.iter().map(|command| {
+        let hint = command.hint.map(str::to_owned);
+        (command.name.to_owned(), hint, command.about.to_owned())
+    });
+    let text = |value: &Value, key: &str| {
+        value
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let others = app.control.commands().into_iter();
+    let others = others.map(|value| (text(&value, "name"), None, text(&value, "description")));
+    let others = others.filter(|(name, ..)| COMMANDS.iter().all(|command| command.name != name));
+    own.chain(others).collect()
+}
+
+/// What may stand behind a command.
+pub fn arguments(app: &App, command: &str, text: &str) -> Vec<Item> {
+    let _ = (app, command, text);
+    Vec::new()
+}
+
+fn new(app: &mut App, _: &str) {
+    app.control.abort();
+    app.run(|session, feed| {
+        let started = session.start_new(None);
+        replaced(feed, started, "✓ New session started");
+    });
+}
+
+fn clone(app: &mut App, _: &str) {
+    app.run(|session, feed| {
+        let cloned = session.fork_here();
+        replaced(feed, cloned, "Cloned to new session");
+    });
+}
+
+/// Says that the session's thread has put another conversation in place.
+pub fn replaced(feed: &super::feed::Feed, done: Result<(), Fatal>, text: &'static str) {
+    match done {
+        Ok(()) => feed.task(move |app| {
+            app.begin_conversation();
+            app.say(Weight::Info, text);
+        }),
+        Err(Fatal(reason)) => work::say(feed, Weight::Error, reason),
+    }
+}
+
+fn name(app: &mut App, arguments: &str) {
+    if arguments.is_empty() {
+        let now = app.control.snapshot();
+        return match now.session_name {
+            Some(name) => app.say(Weight::Info, &format!("Session name: {name}")),
+            None => app.say(
+                Weight::Info,
+                "This session has no name. Usage: /name <name>",
+            ),
+        };
+    }
+    let feed = app.feed.clone();
+    match app
+        .control
+        .set_name(arguments, &mut |event| feed.event(event))
+    {
+        Ok(()) => {
+            let name = app.control.snapshot().session_name.unwrap_or_default();
+            app.say(Weight::Info, &format!("Session name set: {name}"));
+        }
+        Err(Fatal(reason)) => app.say(Weight::Error, &reason),
+    }
+    app.refresh();
+}
+
+fn compact(app: &mut App, arguments: &str) {
+    let instructions = Some(arguments.to_owned()).filter(|text| !text.is_empty());
+    match app.control.begin_compaction() {
+        Ok(ticket) => app.run(move |session, feed| {
+            // Its end is told by an event.
+            let _ = session.compact(
+                instructions.as_deref(),
+                &mut work::listener(feed),
+                &ticket.cancel,
+            );
+            drop(ticket);
+        }),
+        Err(reason) => app.say(Weight::Error, &reason),
+    }
+}
+
+fn reload(app: &mut App, _: &str) {
+    if !app.control.is_idle() {
+        return app.say(
+            Weight::Warning,
+            "Wait for the end of the run before /reload",
+        );
+    }
+    app.run(|session, feed| match session.reload() {
+        Ok(()) => feed.task(|app| {
+            app.read_settings();
+            app.say(
+                Weight::Info,
+                "Reloaded settings, keys, themes, skills, prompts and context files",
+            );
+        }),
+        Err(Fatal(reason)) => work::say(feed, Weight::Error, reason),
+    });
+}
+
+fn hotkeys(app: &mut App, _: &str) {
+    let look = app.stage.look();
+    let lines = super::card::text(&app.stage.keymap.hotkeys(), &look);
+    app.print(lines);
+}

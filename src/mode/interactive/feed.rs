@@ -1,0 +1,292 @@
+//! The way from the threads that work to the one that draws.
+//!
+//! What happened is put into a mailbox, and the drawing thread is woken. Pieces of one text that nobody has
+//! taken yet are joined, and of the states of a running tool only the last is kept: however far the drawing
+//! is behind, the mailbox holds little more than the text itself.
+//!
+//! Putting never waits: some is told while locks are held that the drawing thread takes too.
+
+use super::app::App;
+use crate::runtime::event::{Event, Reason};
+use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, ThinkingLevel, ToolOutput, Usage};
+use crossbeam_channel::{Receiver, Sender, bounded};
+use serde_json::{Map, Value};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Something the drawing thread is to do.
+pub type Task = Box<dyn FnOnce(&mut App) + Send>;
+
+/// Which text a piece belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    Thinking,
+    /// Arguments of a call, as JSON.
+    Arguments,
+}
+
+/// What happened, for the screen.
+pub enum News {
+    RunStarted,
+    RunEnded,
+    /// Nothing more happens by itself.
+    Settled,
+    /// A message begins; that of the model is empty yet.
+    MessageStarted(AgentMessage),
+    MessageEnded(AgentMessage),
+    BlockStarted {
+        index: usize,
+        kind: Kind,
+        /// Of a call.
+        id: String,
+        name: String,
+    },
+    Piece {
+        index: usize,
+        kind: Kind,
+        text: String,
+    },
+    BlockEnded {
+        index: usize,
+    },
+    Usage(Usage),
+    ToolStarted {
+        id: String,
+        name: String,
+        arguments: Map<String, Value>,
+    },
+    ToolUpdated {
+        id: String,
+        output: ToolOutput,
+    },
+    ToolEnded {
+        id: String,
+        output: ToolOutput,
+        is_error: bool,
+    },
+    LimitReached(String),
+    RetryStarted {
+        attempt: u64,
+        max_attempts: u64,
+        delay: Duration,
+        error: String,
+    },
+    RetryEnded {
+        error: Option<String>,
+    },
+    /// Both queues, whole.
+    Queues {
+        steering: Vec<String>,
+        follow_up: Vec<String>,
+    },
+    CompactionStarted(Reason),
+    CompactionEnded {
+        reason: Reason,
+        /// The summary, and how many tokens it stands for.
+        summary: Option<(String, u64)>,
+        aborted: bool,
+        error: Option<String>,
+    },
+    Renamed,
+    ThinkingChanged(ThinkingLevel),
+    /// A command of the user printed something.
+    ShellPrinted(String),
+    Task(Task),
+}
+
+pub struct Feed {
+    waiting: Mutex<VecDeque<News>>,
+    wake: (Sender<()>, Receiver<()>),
+}
+
+impl Feed {
+    pub fn new() -> Self {
+        Self {
+            waiting: Mutex::default(),
+            wake: bounded(1),
+        }
+    }
+
+    /// Something was put in.
+    pub fn woken(&self) -> &Receiver<()> {
+        &self.wake.1
+    }
+
+    pub fn take(&self) -> VecDeque<News> {
+        std::mem::take(&mut *self.waiting())
+    }
+
+    pub fn put(&self, news: News) {
+        let mut waiting = self.waiting();
+        match (waiting.back_mut(), news) {
+            (
+                Some(News::Piece { index, kind, text }),
+                News::Piece {
+                    index: at,
+                    kind: same,
+                    text: more,
+                },
+            ) if (*index, *kind) == (at, same) => text.push_str(&more),
+            (Some(News::ShellPrinted(text)), News::ShellPrinted(more)) => text.push_str(&more),
+            (
+                Some(News::ToolUpdated { id, output }),
+                News::ToolUpdated {
+                    id: same,
+                    output: new,
+                },
+            ) if *id == same => {
+                *output = new;
+            }
+            (_, news) => waiting.push_back(news),
+        }
+        drop(waiting);
+        // A wake-up that waits already is enough.
+        let _ = self.wake.0.try_send(());
+    }
+
+    /// Lets the drawing thread do something.
+    pub fn task(&self, task: impl FnOnce(&mut App) + Send + 'static) {
+        self.put(News::Task(Box::new(task)));
+    }
+
+    pub fn event(&self, event: &Event<'_>) {
+        if let Some(news) = news(event) {
+            self.put(news);
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<News>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What of an event is seen.
+fn news(event: &Event<'_>) -> Option<News> {
+    Some(match event {
+        Event::Agent(event) => return of_agent(event),
+        Event::AgentSettled => News::Settled,
+        Event::LimitReached { reason } => News::LimitReached((*reason).to_owned()),
+        Event::AutoRetryStart {
+            attempt,
+            max_attempts,
+            delay_ms,
+            error_message,
+        } => News::RetryStarted {
+            attempt: *attempt,
+            max_attempts: *max_attempts,
+            delay: Duration::from_millis(*delay_ms),
+            error: (*error_message).to_owned(),
+        },
+        Event::AutoRetryEnd { final_error, .. } => News::RetryEnded {
+            error: final_error.map(str::to_owned),
+        },
+        Event::SessionInfoChanged { .. } => News::Renamed,
+        Event::ThinkingLevelChanged { level } => News::ThinkingChanged(*level),
+        Event::BashUpdate { delta, .. } => News::ShellPrinted((*delta).to_owned()),
+        Event::QueueUpdate {
+            steering,
+            follow_up,
+        } => News::Queues {
+            steering: steering.iter().map(AgentMessage::text).collect(),
+            follow_up: follow_up.iter().map(AgentMessage::text).collect(),
+        },
+        Event::CompactionStart { reason } => News::CompactionStarted(*reason),
+        Event::CompactionEnd {
+            reason,
+            result,
+            aborted,
+            error_message,
+            ..
+        } => News::CompactionEnded {
+            reason: *reason,
+            summary: result.map(|result| (result.summary.clone(), result.tokens_before)),
+            aborted: *aborted,
+            error: error_message.map(str::to_owned),
+        },
+        Event::SummaryRetryScheduled {
+            attempt,
+            max_attempts,
+            delay_ms,
+            error_message,
+        } => News::RetryStarted {
+            attempt: *attempt,
+            max_attempts: *max_attempts,
+            delay: Duration::from_millis(*delay_ms),
+            error: (*error_message).to_owned(),
+        },
+        Event::SummaryRetryStart { .. } | Event::SummaryRetryFinished => {
+            News::RetryEnded { error: None }
+        }
+        Event::Output { .. } | Event::EntryAppended { .. } => return None,
+    })
+}
+
+fn of_agent(event: &AgentEvent<'_>) -> Option<News> {
+    Some(match event {
+        AgentEvent::AgentStart => News::RunStarted,
+        AgentEvent::AgentEnd { .. } => News::RunEnded,
+        AgentEvent::TurnStart | AgentEvent::TurnEnd { .. } => return None,
+        AgentEvent::MessageStart { message } => News::MessageStarted((*message).clone()),
+        AgentEvent::MessageEnd { message } => News::MessageEnded((*message).clone()),
+        AgentEvent::MessageUpdate { event, .. } => return of_answer(event),
+        AgentEvent::ToolStart {
+            id,
+            name,
+            arguments,
+        } => News::ToolStarted {
+            id: (*id).to_owned(),
+            name: (*name).to_owned(),
+            arguments: (*arguments).clone(),
+        },
+        AgentEvent::ToolUpdate { id, output, .. } => News::ToolUpdated {
+            id: (*id).to_owned(),
+            output: (*output).clone(),
+        },
+        AgentEvent::ToolEnd {
+            id,
+            output,
+            is_error,
+            ..
+        } => News::ToolEnded {
+            id: (*id).to_owned(),
+            output: (*output).clone(),
+            is_error: *is_error,
+        },
+    })
+}
+
+fn of_answer(event: &AssistantEvent) -> Option<News> {
+    let started = |index: &usize, kind| News::BlockStarted {
+        index: *index,
+        kind,
+        id: String::new(),
+        name: String::new(),
+    };
+    let piece = |index: &usize, kind, text: &str| News::Piece {
+        index: *index,
+        kind,
+        text: text.to_owned(),
+    };
+    Some(match event {
+        AssistantEvent::TextStart { index } => started(index, Kind::Text),
+        AssistantEvent::ThinkingStart { index } => started(index, Kind::Thinking),
+        AssistantEvent::ToolCallStart { index, id, name } => News::BlockStarted {
+            index: *index,
+            kind: Kind::Arguments,
+            id: id.clone(),
+            name: name.clone(),
+        },
+        AssistantEvent::TextDelta { index, delta } => piece(index, Kind::Text, delta),
+        AssistantEvent::ThinkingDelta { index, delta } => piece(index, Kind::Thinking, delta),
+        AssistantEvent::ToolCallDelta { index, delta } => piece(index, Kind::Arguments, delta),
+        AssistantEvent::TextEnd { index, .. }
+        | AssistantEvent::ThinkingEnd { index, .. }
+        | AssistantEvent::ToolCallEnd { index, .. } => News::BlockEnded { index: *index },
+        AssistantEvent::Info(info) => News::Usage(info.usage.clone()?),
+        AssistantEvent::Start | AssistantEvent::Done { .. } | AssistantEvent::Error(_) => {
+            return None;
+        }
+    })
+}

@@ -1,0 +1,271 @@
+//! The two rows at the bottom: folder, branch and session; tokens, cost, context and model.
+
+use super::feed::Feed;
+use super::git;
+use super::look::Look;
+use super::stage::Stage;
+use crate::runtime::control::Control;
+use crate::runtime::stats::Context;
+use crate::runtime::{Model, ThinkingLevel, Usage};
+use crate::tui::line::Line;
+use crate::tui::style::Style;
+use crate::tui::theme::Role;
+use crate::tui::width::width;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Entries that are summed up at once; more are left to another thread.
+const AT_ONCE: usize = 500;
+
+pub struct Footer {
+    cwd: PathBuf,
+    branch: Option<String>,
+    pub name: Option<String>,
+    spent: Spent,
+    context: Option<Context>,
+    pub model: Arc<Model>,
+    pub thinking: ThinkingLevel,
+    compacts: bool,
+    /// More than one provider could be used.
+    names_provider: bool,
+    /// Paid for by a subscription, as far as this provider goes.
+    is_subscribed: bool,
+    /// Tokens a second of the answer under way, or of the last.
+    pub speed: Option<f64>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+    cost: f64,
+    /// The part of the last prompt that was in the cache.
+    hit_rate: Option<f64>,
+}
+
+impl Footer {
+    pub fn new(control: &Control, stage: &Stage, feed: &Arc<Feed>) -> Self {
+        let now = control.snapshot();
+        let mut footer = Self {
+            cwd: stage.cwd.clone(),
+            branch: None,
+            name: None,
+            spent: Spent::default(),
+            context: None,
+            model: now.model,
+            thinking: now.thinking,
+            compacts: now.switches.auto_compaction,
+            names_provider: false,
+            is_subscribed: false,
+            speed: None,
+        };
+        footer.begin(control, feed);
+        footer
+    }
+
+    /// Another conversation: sums up what it has cost.
+    pub fn begin(&mut self, control: &Control, feed: &Arc<Feed>) {
+        let mut providers: Vec<String> = control
+            .available_models()
+            .iter()
+            .map(|model| model.provider.clone())
+            .collect();
+        providers.sort_unstable();
+        providers.dedup();
+        self.names_provider = providers.len() > 1;
+        self.spent = Spent::default();
+        let entries = control.log().index().slots.len();
+        if entries <= AT_ONCE {
+            self.count(control);
+        } else {
+            let (control, feed) = (control.clone(), feed.clone());
+            let sum = move || {
+                let stats = control.stats();
+                feed.task(move |app| {
+                    app.footer.spent = Spent {
+                        hit_rate: app.footer.spent.hit_rate,
+                        ..Spent::of(&stats)
+                    };
+                });
+            };
+            // Without the thread the sums are missing, nothing else.
+            let _ = std::thread::Builder::new().name("sums".into()).spawn(sum);
+        }
+        self.refresh(control);
+    }
+
+    fn count(&mut self, control: &Control) {
+        self.spent = Spent::of(&control.stats());
+    }
+
+    /// Looks at the session again; costs nothing that grows with its file.
+    pub fn refresh(&mut self, control: &Control) {
+        let now = control.snapshot();
+        (self.cwd, self.name) = (now.cwd, now.session_name);
+        (self.model, self.thinking) = (now.model, now.thinking);
+        self.compacts = now.switches.auto_compaction;
+        self.branch = git::branch(&self.cwd);
+        self.is_subscribed = control.is_subscribed(&self.model);
+        self.context = control.context_usage().map(|usage| Context {
+            tokens: usage.tokens,
+            context_window: usage.window,
+            percent: usage.percent(),
+        });
+    }
+
+    /// An answer has ended.
+    pub fn spend(&mut self, usage: &Usage) {
+        let spent = &mut self.spent;
+        spent.input += usage.input;
+        spent.output += usage.output;
+        spent.cache_read += usage.cache_read;
+        spent.cache_write += usage.cache_write;
+        spent.cost += usage.cost.total;
+        let prompt = usage.input + usage.cache_read + usage.cache_write;
+        let seen = usage.cache_read + usage.cache_write > 0;
+        spent.hit_rate = (seen && prompt > 0).then(|| percent(usage.cache_read, prompt));
+    }
+
+    pub fn lines(&self, look: &Look<'_>) -> Vec<Line> {
+        let dim = look.style(Role::Dim);
+        let mut place = look.path(&self.cwd);
+        if let Some(branch) = &self.branch {
+            let _ = write!(place, " ({branch})");
+        }
+        if let Some(name) = &self.name {
+            let _ = write!(place, " • {name}");
+        }
+        vec![
+            Line::of(&place, dim).cut(look.width),
+            self.figures(look, dim),
+        ]
+    }
+
+    fn figures(&self, look: &Look<'_>, dim: Style) -> Line {
+        let mut left = Line::new();
+        let spent = &self.spent;
+        let arrows = match look.is_plain {
+            true => [
+                ("in ", spent.input),
+                ("out ", spent.output),
+                ("cached ", spent.cache_read),
+                ("stored ", spent.cache_write),
+            ],
+            false => [
+                ("↑", spent.input),
+                ("↓", spent.output),
+                ("R", spent.cache_read),
+                ("W", spent.cache_write),
+            ],
+        };
+        for (mark, count) in arrows {
+            if count > 0 {
+                left.push(&format!("{mark}{} ", tokens(count)), dim);
+            }
+        }
+        if let Some(rate) = spent.hit_rate {
+            left.push(&format!("CH{rate:.1}% "), dim);
+        }
+        if spent.cost > 0.0 || self.is_subscribed {
+            let paid = if self.is_subscribed { " (sub)" } else { "" };
+            left.push(&format!("${:.3}{paid} ", spent.cost), dim);
+        }
+        if let Some(speed) = self.speed {
+            left.push(&format!("{speed:.0} tok/s "), dim);
+        }
+        let window = self
+            .context
+            .as_ref()
+            .map_or(self.model.context_window, |context| context.context_window);
+        let auto = if self.compacts { " (auto)" } else { "" };
+        let filled = match self.context.as_ref().map(|context| context.percent) {
+            Some(None) => None,
+            Some(Some(percent)) => Some(percent),
+            None => Some(0.0),
+        };
+        let style = match filled {
+            Some(percent) if percent > 90.0 => look.style(Role::Error),
+            Some(percent) if percent > 70.0 => look.style(Role::Warning),
+            _ => dim,
+        };
+        match filled {
+            Some(percent) => left.push(&format!("{percent:.1}%/{}{auto}", tokens(window)), style),
+            None => left.push(&format!("?/{}{auto}", tokens(window)), style),
+        }
+        let mut right = String::new();
+        if self.names_provider {
+            let _ = write!(right, "({}) ", self.model.provider);
+        }
+        right.push_str(&self.model.id);
+        if self.model.reasoning {
+            match self.thinking {
+                ThinkingLevel::Off => right.push_str(" • thinking off"),
+                level => {
+                    let _ = write!(right, " • {}", level.name());
+                }
+            }
+        }
+        let room = look.width.saturating_sub(left.width() + 2);
+        if width(&right) > room {
+            right.clone_from(&self.model.id);
+        }
+        if width(&right) <= room {
+            left.pad_to(look.width - width(&right), dim);
+            left.push(&right, dim);
+        }
+        left.cut(look.width)
+    }
+}
+
+impl Spent {
+    fn of(stats: &crate::runtime::stats::Stats) -> Self {
+        let tokens = &stats.tokens;
+        Self {
+            input: tokens.input,
+            output: tokens.output,
+            cache_read: tokens.cache_read,
+            cache_write: tokens.cache_write,
+            cost: stats.cost,
+            hit_rate: None,
+        }
+    }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    part as f64 * 100.0 / whole as f64
+}
+
+/// `950`, `1.2k`, `128k`, `1.5M`.
+pub fn tokens(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..10_000 => format!("{:.1}k", count as f64 / 1e3),
+        10_000..1_000_000 => format!("{}k", (count as f64 / 1e3).round()),
+        1_000_000..10_000_000 => format!("{:.1}M", count as f64 / 1e6),
+        _ => format!("{}M", (count as f64 / 1e6).round()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_tokens_are_short() {
+        for (count, shown) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1.0k"),
+            (9_949, "9.9k"),
+            (12_345, "12k"),
+            (128_000, "128k"),
+            (1_048_576, "1.0M"),
+            (23_000_000, "23M"),
+        ] {
+            assert_eq!(tokens(count), shown);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The branch of a folder, read from git's own files: no program is started for it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The branch that is checked out, or the beginning of the commit where there is none. For work trees too.
+pub fn branch(folder: &Path) -> Option<String> {
+    let head = fs::read_to_string(head(folder)?).ok()?;
+    let head = head.trim();
+    match head.strip_prefix("ref: ") {
+        Some(name) => Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()),
+        None => head.get(..8).map(|commit| format!("detached {commit}")),
+    }
+    .filter(|name| !name.is_empty())
+}
+
+/// The file that says what is checked out.
+fn head(folder: &Path) -> Option<PathBuf> {
+    for folder in folder.ancestors() {
+        let git = folder.join(".git");
+        let Ok(found) = fs::metadata(&git) else {
+            continue;
+        };
+        if found.is_dir() {
+            return Some(git.join("HEAD"));
+        }
+        // A work tree, or a submodule.
+        let text = fs::read_to_string(&git).ok()?;
+        let place = text.trim().strip_prefix("gitdir: ")?;
+        return Some(folder.join(place).join("HEAD"));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scratch;
+
+    #[test]
+    fn branches_commits_and_work_trees_are_told_apart() {
+        let scratch = Scratch::new();
+        let root = scratch.path();
+        assert_eq!(branch(root), None);
+        scratch.file("main/.git/HEAD", "ref: refs/heads/topic/one\n");
+        scratch.file("main/a/b/file", "");
+        scratch.file(
+            "main/.git/worktrees/tree/HEAD",
+            "0123456789abcdef0123456789abcdef01234567\n",
+        );
+        scratch.file("tree/.git", "gitdir: ../main/.git/worktrees/tree\n");
+        scratch.file("broken/.git", "nothing of use");
+        for (folder, expected) in [
+            ("main", Some("topic/one")),
+            ("main/a/b", Some("topic/one")),
+            ("tree", Some("detached 01234567")),
+            ("broken", None),
+        ] {
+            assert_eq!(branch(&root.join(folder)).as_deref(), expected, "{folder}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! What the keys do that are not the editor's, and what becomes of what was typed.
+
+use super::app::App;
+use super::card::Weight;
+use super::complete::Completed;
+use super::{command, shell};
+use crate::runtime::Fatal;
+use crate::runtime::control::Streaming;
+use crate::tui::editor::Outcome;
+use crate::tui::key::{Action as Event, Input, Key, Reply};
+use crate::tui::keymap::{self, Action};
+use crate::tui::theme::Backdrop;
+use std::time::{Duration, Instant};
+
+/// Two presses within this are a double one.
+const DOUBLE: Duration = Duration::from_millis(500);
+
+impl App {
+    pub fn input(&mut self, input: Input, now: Instant) {
+        match input {
+            Input::Key(key) if key.action == Event::Release => {}
+            Input::Key(key) if self.has_dialog() => self.dialog_key(&key),
+            Input::Key(key) => self.key(&key, now),
+            Input::Paste(text) if self.has_dialog() => self.dialog_paste(&text),
+            Input::Paste(text) => {
+                self.editor.paste(&text);
+                self.offer(false);
+            }
+            Input::Focus(focused) => self.is_focused = focused,
+            Input::Reply(reply) => self.reply(&reply),
+            Input::Mouse(_) => {}
+        }
+    }
+
+    fn reply(&mut self, reply: &Reply) {
+        let backdrop = match *reply {
+            Reply::Background(red, green, blue) => Backdrop::of(red, green, blue),
+            Reply::Scheme { dark: true } => Backdrop::Dark,
+            Reply::Scheme { dark: false } => Backdrop::Light,
+            _ => return,
+        };
+        if backdrop != self.stage.backdrop {
+            self.stage.backdrop = backdrop;
+            let ground = self.control.ground();
+            let setting = ground
+                .settings
+                .get("theme")
+                .and_then(serde_json::Value::as_str);
+            self.stage.choose_theme(setting);
+        }
+    }
+
+    fn key(&mut self, key: &Key, now: Instant) {
+        let is_escape = self.stage.keymap.is(key, Action::Interrupt);
+        if !is_escape {
+            self.last_escape = None;
+        }
+        match self.complete_key(key) {
+            Completed::Ignored => {}
+            Completed::Handled => return,
+            Completed::Send => return self.edit(key, now),
+        }
+        // Before the editor, which deletes with the same key.
+        if self.editor.is_empty() && self.stage.keymap.is(key, Action::Exit) {
+            self.is_over = true;
+            return;
+        }
+        self.edit(key, now);
+    }
+
+    fn edit(&mut self, key: &Key, now: Instant) {
+        match self.editor.handle(key, &self.stage.keymap) {
+            Outcome::Handled => self.completion.close(),
+            Outcome::Edited => self.offer(false),
+            Outcome::Complete => self.offer(true),
+            Outcome::Submit(text) => {
+                self.completion.close();
+                self.submit(text, Streaming::Steer);
+            }
+            Outcome::Ignored => {
+                if let Some(action) = self.stage.keymap.action(key, keymap::MAIN) {
+                    self.act(action, now);
+                }
+            }
+        }
+    }
+
+    /// Takes what was typed and sent.
+    pub fn submit(&mut self, text: String, streaming: Streaming) {
+        if text.is_empty() {
+            return;
+        }
+        self.editor.remember(&text);
+        if command::run(self, &text) {
+            return;
+        }
+        match text.strip_prefix('!') {
+            Some(command) => shell::run(self, command),
+            None => self.prompt(text, streaming),
+        }
+    }
+
+    pub fn act(&mut self, action: Action, now: Instant) {
+        match action {
+            Action::Interrupt => self.interrupt(now),
+            Action::Clear => self.clear(now),
+            Action::Exit if self.editor.is_empty() => self.is_over = true,
+            Action::Suspend => self.suspends = true,
+            Action::MessageFollowUp => {
+                let text = self.editor.expanded().trim().to_owned();
+                self.editor.set_text("");
+                self.completion.close();
+                self.submit(text, Streaming::FollowUp);
+            }
+            Action::MessageDequeue => match self.take_back() {
+                0 => self.say(Weight::Info, "No queued messages to restore"),
+                _ => self.completion.close(),
+            },
+            Action::ToolsExpand => self.open_or_fold(),
+            Action::ThinkingToggle => {
+                self.stage.hides_thinking = !self.stage.hides_thinking;
+                let state = if self.stage.hides_thinking {
+                    "hidden"
+                } else {
+                    "shown"
+                };
+                self.set("hideThinkingBlock", self.stage.hides_thinking.into());
+                self.say(Weight::Info, &format!("Thinking blocks: {state}"));
+            }
+            Action::ThinkingCycle => {
+                let feed = self.feed.clone();
+                let cycled = self.control.cycle_thinking(&mut |event| feed.event(event));
+                match cycled {
+                    Ok(Some(level)) => {
+                        self.say(Weight::Info, &format!("Thinking level: {}", level.name()))
+                    }
+                    Ok(None) => self.say(Weight::Info, "Current model does not support thinking"),
+                    Err(Fatal(reason)) => self.say(Weight::Error, &reason),
+                }
+                self.refresh();
+            }
+            Action::ModelCycleForward => self.cycle_model(true),
+            Action::ModelCycleBackward => self.cycle_model(false),
+            Action::SessionNew => self.call("/new"),
+            Action::SessionTree => self.call("/tree"),
+            Action::SessionFork => self.call("/fork"),
+            Action::SessionResume => self.call("/resume"),
+            Action::ModelSelect => self.call("/model"),
+            Action::MessageCopy => self.call("/copy"),
+            _ => {}
+        }
+    }
+
+    /// Does what a slash command does.
+    pub fn call(&mut self, line: &str) {
+        command::run(self, line);
+    }
+
+    fn cycle_model(&mut self, is_forward: bool) {
+        let feed = self.feed.clone();
+        match self
+            .control
+            .cycle_model(is_forward, &mut |event| feed.event(event))
+        {
+            Ok(Some(cycled)) => {
+                let text = format!("Switched to {}", cycled.model.name);
+                self.say(Weight::Info, &text);
+            }
+            Ok(None) => self.say(Weight::Info, "Only one model available"),
+            Err(Fatal(reason)) => self.say(Weight::Error, &reason),
+        }
+        self.refresh();
+    }
+
+    /// Escape: ends what runs; in an empty editor, twice, what the settings say.
+    fn interrupt(&mut self, now: Instant) {
+        if self.activity.is_busy() || !self.control.is_idle() {
+            self.take_back();
+            self.control.abort();
+            return;
+        }
+        if self.transcript.shell().is_some() {
+            self.control.abort_shells();
+            return;
+        }
+        if !self.editor.is_empty() {
+            if self.editor.text().starts_with('!') {
+                self.editor.set_text("");
+            }
+            return;
+        }
+        let is_double = self
+            .last_escape
+            .is_some_and(|last| now.saturating_duration_since(last) < DOUBLE);
+        self.last_escape = (!is_double).then_some(now);
+        if is_double {
+            let ground = self.control.ground();
+            match ground
+                .settings
+                .get("doubleEscapeAction")
+                .and_then(serde_json::Value::as_str)
+            {
+                Some("fork") => self.call("/fork"),
+                Some("none") => {}
+                _ => self.call("/tree"),
+            }
+        }
+    }
+
+    /// Ctrl+C: empties the editor; twice, the end.
+    fn clear(&mut self, now: Instant) {
+        let is_double = self
+            .last_clear
+            .is_some_and(|last| now.saturating_duration_since(last) < DOUBLE);
+        if is_double {
+            self.is_over = true;
+            return;
+        }
+        self.last_clear = Some(now);
+        self.completion.close();
+        self.editor.set_text("");
+    }
+
+    /// Opens what is folded: in place what still is there, else in the viewer.
+    fn open_or_fold(&mut self) {
+        self.stage.is_open = !self.stage.is_open;
+    }
+}

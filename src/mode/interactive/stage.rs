@@ -1,0 +1,181 @@
+//! What everything is drawn with: the theme, the keys, what the terminal can do, what settings say of it.
+
+use super::look::Look;
+use crate::runtime::Settings;
+use crate::tui::ability::{self, Found, Protocol, Wishes};
+use crate::tui::keymap::{Keymap, Platform};
+use crate::tui::screen::{Abilities, Size};
+use crate::tui::style::Depth;
+use crate::tui::theme::{self, Backdrop, Theme};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+pub struct Stage {
+    pub theme: Theme,
+    pub keymap: Keymap,
+    pub can: Found,
+    pub size: Size,
+    pub code_indent: String,
+    /// Cells left and right of the editor's text.
+    pub padding: usize,
+    /// Rows of the completion list.
+    pub popup_rows: usize,
+    pub is_open: bool,
+    pub hides_thinking: bool,
+    pub is_plain: bool,
+    pub cwd: PathBuf,
+    pub home: PathBuf,
+    /// What the terminal shows behind text, as far as it is known.
+    pub backdrop: Backdrop,
+    /// Where the user's files lie.
+    agent: PathBuf,
+}
+
+impl Stage {
+    /// What settings, files and the environment say; and what is wrong with the files.
+    pub fn new(places: Places, settings: &Settings, size: Size) -> (Self, Vec<String>) {
+        let variable = |name: &str| std::env::var(name).ok();
+        let mut stage = Self {
+            theme: Theme::dark(),
+            keymap: Keymap::default(),
+            can: ability::find(variable, Wishes::default()),
+            size,
+            code_indent: String::new(),
+            padding: 0,
+            popup_rows: 0,
+            is_open: false,
+            hides_thinking: false,
+            is_plain: is_plain(),
+            cwd: places.cwd,
+            home: places.home,
+            backdrop: variable("COLORFGBG")
+                .and_then(|value| Backdrop::of_variable(&value))
+                .unwrap_or(Backdrop::Dark),
+            agent: places.agent,
+        };
+        let problems = stage.read(settings);
+        stage.hides_thinking = flag(settings, "hideThinkingBlock").unwrap_or(false);
+        (stage, problems)
+    }
+
+    /// Reads settings, keys and theme again.
+    pub fn read(&mut self, settings: &Settings) -> Vec<String> {
+        let variable = |name: &str| std::env::var(name).ok();
+        self.can = ability::find(variable, wishes(settings));
+        let text = |path: &str| settings.get(path).and_then(Value::as_str);
+        self.code_indent = text("markdown.codeBlockIndent").unwrap_or("  ").to_owned();
+        self.padding = count(settings, "editorPaddingX").unwrap_or(0);
+        self.popup_rows = count(settings, "autocompleteMaxVisible").unwrap_or(5);
+        let mut problems = self.read_keys();
+        problems.extend(self.choose_theme(text("theme")));
+        problems
+    }
+
+    fn read_keys(&mut self) -> Vec<String> {
+        let platform = Platform::detect(|name| std::env::var(name).ok());
+        let path = self.agent.join("keybindings.json");
+        self.keymap = Keymap::new(platform);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+            Err(error) => return vec![format!("Cannot read {}: {error}", path.display())],
+        };
+        let say = |problem: String| format!("{}: {problem}", path.display());
+        match serde_json::from_str(&text) {
+            Ok(value) => {
+                let (keymap, problems) = Keymap::load(&value, platform);
+                self.keymap = keymap;
+                problems.into_iter().map(say).collect()
+            }
+            Err(error) => vec![say(error.to_string())],
+        }
+    }
+
+    /// Takes the theme that the setting names, or one that fits the terminal.
+    pub fn choose_theme(&mut self, setting: Option<&str>) -> Option<String> {
+        let name = theme::choose(setting, self.backdrop)?;
+        match Theme::built_in(name) {
+            Some(theme) => {
+                self.theme = theme;
+                None
+            }
+            None => Some(format!("Theme \"{name}\" not found")),
+        }
+    }
+
+    pub fn look(&self) -> Look<'_> {
+        Look {
+            theme: &self.theme,
+            keymap: &self.keymap,
+            width: self.size.columns.max(1),
+            hyperlinks: self.can.hyperlinks,
+            code_indent: &self.code_indent,
+            is_open: self.is_open,
+            hides_thinking: self.hides_thinking,
+            is_plain: self.is_plain,
+            cwd: &self.cwd,
+            home: &self.home,
+        }
+    }
+
+    pub fn abilities(&self) -> Abilities {
+        Abilities {
+            depth: self.can.depth,
+            hyperlinks: self.can.hyperlinks,
+            synchronized: !is_dumb(),
+        }
+    }
+}
+
+/// Folders that the screen names or reads from.
+pub struct Places {
+    pub cwd: PathBuf,
+    pub home: PathBuf,
+    pub agent: PathBuf,
+}
+
+/// A terminal that knows no sequences beyond the simplest.
+pub fn is_dumb() -> bool {
+    matches!(std::env::var("TERM").as_deref(), Ok("dumb"))
+}
+
+/// Plain mode: asked for, or the terminal can do no better.
+fn is_plain() -> bool {
+    let is_set =
+        |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
+    is_dumb() || is_set("PI_TUI_PLAIN") || is_set("REDUCE_MOTION")
+}
+
+fn wishes(settings: &Settings) -> Wishes {
+    let shows = flag(settings, "terminal.showImages").unwrap_or(true);
+    let images = match settings.get("terminal.images") {
+        Some(Value::Bool(false)) => Some(None),
+        Some(Value::String(name)) if name == "kitty" => Some(Some(Protocol::Kitty)),
+        Some(Value::String(name)) if name == "iterm2" => Some(Some(Protocol::ITerm2)),
+        _ => None,
+    };
+    Wishes {
+        true_color: flag(settings, "terminal.trueColor"),
+        hyperlinks: flag(settings, "terminal.hyperlinks"),
+        images: if shows { images } else { Some(None) },
+    }
+}
+
+pub fn flag(settings: &Settings, path: &str) -> Option<bool> {
+    settings.get(path).and_then(Value::as_bool)
+}
+
+fn count(settings: &Settings, path: &str) -> Option<usize> {
+    let count = settings.get(path).and_then(Value::as_u64)?;
+    usize::try_from(count).ok()
+}
+
+/// Whether colours can be seen at all.
+
+/// The part of a path behind its last slash.
+pub fn name_of(path: &Path) -> String {
+    path.file_name().map_or_else(
+        || "/".to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}

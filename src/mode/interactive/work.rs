@@ -1,0 +1,53 @@
+//! The session's thread: what takes the conversation on, or puts another in its place, one after another.
+
+use super::card::Weight;
+use super::feed::Feed;
+use crate::runtime::control::Ticket;
+use crate::runtime::event::Event;
+use crate::runtime::session::Session;
+use crate::runtime::{AgentMessage, Fatal};
+use crossbeam_channel::Receiver;
+use std::sync::Arc;
+
+/// Something to be done with the session.
+pub type Job = Box<dyn FnOnce(&mut Session, &Arc<Feed>) + Send>;
+
+/// Does the jobs in turn; gives the session back when no more can come.
+pub fn work(mut session: Session, jobs: &Receiver<Job>, feed: &Arc<Feed>) -> Session {
+    for job in jobs {
+        job(&mut session, feed);
+        for notice in session.take_notices() {
+            say(feed, Weight::Warning, notice.to_string());
+        }
+    }
+    session
+}
+
+/// Asks the model. What could not be asked goes back into the editor.
+pub fn ask(ticket: Ticket, message: AgentMessage, typed: String) -> Job {
+    Box::new(move |session, feed| {
+        let mut is_accepted = false;
+        let asked = session.ask(
+            ticket,
+            message,
+            &mut || is_accepted = true,
+            &mut listener(feed),
+        );
+        if let Err(Fatal(reason)) = asked {
+            feed.task(move |app| app.refuse(&reason, (!is_accepted).then_some(typed.as_str())));
+        }
+    })
+}
+
+/// Tells the screen of events.
+pub fn listener(feed: &Arc<Feed>) -> impl FnMut(&Event<'_>) -> Result<(), Fatal> + use<> {
+    let feed = feed.clone();
+    move |event| {
+        feed.event(event);
+        Ok(())
+    }
+}
+
+pub fn say(feed: &Feed, weight: Weight, text: String) {
+    feed.task(move |app| app.say(weight, &text));
+}
