@@ -170,8 +170,6 @@ fn count(settings: &Settings, path: &str) -> Option<usize> {
     usize::try_from(count).ok()
 }
 
-/// Whether colours can be seen at all.
-
 /// The part of a path behind its last slash.
 pub fn name_of(path: &Path) -> String {
     path.file_name().map_or_else(
