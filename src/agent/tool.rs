@@ -18,6 +18,47 @@ pub trait Tool: Send + Sync {
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError>;
 }
 
+/// A tool made of a function.
+pub struct FnTool<F> {
+    pub info: ToolInfo,
+    run: F,
+}
+
+impl<F> FnTool<F>
+where
+    F: Fn(&Invocation<'_>) -> Result<ToolOutput, ToolError> + Send + Sync,
+{
+    /// `parameters` is a JSON schema of the type `object`; arguments are checked against it before `run`
+    /// sees them.
+    pub fn new(name: &str, description: &str, parameters: Value, run: F) -> Self {
+        let info = ToolInfo {
+            spec: ToolSpec {
+                name: name.to_owned(),
+                description: description.to_owned(),
+                parameters,
+                ..ToolSpec::default()
+            },
+            label: name.to_owned(),
+            snippet: Some(description.to_owned()),
+            ..ToolInfo::default()
+        };
+        Self { info, run }
+    }
+}
+
+impl<F> Tool for FnTool<F>
+where
+    F: Fn(&Invocation<'_>) -> Result<ToolOutput, ToolError> + Send + Sync,
+{
+    fn info(&self) -> &ToolInfo {
+        &self.info
+    }
+
+    fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
+        (self.run)(call)
+    }
+}
+
 /// The facts about a tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolInfo {

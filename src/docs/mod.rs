@@ -90,6 +90,11 @@ pub const PAGES: &[(&str, &str, &str)] = &[
         include_str!("rpc.md"),
     ),
     (
+        "sdk",
+        "The library: sessions inside your own program",
+        include_str!("sdk.md"),
+    ),
+    (
         "acp",
         "The agent inside an editor that speaks ACP",
         include_str!("acp.md"),

@@ -7,7 +7,7 @@ use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::models::Registry;
 use crate::llm::stream::{CacheRetention, Clocks, Resend, StreamOptions};
-use crate::resources::settings::{Compaction, Retry};
+use crate::resources::settings::{Compaction, Retry, Settings};
 use std::sync::Arc;
 
 pub struct Services {
@@ -29,6 +29,26 @@ pub struct Services {
 }
 
 impl Services {
+    /// With what the settings say.
+    pub fn new(registry: Registry, credentials: Credentials, settings: &Settings) -> Self {
+        let mut clocks = Clocks::default();
+        clocks.first = settings.request_timeout();
+        clocks.idle = settings.http_idle_timeout();
+        Self {
+            registry,
+            credentials,
+            clocks,
+            cache: CacheRetention::Short,
+            thinking_budgets: settings.thinking_budgets(),
+            retry: settings.retry(),
+            compaction: settings.compaction(),
+            http_proxy: settings.http_proxy().map(str::to_owned),
+            block_images: settings.block_images(),
+            names_itself: settings.names_itself(),
+            base_url: None,
+        }
+    }
+
     /// Whether requests to `provider` would have a key.
     pub fn usable(&self, provider: &str) -> bool {
         self.credentials

@@ -12,7 +12,6 @@ use crate::llm::env::Env;
 use crate::llm::faux;
 use crate::llm::model::ThinkingLevel;
 use crate::llm::models::Registry;
-use crate::llm::stream::{CacheRetention, Clocks};
 use crate::resources::settings::Settings;
 use crate::session::Log;
 use crate::session::entry::Body;
@@ -25,21 +24,9 @@ fn session(dir: &TempDir) -> Session {
     let (mut registry, _) = Registry::load(dir.path());
     registry.add(faux::models());
     let settings = Settings::default();
-    let mut compaction = settings.compaction();
-    compaction.keep = Some(10);
-    let services = Services {
-        credentials: Credentials::load(dir.path(), Env::process()),
-        clocks: Clocks::default(),
-        cache: CacheRetention::None,
-        thinking_budgets: Vec::new(),
-        retry: settings.retry(),
-        compaction,
-        http_proxy: None,
-        block_images: false,
-        base_url: Default::default(),
-        names_itself: Default::default(),
-        registry,
-    };
+    let credentials = Credentials::load(dir.path(), Env::process());
+    let mut services = Services::new(registry, credentials, &settings);
+    services.compaction.keep = Some(10);
     let model = services.registry.find("faux", "echo").unwrap();
     let mut log = Log::in_memory(dir.path(), None).unwrap();
     let context = log.context();

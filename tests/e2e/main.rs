@@ -25,6 +25,7 @@ mod question;
 mod retry;
 mod rpc;
 mod sandbox;
+mod sdk;
 mod session;
 mod sessions;
 mod signal;

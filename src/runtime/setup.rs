@@ -1,0 +1,242 @@
+//! A session for a program that embeds the agent: it says what matters to it, the rest has defaults.
+//!
+//! Nothing is read but the agent folder that is named (settings, `models.json`, `auth.json`; none of
+//! these has to be there) and keys in the environment. No project file is looked at, nothing is stored
+//! unless a log is given, and no tool is active but those that are named.
+//!
+//! Not here: how the command line makes its session, with trust, skills and a sandbox.
+
+use super::expand::Commands;
+use super::output_dir::{Beside, Passing};
+use super::service::Services;
+use super::session::{Ground, Parts, Prompt, Session};
+use super::undo::Journal;
+use crate::agent::tool::Tool;
+use crate::llm::cancel::CancelToken;
+use crate::llm::credential::Credentials;
+use crate::llm::env::Env;
+use crate::llm::faux;
+use crate::llm::model::ThinkingLevel;
+use crate::llm::models::Registry;
+use crate::resources::prompt::{self, PromptOptions, PromptTool};
+use crate::resources::settings::Settings;
+use crate::session::Log;
+use crate::tools::local::Local;
+use crate::tools::{self, Changes, Forgotten, OutputDir, Workspace};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+pub struct Setup {
+    cwd: PathBuf,
+    agent_dir: PathBuf,
+    model: String,
+    thinking: ThinkingLevel,
+    builtin: Vec<String>,
+    own: Vec<Arc<dyn Tool>>,
+    system_prompt: Option<String>,
+    log: Option<Log>,
+}
+
+impl Setup {
+    /// Works in the folder `cwd` with `model`, as `provider/id`. `agent_dir` holds settings and keys.
+    pub fn new(
+        cwd: impl Into<PathBuf>,
+        agent_dir: impl Into<PathBuf>,
+        model: impl Into<String>,
+    ) -> Self {
+        Self {
+            cwd: cwd.into(),
+            agent_dir: agent_dir.into(),
+            model: model.into(),
+            thinking: ThinkingLevel::Off,
+            builtin: Vec::new(),
+            own: Vec::new(),
+            system_prompt: None,
+            log: None,
+        }
+    }
+
+    /// How much the model is to think.
+    pub fn thinking(mut self, level: ThinkingLevel) -> Self {
+        self.thinking = level;
+        self
+    }
+
+    /// Built-in tools, by name: `read`, `bash`, `edit`, `write`, `grep`, `find`, `ls`.
+    pub fn builtin(mut self, names: &[&str]) -> Self {
+        self.builtin
+            .extend(names.iter().map(|&name| name.to_owned()));
+        self
+    }
+
+    /// A tool of the program's own.
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        self.own.push(Arc::new(tool));
+        self
+    }
+
+    /// Stands for the prompt of the coding agent.
+    pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
+        self.system_prompt = Some(text.into());
+        self
+    }
+
+    /// Stores the conversation, or goes on with a stored one.
+    pub fn log(mut self, log: Log) -> Self {
+        self.log = Some(log);
+        self
+    }
+
+    /// The session, and what is wrong with the files that were read. `cancel` ends whatever it does.
+    pub fn start(self, cancel: &CancelToken) -> Result<(Session, Vec<String>), String> {
+        let (settings, diagnostics) = Settings::load(&self.agent_dir);
+        let (mut registry, mut warnings) = Registry::load(&self.agent_dir);
+        warnings.extend(diagnostics.iter().map(ToString::to_string));
+        registry.add(faux::models());
+        let credentials = Credentials::load(&self.agent_dir, Env::process());
+        let services = Services::new(registry, credentials, &settings);
+        let model = self
+            .model
+            .split_once('/')
+            .and_then(|(provider, id)| services.registry.find(provider, id))
+            .ok_or_else(|| format!("There is no model \"{}\"", self.model))?;
+        let mut log = match self.log {
+            Some(log) => log,
+            None => Log::in_memory(&self.cwd, None).map_err(|error| error.to_string())?,
+        };
+        let context = log.context();
+        if context.messages.is_empty() {
+            log.append_model_change(&model.provider, &model.id)
+                .and_then(|_| log.append_thinking_level(self.thinking.name()))
+                .map_err(|error| error.to_string())?;
+        }
+        let workspace = workspace(self.cwd.clone(), &log, &settings);
+        let builtin = self.builtin.iter().map(|name| {
+            tools::builtin(name, &workspace).ok_or_else(|| format!("There is no tool \"{name}\""))
+        });
+        let mut tools = builtin.collect::<Result<Vec<_>, String>>()?;
+        tools.extend(self.own);
+        let parts = Parts {
+            log,
+            thinking: self.thinking,
+            marks: context.marks,
+            messages: context.into_messages(),
+            tools: tools.clone(),
+            model,
+            ground: Ground {
+                services,
+                settings,
+                workspace,
+                tools,
+                prompt: prompt(self.cwd, self.system_prompt),
+                commands: Commands::default(),
+                scope: Vec::new(),
+                limits: Default::default(),
+                approval: Default::default(),
+                wanted: None,
+            },
+        };
+        Ok((Session::new(parts, None, cancel), warnings))
+    }
+}
+
+fn workspace(cwd: PathBuf, log: &Log, settings: &Settings) -> Arc<Workspace> {
+    let (outputs, changes): (Arc<dyn OutputDir>, Arc<dyn Changes>) = match log.path() {
+        Some(path) => (Arc::new(Beside::new(path)), Arc::new(Journal::new(path))),
+        None => (Arc::new(Passing::default()), Arc::new(Forgotten)),
+    };
+    Arc::new(Workspace {
+        cwd,
+        home: std::env::home_dir(),
+        backend: Arc::new(Local),
+        options: tools::Options {
+            shell_path: settings.shell_path().map(str::to_owned),
+            shell_command_prefix: settings.shell_command_prefix().map(str::to_owned),
+            bash_timeout_seconds: settings.bash_timeout_seconds(),
+            output_cap_bytes: settings.bash_output_cap_bytes(),
+            resize_images: settings.resize_images(),
+            ..tools::Options::default()
+        },
+        env: Mutex::default(),
+        outputs,
+        changes,
+    })
+}
+
+fn prompt(cwd: PathBuf, custom: Option<String>) -> Prompt {
+    Box::new(move |tools| {
+        let tools: Vec<PromptTool<'_>> = tools
+            .iter()
+            .map(|tool| tool.info())
+            .map(|info| PromptTool {
+                name: &info.spec.name,
+                snippet: info.snippet.as_deref(),
+                rules: &info.rules,
+            })
+            .collect();
+        prompt::sections(&PromptOptions {
+            custom: custom.as_deref(),
+            addendum: None,
+            tools: &tools,
+            context_files: &[],
+            skills: &[],
+            cwd: &cwd,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::tool::{FnTool, ToolOutput};
+    use crate::session::SyncMode;
+    use crate::session::store::Store;
+    use crate::tools::testing::TempDir;
+    use serde_json::json;
+
+    fn setup(dir: &TempDir, model: &str) -> Setup {
+        Setup::new(dir.path(), dir.path().join("none"), model)
+    }
+
+    #[test]
+    fn a_session_has_what_was_named_and_stores_where_it_is_told() {
+        let dir = TempDir::create();
+        let store = Store::new(dir.path(), None, SyncMode::default());
+        let log = store.create(dir.path(), None).unwrap();
+        let path = log.path().unwrap().to_owned();
+        let tool = FnTool::new("clock", "The time", json!({"type": "object"}), |_| {
+            Ok(ToolOutput::text("noon"))
+        });
+        let started = setup(&dir, "faux/echo")
+            .builtin(&["read"])
+            .tool(tool)
+            .system_prompt("Be brief.")
+            .log(log)
+            .start(&CancelToken::new());
+        let (mut session, warnings) = started.unwrap_or_else(|reason| panic!("{reason}"));
+        assert_eq!(warnings, [] as [String; 0]);
+        session
+            .prompt("hi".into(), Vec::new(), &mut |_| Ok(()))
+            .unwrap();
+        assert_eq!(
+            session.control().last_assistant_text().as_deref(),
+            Some("hi")
+        );
+        session.close().unwrap();
+        let stored = std::fs::read_to_string(path).unwrap();
+        for part in ["Be brief.", "\"clock\"", "\"read\"", "\"modelId\":\"echo\""] {
+            assert!(stored.contains(part), "{part} in {stored}");
+        }
+        assert!(!stored.contains("\"bash\""));
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let dir = TempDir::create();
+        let fault = |setup: Setup| setup.start(&CancelToken::new()).map(drop).unwrap_err();
+        assert_eq!(fault(setup(&dir, "faux/x")), "There is no model \"faux/x\"");
+        assert_eq!(fault(setup(&dir, "echo")), "There is no model \"echo\"");
+        let wrong = setup(&dir, "faux/echo").builtin(&["teleport"]);
+        assert_eq!(fault(wrong), "There is no tool \"teleport\"");
+    }
+}
