@@ -31,13 +31,13 @@ pub struct Services {
 impl Services {
     /// With what the settings say.
     pub fn new(registry: Registry, credentials: Credentials, settings: &Settings) -> Self {
-        let mut clocks = Clocks::default();
-        clocks.first = settings.request_timeout();
-        clocks.idle = settings.http_idle_timeout();
         Self {
             registry,
             credentials,
-            clocks,
+            clocks: Clocks {
+                first: settings.request_timeout(),
+                idle: settings.http_idle_timeout(),
+            },
             cache: CacheRetention::Short,
             thinking_budgets: settings.thinking_budgets(),
             retry: settings.retry(),
