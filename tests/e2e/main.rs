@@ -1,6 +1,7 @@
 //! The built binary, run as a user runs it, against a provider that plays a script.
 
 mod agent;
+mod screen;
 mod secret;
 mod server;
 
@@ -15,6 +16,7 @@ mod crash_store;
 mod event;
 mod export;
 mod failure;
+mod interactive;
 mod limit;
 mod local;
 mod models;

@@ -127,10 +127,11 @@ pub fn run(
     cancel.cancel();
     control.abort();
     control.abort_shells();
-    let session_id = control
-        .log()
-        .path()
-        .map(|_| control.log().header().id.clone());
+    let resume = {
+        let log = control.log();
+        let path = log.path().map(std::path::Path::to_owned);
+        path.map(|path| (path, log.header().id.clone()))
+    };
     drop(app);
     let closed = match worker.join() {
         Ok(mut session) => {
@@ -151,7 +152,8 @@ pub fn run(
         (Ok(()), Ok(())) => DONE,
     };
     if code == DONE
-        && let Some(id) = session_id
+        && let Some((path, id)) = resume
+        && path.exists()
     {
         report::note(format_args!("To resume this session: pi --session {id}"));
     }

@@ -1,0 +1,285 @@
+//! The built binary on a terminal of its own, whose screen is a terminal emulator.
+//!
+//! The emulator's side answers what a terminal answers (its attributes, a dark background), and keeps every
+//! byte that came, so that tests can look at what was written besides what is seen.
+
+use crate::agent::{Pi, terminal};
+use crate::server::PATIENCE;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ExitStatus};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+/// Rows that scrolled away and are kept.
+const SCROLLBACK: usize = 100_000;
+
+pub struct Screen {
+    child: Child,
+    ours: File,
+    seen: Arc<Seen>,
+    reader: Option<JoinHandle<()>>,
+}
+
+struct Seen {
+    state: Mutex<State>,
+    more: Condvar,
+}
+
+struct State {
+    parser: vt100::Parser,
+    raw: Vec<u8>,
+    is_over: bool,
+}
+
+fn cells(count: u16) -> NonZero<u16> {
+    NonZero::new(count).expect("a size")
+}
+
+impl State {
+    fn rows(&self) -> Vec<String> {
+        let columns = self.parser.screen().size().1.get();
+        self.parser.screen().rows(0, columns).collect()
+    }
+
+    fn text(&self) -> String {
+        self.rows().join("\n")
+    }
+}
+
+impl Screen {
+    /// Starts pi on a terminal of 80 columns and 24 rows.
+    pub fn start(pi: Pi<'_>) -> Self {
+        Self::sized(pi, 80, 24)
+    }
+
+    pub fn sized(mut pi: Pi<'_>, columns: u16, rows: u16) -> Self {
+        let (ours, theirs) = terminal().expect("open a terminal");
+        set_size(&ours, columns, rows);
+        let second = |file: &std::os::fd::OwnedFd| file.try_clone().expect("a second handle");
+        let command = pi.command();
+        command
+            .env("TERM", "xterm-256color")
+            .stdin(second(&theirs))
+            .stdout(second(&theirs))
+            .stderr(theirs);
+        // SAFETY: both calls are safe between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                if libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY as _, 0) < 0 {
+                    return Err(std::io::Error::last_os_error());
+                }
+                Ok(())
+            });
+        }
+        let child = command.spawn().expect("start pi");
+        // It holds the other end of the terminal, which would never close.
+        drop(pi);
+        let seen = Arc::new(Seen {
+            state: Mutex::new(State {
+                parser: vt100::Parser::new(cells(rows), cells(columns), SCROLLBACK),
+                raw: Vec::new(),
+                is_over: false,
+            }),
+            more: Condvar::new(),
+        });
+        let reader = {
+            let (seen, ours) = (seen.clone(), ours.try_clone().expect("a second handle"));
+            thread::spawn(move || seen.follow(ours))
+        };
+        Self {
+            child,
+            ours,
+            seen,
+            reader: Some(reader),
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn type_keys(&self, keys: &str) {
+        (&self.ours).write_all(keys.as_bytes()).expect("type");
+    }
+
+    /// Types a line and sends it.
+    pub fn send(&self, line: &str) {
+        self.type_keys(line);
+        self.wait_for(line);
+        self.type_keys("\r");
+    }
+
+    pub fn resize(&self, columns: u16, rows: u16) {
+        let mut state = self.seen.state.lock().unwrap();
+        state
+            .parser
+            .screen_mut()
+            .set_size(cells(rows), cells(columns));
+        drop(state);
+        set_size(&self.ours, columns, rows);
+    }
+
+    /// Waits until the screen is as `is_so` wants it; gives the rows.
+    #[track_caller]
+    pub fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
+        let state = self.seen.state.lock().unwrap();
+        let (state, _) = self
+            .seen
+            .more
+            .wait_timeout_while(state, PATIENCE, |state| {
+                !is_so(&state.text()) && !state.is_over
+            })
+            .unwrap();
+        let text = state.text();
+        assert!(is_so(&text), "{what}; on screen is:\n{text}");
+        text
+    }
+
+    /// Waits until the screen shows `part`.
+    #[track_caller]
+    pub fn wait_for(&self, part: &str) -> String {
+        self.wait_until(&format!("{part:?} is not shown"), |text| {
+            text.contains(part)
+        })
+    }
+
+    /// Waits until the screen shows `part` no more.
+    #[track_caller]
+    pub fn wait_until_gone(&self, part: &str) -> String {
+        self.wait_until(&format!("{part:?} is still shown"), |text| {
+            !text.contains(part)
+        })
+    }
+
+    pub fn text(&self) -> String {
+        self.seen.state.lock().unwrap().text()
+    }
+
+    /// Row and column of the cursor; none while it is hidden.
+    pub fn cursor(&self) -> Option<(u16, u16)> {
+        let state = self.seen.state.lock().unwrap();
+        let screen = state.parser.screen();
+        (!screen.hide_cursor()).then(|| screen.cursor_position())
+    }
+
+    /// Everything that was ever printed and is still to be found: the scrollback, then the screen.
+    pub fn everything(&self) -> Vec<String> {
+        let mut state = self.seen.state.lock().unwrap();
+        let screen = state.parser.screen_mut();
+        let (rows, columns) = screen.size();
+        screen.set_scrollback(usize::MAX);
+        let mut back = screen.scrollback();
+        let mut all = Vec::new();
+        while back > 0 {
+            screen.set_scrollback(back);
+            let count = back.min(usize::from(rows.get()));
+            all.extend(screen.rows(0, columns.get()).take(count));
+            back -= count;
+        }
+        screen.set_scrollback(0);
+        all.extend(screen.rows(0, columns.get()));
+        all
+    }
+
+    /// Every byte that was written.
+    pub fn raw(&self) -> Vec<u8> {
+        self.seen.state.lock().unwrap().raw.clone()
+    }
+
+    /// Waits for the end; gives how it ended and all that was written.
+    #[track_caller]
+    pub fn wait(mut self) -> (ExitStatus, String) {
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("wait for pi") {
+                break status;
+            }
+            assert!(
+                start.elapsed() < PATIENCE * 2,
+                "pi does not end:\n{}",
+                self.text()
+            );
+            thread::sleep(std::time::Duration::from_millis(2));
+        };
+        if let Some(reader) = self.reader.take() {
+            drop(reader.join());
+        }
+        let raw = String::from_utf8_lossy(&self.raw()).into_owned();
+        (status, raw)
+    }
+
+    /// Leaves with `/quit`, and waits for the end.
+    #[track_caller]
+    pub fn quit(self) -> String {
+        self.type_keys("/quit\r");
+        let (status, raw) = self.wait();
+        assert!(status.success(), "{status}:\n{raw}");
+        raw
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            drop(self.child.kill());
+            drop(self.child.wait());
+        }
+    }
+}
+
+impl Seen {
+    fn follow(&self, mut ours: File) {
+        let mut buffer = vec![0; 64 << 10];
+        let mut answered = 0;
+        // The end of the other side is an error on Linux.
+        while let Ok(count @ 1..) = ours.read(&mut buffer) {
+            let mut state = self.state.lock().unwrap();
+            let bytes = buffer.get(..count).unwrap_or_default();
+            state.parser.process(bytes);
+            state.raw.extend_from_slice(bytes);
+            let new = state.raw.get(answered..).unwrap_or_default();
+            let mut answers = String::new();
+            for (asked, answer) in [
+                ("\x1b[c", "\x1b[?62;22c"),
+                ("\x1b]11;?", "\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\"),
+            ] {
+                if new
+                    .windows(asked.len())
+                    .any(|part| part == asked.as_bytes())
+                {
+                    answers.push_str(answer);
+                }
+            }
+            // A question that was cut in two is found with the rest of it.
+            answered = state
+                .raw
+                .len()
+                .saturating_sub(if answers.is_empty() { 8 } else { 0 });
+            drop(state);
+            if !answers.is_empty() {
+                drop((&ours).write_all(answers.as_bytes()));
+            }
+            self.more.notify_all();
+        }
+        self.state.lock().unwrap().is_over = true;
+        self.more.notify_all();
+    }
+}
+
+fn set_size(terminal: &File, columns: u16, rows: u16) {
+    let size = libc::winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    // SAFETY: the descriptor is a terminal's, the size is a valid value that outlives the call.
+    let status =
+        unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ as _, &raw const size) };
+    assert_eq!(status, 0, "set the size of a terminal");
+}
