@@ -60,6 +60,8 @@ const SPAWNERS: &[&str] = &[
     "src/tools/sandbox.rs",
     "src/cli/sandbox.rs",
     "src/client",
+    "src/mode/interactive/external.rs",
+    "src/mode/interactive/clipboard.rs",
 ];
 
 fn root() -> PathBuf {

@@ -285,7 +285,7 @@ fn parts(
     let (commands, diagnostics) = world.find_commands(args);
     diagnostics.iter().for_each(warn);
     let wanted = wanted(args, &world.started_in)?;
-    let prompt = prompt_source(args, &world, &commands, wanted.as_deref());
+    let (prompt, context_files) = prompt_source(args, &world, &commands, wanted.as_deref());
     Ok(Parts {
         log,
         model,
@@ -301,6 +301,7 @@ fn parts(
             settings: world.settings,
             workspace,
             prompt,
+            context_files,
             commands,
             scope: choice.scope,
         },
@@ -331,7 +332,7 @@ fn renewed(args: &Args, mut world: World, old: &Ground) -> Ground {
     let tools = old.tools.iter().map(again).collect();
     let (commands, diagnostics) = world.find_commands(args);
     diagnostics.iter().for_each(warn);
-    let prompt = prompt_source(args, &world, &commands, old.wanted.as_deref());
+    let (prompt, context_files) = prompt_source(args, &world, &commands, old.wanted.as_deref());
     let scope = model::listed(args, &world);
     Ground {
         limits: limits(args, &world.settings),
@@ -342,6 +343,7 @@ fn renewed(args: &Args, mut world: World, old: &Ground) -> Ground {
         settings: world.settings,
         workspace,
         prompt,
+        context_files,
         commands,
         scope,
     }
@@ -503,7 +505,7 @@ fn prompt_source(
     world: &World,
     commands: &Commands,
     wanted: Option<&Wanted>,
-) -> Prompt {
+) -> (Prompt, Vec<PathBuf>) {
     let custom = args.system_prompt.as_deref();
     let (texts, diagnostics) = prompt::user_prompts(
         &world.dirs,
@@ -528,7 +530,8 @@ fn prompt_source(
         .collect();
     let addendum = (!addendum.is_empty()).then(|| addendum.join("\n\n"));
     let (cwd, skills) = (world.cwd.clone(), commands.skills.clone());
-    Box::new(move |tools| {
+    let context_paths = context_files.iter().map(|file| file.path.clone()).collect();
+    let prompt: Prompt = Box::new(move |tools| {
         let tools: Vec<PromptTool<'_>> = tools
             .iter()
             .map(|tool| tool.info())
@@ -546,5 +549,6 @@ fn prompt_source(
             skills: &skills,
             cwd: &cwd,
         })
-    })
+    });
+    (prompt, context_paths)
 }

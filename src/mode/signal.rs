@@ -19,6 +19,23 @@ const GRACE: Duration = Duration::from_secs(2);
 /// A second signal this soon is the first one again.
 const TWICE: Duration = Duration::from_millis(300);
 
+/// Someone else is meant by an interrupt of the keyboard.
+static HELD: AtomicBool = AtomicBool::new(false);
+
+/// Until this is dropped, SIGINT ends nothing here: a program that has the terminal is meant by it.
+pub struct Held(());
+
+pub fn hold_interrupts() -> Held {
+    HELD.store(true, Ordering::SeqCst);
+    Held(())
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        HELD.store(false, Ordering::SeqCst);
+    }
+}
+
 fn is_ignored(signal: i32) -> bool {
     // SAFETY: with no new action the call only writes the present one, to a place that is large enough;
     // all zeros are a valid value for it.
@@ -56,6 +73,9 @@ pub fn watch(run: CancelToken) -> io::Result<Watch> {
             // Kept to the thread's end: its drop tells the deadline that all went well.
             let mut ended: Option<(Sender<()>, Instant)> = None;
             for signal in signals.forever() {
+                if signal == SIGINT && HELD.load(Ordering::SeqCst) {
+                    continue;
+                }
                 match &ended {
                     // A closing terminal, or a wrapper, may send the same twice.
                     Some((_, first)) if first.elapsed() < TWICE => continue,

@@ -5,6 +5,7 @@ pub mod context_file;
 pub mod dirs;
 pub mod file;
 mod frontmatter;
+pub mod git;
 mod import;
 mod pattern;
 pub mod place;

@@ -42,8 +42,10 @@ pub use crate::llm::local::explain_refused_tools;
 pub use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, ToolSpec, Usage};
 pub use crate::llm::model::{Model, ThinkingLevel};
 pub use crate::resources::dirs::Dirs;
+pub use crate::resources::git::branch as git_branch;
 pub use crate::resources::settings::Settings;
 pub use crate::tools::Workspace;
+pub use crate::tools::find::each_path;
 pub use crate::tools::path::{file_url, resolve_existing as resolve_path};
 pub use crate::tools::plain::text as plain_text;
 

@@ -30,6 +30,7 @@ use crate::session::entry::Header;
 use crate::session::{Log, Notice};
 use crate::tools::Workspace;
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 /// Told of every event, on the thread that runs the prompt. An error ends the run.
@@ -59,6 +60,8 @@ pub struct Ground {
     /// All tools that can be made active.
     pub tools: Vec<Arc<dyn Tool>>,
     pub prompt: Prompt,
+    /// Files whose text is part of the prompt.
+    pub context_files: Vec<PathBuf>,
     /// What the user can call with a slash.
     pub commands: Commands,
     /// The models to change between, as the user listed them; empty: all.

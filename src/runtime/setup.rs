@@ -133,6 +133,7 @@ impl Setup {
                 scope: Vec::new(),
                 limits: Default::default(),
                 approval: Default::default(),
+                context_files: Vec::new(),
                 wanted: None,
             },
         };

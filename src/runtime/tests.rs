@@ -47,6 +47,7 @@ fn session(dir: &TempDir) -> Session {
             scope: Vec::new(),
             limits: Default::default(),
             approval: Default::default(),
+            context_files: Vec::new(),
             wanted: None,
         },
     };

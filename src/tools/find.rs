@@ -10,6 +10,7 @@ use super::ignore::path_bytes;
 use super::listing::{self, Listing, given_path, shown};
 use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
 use super::{Workspace, argument, path};
+use crate::agent::CancelToken;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use serde_json::json;
@@ -100,6 +101,25 @@ impl Tool for Find {
     }
 }
 
+/// Gives every path below a folder that is not ignored, folders with a slash at their end, in path order.
+/// At most `limit` of them, and those that are found in `time`.
+pub fn each_path(
+    workspace: &Workspace,
+    folder: &Path,
+    limit: usize,
+    time: Duration,
+    cancel: &CancelToken,
+    each: &mut (dyn FnMut(String) + Send),
+) -> io::Result<()> {
+    let all = Wanted {
+        glob: Glob::new("*", false).map_err(io::Error::other)?,
+        before: None,
+        only_folders: false,
+    };
+    let walk = Walk::new(workspace, folder, cancel, limit, time);
+    walk.run(&all, each).map(drop)
+}
+
 /// What a glob asks for.
 struct Wanted {
     glob: Glob,
@@ -182,7 +202,6 @@ impl Search for Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::CancelToken;
     use crate::llm::model::Model;
     use crate::tools::testing::{TempDir, call, call_with, text};
     use serde_json::Value;

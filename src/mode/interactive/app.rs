@@ -8,8 +8,10 @@ use super::card::{self, Weight};
 use super::complete::Completion;
 use super::dialog::{Dialog, Step};
 use super::feed::{Feed, News};
+use super::files::Files;
 use super::footer::Footer;
 use super::stage::Stage;
+use super::title::Title;
 use super::transcript::Transcript;
 use super::work::{self, Job};
 use crate::runtime::control::{Begin, Control, Streaming, user_message};
@@ -32,9 +34,11 @@ pub struct App {
     pub stage: Stage,
     pub editor: Editor,
     pub completion: Completion,
+    pub files: Files,
     pub transcript: Transcript,
     pub footer: Footer,
     pub activity: Activity,
+    pub title: Title,
     /// What waits to be said to the model: steering, follow-up.
     pub queues: (Vec<String>, Vec<String>),
     /// Prompts that came during a compaction; they are sent behind it.
@@ -77,9 +81,11 @@ impl App {
             stage: parts.stage,
             editor: Editor::new(),
             completion: Completion::default(),
+            files: Files::default(),
             transcript: Transcript::default(),
             footer,
             activity: Activity::default(),
+            title: Title::default(),
             queues: (Vec::new(), Vec::new()),
             held: Vec::new(),
             dialogs: Vec::new(),
@@ -154,6 +160,14 @@ impl App {
             dialog.paste(text, self);
             self.dialogs.insert(below.min(self.dialogs.len()), dialog);
         }
+    }
+
+    /// Takes away the dialogs of a kind that are meant.
+    pub fn close_dialogs<T: 'static>(&mut self, is_meant: impl Fn(&T) -> bool) {
+        self.dialogs.retain_mut(|dialog| {
+            let dialog = dialog.as_any().downcast_mut();
+            !dialog.is_some_and(|dialog: &mut T| is_meant(dialog))
+        });
     }
 
     /// Takes all dialogs away.

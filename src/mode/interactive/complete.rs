@@ -27,8 +27,12 @@ impl Completion {
         self.popup = None;
     }
 
-    pub fn is_open(&self) -> bool {
-        self.popup.is_some()
+    /// Files are what could be completed here.
+    pub fn wants_files(&self, before: &str, is_first_line: bool) -> bool {
+        matches!(
+            complete::wanted(before, is_first_line, false),
+            Some(Wanted::File(_))
+        )
     }
 
     pub fn lines(&mut self, width: usize, looks: &Looks) -> Vec<Line> {

@@ -1,12 +1,12 @@
 //! The two rows at the bottom: folder, branch and session; tokens, cost, context and model.
 
 use super::feed::Feed;
-use super::git;
+
 use super::look::Look;
 use super::stage::Stage;
 use crate::runtime::control::Control;
 use crate::runtime::stats::Context;
-use crate::runtime::{Model, ThinkingLevel, Usage};
+use crate::runtime::{Model, ThinkingLevel, Usage, git_branch};
 use crate::tui::line::Line;
 use crate::tui::style::Style;
 use crate::tui::theme::Role;
@@ -107,7 +107,7 @@ impl Footer {
         (self.cwd, self.name) = (now.cwd, now.session_name);
         (self.model, self.thinking) = (now.model, now.thinking);
         self.compacts = now.switches.auto_compaction;
-        self.branch = git::branch(&self.cwd);
+        self.branch = git_branch(&self.cwd);
         self.is_subscribed = control.is_subscribed(&self.model);
         self.context = control.context_usage().map(|usage| Context {
             tokens: usage.tokens,

@@ -1,25 +1,71 @@
-//! What stands above the first prompt.
+//! What stands above the first prompt: how to begin, and what was loaded for this folder.
 
 use super::app::App;
-use super::look::indented;
+use super::look::{Look, indented};
+use super::stage::flag;
+use crate::runtime::session::Ground;
+use crate::tui::keymap::Action;
 use crate::tui::line::Line;
-use crate::tui::select::hints;
 use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
+use crate::tui::wrap::wrap;
 
+/// Prints it, unless the user wants a quiet start.
 pub fn print(app: &mut App, is_verbose: bool) {
     let ground = app.control.ground();
-    let is_quiet = super::stage::flag(&ground.settings, "quietStartup").unwrap_or(false);
-    if is_quiet && !is_verbose {
+    if flag(&ground.settings, "quietStartup").unwrap_or(false) && !is_verbose {
         return;
     }
-    let look = app.stage.look();
-    let mut title = Line::of("pi", look.style(Role::Accent).with(Attributes::BOLD));
-    title.push(
-        concat!(" v", env!("CARGO_PKG_VERSION")),
-        look.style(Role::Dim),
-    );
-    let _ = hints;
-    let lines = indented([title]);
+    let lines = lines(&ground, &app.stage.look());
     app.print(lines);
+}
+
+fn lines(ground: &Ground, look: &Look<'_>) -> Vec<Line> {
+    let dim = look.style(Role::Dim);
+    let mut title = Line::of("pi", look.style(Role::Accent).with(Attributes::BOLD));
+    title.push(concat!(" v", env!("CARGO_PKG_VERSION")), dim);
+    let mut keys: Vec<String> = Vec::new();
+    let mut key = |actions: &[Action], about: &str| {
+        let shown: Vec<String> = actions
+            .iter()
+            .filter_map(|action| Some(look.keymap.keys(*action).first()?.to_string()))
+            .collect();
+        if !shown.is_empty() {
+            keys.push(format!("{} {about}", shown.join("/")));
+        }
+    };
+    key(&[Action::Interrupt], "interrupt");
+    key(&[Action::Clear, Action::Exit], "clear/exit");
+    keys.push("/ commands".to_owned());
+    keys.push("! bash".to_owned());
+    keys.push("@ files".to_owned());
+    let mut rows = vec![
+        title,
+        Line::of(&keys.join(if look.is_plain { ", " } else { " · " }), dim),
+    ];
+    let files = ground.context_files.iter();
+    let files = files.map(|path| match path.strip_prefix(look.cwd) {
+        Ok(inside) => inside.display().to_string(),
+        Err(_) => look.path(path),
+    });
+    let skills = ground
+        .commands
+        .skills
+        .iter()
+        .map(|skill| skill.name.clone());
+    let templates = ground.commands.templates.iter();
+    let templates = templates.map(|template| format!("/{}", template.name));
+    for (title, names) in [
+        ("Context", files.collect::<Vec<_>>()),
+        ("Skills", skills.collect()),
+        ("Prompts", templates.collect()),
+    ] {
+        if !names.is_empty() {
+            rows.push(Line::new());
+            rows.push(Line::of(&format!("[{title}]"), look.style(Role::MdHeading)));
+            rows.push(Line::of(&format!("  {}", names.join(", ")), dim));
+        }
+    }
+    let width = look.width.saturating_sub(2).max(1);
+    indented(rows.iter().flat_map(|row| wrap(row, width)))
 }

@@ -106,6 +106,7 @@ impl App {
             Action::Clear => self.clear(now),
             Action::Exit if self.editor.is_empty() => self.is_over = true,
             Action::Suspend => self.suspends = true,
+            Action::ExternalEditor => self.edit_elsewhere(),
             Action::MessageFollowUp => {
                 let text = self.editor.expanded().trim().to_owned();
                 self.editor.set_text("");

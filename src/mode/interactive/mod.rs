@@ -18,10 +18,10 @@ mod card;
 mod command;
 mod complete;
 mod dialog;
+mod external;
 mod feed;
 mod files;
 mod footer;
-mod git;
 mod header;
 mod keys;
 mod look;
@@ -29,6 +29,7 @@ mod pace;
 mod paint;
 mod shell;
 mod stage;
+mod title;
 mod transcript;
 mod work;
 
@@ -43,6 +44,7 @@ use crate::tui::terminal::{Event, Inputs, Modes, Terminal, escape_timeout};
 use app::{App, Parts};
 use card::Weight;
 use crossbeam_channel::{after, bounded, never, select};
+use dialog::approve::ByScreen;
 use feed::Feed;
 use pace::Pace;
 use stage::{Places, Stage};
@@ -85,6 +87,7 @@ pub fn run(
         let feed = feed.clone();
         report::divert(move |text| work::say(&feed, Weight::Warning, text))
     };
+    control.set_approver(Arc::new(ByScreen(feed.clone())));
     let worker = {
         let feed = feed.clone();
         thread::Builder::new()
@@ -173,7 +176,7 @@ fn serve(app: &mut App, terminal: &mut Terminal, cancel: &CancelToken) -> io::Re
             app.dismiss();
             // What is final is printed, what is live goes.
             let above = app.transcript.settle(&app.stage.look(), now);
-            let text = screen.draw(&above, &[]);
+            let text = screen.draw(&above, &[]) + &app.title.end();
             terminal.write(&text)?;
             return Ok(());
         }
@@ -216,7 +219,8 @@ fn serve(app: &mut App, terminal: &mut Terminal, cancel: &CancelToken) -> io::Re
                     app.redraws = true;
                     pace.at_once();
                 }
-                Ok(Event::Signal(_)) => cancel.cancel(),
+                // Who watches for signals cancels the token.
+                Ok(Event::Signal(_)) => {}
                 Ok(Event::End) | Err(_) => return Ok(()),
             },
             recv(woken) -> _ => {
@@ -266,6 +270,7 @@ fn paint(
     screen: &mut Screen,
     now: Instant,
 ) -> io::Result<()> {
+    app.tell_terminal(now);
     let above = app.transcript.settle(&app.stage.look(), now);
     let live = app.live(now);
     let mut text = match std::mem::take(&mut app.redraws) {

@@ -150,6 +150,7 @@ pub const GROUPS: &[Group] = &[
         key("terminal.imageWidthCells", Count, Preset::Count(60), "width of an image"),
         key("terminal.clearOnShrink", Flag, Preset::Flag(false), "clear rows that are no longer used"),
         key("terminal.showTerminalProgress", Flag, Preset::Flag(false), "progress in the terminal's tab"),
+        key("terminal.notify", Flag, Preset::Flag(false), "tell the desktop when a long run ends in a window that is not looked at"),
         key("terminal.hyperlinks", FlagOr(AUTO), Preset::Text("auto"), "links that can be clicked"),
         key("terminal.images", FlagOr(&["kitty", "iterm2", "auto"]), Preset::Text("auto"), "how images are sent to the terminal"),
         key("terminal.trueColor", FlagOr(AUTO), Preset::Text("auto"), "24-bit colours"),

@@ -1,5 +1,7 @@
 //! What takes the editor's place: lists, questions, forms. The one on top gets the keys.
 
+pub mod approve;
+
 use super::app::App;
 use super::look::Look;
 use crate::tui::key::Key;

@@ -35,7 +35,7 @@ fn head(folder: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Scratch;
+    use crate::resources::scratch::Scratch;
 
     #[test]
     fn branches_commits_and_work_trees_are_told_apart() {

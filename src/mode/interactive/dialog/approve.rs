@@ -1,0 +1,229 @@
+//! Approval of tool calls: what is to be done is shown, the user decides.
+
+use super::{Dialog, Step};
+use crate::mode::interactive::app::App;
+use crate::mode::interactive::card::Call;
+use crate::mode::interactive::feed::Feed;
+use crate::mode::interactive::look::{Look, indented};
+use crate::runtime::CancelToken;
+use crate::runtime::approval::{Approver, Decision, Question};
+use crate::tui::editor::{Editor, Outcome};
+use crate::tui::key::Key;
+use crate::tui::keymap::Action;
+use crate::tui::line::Line;
+use crate::tui::select::{Entered, Item, List, Picked, TextInput, hints};
+use crate::tui::style::Attributes;
+use crate::tui::theme::Role;
+use crossbeam_channel::{Sender, bounded, select};
+use serde_json::{Map, Value};
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+const ALLOW: &str = "Allow";
+const ALWAYS: &str = "Always allow";
+const CHANGE: &str = "Change the arguments";
+const DENY: &str = "Deny";
+const DENY_BECAUSE: &str = "Deny with a reason";
+
+/// Asks on the screen.
+pub struct ByScreen(pub Arc<Feed>);
+
+impl Approver for ByScreen {
+    fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision {
+        let (reply, decided) = bounded(1);
+        let mut call = Call::new(question.id, &question.tool.spec.name);
+        call.set_arguments(question.arguments.clone());
+        call.written();
+        let id = question.id.to_owned();
+        self.0.task(move |app| app.open(Approve::new(call, reply)));
+        select! {
+            recv(decided) -> decision => decision.unwrap_or(Decision::Deny(None)),
+            recv(cancel.receiver()) -> _ => {
+                self.0.task(move |app| app.close_dialogs(|approve: &Approve| approve.call.id == id));
+                Decision::Deny(None)
+            }
+        }
+    }
+}
+
+pub struct Approve {
+    call: Call,
+    reply: Sender<Decision>,
+    asks: Asks,
+    problem: Option<String>,
+}
+
+enum Asks {
+    What(List),
+    Why(TextInput),
+    Arguments(Editor),
+}
+
+impl Approve {
+    fn new(call: Call, reply: Sender<Decision>) -> Self {
+        Self {
+            call,
+            reply,
+            asks: what(),
+            problem: None,
+        }
+    }
+
+    fn decide(&self, decision: Decision) -> Step {
+        // There is room for the one answer; an asker that has gone needs none.
+        let _ = self.reply.try_send(decision);
+        Step::Close
+    }
+
+    fn choose(&mut self, value: &str) -> Step {
+        match value {
+            ALLOW => return self.decide(Decision::Allow),
+            ALWAYS => return self.decide(Decision::AllowAlways),
+            DENY => return self.decide(Decision::Deny(None)),
+            CHANGE => {
+                let text = serde_json::to_string_pretty(self.call.arguments()).unwrap_or_default();
+                let mut editor = Editor::new();
+                editor.set_text(&text);
+                self.asks = Asks::Arguments(editor);
+            }
+            _ => self.asks = Asks::Why(TextInput::new("Why not? The model is told: ")),
+        }
+        Step::Stay
+    }
+
+    fn change(&mut self, text: &str) -> Step {
+        match serde_json::from_str::<Map<String, Value>>(text) {
+            Ok(arguments) => self.decide(Decision::Change(arguments)),
+            Err(error) => {
+                self.problem = Some(format!("The arguments are no JSON object: {error}"));
+                let mut editor = Editor::new();
+                editor.set_text(text);
+                self.asks = Asks::Arguments(editor);
+                Step::Stay
+            }
+        }
+    }
+}
+
+fn what() -> Asks {
+    let items = [ALLOW, ALWAYS, CHANGE, DENY, DENY_BECAUSE];
+    Asks::What(List::new(
+        items.iter().map(|text| Item::new(text, text)).collect(),
+    ))
+}
+
+impl Dialog for Approve {
+    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
+        let looks = look.looks();
+        let border = look.rule(look.style(Role::BorderAccent));
+        let title = format!("Allow {}?", self.call.name);
+        let title = Line::of(&title, look.style(Role::Warning).with(Attributes::BOLD));
+        let inner = look.within(look.width.saturating_sub(2).max(1));
+        let mut lines = match &mut self.asks {
+            Asks::What(list) => {
+                let mut lines = list.render(inner.width, &looks);
+                lines.push(Line::new());
+                lines.push(hints(
+                    &[
+                        (Action::SelectConfirm, "choose"),
+                        (Action::SelectCancel, "deny"),
+                    ],
+                    look.keymap,
+                    &looks,
+                ));
+                lines
+            }
+            Asks::Why(input) => vec![input.render(inner.width, &looks)],
+            Asks::Arguments(editor) => {
+                let rows_max = rows.saturating_sub(8).clamp(3, 20);
+                let (text, marker) = (looks.text, looks.accent);
+                let mut lines = editor.render(inner.width, rows_max, text, marker).lines;
+                lines.push(Line::new());
+                lines.push(hints(
+                    &[
+                        (Action::Submit, "use these"),
+                        (Action::SelectCancel, "back"),
+                    ],
+                    look.keymap,
+                    &looks,
+                ));
+                lines
+            }
+        };
+        if let Some(problem) = &self.problem {
+            lines.insert(
+                0,
+                Line::of(problem, look.style(Role::Error)).cut(inner.width),
+            );
+        }
+        let room = rows.saturating_sub(lines.len() + 4);
+        let mut card = self.call.lines(look, Instant::now());
+        if card.len() > room {
+            card.truncate(room.saturating_sub(1));
+            card.push(Line::of(" …", looks.muted));
+        }
+        let mut out = vec![border.clone()];
+        out.extend(indented([title]));
+        out.extend(card);
+        out.push(Line::new());
+        out.extend(indented(lines));
+        out.push(border);
+        out
+    }
+
+    fn key(&mut self, key: &Key, app: &mut App) -> Step {
+        let keymap = &app.stage.keymap;
+        match &mut self.asks {
+            Asks::What(list) => match list.handle(key, keymap) {
+                Picked::Chosen(index) => {
+                    let value = list.items().get(index).map(|item| item.value.clone());
+                    self.choose(&value.unwrap_or_default())
+                }
+                Picked::Cancelled => self.decide(Decision::Deny(None)),
+                Picked::Moved | Picked::Ignored => Step::Stay,
+            },
+            Asks::Why(input) => match input.handle(key, keymap) {
+                Entered::Text(reason) if reason.trim().is_empty() => {
+                    self.decide(Decision::Deny(None))
+                }
+                Entered::Text(reason) => self.decide(Decision::Deny(Some(format!(
+                    "The user denied this call: {}",
+                    reason.trim()
+                )))),
+                Entered::Cancelled => {
+                    self.asks = what();
+                    Step::Stay
+                }
+                _ => Step::Stay,
+            },
+            Asks::Arguments(_) if keymap.is(key, Action::SelectCancel) => {
+                self.asks = what();
+                self.problem = None;
+                Step::Stay
+            }
+            Asks::Arguments(editor) => match editor.handle(key, keymap) {
+                Outcome::Submit(text) => self.change(&text),
+                _ => Step::Stay,
+            },
+        }
+    }
+
+    fn paste(&mut self, text: &str, _: &mut App) {
+        match &mut self.asks {
+            Asks::What(_) => {}
+            Asks::Why(input) => input.paste(text),
+            Asks::Arguments(editor) => {
+                editor.paste(text);
+            }
+        }
+    }
+
+    fn dismiss(&mut self, _: &mut App) {
+        self.decide(Decision::Deny(None));
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+}

@@ -1,0 +1,137 @@
+//! The prompt in an editor of the user's own.
+
+use super::app::App;
+use super::card::Weight;
+use crate::mode::signal;
+use serde_json::Value;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+impl App {
+    /// Opens what is typed in the editor that settings or environment name.
+    pub fn edit_elsewhere(&mut self) {
+        let ground = self.control.ground();
+        let named = |name: &str| {
+            std::env::var(name)
+                .ok()
+                .filter(|command| !command.trim().is_empty())
+        };
+        let setting = ground
+            .settings
+            .get("externalEditor")
+            .and_then(Value::as_str);
+        let command = setting
+            .filter(|command| !command.trim().is_empty())
+            .map(str::to_owned)
+            .or_else(|| named("VISUAL"))
+            .or_else(|| named("EDITOR"))
+            .unwrap_or_else(|| "nano".to_owned());
+        self.completion.close();
+        self.lends = Some(Box::new(move |app| {
+            let text = app.editor.expanded();
+            match edit(&command, &text) {
+                Ok(Some(changed)) => app.editor.set_text(changed.trim_end_matches('\n')),
+                Ok(None) => app.say(
+                    Weight::Warning,
+                    &format!("{command} ended with an error; the text is as it was"),
+                ),
+                Err(error) => app.say(
+                    Weight::Error,
+                    &format!("Cannot edit with {command}: {error}"),
+                ),
+            }
+        }));
+    }
+}
+
+/// The text as the editor leaves it; none when it fails.
+fn edit(command: &str, text: &str) -> io::Result<Option<String>> {
+    let draft = Draft::new(text)?;
+    let status = {
+        // Ctrl+C is for the editor now.
+        let _held = signal::hold_interrupts();
+        let mut child = Command::new("sh")
+            .arg("-c")
+            .arg(format!("{command} \"$1\""))
+            .arg("sh")
+            .arg(&draft.0)
+            .stdin(Stdio::inherit())
+            .spawn()?;
+        wait_with(child.id())?;
+        child.wait()?
+    };
+    match status.success() {
+        true => fs::read_to_string(&draft.0).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Waits for a child's end. When it is stopped, so are we: then both come back together.
+fn wait_with(child: libc::id_t) -> io::Result<()> {
+    loop {
+        // SAFETY: the structure may be all zeros, and outlives the call that writes it. What has ended is
+        // left to be waited for.
+        let code = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let options = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
+            match libc::waitid(libc::P_PID, child, &raw mut info, options) {
+                0 => info.si_code,
+                _ => 0,
+            }
+        };
+        match code {
+            0 => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+            libc::CLD_STOPPED => {
+                // SAFETY: takes away the news of the stop, which was left above; then stops this process.
+                unsafe {
+                    let mut info: libc::siginfo_t = std::mem::zeroed();
+                    libc::waitid(libc::P_PID, child, &raw mut info, libc::WSTOPPED);
+                    libc::raise(libc::SIGSTOP);
+                }
+            }
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// A file for the time of an edit, for the user's eyes only.
+struct Draft(PathBuf);
+
+impl Draft {
+    fn new(text: &str) -> io::Result<Self> {
+        let folder = std::env::temp_dir();
+        let mut number = std::process::id();
+        loop {
+            let path = folder.join(format!("pi-editor-{number}.md"));
+            match create(&path) {
+                Ok(mut file) => {
+                    let draft = Self(path);
+                    file.write_all(text.as_bytes())?;
+                    return Ok(draft);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    number = number.wrapping_add(0x1_0001);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+fn create(path: &Path) -> io::Result<fs::File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(path)
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Editors may have put another file in its place; it is ours all the same.
+        let _ = fs::remove_file(&self.0);
+    }
+}
