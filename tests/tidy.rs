@@ -61,7 +61,7 @@ const SPAWNERS: &[&str] = &[
     "src/cli/sandbox.rs",
     "src/client",
     "src/mode/interactive/external.rs",
-    "src/mode/interactive/clipboard.rs",
+    "src/mode/interactive/program.rs",
 ];
 
 fn root() -> PathBuf {

@@ -46,6 +46,7 @@ pub use crate::resources::git::branch as git_branch;
 pub use crate::resources::settings::Settings;
 pub use crate::tools::Workspace;
 pub use crate::tools::find::each_path;
+pub use crate::tools::image::Kind as ImageKind;
 pub use crate::tools::path::{file_url, resolve_existing as resolve_path};
 pub use crate::tools::plain::text as plain_text;
 

@@ -148,6 +148,7 @@ impl App {
             Action::SessionResume => self.call("/resume"),
             Action::ModelSelect => self.call("/model"),
             Action::MessageCopy => self.call("/copy"),
+            Action::PasteImage => self.paste_image(),
             _ => {}
         }
     }

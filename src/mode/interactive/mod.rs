@@ -15,6 +15,7 @@
 mod activity;
 mod app;
 mod card;
+mod clipboard;
 mod command;
 mod complete;
 mod dialog;
@@ -27,6 +28,7 @@ mod keys;
 mod look;
 mod pace;
 mod paint;
+mod program;
 mod shell;
 mod stage;
 mod title;

@@ -66,7 +66,7 @@ impl Kind {
         }
     }
 
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Png => "png",
             Self::Jpeg => "jpeg",

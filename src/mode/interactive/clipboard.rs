@@ -1,0 +1,290 @@
+//! The clipboard: text goes to it, text and images come from it.
+//!
+//! Programs of the machine know the desktop's clipboard. Over SSH, and where there is no desktop, the terminal
+//! itself is asked to copy (OSC 52), which it does or does not: it does not say. Programs may hang, so they
+//! run on a thread of their own, with a limit.
+
+use super::app::App;
+use super::card::Weight;
+use super::program::{self, Job};
+use super::stage;
+use crate::runtime::{CancelToken, ImageKind, plain_text};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// Of one program.
+const LIMIT: Duration = Duration::from_secs(3);
+/// Encoded characters that terminals take in one sequence.
+const SEQUENCE_MAX: usize = 100_000;
+/// Text that is taken in at a paste.
+const TEXT_MAX: usize = 8 << 20;
+
+/// A program and its arguments.
+type Tool = (&'static str, &'static [&'static str]);
+
+/// What the environment says of where the clipboard is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Desktop {
+    is_mac: bool,
+    is_termux: bool,
+    is_wayland: bool,
+    is_x11: bool,
+    is_remote: bool,
+}
+
+impl Desktop {
+    fn find(variable: impl Fn(&str) -> bool) -> Self {
+        Self {
+            is_mac: cfg!(target_os = "macos"),
+            is_termux: variable("TERMUX_VERSION"),
+            is_wayland: variable("WAYLAND_DISPLAY"),
+            is_x11: variable("DISPLAY"),
+            is_remote: ["SSH_CONNECTION", "SSH_CLIENT", "MOSH_CONNECTION"]
+                .into_iter()
+                .any(variable),
+        }
+    }
+
+    fn of_process() -> Self {
+        Self::find(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+    }
+
+    /// There is a clipboard besides the terminal's.
+    fn exists(self) -> bool {
+        self.is_mac || self.is_termux || self.is_wayland || self.is_x11
+    }
+
+    /// The tools that could do it, the likeliest first.
+    fn tools(self, mac: Tool, termux: Tool, wayland: Tool, x11: [Tool; 2]) -> Vec<Tool> {
+        let all = [
+            (self.is_mac, mac),
+            (self.is_termux, termux),
+            (self.is_wayland, wayland),
+            (self.is_x11, x11[0]),
+            (self.is_x11, x11[1]),
+        ];
+        all.into_iter()
+            .filter_map(|(is_there, tool)| is_there.then_some(tool))
+            .collect()
+    }
+
+    fn writers(self) -> Vec<Tool> {
+        self.tools(
+            ("pbcopy", &[]),
+            ("termux-clipboard-set", &[]),
+            ("wl-copy", &[]),
+            [
+                ("xclip", &["-selection", "clipboard"]),
+                ("xsel", &["--clipboard", "--input"]),
+            ],
+        )
+    }
+
+    fn readers(self) -> Vec<Tool> {
+        self.tools(
+            ("pbpaste", &[]),
+            ("termux-clipboard-get", &[]),
+            ("wl-paste", &["--no-newline", "--type", "text"]),
+            [
+                ("xclip", &["-selection", "clipboard", "-out"]),
+                ("xsel", &["--clipboard", "--output"]),
+            ],
+        )
+    }
+
+    /// Why nothing could be copied.
+    fn advice(self) -> &'static str {
+        if self.is_termux {
+            "Clipboard unavailable: install the Termux:API app and its package termux-api"
+        } else if self.is_wayland {
+            "Clipboard unavailable: install wl-clipboard (wl-copy)"
+        } else if self.is_x11 {
+            "Clipboard unavailable: install xclip or xsel"
+        } else {
+            "Clipboard unavailable"
+        }
+    }
+}
+
+/// Runs the tools in turn until one succeeds, and gives what it wrote.
+fn first_of(tools: &[Tool], input: &[u8], is_read: bool, cancel: &CancelToken) -> Option<Vec<u8>> {
+    tools.iter().find_map(|(name, arguments)| {
+        let ran = program::run(
+            name,
+            Job {
+                arguments,
+                input: input.to_vec(),
+                is_read,
+                limit: LIMIT,
+                cancel,
+            },
+        );
+        ran.ok().filter(|ran| ran.is_success).map(|ran| ran.output)
+    })
+}
+
+/// What asks the terminal to copy; none for a text that is too long for it.
+fn sequence(text: &str) -> Option<String> {
+    let encoded_len = text.len().div_ceil(3).checked_mul(4)?;
+    (encoded_len <= SEQUENCE_MAX)
+        .then(|| format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text)))
+}
+
+impl App {
+    /// Puts a text into the clipboard, and says `done` then.
+    pub fn copy(&mut self, text: String, done: &'static str) {
+        let desktop = Desktop::of_process();
+        let (feed, cancel) = (self.feed.clone(), self.cancel.clone());
+        let copy = move || {
+            let is_copied =
+                first_of(&desktop.writers(), text.as_bytes(), false, &cancel).is_some();
+            // The terminal's clipboard is the user's own where the desktop is that of another machine.
+            let asks_terminal = desktop.is_remote || (!is_copied && !desktop.exists());
+            feed.task(move |app| {
+                let asked = (asks_terminal && !stage::is_dumb()).then(|| sequence(&text)).flatten();
+                let is_too_long = asks_terminal && asked.is_none() && text.len() > SEQUENCE_MAX / 4;
+                match (is_copied, asked) {
+                    (_, Some(sequence)) => {
+                        app.sequences.push_str(&sequence);
+                        app.say(Weight::Info, done);
+                    }
+                    (true, None) => app.say(Weight::Info, done),
+                    (false, None) if is_too_long => app.say(
+                        Weight::Error,
+                        "Clipboard unavailable: the text is too long for the terminal's (OSC 52)",
+                    ),
+                    (false, None) => app.say(Weight::Error, desktop.advice()),
+                }
+            });
+        };
+        self.begin_thread("clipboard", copy);
+    }
+
+    /// Puts the clipboard's image into the editor, as the path of a file; or else its text.
+    pub fn paste_image(&mut self) {
+        let desktop = Desktop::of_process();
+        let (feed, cancel) = (self.feed.clone(), self.cancel.clone());
+        let paste = move || {
+            let image = image(desktop, &cancel).and_then(|image| stored(&image));
+            let text = match &image {
+                Some(path) => Some(path.to_string_lossy().into_owned()),
+                None => first_of(&desktop.readers(), b"", true, &cancel).map(|mut bytes| {
+                    bytes.truncate(TEXT_MAX);
+                    plain_text(&bytes)
+                }),
+            };
+            let Some(text) = text.filter(|text| !text.is_empty()) else {
+                return;
+            };
+            feed.task(move |app| {
+                app.editor.paste(&text);
+                app.offer(false);
+            });
+        };
+        self.begin_thread("clipboard", paste);
+    }
+
+    /// Does something on a thread of its own.
+    pub fn begin_thread(&mut self, name: &str, work: impl FnOnce() + Send + 'static) {
+        if let Err(error) = thread::Builder::new().name(name.into()).spawn(work) {
+            self.say(Weight::Error, &format!("Cannot start a thread: {error}"));
+        }
+    }
+}
+
+/// The image in the clipboard, as a file's bytes.
+fn image(desktop: Desktop, cancel: &CancelToken) -> Option<Vec<u8>> {
+    const KINDS: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
+    if desktop.is_mac {
+        return first_of(&[("pngpaste", &["-"])], b"", true, cancel);
+    }
+    let offered = |list: &[u8]| {
+        let list = String::from_utf8_lossy(list).into_owned();
+        let is_offered = |kind: &&str| {
+            let names = list.lines().map(|line| line.split(';').next().unwrap_or(line).trim());
+            names.into_iter().any(|name| name.eq_ignore_ascii_case(kind))
+        };
+        KINDS.into_iter().find(is_offered)
+    };
+    let get = |name: &'static str, arguments: &[&str]| {
+        let job = Job {
+            arguments,
+            input: Vec::new(),
+            is_read: true,
+            limit: LIMIT,
+            cancel,
+        };
+        let ran = program::run(name, job).ok().filter(|ran| ran.is_success)?;
+        Some(ran.output)
+    };
+    if desktop.is_wayland {
+        // Where it answers, what X11's clipboard holds is older.
+        if let Some(list) = get("wl-paste", &["--list-types"]) {
+            return get("wl-paste", &["--type", offered(&list)?, "--no-newline"]);
+        }
+    }
+    if !desktop.is_x11 {
+        return None;
+    }
+    let select = ["-selection", "clipboard", "-t"];
+    let list = get("xclip", &[&select[..], &["TARGETS", "-o"]].concat())?;
+    get("xclip", &[&select[..], &[offered(&list)?, "-o"]].concat())
+}
+
+/// Writes the image into a file that only this user can read.
+fn stored(image: &[u8]) -> Option<PathBuf> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let extension = match ImageKind::sniff(image)? {
+        ImageKind::Jpeg => "jpg",
+        kind => kind.name(),
+    };
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    let id = format!("{}-{:x}-{number}", std::process::id(), now.as_nanos());
+    let path = std::env::temp_dir().join(format!("pi-clipboard-{id}.{extension}"));
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(&path).ok()?;
+    file.write_all(image).ok()?;
+    Some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_those_of_the_desktop() {
+        let names = |variables: &[&str]| {
+            let mut desktop = Desktop::find(|name| variables.contains(&name));
+            desktop.is_mac = false;
+            let tools = desktop.writers();
+            let names: Vec<&str> = tools.iter().map(|(name, _)| *name).collect();
+            (names.join(" "), desktop.exists(), desktop.is_remote)
+        };
+        for (variables, tools, exists, is_remote) in [
+            (&[][..], "", false, false),
+            (&["DISPLAY"], "xclip xsel", true, false),
+            (&["DISPLAY", "WAYLAND_DISPLAY"], "wl-copy xclip xsel", true, false),
+            (&["TERMUX_VERSION"], "termux-clipboard-set", true, false),
+            (&["SSH_CLIENT"], "", false, true),
+        ] {
+            assert_eq!(names(variables), (tools.to_owned(), exists, is_remote));
+        }
+    }
+
+    #[test]
+    fn the_terminal_is_asked_for_texts_that_it_takes() {
+        assert_eq!(sequence("hello").as_deref(), Some("\x1b]52;c;aGVsbG8=\x07"));
+        assert!(sequence(&"x".repeat(75_000)).is_some());
+        assert_eq!(sequence(&"x".repeat(75_001)), None);
+    }
+}
