@@ -10,6 +10,7 @@ use super::start::World;
 use crate::mode::report::{self, warning as warn};
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
+use crate::runtime::succession::Folder;
 use crate::session::store::{Found, Store, Stored};
 use crate::session::{Log, SessionError, SyncMode};
 use std::path::{Path, PathBuf};
@@ -34,24 +35,44 @@ pub fn log(args: &Args, world: &mut World) -> Result<Log, String> {
 }
 
 /// A session is at home in its own folder, wherever it was opened from.
-pub fn go_home(args: &Args, world: &mut World, log: &Log) -> Result<(), String> {
-    let home = PathBuf::from(&log.header().cwd);
-    if home == world.cwd || log.header().cwd.is_empty() {
+fn go_home(args: &Args, world: &mut World, log: &Log) -> Result<(), String> {
+    match enter_home(args, world, log)? {
+        true => Ok(()),
+        false => stay_here(log, world),
+    }
+}
+
+/// The same for one that is opened later: whether it may stay where the program is was asked before.
+pub fn follow(args: &Args, world: &mut World, log: &Log, folder: Folder) -> Result<(), String> {
+    if folder == Folder::Here || enter_home(args, world, log)? {
         return Ok(());
     }
-    match std::env::set_current_dir(&home) {
-        Ok(()) => {
-            world.cwd = home;
-            world.enter(args)
-        }
-        Err(_) => stay_here(log, world),
+    Err(gone(log))
+}
+
+/// Goes to the session's folder; false when it is gone.
+fn enter_home(args: &Args, world: &mut World, log: &Log) -> Result<bool, String> {
+    let home = PathBuf::from(&log.header().cwd);
+    if home == world.cwd || log.header().cwd.is_empty() {
+        return Ok(true);
     }
+    if std::env::set_current_dir(&home).is_err() {
+        return Ok(false);
+    }
+    world.cwd = home;
+    world.enter(args)?;
+    Ok(true)
+}
+
+fn gone(log: &Log) -> String {
+    let home = &log.header().cwd;
+    format!("Stored session working directory does not exist: {home}")
 }
 
 /// The folder of a session is gone: asks whether this one will do.
 fn stay_here(log: &Log, world: &World) -> Result<(), String> {
-    let (home, here) = (&log.header().cwd, world.cwd.display());
-    let problem = format!("Stored session working directory does not exist: {home}");
+    let here = world.cwd.display();
+    let problem = gone(log);
     if ask::possible() {
         let options = [format!("Go on in the current folder, {here}")];
         return match ask::choose(&problem, &options) {

@@ -29,7 +29,7 @@ use crate::runtime::outcome::Wanted;
 use crate::runtime::output_dir::{Beside, Passing};
 use crate::runtime::service::Services;
 use crate::runtime::session::{Ground, Parts, Prompt, Session};
-use crate::runtime::succession::Succession;
+use crate::runtime::succession::{Folder, Succession};
 use crate::runtime::undo::Journal;
 use crate::session::context::SessionContext;
 use crate::session::{Log, SessionError};
@@ -208,10 +208,10 @@ pub fn session(
         world.started_in.clone_from(&same_start);
         Ok(renewed(&same_args, world, old))
     };
-    let make = move |log: Log| {
+    let make = move |log: Log, folder: Folder| {
         let mut world = World::load_unasked(&args)?;
         world.started_in.clone_from(&started_in);
-        open::go_home(&args, &mut world, &log)?;
+        open::follow(&args, &mut world, &log, folder)?;
         parts(&args, world, log, &token)
     };
     let kept = (!is_passing).then_some(store);

@@ -44,6 +44,8 @@ pub use crate::llm::model::{Model, ThinkingLevel};
 pub use crate::resources::dirs::Dirs;
 pub use crate::resources::git::branch as git_branch;
 pub use crate::resources::settings::Settings;
+pub use crate::session::Store;
+pub use crate::session::id::session_id as unique_id;
 pub use crate::tools::Workspace;
 pub use crate::tools::find::each_path;
 pub use crate::tools::image::Kind as ImageKind;

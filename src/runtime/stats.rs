@@ -26,7 +26,22 @@ pub struct Stats {
     pub cost: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_usage: Option<Context>,
+    /// In the order in which they were first used.
+    #[serde(skip)]
+    pub by_model: Vec<Spending>,
 }
+
+/// What one model, or all tools and summaries together, came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spending {
+    pub name: String,
+    pub tokens: u64,
+    /// US dollars.
+    pub cost: f64,
+}
+
+/// What is spent on no answer of a model.
+const TOOLS: &str = "Tools/summaries";
 
 /// How full the model's window is. The figures are null from a compaction to the next answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -50,12 +65,19 @@ pub struct Tokens {
 impl Stats {
     fn count(&mut self, entry: &Entry) {
         match &entry.body {
-            Body::Usage(record) => self.spend(&record.usage),
+            Body::Usage(record) => {
+                self.spend(
+                    &record.usage,
+                    &format!("{}/{}", record.provider, record.model),
+                );
+            }
             Body::Compaction(compaction) => {
-                compaction.usage.iter().for_each(|usage| self.spend(usage))
+                let usage = compaction.usage.iter();
+                usage.for_each(|usage| self.spend(usage, TOOLS));
             }
             Body::BranchSummary(summary) => {
-                summary.usage.iter().for_each(|usage| self.spend(usage))
+                let usage = summary.usage.iter();
+                usage.for_each(|usage| self.spend(usage, TOOLS));
             }
             Body::Message(body) => {
                 self.total_messages += 1;
@@ -63,12 +85,14 @@ impl Stats {
                     AgentMessage::User(_) => self.user_messages += 1,
                     AgentMessage::ToolResult(result) => {
                         self.tool_results += 1;
-                        result.usage.iter().for_each(|usage| self.spend(usage));
+                        let usage = result.usage.iter();
+                        usage.for_each(|usage| self.spend(usage, TOOLS));
                     }
                     AgentMessage::Assistant(answer) => {
                         self.assistant_messages += 1;
                         self.tool_calls += answer.tool_calls().count() as u64;
-                        self.spend(&answer.usage);
+                        let model = answer.response_model.as_ref().unwrap_or(&answer.model);
+                        self.spend(&answer.usage, &format!("{}/{model}", answer.provider));
                     }
                     _ => {}
                 }
@@ -77,7 +101,8 @@ impl Stats {
         }
     }
 
-    fn spend(&mut self, usage: &Usage) {
+    fn spend(&mut self, usage: &Usage, by: &str) {
+        self.spend_by(usage, by);
         let tokens = &mut self.tokens;
         tokens.input = tokens.input.saturating_add(usage.input);
         tokens.output = tokens.output.saturating_add(usage.output);
@@ -91,6 +116,31 @@ impl Stats {
         ];
         tokens.total = parts.into_iter().fold(0, u64::saturating_add);
         self.cost += usage.cost.total;
+    }
+
+    fn spend_by(&mut self, usage: &Usage, by: &str) {
+        let parts = [
+            usage.input,
+            usage.output,
+            usage.cache_read,
+            usage.cache_write,
+        ];
+        let tokens = parts.into_iter().fold(0, u64::saturating_add);
+        if tokens == 0 && usage.cost.total == 0.0 {
+            return;
+        }
+        let known = self.by_model.iter().position(|spent| spent.name == by);
+        let at = known.unwrap_or_else(|| {
+            self.by_model.push(Spending {
+                name: by.to_owned(),
+                ..Spending::default()
+            });
+            self.by_model.len() - 1
+        });
+        if let Some(spent) = self.by_model.get_mut(at) {
+            spent.tokens = spent.tokens.saturating_add(tokens);
+            spent.cost += usage.cost.total;
+        }
     }
 }
 

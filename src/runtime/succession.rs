@@ -6,7 +6,7 @@
 
 use super::session::{Ground, Parts, Session};
 use crate::agent::run::Fatal;
-use crate::session::{Log, SessionError, Store};
+use crate::session::{Log, SessionError, Store, SyncMode, store, upkeep};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,8 +15,54 @@ type Renew = Box<dyn FnMut(&Ground) -> Result<Ground, String> + Send>;
 /// Where further conversations come from.
 pub struct Succession {
     store: Option<Store>,
-    make: Box<dyn FnMut(Log) -> Result<Parts, String> + Send>,
+    make: Make,
     renew: Renew,
+}
+
+type Make = Box<dyn FnMut(Log, Folder) -> Result<Parts, String> + Send>;
+
+/// Where a conversation works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Folder {
+    /// In its own.
+    Own,
+    /// Where the program is, since its own is gone.
+    Here,
+}
+
+/// How a stored session is gone on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Open,
+    /// In a copy.
+    Fork,
+    /// What follows is not stored.
+    Read,
+}
+
+/// Why a stored session is not the one under way now.
+#[derive(Debug, PartialEq)]
+pub enum NotOpened {
+    /// Another process writes to it.
+    Held(String),
+    /// This folder, its own, is no more.
+    FolderGone(PathBuf),
+    Failed(String),
+}
+
+impl From<Fatal> for NotOpened {
+    fn from(Fatal(reason): Fatal) -> Self {
+        Self::Failed(reason)
+    }
+}
+
+impl From<SessionError> for NotOpened {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Held { .. } => Self::Held(error.to_string()),
+            error => Self::Failed(error.to_string()),
+        }
+    }
 }
 
 impl Succession {
@@ -24,7 +70,7 @@ impl Succession {
     /// reads again what the one under way stands on.
     pub fn new(
         store: Option<Store>,
-        make: impl FnMut(Log) -> Result<Parts, String> + Send + 'static,
+        make: impl FnMut(Log, Folder) -> Result<Parts, String> + Send + 'static,
         renew: impl FnMut(&Ground) -> Result<Ground, String> + Send + 'static,
     ) -> Self {
         Self {
@@ -53,18 +99,63 @@ impl Session {
 
     /// Opens the session at `path`. A file that is not there becomes a new session.
     pub fn open_other(&mut self, path: &Path) -> Result<(), Fatal> {
+        match self.visit(path, Way::Open, Folder::Own) {
+            Ok(()) => Ok(()),
+            Err(NotOpened::Held(reason) | NotOpened::Failed(reason)) => Err(Fatal(reason)),
+            Err(NotOpened::FolderGone(home)) => Err(Fatal(format!(
+                "Stored session working directory does not exist: {}\nSession file: {}\nCurrent working directory: {}",
+                home.display(),
+                path.display(),
+                self.cwd().display()
+            ))),
+        }
+    }
+
+    /// Goes on with the session at `path`, as it is said.
+    pub fn visit(&mut self, path: &Path, way: Way, folder: Folder) -> Result<(), NotOpened> {
         let cwd = self.cwd();
         let path = cwd.join(path);
         let own = self.control().log().path().map(ToOwned::to_owned);
-        if own.is_some_and(|own| own == path || same_file(&own, &path)) {
+        let is_own = own.is_some_and(|own| own == path || same_file(&own, &path));
+        let store = self.next()?.store.clone();
+        if folder == Folder::Own
+            && way != Way::Fork
+            && let Some(home) = store::home(&path)
+            && !home.is_dir()
+        {
+            return Err(NotOpened::FolderGone(home));
+        }
+        if is_own && way == Way::Open {
             // One writer per session: this one lets go of the file first.
             self.control().close()?;
         }
-        let log = match &self.next()?.store {
-            Some(store) => store.open(&path, &cwd),
-            None => Log::open(&path, &cwd, crate::session::SyncMode::Turn),
+        let log = match (way, &store) {
+            (Way::Read, _) => Log::open_detached(&path),
+            (Way::Fork, Some(store)) => store.fork_from(&path, &cwd, None),
+            (Way::Fork, None) => Log::open_detached(&path),
+            (Way::Open, Some(store)) => store.open(&path, &cwd),
+            (Way::Open, None) => Log::open(&path, &cwd, SyncMode::Turn),
         };
-        self.go_on_with(log.map_err(fatal)?)
+        let parts = (self.next()?.make)(log?, folder).map_err(NotOpened::Failed)?;
+        Ok(self.replace(parts)?)
+    }
+
+    /// Copies a session file to the sessions of this folder. Gives the path of the copy.
+    pub fn import(&mut self, source: &Path) -> Result<PathBuf, Fatal> {
+        if !source.exists() {
+            return Err(Fatal(format!("File not found: {}", source.display())));
+        }
+        let cwd = self.cwd();
+        let Some(store) = self.next()?.store.clone() else {
+            return Ok(source.to_owned());
+        };
+        let imported = upkeep::import(source, &store.folder(&cwd)).map_err(fatal)?;
+        let mut log = self.control().log();
+        imported
+            .notices
+            .into_iter()
+            .for_each(|notice| log.notice(notice));
+        Ok(imported.path)
     }
 
     /// Goes on in a fork that ends before this message of the user. Gives the message's text.
@@ -107,7 +198,7 @@ impl Session {
     }
 
     fn go_on_with(&mut self, log: Log) -> Result<(), Fatal> {
-        let parts = (self.next()?.make)(log).map_err(Fatal)?;
+        let parts = (self.next()?.make)(log, Folder::Own).map_err(Fatal)?;
         self.replace(parts)
     }
 

@@ -289,6 +289,12 @@ fn stored(path: &Path) -> Option<Stored> {
     })
 }
 
+/// The folder that the session at `path` works in; none where it does not say.
+pub fn home(path: &Path) -> Option<PathBuf> {
+    let header = read_header(path)?;
+    (!header.cwd.is_empty()).then(|| PathBuf::from(header.cwd))
+}
+
 /// Looks for the header in the first megabyte.
 pub(super) fn read_header(path: &Path) -> Option<Header> {
     const LONGEST: u64 = 1 << 20;

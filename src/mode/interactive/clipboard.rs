@@ -8,14 +8,13 @@ use super::app::App;
 use super::card::Weight;
 use super::program::{self, Job};
 use super::stage;
-use crate::runtime::{CancelToken, ImageKind, plain_text};
+use crate::runtime::{CancelToken, ImageKind, plain_text, unique_id};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -133,8 +132,7 @@ fn first_of(tools: &[Tool], input: &[u8], is_read: bool, cancel: &CancelToken) -
 /// What asks the terminal to copy; none for a text that is too long for it.
 fn sequence(text: &str) -> Option<String> {
     let encoded_len = text.len().div_ceil(3).checked_mul(4)?;
-    (encoded_len <= SEQUENCE_MAX)
-        .then(|| format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text)))
+    (encoded_len <= SEQUENCE_MAX).then(|| format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text)))
 }
 
 impl App {
@@ -143,12 +141,13 @@ impl App {
         let desktop = Desktop::of_process();
         let (feed, cancel) = (self.feed.clone(), self.cancel.clone());
         let copy = move || {
-            let is_copied =
-                first_of(&desktop.writers(), text.as_bytes(), false, &cancel).is_some();
+            let is_copied = first_of(&desktop.writers(), text.as_bytes(), false, &cancel).is_some();
             // The terminal's clipboard is the user's own where the desktop is that of another machine.
             let asks_terminal = desktop.is_remote || (!is_copied && !desktop.exists());
             feed.task(move |app| {
-                let asked = (asks_terminal && !stage::is_dumb()).then(|| sequence(&text)).flatten();
+                let asked = (asks_terminal && !stage::is_dumb())
+                    .then(|| sequence(&text))
+                    .flatten();
                 let is_too_long = asks_terminal && asked.is_none() && text.len() > SEQUENCE_MAX / 4;
                 match (is_copied, asked) {
                     (_, Some(sequence)) => {
@@ -208,8 +207,12 @@ fn image(desktop: Desktop, cancel: &CancelToken) -> Option<Vec<u8>> {
     let offered = |list: &[u8]| {
         let list = String::from_utf8_lossy(list).into_owned();
         let is_offered = |kind: &&str| {
-            let names = list.lines().map(|line| line.split(';').next().unwrap_or(line).trim());
-            names.into_iter().any(|name| name.eq_ignore_ascii_case(kind))
+            let names = list
+                .lines()
+                .map(|line| line.split(';').next().unwrap_or(line).trim());
+            names
+                .into_iter()
+                .any(|name| name.eq_ignore_ascii_case(kind))
         };
         KINDS.into_iter().find(is_offered)
     };
@@ -240,19 +243,18 @@ fn image(desktop: Desktop, cancel: &CancelToken) -> Option<Vec<u8>> {
 
 /// Writes the image into a file that only this user can read.
 fn stored(image: &[u8]) -> Option<PathBuf> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
     let extension = match ImageKind::sniff(image)? {
         ImageKind::Jpeg => "jpg",
         kind => kind.name(),
     };
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    let id = format!("{}-{:x}-{number}", std::process::id(), now.as_nanos());
-    let path = std::env::temp_dir().join(format!("pi-clipboard-{id}.{extension}"));
+    let path = std::env::temp_dir().join(format!("pi-clipboard-{}.{extension}", unique_id()));
     let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(&path).ok()?;
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)
+        .ok()?;
     file.write_all(image).ok()?;
     Some(path)
 }
@@ -273,7 +275,12 @@ mod tests {
         for (variables, tools, exists, is_remote) in [
             (&[][..], "", false, false),
             (&["DISPLAY"], "xclip xsel", true, false),
-            (&["DISPLAY", "WAYLAND_DISPLAY"], "wl-copy xclip xsel", true, false),
+            (
+                &["DISPLAY", "WAYLAND_DISPLAY"],
+                "wl-copy xclip xsel",
+                true,
+                false,
+            ),
             (&["TERMUX_VERSION"], "termux-clipboard-set", true, false),
             (&["SSH_CLIENT"], "", false, true),
         ] {

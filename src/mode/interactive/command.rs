@@ -2,7 +2,7 @@
 
 use super::app::App;
 use super::card::Weight;
-use super::work;
+use super::{session_command, work};
 use crate::runtime::Fatal;
 use crate::tui::select::Item;
 use serde_json::Value;
@@ -45,6 +45,37 @@ pub const COMMANDS: &[Command] = &[
         compact,
     ),
     row("clone", None, "Go on in a copy of this session", clone),
+    row(
+        "session",
+        None,
+        "What this session came to",
+        session_command::info,
+    ),
+    row(
+        "export",
+        Some("[path]"),
+        "Write the session as a page, as Markdown or as JSON lines",
+        session_command::export,
+    ),
+    row(
+        "import",
+        Some("<path>"),
+        "Go on with a session from a file",
+        session_command::import,
+    ),
+    row(
+        "share",
+        None,
+        "Put the session's page on GitHub as a secret gist",
+        session_command::share,
+    ),
+    row("copy", None, "Copy the last answer", session_command::copy),
+    row(
+        "changelog",
+        None,
+        "What is new in pi",
+        session_command::changelog,
+    ),
     row(
         "reload",
         None,

@@ -29,6 +29,8 @@ mod look;
 mod pace;
 mod paint;
 mod program;
+mod resume;
+mod session_command;
 mod shell;
 mod stage;
 mod title;

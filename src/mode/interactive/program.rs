@@ -45,9 +45,7 @@ pub fn find(name: &str) -> Option<PathBuf> {
             .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
-    folders
-        .map(|folder| folder.join(name))
-        .find(runs)
+    folders.map(|folder| folder.join(name)).find(runs)
 }
 
 /// Runs a program to its end; an error where it cannot be run or takes too long.
@@ -154,7 +152,11 @@ mod tests {
             (ran.is_success, &*ran.output, &*ran.errors),
             (false, &b"text"[..], "bad")
         );
-        assert!(shell("true", &"x".repeat(1 << 20), true, long).unwrap().is_success);
+        assert!(
+            shell("true", &"x".repeat(1 << 20), true, long)
+                .unwrap()
+                .is_success
+        );
         let missing = run(
             "no-such-program-anywhere",
             Job {

@@ -1,11 +1,15 @@
 //! What takes the editor's place: lists, questions, forms. The one on top gets the keys.
 
 pub mod approve;
+mod question;
+
+pub use question::{Choice, Question};
 
 use super::app::App;
-use super::look::Look;
+use super::look::{Look, indented};
 use crate::tui::key::Key;
 use crate::tui::line::Line;
+use crate::tui::theme::Role;
 use std::any::Any;
 
 /// What becomes of a dialog after a key.
@@ -39,4 +43,13 @@ pub trait Dialog {
 
     /// For tasks that bring it something later.
     fn as_any(&mut self) -> &mut dyn Any;
+}
+
+/// The lines of a dialog between two rules.
+pub fn framed(body: Vec<Line>, look: &Look<'_>) -> Vec<Line> {
+    let rule = look.rule(look.style(Role::BorderAccent));
+    let mut lines = vec![rule.clone()];
+    lines.extend(indented(body));
+    lines.push(rule);
+    lines.iter().map(|line| line.cut(look.width)).collect()
 }

@@ -1,0 +1,339 @@
+//! Commands about the session as a whole: what it came to, and ways to take it elsewhere.
+
+use super::app::App;
+use super::card::Weight;
+use super::dialog::Question;
+use super::footer::tokens;
+use super::look::{Look, indented};
+use super::program::{self, Job};
+use super::work;
+use crate::runtime::stats::Stats;
+use crate::runtime::{CancelToken, Fatal, unique_id};
+use crate::tui::line::{Line, link};
+use crate::tui::markdown_view;
+use crate::tui::style::Attributes;
+use crate::tui::theme::Role;
+use crate::tui::wrap::wrap;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long an upload may take.
+const SHARE_LIMIT: Duration = Duration::from_secs(120);
+
+const CHANGELOG: &str = include_str!("../../../CHANGELOG.md");
+
+/// `/copy`: the last answer.
+pub fn copy(app: &mut App, _: &str) {
+    match app.control.last_assistant_text() {
+        Some(text) => app.copy(text, "Copied last agent message to clipboard"),
+        None => app.say(Weight::Error, "No agent messages to copy yet."),
+    }
+}
+
+/// `/session`: what there is to know of it.
+pub fn info(app: &mut App, _: &str) {
+    // The log of a long session is long to read.
+    let (control, feed) = (app.control.clone(), app.feed.clone());
+    app.begin_thread("session info", move || {
+        let stats = control.stats();
+        let name = control.snapshot().session_name;
+        feed.task(move |app| {
+            let look = app.stage.look();
+            let lines = info_lines(&stats, name.as_deref(), &look);
+            app.print(lines);
+        });
+    });
+}
+
+fn info_lines(stats: &Stats, name: Option<&str>, look: &Look<'_>) -> Vec<Line> {
+    let dim = look.style(Role::Dim);
+    let plain = look.style(Role::Text);
+    let mut rows: Vec<Line> = Vec::new();
+    let title = |text: &str| Line::of(text, plain.with(Attributes::BOLD));
+    let row = |name: &str, value: &str| {
+        let mut line = Line::of(&format!("{name}: "), dim);
+        line.push(value, plain);
+        line
+    };
+    let file = stats.session_file.as_deref().unwrap_or("In-memory");
+    rows.push(title("Session Info"));
+    rows.push(Line::new());
+    rows.extend(name.map(|name| row("Name", name)));
+    rows.push(row("File", file));
+    rows.push(row("ID", &stats.session_id));
+    rows.push(Line::new());
+    rows.push(title("Messages"));
+    rows.push(row("Total", &grouped(stats.total_messages)));
+    rows.push(row("User", &grouped(stats.user_messages)));
+    rows.push(row("Assistant", &grouped(stats.assistant_messages)));
+    let (calls, results) = (grouped(stats.tool_calls), grouped(stats.tool_results));
+    rows.push(row("Tools", &format!("{calls} calls, {results} results")));
+    rows.push(Line::new());
+    rows.push(title("Tokens"));
+    let used = &stats.tokens;
+    let prompt = used.input + used.cache_read + used.cache_write;
+    rows.push(row("Input", &grouped(prompt)));
+    if used.cache_read + used.cache_write > 0 {
+        let rate = used.cache_read as f64 * 100.0 / prompt as f64;
+        let cached = format!("{} ({rate:.1}%)", grouped(used.cache_read));
+        rows.push(row("  Cached", &cached));
+        let written = match used.cache_write {
+            0 => String::new(),
+            written => format!(" ({} written to cache)", grouped(written)),
+        };
+        let uncached = grouped(used.input + used.cache_write);
+        rows.push(row("  Uncached", &format!("{uncached}{written}")));
+    }
+    rows.push(row("Output", &grouped(used.output)));
+    rows.push(row("Total", &grouped(used.total)));
+    if stats.cost > 0.0 {
+        rows.push(Line::new());
+        rows.push(title("Cost"));
+        rows.push(row("Total", &format!("${:.3}", stats.cost)));
+        let mut parts: Vec<_> = stats.by_model.iter().collect();
+        parts.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+        if parts.len() > 1 {
+            rows.extend(parts.iter().map(|part| {
+                let spent = format!("${:.3} ({} tokens)", part.cost, tokens(part.tokens));
+                row(&format!("  {}", part.name), &spent)
+            }));
+        }
+    }
+    let width = look.width.saturating_sub(2).max(1);
+    let rows = rows.iter().flat_map(|line| wrap(line, width));
+    std::iter::once(Line::new()).chain(indented(rows)).collect()
+}
+
+/// `12,345`.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `/export [path]`.
+pub fn export(app: &mut App, arguments: &str) {
+    let path = path_argument(app, arguments);
+    let (control, feed) = (app.control.clone(), app.feed.clone());
+    app.begin_thread("export", move || match control.export(path.as_deref()) {
+        Ok(path) => {
+            let text = format!("Session exported to: {}", path.display());
+            work::say(&feed, Weight::Info, text);
+        }
+        Err(error) => {
+            let text = format!("Failed to export session: {error}");
+            work::say(&feed, Weight::Error, text);
+        }
+    });
+}
+
+/// The first word, which may be in quotes; a `~` at its start is the user's home.
+fn path_argument(app: &App, arguments: &str) -> Option<PathBuf> {
+    let word = first_word(arguments)?;
+    Some(app.dirs.resolve(word, &app.stage.cwd))
+}
+
+fn first_word(arguments: &str) -> Option<&str> {
+    let arguments = arguments.trim_start();
+    let word = match arguments.chars().next()? {
+        quote @ ('"' | '\'') => arguments.get(1..)?.split_once(quote)?.0,
+        _ => arguments.split_whitespace().next()?,
+    };
+    (!word.is_empty()).then_some(word)
+}
+
+/// `/import <path>`.
+pub fn import(app: &mut App, arguments: &str) {
+    let (Some(word), Some(path)) = (first_word(arguments), path_argument(app, arguments)) else {
+        return app.say(Weight::Error, "Usage: /import <path.jsonl>");
+    };
+    let (word, question) = (
+        word.to_owned(),
+        format!("Replace current session with {word}?"),
+    );
+    let answered = move |app: &mut App, answer: Option<usize>| {
+        if answer != Some(0) {
+            return app.say(Weight::Info, "Import cancelled");
+        }
+        app.control.abort();
+        app.run(move |session, feed| match session.import(&path) {
+            Ok(imported) => feed.task(move |app| {
+                super::resume::open(
+                    app,
+                    super::resume::Wish::new(imported, format!("Session imported from: {word}")),
+                )
+            }),
+            Err(Fatal(reason)) => {
+                let text = format!("Failed to import session: {reason}");
+                work::say(feed, Weight::Error, text);
+            }
+        });
+    };
+    app.open(Question::new(
+        "Import session",
+        &question,
+        &["Yes", "No"],
+        answered,
+    ));
+}
+
+/// `/share`: the page as a gist that only who has its address can see.
+pub fn share(app: &mut App, _: &str) {
+    if program::find("gh").is_none() {
+        return app.say(
+            Weight::Error,
+            "GitHub CLI (gh) is not installed. Install it from https://cli.github.com/",
+        );
+    }
+    let (control, feed, cancel) = (app.control.clone(), app.feed.clone(), app.cancel.clone());
+    app.activity.other = Some(("Creating gist".to_owned(), Instant::now()));
+    app.begin_thread("share", move || {
+        let shared = upload(&cancel, |page| {
+            control
+                .export(Some(page))
+                .map(drop)
+                .map_err(|error| format!("Failed to export session: {error}"))
+        });
+        feed.task(move |app| {
+            app.activity.other = None;
+            match shared {
+                Ok(address) => {
+                    let look = app.stage.look();
+                    let lines = address_lines(&address, &look);
+                    app.print(lines);
+                }
+                Err(reason) => app.say(Weight::Error, &reason),
+            }
+        });
+    });
+}
+
+/// Gives the gist's address.
+fn upload(
+    cancel: &CancelToken,
+    export: impl FnOnce(&std::path::Path) -> Result<(), String>,
+) -> Result<String, String> {
+    let gh = |arguments: &[&str]| {
+        let job = Job {
+            arguments,
+            input: Vec::new(),
+            is_read: true,
+            limit: SHARE_LIMIT,
+            cancel,
+        };
+        program::run("gh", job).map_err(|error| format!("Cannot run gh: {error}"))
+    };
+    if !gh(&["auth", "status"])?.is_success {
+        return Err("GitHub CLI is not logged in. Run 'gh auth login' first.".to_owned());
+    }
+    let folder =
+        Folder::create().map_err(|error| format!("Cannot make a folder for the page: {error}"))?;
+    let page = folder.0.join("session.html");
+    export(&page)?;
+    let ran = gh(&["gist", "create", "--public=false", &page.to_string_lossy()])?;
+    if !ran.is_success {
+        let why = match ran.errors.as_str() {
+            "" => "Unknown error",
+            errors => errors,
+        };
+        return Err(format!("Failed to create gist: {why}"));
+    }
+    let output = String::from_utf8_lossy(&ran.output);
+    let address = output.lines().map(str::trim).rfind(|line| !line.is_empty());
+    address
+        .map(str::to_owned)
+        .ok_or_else(|| "Failed to parse gist ID from gh output".to_owned())
+}
+
+/// A folder for one file whose name matters, gone when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn create() -> io::Result<Self> {
+        let path = std::env::temp_dir().join(format!("pi-share-{}", unique_id()));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn address_lines(address: &str, look: &Look<'_>) -> Vec<Line> {
+    let dim = look.style(Role::Dim);
+    let mut line = Line::of("Gist: ", dim);
+    line.push_link(address, dim, link(address).as_ref());
+    let width = look.width.saturating_sub(2).max(1);
+    let mut lines = vec![Line::new()];
+    lines.extend(indented(wrap(&line, width)));
+    if let Some(viewer) = std::env::var("PI_SHARE_VIEWER_URL")
+        .ok()
+        .filter(|viewer| !viewer.is_empty())
+    {
+        let id = address.rsplit('/').next().unwrap_or_default();
+        let address = format!("{viewer}#{id}");
+        let mut line = Line::of("Share URL: ", dim);
+        line.push_link(&address, dim, link(&address).as_ref());
+        lines.extend(indented(wrap(&line, width)));
+    }
+    lines
+}
+
+/// `/changelog`: what is new in this program.
+pub fn changelog(app: &mut App, _: &str) {
+    let look = app.stage.look();
+    let width = look.width.saturating_sub(2).max(1);
+    let rule = look.rule(look.style(Role::Border));
+    let title = look.style(Role::Accent).with(Attributes::BOLD);
+    let mut lines = vec![Line::new(), rule.clone()];
+    lines.extend(indented([Line::of("What's New", title), Line::new()]));
+    let text = CHANGELOG.trim_start_matches("# Changelog");
+    let markdown = look.markdown(width, look.style(Role::Text));
+    lines.extend(indented(markdown_view::lines(text, &markdown)));
+    lines.push(rule);
+    app.print(lines);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_may_be_in_quotes() {
+        for (arguments, expected) in [
+            ("a.html", Some("a.html")),
+            ("  a b", Some("a")),
+            ("\"a b.md\" c", Some("a b.md")),
+            ("'a \"b'", Some("a \"b")),
+            ("\"a", None),
+            ("\"\"", None),
+            ("", None),
+        ] {
+            assert_eq!(first_word(arguments), expected, "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn large_counts_are_grouped() {
+        for (count, shown) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(grouped(count), shown);
+        }
+    }
+}
