@@ -6,11 +6,11 @@
 use crate::agent::{Pi, terminal};
 use crate::server::PATIENCE;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::num::NonZero;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
@@ -23,6 +23,11 @@ pub struct Screen {
     ours: File,
     seen: Arc<Seen>,
     reader: Option<JoinHandle<()>>,
+    /// Keeps the terminal and its modes when pi has ended.
+    theirs: Option<OwnedFd>,
+    /// As the terminal was before pi came.
+    modes: libc::termios,
+    stop: Option<PipeWriter>,
 }
 
 struct Seen {
@@ -60,13 +65,14 @@ impl Screen {
     pub fn sized(mut pi: Pi<'_>, columns: u16, rows: u16) -> Self {
         let (ours, theirs) = terminal().expect("open a terminal");
         set_size(&ours, columns, rows);
-        let second = |file: &std::os::fd::OwnedFd| file.try_clone().expect("a second handle");
+        let modes = modes(&ours);
+        let second = |file: &OwnedFd| file.try_clone().expect("a second handle");
         let command = pi.command();
         command
             .env("TERM", "xterm-256color")
             .stdin(second(&theirs))
             .stdout(second(&theirs))
-            .stderr(theirs);
+            .stderr(second(&theirs));
         // SAFETY: both calls are safe between fork and exec.
         unsafe {
             command.pre_exec(|| {
@@ -87,20 +93,46 @@ impl Screen {
             }),
             more: Condvar::new(),
         });
+        let (stopped, stop) = std::io::pipe().expect("a pipe");
         let reader = {
             let (seen, ours) = (seen.clone(), ours.try_clone().expect("a second handle"));
-            thread::spawn(move || seen.follow(ours))
+            thread::spawn(move || seen.follow(ours, &stopped))
         };
         Self {
             child,
             ours,
             seen,
             reader: Some(reader),
+            theirs: Some(theirs),
+            modes,
+            stop: Some(stop),
         }
     }
 
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill")
+            .args([&format!("-{name}"), &self.pid().to_string()])
+            .status();
+        assert!(status.expect("run kill").success());
+    }
+
+    /// The window is closed.
+    pub fn hang_up(mut self) {
+        // Ends by itself now, as whoever started it sees.
+        let child = std::mem::replace(&mut self.child, Command::new("true").spawn().expect("true"));
+        thread::spawn(move || {
+            let mut child = child;
+            drop(child.wait());
+        });
+        drop(self.theirs.take());
+        drop(self.stop.take());
+        if let Some(reader) = self.reader.take() {
+            drop(reader.join());
+        }
     }
 
     pub fn type_keys(&self, keys: &str) {
@@ -206,6 +238,15 @@ impl Screen {
             );
             thread::sleep(std::time::Duration::from_millis(2));
         };
+        let after = modes(&self.ours);
+        let same = |of: fn(&libc::termios) -> libc::tcflag_t| of(&after) == of(&self.modes);
+        assert!(
+            same(|modes| modes.c_lflag)
+                && same(|modes| modes.c_iflag)
+                && same(|modes| modes.c_oflag),
+            "the terminal's modes are not as they were"
+        );
+        drop(self.theirs.take());
         if let Some(reader) = self.reader.take() {
             drop(reader.join());
         }
@@ -233,11 +274,13 @@ impl Drop for Screen {
 }
 
 impl Seen {
-    fn follow(&self, mut ours: File) {
+    fn follow(&self, mut ours: File, stopped: &PipeReader) {
         let mut buffer = vec![0; 64 << 10];
         let mut answered = 0;
         // The end of the other side is an error on Linux.
-        while let Ok(count @ 1..) = ours.read(&mut buffer) {
+        while is_readable(&ours, stopped)
+            && let Ok(count @ 1..) = ours.read(&mut buffer)
+        {
             let mut state = self.state.lock().unwrap();
             let bytes = buffer.get(..count).unwrap_or_default();
             state.parser.process(bytes);
@@ -268,6 +311,28 @@ impl Seen {
         }
         self.state.lock().unwrap().is_over = true;
         self.more.notify_all();
+    }
+}
+
+/// Waits until there is something to read, or it is time to stop.
+fn is_readable(ours: &File, stopped: &PipeReader) -> bool {
+    let poll = |fd| libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let mut wanted = [poll(ours.as_raw_fd()), poll(stopped.as_raw_fd())];
+    // SAFETY: both descriptors are open, and the array outlives the call.
+    unsafe { libc::poll(wanted.as_mut_ptr(), 2, -1) };
+    wanted[1].revents == 0
+}
+
+fn modes(terminal: &File) -> libc::termios {
+    // SAFETY: all zeros are a valid value; the call writes it, and it outlives the call.
+    unsafe {
+        let mut modes: libc::termios = std::mem::zeroed();
+        assert_eq!(libc::tcgetattr(terminal.as_raw_fd(), &raw mut modes), 0);
+        modes
     }
 }
 

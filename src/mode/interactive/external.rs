@@ -28,7 +28,7 @@ impl App {
             .map(str::to_owned)
             .or_else(|| named("VISUAL"))
             .or_else(|| named("EDITOR"))
-            .unwrap_or_else(|| "nano".to_owned());
+            .unwrap_or_else(|| installed().to_owned());
         self.completion.close();
         self.lends = Some(Box::new(move |app| {
             let text = app.editor.expanded();
@@ -45,6 +45,14 @@ impl App {
             }
         }));
     }
+}
+
+/// An editor that nearly every machine has one of.
+fn installed() -> &'static str {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there =
+        |name: &&&str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    ["nano", "vim", "vi"].iter().find(is_there).unwrap_or(&"vi")
 }
 
 /// The text as the editor leaves it; none when it fails.

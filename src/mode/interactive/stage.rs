@@ -5,7 +5,6 @@ use crate::runtime::Settings;
 use crate::tui::ability::{self, Found, Protocol, Wishes};
 use crate::tui::keymap::{Keymap, Platform};
 use crate::tui::screen::{Abilities, Size};
-use crate::tui::style::Depth;
 use crate::tui::theme::{self, Backdrop, Theme};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -97,7 +97,11 @@ impl Call {
 
     /// A command of the user has ended.
     pub fn end_shell(&mut self, result: &ShellResult, now: Instant) {
-        self.output = Some(ToolOutput::text(&*result.output));
+        let mut text = result.output.clone();
+        if result.cancelled {
+            text.push_str("\n(cancelled)");
+        }
+        self.output = Some(ToolOutput::text(text));
         self.end(result.cancelled || result.exit_code != Some(0), now);
     }
 

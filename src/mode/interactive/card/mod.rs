@@ -65,7 +65,11 @@ pub fn thinking(text: &str, look: &Look<'_>) -> Vec<Line> {
 
 /// How an answer ended, where it did not end well.
 pub fn ending(answer: &AssistantMessage, look: &Look<'_>) -> Vec<Line> {
-    let reason = answer.error_message.as_deref();
+    // Said by the program itself, it says nothing more.
+    let reason = answer
+        .error_message
+        .as_deref()
+        .filter(|reason| *reason != "Request was aborted");
     match answer.stop_reason {
         StopReason::Aborted => notice(Weight::Error, reason.unwrap_or("Operation aborted"), look),
         StopReason::Error => notice(
