@@ -14,7 +14,7 @@ use crate::llm::faux;
 use crate::llm::local;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::models::Registry;
-use crate::llm::stream::{CacheRetention, Clocks, Secret};
+use crate::llm::stream::{CacheRetention, Secret};
 use crate::mode::report::{self, warning as warn};
 use crate::resources::context_file;
 use crate::resources::dirs::Dirs;
@@ -95,28 +95,16 @@ impl World {
         let (mut registry, warnings) = Registry::load(dirs.agent());
         warnings.iter().for_each(warn);
         registry.add(faux::models());
-        let mut credentials = Credentials::load(dirs.agent(), Env::process());
-        credentials.set_http_proxy(settings.http_proxy());
+        let credentials = Credentials::load(dirs.agent(), Env::process());
         registry.set_allowed(credentials.allowed_models());
         if let Some(text) = credentials.warning() {
             warn(text);
         }
-        let services = Services {
-            registry,
-            credentials,
-            clocks: Clocks::default(),
-            cache: match std::env::var("PI_CACHE_RETENTION").as_deref() {
-                Ok("long") => CacheRetention::Long,
-                Ok("none") => CacheRetention::None,
-                _ => CacheRetention::Short,
-            },
-            thinking_budgets: settings.thinking_budgets(),
-            retry: settings.retry(),
-            compaction: settings.compaction(),
-            http_proxy: settings.http_proxy().map(str::to_owned),
-            block_images: settings.block_images(),
-            names_itself: settings.names_itself(),
-            base_url: None,
+        let mut services = Services::new(registry, credentials, &settings);
+        services.cache = match std::env::var("PI_CACHE_RETENTION").as_deref() {
+            Ok("long") => CacheRetention::Long,
+            Ok("none") => CacheRetention::None,
+            _ => CacheRetention::Short,
         };
         let mut world = Self {
             started_in: cwd.clone(),
@@ -139,13 +127,7 @@ impl World {
         if self.is_trusted {
             self.settings.add_project(&self.cwd).iter().for_each(warn);
         }
-        let (settings, services) = (&self.settings, &mut self.services);
-        services.clocks.first = settings.request_timeout();
-        services.clocks.idle = settings.http_idle_timeout();
-        services.thinking_budgets = settings.thinking_budgets();
-        services.retry = settings.retry();
-        services.block_images = settings.block_images();
-        services.names_itself = settings.names_itself();
+        self.services.follow(&self.settings);
         Ok(())
     }
 
@@ -531,7 +513,7 @@ fn prompt_source(
     let addendum = (!addendum.is_empty()).then(|| addendum.join("\n\n"));
     let (cwd, skills) = (world.cwd.clone(), commands.skills.clone());
     let context_paths = context_files.iter().map(|file| file.path.clone()).collect();
-    let prompt: Prompt = Box::new(move |tools| {
+    let prompt: Prompt = Arc::new(move |tools| {
         let tools: Vec<PromptTool<'_>> = tools
             .iter()
             .map(|tool| tool.info())

@@ -35,14 +35,15 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// All the keys of one user.
+/// All the keys of one user. Clones share what was read and fetched.
+#[derive(Clone)]
 pub struct Credentials {
-    file: AuthFile,
+    file: Arc<AuthFile>,
     env: Env,
     /// The provider that `--api-key` is for, and the key.
     given: Option<(String, Secret)>,
-    aws: Aws,
-    gcp: Gcp,
+    aws: Arc<Aws>,
+    gcp: Arc<Gcp>,
     place: sign_in::Place,
 }
 
@@ -168,11 +169,11 @@ impl Credentials {
     /// Reads nothing yet.
     pub fn load(agent_dir: &Path, env: Env) -> Self {
         Self {
-            file: AuthFile::new(agent_dir.join("auth.json")),
+            file: Arc::new(AuthFile::new(agent_dir.join("auth.json"))),
             env,
             given: None,
-            aws: Aws::default(),
-            gcp: Gcp::default(),
+            aws: Arc::default(),
+            gcp: Arc::default(),
             place: sign_in::Place::default(),
         }
     }

@@ -25,12 +25,13 @@ use std::sync::Arc;
 /// The file's name in the agent folder.
 const FILE_NAME: &str = "models.json";
 
-#[derive(Default)]
+/// Cheap to clone but for what was found at run time.
+#[derive(Clone, Default)]
 pub struct Registry {
     path: PathBuf,
-    file: ModelsFile,
+    file: Arc<ModelsFile>,
     /// Newer models than those that are built in, which the user fetched.
-    newer: remote::Store,
+    newer: Arc<remote::Store>,
     /// Models found at run time, by provider in the order in which these came.
     added: Vec<(String, Vec<Model>)>,
     /// The ids that an account may use, of providers that say so.
@@ -59,7 +60,7 @@ impl Registry {
         let (newer, warning) = remote::Store::load(agent_dir);
         let mut registry = Self {
             path: agent_dir.join(FILE_NAME),
-            newer,
+            newer: Arc::new(newer),
             ..Self::default()
         };
         let mut warnings = registry.reload();
@@ -70,7 +71,7 @@ impl Registry {
     /// Reads `models.json` again. Models found at run time stay.
     pub fn reload(&mut self) -> Vec<String> {
         let (file, warnings) = ModelsFile::load(&self.path);
-        self.file = file;
+        self.file = Arc::new(file);
         warnings
     }
 

@@ -368,10 +368,29 @@ impl Control {
         self.remember("retry.enabled", on.into())
     }
 
-    /// Writes a setting of the user.
+    /// Writes a setting of the user. It counts from the next run on, where it is not looked at anew anyway.
     pub fn remember(&self, setting: &str, value: Value) -> Result<(), String> {
-        let ground = self.state().ground.clone();
-        settings::write(ground.settings.path(), &[(setting, Some(value))])
+        self.change_settings(&[(setting, Some(value))])
+    }
+
+    /// The same for several at once; nothing takes a setting away.
+    pub fn change_settings(&self, changes: &[(&str, Option<Value>)]) -> Result<(), String> {
+        let ground = self.ground();
+        settings::write(ground.settings.path(), changes)?;
+        let settings = ground.settings.again();
+        self.change_ground(|ground| {
+            ground.services.follow(&settings);
+            ground.settings = settings;
+        });
+        Ok(())
+    }
+
+    /// Changes what the next run stands on.
+    pub(super) fn change_ground(&self, change: impl FnOnce(&mut Ground)) {
+        let mut state = self.state();
+        let mut ground = Ground::clone(&state.ground);
+        change(&mut ground);
+        state.ground = Arc::new(ground);
     }
 
     /// For as long as the program runs.

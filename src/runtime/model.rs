@@ -4,9 +4,11 @@ use super::control::{Control, Tell};
 use super::event::Event;
 use crate::agent::run::Fatal;
 use crate::llm::faux;
+use crate::llm::local;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::resolve::{DEFAULT_THINKING, Scoped};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The model that a step through the models led to.
 pub struct Cycled {
@@ -37,6 +39,29 @@ impl Control {
             .filter(|name| offered(name))
             .flat_map(|name| services.registry.offered_of(name))
             .collect()
+    }
+
+    /// The models to change between, each with the level its pattern asked for; empty: all.
+    pub fn scope(&self) -> Vec<Scoped> {
+        self.ground().scope.clone()
+    }
+
+    /// Other models to change between, for as long as the conversation goes on.
+    pub fn set_scope(&self, scope: Vec<Scoped>) {
+        self.change_ground(|ground| ground.scope = scope);
+    }
+
+    /// Asks the servers of this machine for their models, and offers those that there are. Waits for the
+    /// answers, for as long as `limit`.
+    pub fn find_local(&self, limit: Duration) -> local::Found {
+        let ground = self.ground();
+        let found = local::discover(ground.services.credentials.env(), limit);
+        self.change_ground(|ground| {
+            let registry = &mut ground.services.registry;
+            registry.remove(local::PROVIDER);
+            registry.add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
+        });
+        found
     }
 
     /// Goes on with another model. `None` when it is not there, or has no key.

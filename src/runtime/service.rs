@@ -10,6 +10,7 @@ use crate::llm::stream::{CacheRetention, Clocks, Resend, StreamOptions};
 use crate::resources::settings::{Compaction, Retry, Settings};
 use std::sync::Arc;
 
+#[derive(Clone)]
 pub struct Services {
     pub registry: Registry,
     pub credentials: Credentials,
@@ -31,22 +32,34 @@ pub struct Services {
 impl Services {
     /// With what the settings say.
     pub fn new(registry: Registry, credentials: Credentials, settings: &Settings) -> Self {
-        Self {
+        let mut services = Self {
             registry,
             credentials,
-            clocks: Clocks {
-                first: settings.request_timeout(),
-                idle: settings.http_idle_timeout(),
-            },
+            clocks: Clocks::default(),
             cache: CacheRetention::Short,
-            thinking_budgets: settings.thinking_budgets(),
+            thinking_budgets: Vec::new(),
             retry: settings.retry(),
             compaction: settings.compaction(),
-            http_proxy: settings.http_proxy().map(str::to_owned),
-            block_images: settings.block_images(),
-            names_itself: settings.names_itself(),
+            http_proxy: None,
+            block_images: false,
+            names_itself: false,
             base_url: None,
-        }
+        };
+        services.follow(settings);
+        services
+    }
+
+    /// Takes over what the settings say now.
+    pub fn follow(&mut self, settings: &Settings) {
+        self.clocks.first = settings.request_timeout();
+        self.clocks.idle = settings.http_idle_timeout();
+        self.thinking_budgets = settings.thinking_budgets();
+        self.retry = settings.retry();
+        self.compaction = settings.compaction();
+        self.http_proxy = settings.http_proxy().map(str::to_owned);
+        self.credentials.set_http_proxy(settings.http_proxy());
+        self.block_images = settings.block_images();
+        self.names_itself = settings.names_itself();
     }
 
     /// Whether requests to `provider` would have a key.

@@ -37,7 +37,7 @@ use std::sync::{Arc, PoisonError};
 pub type Listener<'a> = &'a mut dyn FnMut(&Event<'_>) -> Result<(), Fatal>;
 
 /// Makes the prompt for a set of tools.
-pub type Prompt = Box<dyn Fn(&[Arc<dyn Tool>]) -> Map<String, Value> + Send + Sync>;
+pub type Prompt = Arc<dyn Fn(&[Arc<dyn Tool>]) -> Map<String, Value> + Send + Sync>;
 
 pub struct Session {
     agent: Agent,
@@ -52,7 +52,8 @@ pub struct Session {
     succession: Option<Succession>,
 }
 
-/// What a conversation stands on: the same from its beginning to its end.
+/// What a conversation stands on. Of what changes meanwhile a run under way sees nothing.
+#[derive(Clone)]
 pub struct Ground {
     pub services: Services,
     pub settings: Settings,
@@ -318,6 +319,7 @@ impl Session {
     /// Takes over what has changed since the last run.
     fn take_up(&mut self) -> Result<(), Fatal> {
         self.control.settle_log()?;
+        self.ground = self.control.ground();
         self.agent.messages = self.control.messages();
         self.agent.model = self.control.model();
         self.agent.thinking = self.control.state().thinking;

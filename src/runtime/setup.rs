@@ -165,7 +165,7 @@ fn workspace(cwd: PathBuf, log: &Log, settings: &Settings) -> Arc<Workspace> {
 }
 
 fn prompt(cwd: PathBuf, custom: Option<String>) -> Prompt {
-    Box::new(move |tools| {
+    Arc::new(move |tools| {
         let tools: Vec<PromptTool<'_>> = tools
             .iter()
             .map(|tool| tool.info())

@@ -191,7 +191,7 @@ impl Session {
     /// Reads settings, models, skills, templates, context files and prompts again. The conversation, its
     /// model and its active tools stay; the next request tells the model what is new.
     pub fn reload(&mut self) -> Result<(), Fatal> {
-        let ground = self.ground().clone();
+        let ground = self.control().ground();
         let ground = (self.next()?.renew)(&ground).map_err(Fatal)?;
         self.stand_on(Arc::new(ground));
         Ok(())

@@ -42,7 +42,7 @@ fn session(dir: &TempDir) -> Session {
             settings,
             workspace: Arc::new(dir.workspace()),
             tools: Vec::new(),
-            prompt: Box::new(|_| Map::new()),
+            prompt: Arc::new(|_| Map::new()),
             commands: Commands::default(),
             scope: Vec::new(),
             limits: Default::default(),

@@ -89,6 +89,32 @@ impl Settings {
         diagnostics
     }
 
+    /// What the same files say now.
+    pub fn again(&self) -> Self {
+        let again = |layer: &Layer, is_project| Layer::read(layer.path.clone(), is_project).0;
+        let user = again(&self.user, false);
+        let project = self.project.as_ref().map(|layer| again(layer, true));
+        let mut values = user.values.clone();
+        if let Some(project) = &project {
+            merge(&mut values, &project.values);
+        }
+        Self {
+            user,
+            project,
+            values,
+        }
+    }
+
+    /// What the user's file says, whatever a project puts over it.
+    pub fn of_user(&self, path: &str) -> Option<&Value> {
+        self.user.get(path)
+    }
+
+    /// What the project is trusted with was taken up.
+    pub fn has_project(&self) -> bool {
+        self.project.is_some()
+    }
+
     /// Back to the user's settings alone.
     pub fn remove_project(&mut self) {
         self.project = None;
