@@ -41,6 +41,7 @@ pub use crate::llm::json_stream::PartialJson;
 pub use crate::llm::local::explain_refused_tools;
 pub use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, ToolSpec, Usage};
 pub use crate::llm::model::{Model, ThinkingLevel};
+pub use crate::llm::resolve::Scoped;
 pub use crate::resources::dirs::Dirs;
 pub use crate::resources::git::branch as git_branch;
 pub use crate::resources::settings::Settings;
@@ -51,6 +52,9 @@ pub use crate::tools::find::each_path;
 pub use crate::tools::image::Kind as ImageKind;
 pub use crate::tools::path::{file_url, resolve_existing as resolve_path};
 pub use crate::tools::plain::text as plain_text;
+
+#[cfg(test)]
+pub use crate::tools::testing::TempDir;
 
 /// Ends every process that tools started, and lets none start any more. For every way out of pi.
 /// Gives those that had outlived their command.

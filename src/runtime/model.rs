@@ -3,7 +3,6 @@
 use super::control::{Control, Tell};
 use super::event::Event;
 use crate::agent::run::Fatal;
-use crate::llm::faux;
 use crate::llm::local;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::resolve::{DEFAULT_THINKING, Scoped};
@@ -25,19 +24,27 @@ impl Control {
 
     /// The models that a request could be sent to. The actor is offered only while it is on stage.
     pub fn available_models(&self) -> Vec<Arc<Model>> {
+        let registry = &self.ground().services.registry;
+        let providers = self.usable_providers();
+        let models = providers.iter().flat_map(|name| registry.offered_of(name));
+        models.collect()
+    }
+
+    /// The providers of these models.
+    pub fn usable_providers(&self) -> Vec<String> {
         let (ground, current) = {
             let state = self.state();
             (state.ground.clone(), state.model.provider.clone())
         };
         let services = &ground.services;
-        let offered = |name: &str| match name == faux::PROVIDER {
+        let offered = |name: &str| match services.is_actor(name) {
             true => current == name,
             false => services.usable(name),
         };
         let providers = services.registry.providers().into_iter();
         providers
             .filter(|name| offered(name))
-            .flat_map(|name| services.registry.offered_of(name))
+            .map(str::to_owned)
             .collect()
     }
 

@@ -4,6 +4,7 @@ use crate::agent::run::Request;
 use crate::llm::cancel::CancelToken;
 use crate::llm::credential::Credentials;
 use crate::llm::event::{ErrorKind, StreamError};
+use crate::llm::faux;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::models::Registry;
 use crate::llm::stream::{CacheRetention, Clocks, Resend, StreamOptions};
@@ -60,6 +61,11 @@ impl Services {
         self.credentials.set_http_proxy(settings.http_proxy());
         self.block_images = settings.block_images();
         self.names_itself = settings.names_itself();
+    }
+
+    /// The provider is the actor: no model, and offered to nobody who does not ask for it.
+    pub fn is_actor(&self, provider: &str) -> bool {
+        provider == faux::PROVIDER
     }
 
     /// Whether requests to `provider` would have a key.

@@ -338,10 +338,6 @@ impl Session {
         old.finish().map_err(|error| Fatal(error.to_string()))
     }
 
-    pub(super) fn ground(&self) -> &Arc<Ground> {
-        &self.ground
-    }
-
     /// The same conversation, on what was read again.
     pub(super) fn stand_on(&mut self, ground: Arc<Ground>) {
         self.control.stand_on(ground.clone());

@@ -17,8 +17,12 @@ const SWAPPED: Score = 50;
 pub fn score(query: &str, text: &str) -> Option<Score> {
     let query: Vec<char> = query.to_lowercase().chars().collect();
     let text: Vec<char> = text.to_lowercase().chars().collect();
-    lower_score(&query, &text)
-        .or_else(|| Some(lower_score(&swapped(&query)?, &text)?.saturating_add(SWAPPED)))
+    score_of(&query, &text)
+}
+
+fn score_of(query: &[char], text: &[char]) -> Option<Score> {
+    lower_score(query, text)
+        .or_else(|| Some(lower_score(&swapped(query)?, text)?.saturating_add(SWAPPED)))
 }
 
 /// The score of letters that are lower case already.
@@ -80,21 +84,44 @@ fn swapped(query: &[char]) -> Option<Vec<char>> {
 
 /// The indices of the texts that all words of the query fit, the best first; a slash ends a word too.
 pub fn filter<'a>(query: &str, texts: impl Iterator<Item = &'a str>) -> Vec<usize> {
-    let words: Vec<&str> = query
-        .split(|letter: char| letter.is_whitespace() || letter == '/')
-        .filter(|word| !word.is_empty())
-        .collect();
-    let all = |text| {
-        words.iter().try_fold(0, |sum: Score, word| {
-            Some(sum.saturating_add(score(word, text)?))
-        })
-    };
-    let mut found: Vec<(Score, usize)> = texts
-        .enumerate()
-        .filter_map(|(index, text)| Some((all(text)?, index)))
-        .collect();
-    found.sort_unstable();
-    found.into_iter().map(|(_, index)| index).collect()
+    Texts::new(texts).filter(query)
+}
+
+/// Texts that are searched again and again, with each letter that is typed.
+#[derive(Clone, Debug, Default)]
+pub struct Texts(Vec<Vec<char>>);
+
+impl Texts {
+    pub fn new<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
+        Self(
+            texts
+                .map(|text| text.to_lowercase().chars().collect())
+                .collect(),
+        )
+    }
+
+    /// As [`filter`].
+    pub fn filter(&self, query: &str) -> Vec<usize> {
+        let words: Vec<Vec<char>> = query
+            .to_lowercase()
+            .split(|letter: char| letter.is_whitespace() || letter == '/')
+            .filter(|word| !word.is_empty())
+            .map(|word| word.chars().collect())
+            .collect();
+        let all = |text: &[char]| {
+            words.iter().try_fold(0, |sum: Score, word| {
+                Some(sum.saturating_add(score_of(word, text)?))
+            })
+        };
+        let mut found: Vec<(Score, usize)> = self
+            .0
+            .iter()
+            .enumerate()
+            .filter_map(|(index, text)| Some((all(text)?, index)))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, index)| index).collect()
+    }
 }
 
 #[cfg(test)]

@@ -119,6 +119,25 @@ impl App {
         }
     }
 
+    /// Does something that takes a while on a thread of its own, and then something here.
+    pub fn aside<T: Send + 'static>(
+        &mut self,
+        name: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+        then: impl FnOnce(&mut Self, T) + Send + 'static,
+    ) {
+        let feed = self.feed.clone();
+        let begun = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                let done = work();
+                feed.task(move |app| then(app, done));
+            });
+        if let Err(error) = begun {
+            self.say(Weight::Error, &format!("Cannot start a thread: {error}"));
+        }
+    }
+
     pub fn open(&mut self, dialog: impl Dialog + 'static) {
         self.completion.close();
         self.dialogs.push(Box::new(dialog));

@@ -2,6 +2,7 @@
 
 use super::app::App;
 use super::card::Weight;
+use super::dialog::{model, thinking};
 use super::{session_command, work};
 use crate::runtime::Fatal;
 use crate::tui::select::Item;
@@ -82,6 +83,13 @@ pub const COMMANDS: &[Command] = &[
         "Read settings, keys, themes, skills and prompts again",
         reload,
     ),
+    row("model", Some("[model]"), "Choose the model", model::run),
+    row(
+        "thinking",
+        Some("[level]"),
+        "Choose how much the model thinks",
+        thinking::run,
+    ),
     row("hotkeys", None, "Show what keys do", hotkeys),
     row("quit", None, "Leave pi", |app, _| app.is_over = true),
 ];
@@ -122,8 +130,11 @@ pub fn all(app: &App) -> Vec<(String, Option<String>, String)> {
 
 /// What may stand behind a command.
 pub fn arguments(app: &App, command: &str, text: &str) -> Vec<Item> {
-    let _ = (app, command, text);
-    Vec::new()
+    match command {
+        "model" => model::arguments(app, text),
+        "thinking" => thinking::arguments(app, text),
+        _ => Vec::new(),
+    }
 }
 
 fn new(app: &mut App, _: &str) {

@@ -68,14 +68,7 @@ impl Footer {
 
     /// Another conversation: sums up what it has cost.
     pub fn begin(&mut self, control: &Control, feed: &Arc<Feed>) {
-        let mut providers: Vec<String> = control
-            .available_models()
-            .iter()
-            .map(|model| model.provider.clone())
-            .collect();
-        providers.sort_unstable();
-        providers.dedup();
-        self.names_provider = providers.len() > 1;
+        self.count_providers(control);
         self.spent = Spent::default();
         let entries = control.log().index().slots.len();
         if entries <= AT_ONCE {
@@ -95,6 +88,11 @@ impl Footer {
             let _ = std::thread::Builder::new().name("sums".into()).spawn(sum);
         }
         self.refresh(control);
+    }
+
+    /// Looks again at how many providers could be used.
+    pub fn count_providers(&mut self, control: &Control) {
+        self.names_provider = control.usable_providers().len() > 1;
     }
 
     fn count(&mut self, control: &Control) {

@@ -33,6 +33,8 @@ mod resume;
 mod session_command;
 mod shell;
 mod stage;
+#[cfg(test)]
+pub mod testing;
 mod title;
 mod transcript;
 mod work;

@@ -110,7 +110,7 @@ impl Settings {
         self.user.get(path)
     }
 
-    /// What the project is trusted with was taken up.
+    /// The project's settings count: it is trusted.
     pub fn has_project(&self) -> bool {
         self.project.is_some()
     }

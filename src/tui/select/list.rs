@@ -1,7 +1,7 @@
 //! A list to choose from, with a search if it is long.
 
 use super::{Looks, TextInput};
-use crate::tui::fuzzy;
+use crate::tui::fuzzy::Texts;
 use crate::tui::key::Key;
 use crate::tui::keymap::{self, Action, Keymap};
 use crate::tui::line::Line;
@@ -16,7 +16,11 @@ const ABOUT_CELLS_MIN: usize = 10;
 pub struct Item {
     pub value: String,
     pub label: String,
+    /// Behind the label, less conspicuous.
+    pub badge: String,
     pub about: Option<String>,
+    /// What is searched in place of what is shown.
+    pub search: Option<String>,
 }
 
 impl Item {
@@ -24,8 +28,18 @@ impl Item {
         Self {
             value: value.to_owned(),
             label: label.to_owned(),
-            about: None,
+            ..Self::default()
         }
+    }
+
+    pub fn badge(self, badge: &str) -> Self {
+        let badge = badge.to_owned();
+        Self { badge, ..self }
+    }
+
+    pub fn search(self, text: String) -> Self {
+        let search = Some(text);
+        Self { search, ..self }
     }
 
     /// With a description, of which one line is shown.
@@ -55,6 +69,10 @@ pub struct List {
     shown: Vec<usize>,
     roll: Roll,
     search: Option<TextInput>,
+    /// What is searched; made when something is typed.
+    texts: Option<Texts>,
+    /// Cells of labels, where descriptions follow.
+    label_cells: Range<usize>,
 }
 
 /// A choice in a list of which only some rows are shown.
@@ -94,7 +112,15 @@ impl List {
             items,
             roll: Roll { at: 0, rows: 10 },
             search: None,
+            texts: None,
+            label_cells: LABEL_CELLS,
         }
+    }
+
+    /// Labels may be so wide and are followed by their descriptions all the same.
+    pub fn label_cells(mut self, most: usize) -> Self {
+        self.label_cells.end = most;
+        self
     }
 
     /// Shows so many at once.
@@ -113,6 +139,7 @@ impl List {
     pub fn set_items(&mut self, items: Vec<Item>) {
         let before = self.selected().map(|item| item.value.clone());
         self.items = items;
+        self.texts = None;
         self.narrow();
         let again = self.shown.iter().position(|&index| {
             let value = self.items.get(index).map(|item| &item.value);
@@ -142,6 +169,25 @@ impl List {
         }
     }
 
+    pub fn set_rows(&mut self, rows: usize) {
+        self.roll.rows = rows.max(1);
+    }
+
+    /// Where the choice is among what is shown.
+    pub fn position(&self) -> usize {
+        self.roll.at
+    }
+
+    /// Moves the choice there, or as near as can be.
+    pub fn set_position(&mut self, at: usize) {
+        self.roll.at = at.min(self.shown.len().saturating_sub(1));
+    }
+
+    /// What fits the search.
+    pub fn shown(&self) -> impl Iterator<Item = &Item> {
+        self.shown.iter().filter_map(|&index| self.items.get(index))
+    }
+
     pub fn query(&self) -> String {
         self.search
             .as_ref()
@@ -156,18 +202,15 @@ impl List {
     }
 
     fn narrow(&mut self) {
-        let texts: Vec<String> = self
-            .items
-            .iter()
-            .map(|item| {
-                format!(
-                    "{} {}",
-                    item.label,
-                    item.about.as_deref().unwrap_or_default()
-                )
-            })
-            .collect();
-        self.shown = fuzzy::filter(&self.query(), texts.iter().map(String::as_str));
+        let query = self.query();
+        self.shown = match query.is_empty() {
+            true => (0..self.items.len()).collect(),
+            false => {
+                let items = &self.items;
+                let texts = self.texts.get_or_insert_with(|| texts(items));
+                texts.filter(&query)
+            }
+        };
         self.roll.at = 0;
     }
 
@@ -218,8 +261,9 @@ impl List {
         let window = self.roll.window(self.shown.len());
         let rows = self.shown.get(window.clone()).unwrap_or_default();
         let labels = rows.iter().filter_map(|&index| self.items.get(index));
-        let widest = labels.clone().map(|item| width::width(&item.label)).max();
-        let column = (widest.unwrap_or(0) + 2).clamp(LABEL_CELLS.start, LABEL_CELLS.end);
+        let widest = labels.clone().map(cells).max();
+        let cells = &self.label_cells;
+        let column = (widest.unwrap_or(0) + 2).clamp(cells.start, cells.end);
         for (at, item) in window.clone().zip(labels) {
             lines.push(row(item, at == self.roll.at, column, width, looks));
         }
@@ -231,6 +275,24 @@ impl List {
     }
 }
 
+fn texts(items: &[Item]) -> Texts {
+    let text = |item: &Item| match &item.search {
+        Some(text) => text.clone(),
+        None => {
+            let about = item.about.as_deref().unwrap_or_default();
+            format!("{} {} {about}", item.label, item.badge)
+        }
+    };
+    let texts: Vec<String> = items.iter().map(text).collect();
+    Texts::new(texts.iter().map(String::as_str))
+}
+
+/// Of the label with its badge.
+fn cells(item: &Item) -> usize {
+    let badge = width::width(&item.badge);
+    width::width(&item.label) + if badge > 0 { badge + 1 } else { 0 }
+}
+
 fn row(item: &Item, is_selected: bool, column: usize, width: usize, looks: &Looks) -> Line {
     let style = if is_selected {
         looks.selected
@@ -239,14 +301,19 @@ fn row(item: &Item, is_selected: bool, column: usize, width: usize, looks: &Look
     };
     let mut line = Line::of(mark(is_selected, looks), style);
     let begin = line.width();
+    let mut label = Line::of(&item.label, style);
+    if !item.badge.is_empty() {
+        label.push(" ", style);
+        label.push(&item.badge, looks.muted);
+    }
     let has_about = width > begin + column + ABOUT_CELLS_MIN;
     match item.about.as_ref().filter(|_| has_about) {
         Some(about) => {
-            line.append(&Line::of(&item.label, style).cut(column - 2));
+            line.append(&label.cut(column - 2));
             line.pad_to(begin + column, style);
             line.push(about, if is_selected { style } else { looks.muted });
         }
-        None => line.push(&item.label, style),
+        None => line.append(&label),
     }
     line.cut(width)
 }

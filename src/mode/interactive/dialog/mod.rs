@@ -1,7 +1,10 @@
 //! What takes the editor's place: lists, questions, forms. The one on top gets the keys.
 
 pub mod approve;
+mod frame;
+pub mod model;
 mod question;
+pub mod thinking;
 
 pub use question::{Choice, Question};
 

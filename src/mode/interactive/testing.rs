@@ -1,0 +1,160 @@
+//! A screen for tests: the real state over a session that is held in memory, without a terminal.
+//!
+//! Jobs for the session's thread, and what threads post, are done when the test says [`Bench::settle`]. Nothing
+//! of the machine's environment shows but keys of providers.
+
+use super::app::{App, Parts};
+use super::feed::Feed;
+use super::stage::{Places, Stage};
+use super::work::Job;
+use crate::runtime::session::Session;
+use crate::runtime::setup::Setup;
+use crate::runtime::{CancelToken, Dirs, TempDir};
+use crate::tui::key::{Input, Key};
+use crate::tui::screen::Size;
+use crossbeam_channel::{Receiver, bounded};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Two models that can be used: one that thinks and one that does not.
+const MODELS: &str = r#"{"providers": {"mock": {"baseUrl": "http://127.0.0.1:9", "api": "openai-completions",
+  "apiKey": "k", "models": [
+    {"id": "m1", "name": "Mock One", "contextWindow": 128000, "maxTokens": 4096},
+    {"id": "m2", "name": "Mock Two", "reasoning": true, "contextWindow": 200000, "maxTokens": 4096,
+     "cost": {"input": 3, "output": 15, "cacheRead": 0, "cacheWrite": 0}}]}}}"#;
+
+pub struct Bench {
+    pub app: App,
+    pub session: Session,
+    /// The working folder, the home and the agent folder.
+    pub dir: TempDir,
+    waiting: Receiver<Job>,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        Self::with(&[])
+    }
+
+    /// With these files, by name, in the folder.
+    pub fn with(files: &[(&str, &str)]) -> Self {
+        let dir = TempDir::create();
+        dir.write("models.json", MODELS);
+        for (name, text) in files {
+            dir.write(name, text);
+        }
+        let cancel = CancelToken::new();
+        let setup = Setup::new(dir.path(), dir.path(), "mock/m1").builtin(&["read", "bash"]);
+        let (session, warnings) = setup.start(&cancel).unwrap();
+        assert_eq!(warnings, [] as [String; 0]);
+        let control = session.control().clone();
+        let (jobs, waiting) = bounded(64);
+        let size = Size {
+            columns: 80,
+            rows: 40,
+        };
+        let places = Places {
+            cwd: dir.path().to_owned(),
+            home: dir.path().to_owned(),
+            agent: dir.path().to_owned(),
+        };
+        let (mut stage, _) = Stage::new(places, &control.ground().settings, size);
+        stage.is_plain = false;
+        let app = App::new(Parts {
+            control,
+            jobs,
+            feed: Arc::new(Feed::new()),
+            dirs: Dirs::at(dir.path()),
+            cancel,
+            stage,
+        });
+        Self {
+            app,
+            session,
+            dir,
+            waiting,
+        }
+    }
+
+    /// Does the jobs that wait, and takes in what was posted.
+    pub fn settle(&mut self) {
+        loop {
+            while let Ok(job) = self.waiting.try_recv() {
+                job(&mut self.session, &self.app.feed.clone());
+            }
+            let news = self.app.feed.take();
+            if news.is_empty() {
+                return;
+            }
+            for news in news {
+                self.app.take(news, Instant::now());
+            }
+        }
+    }
+
+    /// Waits for a thread to post something, and takes it in.
+    #[track_caller]
+    pub fn wait(&mut self) {
+        let woken = self.app.feed.woken().clone();
+        woken.recv_timeout(Duration::from_secs(5)).unwrap();
+        self.settle();
+    }
+
+    /// Presses keys, named as in `keybindings.json` with spaces between.
+    #[track_caller]
+    pub fn press(&mut self, keys: &str) {
+        for name in keys.split_whitespace() {
+            let key = Key::parse(name).unwrap_or_else(|| panic!("{name} is no key"));
+            self.app.input(Input::Key(key), Instant::now());
+        }
+        self.settle();
+    }
+
+    pub fn type_text(&mut self, text: &str) {
+        for letter in text.chars() {
+            let key = Key::plain(crate::tui::key::Code::Char(letter));
+            self.app.input(Input::Key(key), Instant::now());
+        }
+        self.settle();
+    }
+
+    /// Types a line, such as a command, and sends it.
+    pub fn send(&mut self, line: &str) {
+        self.app
+            .submit(line.to_owned(), crate::runtime::control::Streaming::Steer);
+        self.settle();
+    }
+
+    /// The frame in so many columns; no line may be wider.
+    #[track_caller]
+    pub fn screen(&mut self, columns: usize) -> String {
+        self.app.stage.size.columns = columns;
+        let rows = self.app.stage.size.rows;
+        let lines = self.app.live(Instant::now());
+        for line in &lines {
+            assert!(line.width() <= columns, "{:?}", line.text());
+        }
+        if self.app.has_dialog() {
+            assert!(lines.len() <= rows, "{} rows", lines.len());
+        }
+        let texts: Vec<&str> = lines.iter().map(|line| line.text().trim_end()).collect();
+        texts.join("\n")
+    }
+
+    /// What was printed for good since this was last asked.
+    pub fn printed(&mut self) -> String {
+        let look = self.app.stage.look();
+        let lines = self.app.transcript.settle(&look, Instant::now());
+        let texts: Vec<&str> = lines.iter().map(|line| line.text().trim()).collect();
+        texts.join("\n").trim().to_owned()
+    }
+
+    /// The user's settings, as they are in the file.
+    pub fn settings(&self) -> Value {
+        match std::fs::read_to_string(self.dir.path().join("settings.json")) {
+            Ok(text) => serde_json::from_str(&text).unwrap(),
+            Err(_) => Value::Object(serde_json::Map::new()),
+        }
+    }
+}
