@@ -8,7 +8,7 @@ use crate::mode::print;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
-use crate::runtime::plain_text;
+use crate::runtime::{age, plain_text};
 use crate::session::info::{self, Info};
 use crate::session::search::{Query, search};
 use crate::session::store::Store;
@@ -503,21 +503,6 @@ fn one_line(text: &str, width: usize) -> String {
     }
 }
 
-fn age(modified: &str) -> String {
-    let then = time::parse_iso(modified).unwrap_or(0);
-    let minutes = millis(SystemTime::now()).saturating_sub(then) / 60_000;
-    let (hours, days) = (minutes / 60, minutes / 1440);
-    match (minutes, hours, days) {
-        (0, ..) => "now".into(),
-        (1..60, ..) => format!("{minutes}m"),
-        (_, 1..24, _) => format!("{hours}h"),
-        (.., 0..7) => format!("{days}d"),
-        (.., 7..30) => format!("{}w", days / 7),
-        (.., 30..365) => format!("{}mo", days / 30),
-        _ => format!("{}y", days / 365),
-    }
-}
-
 fn millis(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -567,23 +552,5 @@ mod tests {
         );
         assert_eq!(one_line("é é é", 3), "é é…");
         assert_eq!(one_line("", 3), "");
-    }
-
-    #[test]
-    fn ages_are_short() {
-        let now = millis(SystemTime::now());
-        let minute = 60_000;
-        let rows = [
-            (0, "now"),
-            (5, "5m"),
-            (90, "1h"),
-            (1440, "1d"),
-            (1440 * 8, "1w"),
-            (1440 * 70, "2mo"),
-            (1440 * 800, "2y"),
-        ];
-        for (minutes, expected) in rows {
-            assert_eq!(age(&time::iso(now - minutes * minute)), expected);
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! One conversation with everything it needs: agent, log, tools, models, settings.
 
 pub mod approval;
+mod clock;
 pub mod compaction;
 mod conductor;
 pub mod control;
@@ -11,6 +12,7 @@ mod image;
 pub mod limit;
 mod model;
 pub mod outcome;
+pub mod outline;
 pub mod output_dir;
 mod retry;
 pub mod service;
@@ -28,6 +30,8 @@ mod tests;
 
 use crate::tools::backend::Survivor;
 use crate::tools::process;
+
+pub use clock::{age, local_time, now_iso};
 
 // What modes see of the rooms below.
 pub use crate::agent::event::AgentEvent;

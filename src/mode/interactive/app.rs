@@ -340,7 +340,7 @@ impl App {
     }
 
     /// Sends what came while it could not be sent.
-    fn send_held(&mut self) {
+    pub fn send_held(&mut self) {
         for (text, streaming) in std::mem::take(&mut self.held) {
             self.prompt(text, streaming);
         }

@@ -3,7 +3,7 @@
 use super::app::App;
 use super::card::Weight;
 use super::dialog::{model, thinking};
-use super::{session_command, work};
+use super::{navigate, session_command, work};
 use crate::runtime::Fatal;
 use crate::tui::select::Item;
 use serde_json::Value;
@@ -46,6 +46,18 @@ pub const COMMANDS: &[Command] = &[
         compact,
     ),
     row("clone", None, "Go on in a copy of this session", clone),
+    row(
+        "tree",
+        None,
+        "Go to another entry of this session",
+        navigate::tree,
+    ),
+    row(
+        "fork",
+        None,
+        "Begin anew at an earlier prompt, in a new session",
+        navigate::fork,
+    ),
     row(
         "session",
         None,

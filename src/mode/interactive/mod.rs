@@ -26,6 +26,7 @@ mod footer;
 mod header;
 mod keys;
 mod look;
+mod navigate;
 mod pace;
 mod paint;
 mod program;

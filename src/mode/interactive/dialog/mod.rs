@@ -1,10 +1,13 @@
 //! What takes the editor's place: lists, questions, forms. The one on top gets the keys.
 
 pub mod approve;
+pub mod compose;
+pub mod fork;
 mod frame;
 pub mod model;
 mod question;
 pub mod thinking;
+pub mod tree;
 
 pub use question::{Choice, Question};
 

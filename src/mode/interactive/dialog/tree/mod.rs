@@ -1,0 +1,437 @@
+//! `/tree`: the session's tree, to look through and to go to another entry of it.
+
+mod row;
+mod shape;
+
+use super::{Dialog, Step, framed};
+use crate::mode::interactive::app::App;
+use crate::mode::interactive::card::Weight;
+use crate::mode::interactive::look::Look;
+use crate::mode::interactive::navigate;
+use crate::runtime::now_iso;
+use crate::runtime::outline::Outline;
+use crate::tui::key::{Code, Key, Modifiers};
+use crate::tui::keymap::{self, Action, Keymap};
+use crate::tui::line::Line;
+use crate::tui::select::{Entered, TextInput, hints};
+use crate::tui::style::Attributes;
+use crate::tui::theme::Role;
+use crate::tui::wrap::wrap;
+use serde_json::Value;
+use shape::{Filter, Shape};
+use std::any::Any;
+
+/// Entries that are read at once; more are read on another thread.
+const AT_ONCE: usize = 500;
+const ROWS_MIN: usize = 5;
+
+pub struct Tree {
+    /// None until it has been read.
+    shape: Option<Shape>,
+    filter: Filter,
+    /// The row that is chosen.
+    at: usize,
+    /// Rows that were shown last.
+    height: usize,
+    shows_times: bool,
+    /// Names the chosen entry.
+    label: Option<TextInput>,
+    /// The entry to begin at.
+    begin: Option<String>,
+}
+
+/// `/tree`, with the cursor on an entry or where one is.
+pub fn open(app: &mut App, begin: Option<String>) {
+    let count = app.control.entry_count();
+    if count == 0 {
+        return app.say(Weight::Info, "No entries in session");
+    }
+    let ground = app.control.ground();
+    let filter = ground
+        .settings
+        .get("treeFilterMode")
+        .and_then(Value::as_str)
+        .and_then(Filter::parse);
+    let mut tree = Tree::new(filter.unwrap_or_default(), begin);
+    let home = app.stage.home.clone();
+    if count <= AT_ONCE {
+        tree.take(app.control.outline(&home));
+        return app.open(tree);
+    }
+    app.open(tree);
+    let (control, feed) = (app.control.clone(), app.feed.clone());
+    app.begin_thread("tree", move || {
+        let outline = control.outline(&home);
+        feed.task(move |app| {
+            if let Some(tree) = app.dialog::<Tree>() {
+                tree.take(outline);
+            }
+        });
+    });
+}
+
+/// What a key asks for that the tree cannot do alone.
+#[derive(Debug, PartialEq)]
+enum Wish {
+    None,
+    Leave,
+    /// Go to this entry.
+    Go(String),
+    Copy(String),
+    Label(String, Option<String>),
+}
+
+impl Tree {
+    fn new(filter: Filter, begin: Option<String>) -> Self {
+        Self {
+            shape: None,
+            filter,
+            at: 0,
+            height: ROWS_MIN,
+            shows_times: false,
+            label: None,
+            begin,
+        }
+    }
+
+    fn take(&mut self, outline: Outline) {
+        let shape = Shape::new(outline, self.filter);
+        let begin = self.begin.take().and_then(|id| shape.position(&id));
+        self.at = shape.nearest(begin.or(shape.outline().leaf));
+        self.shape = Some(shape);
+    }
+
+    /// Changes what is shown; the cursor stays where it is, or goes up to what is left.
+    fn change(&mut self, change: impl FnOnce(&mut Shape)) {
+        if let Some(shape) = &mut self.shape {
+            let item = shape.rows.get(self.at).map(|row| row.item);
+            change(shape);
+            shape.lay_out();
+            self.at = shape.nearest(item.or(shape.outline().leaf));
+        }
+    }
+
+    fn set_filter(&mut self, filter: Filter) {
+        self.change(|shape| {
+            shape.unfold_all();
+            shape.filter = filter;
+        });
+    }
+
+    fn search(&mut self, edit: impl FnOnce(&mut String)) {
+        self.change(|shape| {
+            shape.unfold_all();
+            edit(&mut shape.query);
+        });
+    }
+
+    fn selected(&self) -> Option<(u32, &str)> {
+        let shape = self.shape.as_ref()?;
+        let item = shape.rows.get(self.at)?.item;
+        Some((item, &shape.item(item)?.id))
+    }
+
+    fn handle(&mut self, key: &Key, keymap: &Keymap) -> Wish {
+        if let Some(label) = &mut self.label {
+            match label.handle(key, keymap) {
+                Entered::Text(text) => {
+                    self.label = None;
+                    return self.named(text.trim());
+                }
+                Entered::Cancelled => self.label = None,
+                Entered::Ignored | Entered::Handled => {}
+            }
+            return Wish::None;
+        }
+        let Some(shape) = &mut self.shape else {
+            return match keymap.is(key, Action::SelectCancel) {
+                true => Wish::Leave,
+                false => Wish::None,
+            };
+        };
+        let last = shape.rows.len().saturating_sub(1);
+        match keymap.action(key, keymap::SELECT) {
+            Some(Action::SelectUp) => self.at = self.at.checked_sub(1).unwrap_or(last),
+            Some(Action::SelectDown) => self.at = if self.at >= last { 0 } else { self.at + 1 },
+            Some(Action::SelectPageUp) => self.at = self.at.saturating_sub(self.height),
+            Some(Action::SelectPageDown) => self.at = (self.at + self.height).min(last),
+            Some(Action::SelectConfirm) => {
+                return match self.selected() {
+                    Some((_, id)) => Wish::Go(id.to_owned()),
+                    None => Wish::None,
+                };
+            }
+            Some(Action::SelectCancel) if shape.query.is_empty() => return Wish::Leave,
+            Some(Action::SelectCancel) => self.search(String::clear),
+            _ => return self.tree_key(key, keymap),
+        }
+        Wish::None
+    }
+
+    fn tree_key(&mut self, key: &Key, keymap: &Keymap) -> Wish {
+        let Some(shape) = &mut self.shape else {
+            return Wish::None;
+        };
+        let filter = shape.filter;
+        let toggled = |wanted: Filter| match filter == wanted {
+            true => Filter::Default,
+            false => wanted,
+        };
+        match keymap.action(key, keymap::TREE) {
+            Some(Action::MessageCopy) => {
+                return match self.selected() {
+                    Some((_, id)) => Wish::Copy(id.to_owned()),
+                    None => Wish::None,
+                };
+            }
+            Some(Action::TreeFoldOrUp) => self.fold_or_up(),
+            Some(Action::TreeUnfoldOrDown) => self.unfold_or_down(),
+            Some(Action::TreeEditLabel) => {
+                let item = shape.rows.get(self.at).and_then(|row| shape.item(row.item));
+                self.label = item.map(|item| {
+                    let mut input = TextInput::new("");
+                    if let Some(bookmark) = &item.bookmark {
+                        input.set_text(&bookmark.label);
+                    }
+                    input
+                });
+            }
+            Some(Action::TreeToggleLabelTimestamp) => self.shows_times = !self.shows_times,
+            Some(Action::TreeFilterDefault) => self.set_filter(Filter::Default),
+            Some(Action::TreeFilterNoTools) => self.set_filter(toggled(Filter::NoTools)),
+            Some(Action::TreeFilterUserOnly) => self.set_filter(toggled(Filter::UserOnly)),
+            Some(Action::TreeFilterLabeledOnly) => self.set_filter(toggled(Filter::LabeledOnly)),
+            Some(Action::TreeFilterAll) => self.set_filter(toggled(Filter::All)),
+            Some(Action::TreeFilterCycleForward) => self.set_filter(filter.turned(true)),
+            Some(Action::TreeFilterCycleBackward) => self.set_filter(filter.turned(false)),
+            _ if keymap.is(key, Action::CursorLeft) => {
+                self.at = self.at.saturating_sub(self.height);
+            }
+            _ if keymap.is(key, Action::CursorRight) => {
+                let last = shape.rows.len().saturating_sub(1);
+                self.at = (self.at + self.height).min(last);
+            }
+            _ if keymap.is(key, Action::DeleteCharBackward) => {
+                if !shape.query.is_empty() {
+                    self.search(|query| drop(query.pop()));
+                }
+            }
+            _ => {
+                if let Some(letter) = key.typed().filter(|letter| !letter.is_control()) {
+                    self.search(|query| query.push(letter));
+                }
+            }
+        }
+        Wish::None
+    }
+
+    fn fold_or_up(&mut self) {
+        let at = self.at;
+        let Some(shape) = &mut self.shape else {
+            return;
+        };
+        let item = shape.rows.get(at).map(|row| row.item);
+        match item.filter(|&item| shape.can_fold(at) && !shape.is_folded(item)) {
+            Some(item) => shape.fold(item, true),
+            None => self.at = shape.branch_above(at),
+        }
+    }
+
+    fn unfold_or_down(&mut self) {
+        let at = self.at;
+        let Some(shape) = &mut self.shape else {
+            return;
+        };
+        let item = shape.rows.get(at).map(|row| row.item);
+        match item.filter(|&item| shape.is_folded(item)) {
+            Some(item) => shape.fold(item, false),
+            None => self.at = shape.branch_below(at),
+        }
+    }
+
+    /// The chosen entry gets this name, or none.
+    fn named(&mut self, label: &str) -> Wish {
+        let Some((item, id)) = self.selected() else {
+            return Wish::None;
+        };
+        let id = id.to_owned();
+        let label = Some(label).filter(|label| !label.is_empty());
+        self.change(|shape| shape.set_label(item, label, now_iso()));
+        Wish::Label(id, label.map(str::to_owned))
+    }
+
+    fn draw(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
+        let looks = look.looks();
+        let muted = look.style(Role::Muted);
+        let title = look.style(Role::Text).with(Attributes::BOLD);
+        let mut head = vec![Line::of("Session Tree", title)];
+        let help = help(look);
+        // The tree matters more than the help.
+        if rows >= ROWS_MIN + help.len() + 7 {
+            head.extend(help);
+        }
+        let mut search = Line::of("Type to search: ", muted);
+        let query = self.shape.as_ref().map_or("", |shape| &shape.query);
+        search.push(query, look.style(Role::Accent));
+        head.push(search);
+        head.push(Line::new());
+        let used = head.len() + 3;
+        let height = (rows / 2)
+            .max(ROWS_MIN)
+            .min(rows.saturating_sub(used))
+            .max(1);
+        self.height = height;
+        let mut body = head;
+        if let Some(label) = &mut self.label {
+            body.push(Line::of("Label (empty to remove):", muted));
+            body.push(label.render(look.width.saturating_sub(2).max(1), &looks));
+            let keys = [
+                (Action::SelectConfirm, "save"),
+                (Action::SelectCancel, "cancel"),
+            ];
+            body.push(hints(&keys, look.keymap, &looks));
+            return framed(body, look);
+        }
+        let Some(shape) = &self.shape else {
+            body.push(Line::of("Loading...", muted));
+            return framed(body, look);
+        };
+        if shape.rows.is_empty() {
+            body.push(Line::of("No entries found", muted));
+            body.push(Line::of(&format!("(0/0){}", shape.filter.mark()), muted));
+            return framed(body, look);
+        }
+        body.extend(row::rows(
+            shape,
+            shape.window(self.at, height),
+            self.at,
+            self.shows_times,
+            &look.within(look.width.saturating_sub(1)),
+        ));
+        let times = if self.shows_times {
+            " [+label time]"
+        } else {
+            ""
+        };
+        let counter = format!(
+            "({}/{}){}{times}",
+            self.at + 1,
+            shape.rows.len(),
+            shape.filter.mark()
+        );
+        body.push(Line::of(&counter, muted));
+        framed(body, look)
+    }
+}
+
+/// What the keys do here, in as many rows as it takes.
+fn help(look: &Look<'_>) -> Vec<Line> {
+    const KEYS: [(&[Action], &str); 8] = [
+        (&[Action::SelectUp, Action::SelectDown], "move"),
+        (&[Action::CursorLeft, Action::CursorRight], "page"),
+        (&[Action::TreeFoldOrUp, Action::TreeUnfoldOrDown], "branch"),
+        (&[Action::MessageCopy], "copy"),
+        (&[Action::TreeEditLabel], "label"),
+        (&[Action::TreeToggleLabelTimestamp], "label time"),
+        (
+            &[
+                Action::TreeFilterDefault,
+                Action::TreeFilterNoTools,
+                Action::TreeFilterUserOnly,
+                Action::TreeFilterLabeledOnly,
+                Action::TreeFilterAll,
+            ],
+            "filters",
+        ),
+        (
+            &[
+                Action::TreeFilterCycleForward,
+                Action::TreeFilterCycleBackward,
+            ],
+            "cycle",
+        ),
+    ];
+    let muted = look.style(Role::Muted);
+    let parts = KEYS.iter().filter_map(|(actions, about)| {
+        let keys = keys(actions, look)?;
+        Some(format!("{keys} {about}"))
+    });
+    let text = parts.collect::<Vec<_>>().join(" · ");
+    wrap(&Line::of(&text, muted), look.width.saturating_sub(2).max(1))
+}
+
+/// The first keys of some actions, their modifiers once where they share them: `ctrl+d/t/u`.
+fn keys(actions: &[Action], look: &Look<'_>) -> Option<String> {
+    let keys: Vec<Key> = actions
+        .iter()
+        .filter_map(|action| look.keymap.keys(*action).first().copied())
+        .collect();
+    let first = keys.first()?;
+    let shared = first.modifiers;
+    let name = |key: &Key| match key.code {
+        Code::Up if !look.is_plain => "↑".to_owned(),
+        Code::Down if !look.is_plain => "↓".to_owned(),
+        Code::Left if !look.is_plain => "←".to_owned(),
+        Code::Right if !look.is_plain => "→".to_owned(),
+        code => Key::plain(code).to_string(),
+    };
+    if shared != Modifiers::NONE && keys.iter().all(|key| key.modifiers == shared) {
+        let whole = first.to_string();
+        let prefix_len = whole.len() - Key::plain(first.code).to_string().len();
+        let prefix = whole.get(..prefix_len).unwrap_or_default();
+        let names: Vec<String> = keys.iter().map(name).collect();
+        return Some(format!("{prefix}{}", names.join("/")));
+    }
+    let names = keys.iter().map(|key| match key.modifiers {
+        Modifiers::NONE => name(key),
+        _ => key.to_string(),
+    });
+    Some(names.collect::<Vec<_>>().join("/"))
+}
+
+impl Dialog for Tree {
+    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
+        self.draw(look, rows)
+    }
+
+    fn key(&mut self, key: &Key, app: &mut App) -> Step {
+        match self.handle(key, &app.stage.keymap) {
+            Wish::None => Step::Stay,
+            Wish::Leave => Step::Close,
+            Wish::Go(id) => {
+                navigate::begin(app, id);
+                Step::Close
+            }
+            Wish::Copy(id) => {
+                match app.control.entry_text(&id) {
+                    Some(text) => app.copy(text, "Copied selected message to clipboard"),
+                    None => app.say(Weight::Error, "Selected entry has no text to copy"),
+                }
+                Step::Stay
+            }
+            Wish::Label(id, label) => {
+                if let Err(reason) = app.control.set_label(&id, label.as_deref()) {
+                    app.say(Weight::Error, &reason);
+                }
+                Step::Stay
+            }
+        }
+    }
+
+    fn paste(&mut self, text: &str, _: &mut App) {
+        match &mut self.label {
+            Some(label) => label.paste(text),
+            None => {
+                let line = text.lines().next().unwrap_or_default().to_owned();
+                self.search(|query| query.push_str(&line));
+            }
+        }
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! Keys in the tree, and what it looks like.
+
+use super::*;
+use crate::runtime::outline::{Item, Said};
+use crate::tui::theme::Theme;
+use std::path::Path;
+
+fn tree() -> Tree {
+    let item = |id: &str, children: &[u32], said: Said| {
+        Some(Item {
+            id: id.to_owned(),
+            children: children.to_vec(),
+            said,
+            bookmark: None,
+        })
+    };
+    let mut tree = Tree::new(Filter::Default, None);
+    tree.take(Outline {
+        items: vec![
+            item("a", &[1], Said::User("first prompt".into())),
+            item("b", &[2, 4], Said::Answer("an answer".into())),
+            item("c", &[3], Said::User("left".into())),
+            item("d", &[], Said::Aborted),
+            item("e", &[5], Said::User("right".into())),
+            item("f", &[], Said::Answer("the end".into())),
+        ],
+        roots: vec![0],
+        leaf: Some(5),
+    });
+    tree
+}
+
+fn press(tree: &mut Tree, keys: &str) -> Wish {
+    let keymap = Keymap::default();
+    let mut wish = Wish::None;
+    for key in keys.split_whitespace() {
+        wish = tree.handle(&Key::parse(key).unwrap(), &keymap);
+    }
+    wish
+}
+
+fn text(tree: &mut Tree, columns: usize, rows: usize) -> Vec<String> {
+    let (theme, keymap) = (Theme::dark(), Keymap::default());
+    let look = Look {
+        theme: &theme,
+        keymap: &keymap,
+        width: columns,
+        hyperlinks: false,
+        code_indent: "",
+        is_open: false,
+        hides_thinking: false,
+        is_plain: false,
+        cwd: Path::new("/"),
+        home: Path::new("/"),
+    };
+    let lines = tree.draw(&look, rows);
+    for line in &lines {
+        assert!(line.width() <= columns, "{:?}", line.text());
+    }
+    assert!(lines.len() <= rows.max(12), "{}", lines.len());
+    lines
+        .iter()
+        .map(|line| line.text().trim_end().to_owned())
+        .collect()
+}
+
+#[test]
+fn it_is_drawn_with_the_cursor_where_one_is() {
+    let lines = text(&mut tree(), 60, 30);
+    let from = lines
+        .iter()
+        .position(|line| line.contains("first"))
+        .unwrap();
+    assert_eq!(
+        lines[from..],
+        [
+            "   • user: first prompt",
+            "   • assistant: an answer",
+            "   ├⊟ • user: right",
+            " › │     • assistant: the end",
+            "   └⊟ user: left",
+            "         assistant: (aborted)",
+            " (4/6)",
+            &"─".repeat(60),
+        ]
+    );
+    assert_eq!(lines[1], " Session Tree");
+    assert!(
+        lines.iter().any(|line| line.contains("ctrl+x copy")),
+        "{lines:?}"
+    );
+    for (columns, rows) in [(1, 1), (7, 5), (20, 12), (200, 80)] {
+        text(&mut tree(), columns, rows);
+    }
+}
+
+#[test]
+fn keys_move_search_fold_and_choose() {
+    for (keys, expected) in [
+        ("enter", Wish::Go("f".into())),
+        ("up enter", Wish::Go("e".into())),
+        ("down down down enter", Wish::Go("a".into())),
+        ("ctrl+left enter", Wish::Go("e".into())),
+        ("l e f t enter", Wish::Go("c".into())),
+        ("l x backspace e f t enter", Wish::Go("c".into())),
+        ("z z enter", Wish::None),
+        ("z escape enter", Wish::Go("a".into())),
+        ("escape", Wish::Leave),
+        ("ctrl+x", Wish::Copy("f".into())),
+        ("ctrl+u enter", Wish::Go("e".into())),
+        ("left enter", Wish::Go("a".into())),
+    ] {
+        assert_eq!(press(&mut tree(), keys), expected, "{keys}");
+    }
+}
+
+#[test]
+fn entries_are_named() {
+    let mut tree = tree();
+    press(&mut tree, "shift+l m y");
+    assert!(
+        text(&mut tree, 60, 30)
+            .join("\n")
+            .contains("Label (empty to remove):")
+    );
+    assert_eq!(
+        press(&mut tree, "enter"),
+        Wish::Label("f".into(), Some("my".into()))
+    );
+    assert!(
+        text(&mut tree, 60, 30)
+            .join("\n")
+            .contains("[my] assistant: the end")
+    );
+    press(&mut tree, "shift+t");
+    let lines = text(&mut tree, 60, 30).join("\n");
+    assert!(
+        lines.contains("[+label time]") && lines.contains(':'),
+        "{lines}"
+    );
+    press(&mut tree, "ctrl+l");
+    assert!(
+        text(&mut tree, 60, 30)
+            .join("\n")
+            .contains("(1/1) [labeled]")
+    );
+    assert_eq!(
+        press(&mut tree, "shift+l escape enter"),
+        Wish::Go("f".into())
+    );
+    press(&mut tree, "shift+l backspace backspace");
+    assert_eq!(press(&mut tree, "enter"), Wish::Label("f".into(), None));
+    assert!(
+        text(&mut tree, 60, 30)
+            .join("\n")
+            .contains("No entries found")
+    );
+}
