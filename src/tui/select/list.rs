@@ -129,10 +129,6 @@ impl List {
         self
     }
 
-    pub fn set_rows(&mut self, rows: usize) {
-        self.roll.rows = rows.max(1);
-    }
-
     /// What is typed narrows it down.
     pub fn searchable(mut self) -> Self {
         self.search = Some(TextInput::new("Type to search: "));

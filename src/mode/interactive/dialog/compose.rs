@@ -1,6 +1,6 @@
 //! A text of some lines to be written.
 
-use super::{Dialog, Step, framed};
+use super::{Dialog, Step, frame};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::look::Look;
 use crate::tui::editor::{Editor, Outcome};
@@ -49,7 +49,7 @@ impl Dialog for Compose {
         ];
         body.push(Line::new());
         body.push(hints(&keys, look.keymap, &look.looks()));
-        framed(body, look)
+        frame::indented(body, look, rows)
     }
 
     fn key(&mut self, key: &Key, app: &mut App) -> Step {

@@ -1,6 +1,6 @@
 //! `/fork`: which prompt to begin anew at.
 
-use super::{Dialog, Step, framed};
+use super::{Dialog, Step, frame};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::look::Look;
@@ -61,7 +61,7 @@ impl Dialog for Fork {
         ];
         body.push(Line::new());
         body.push(hints(&keys, look.keymap, &look.looks()));
-        framed(body, look)
+        frame::indented(body, look, rows)
     }
 
     fn key(&mut self, key: &Key, app: &mut App) -> Step {

@@ -40,6 +40,13 @@ pub fn framed(mut body: Vec<Line>, look: &Look<'_>, rows: usize) -> Vec<Line> {
     body
 }
 
+/// The same, with a margin.
+pub fn indented(body: Vec<Line>, look: &Look<'_>, rows: usize) -> Vec<Line> {
+    let body = crate::mode::interactive::look::indented(body);
+    let body = body.iter().map(|line| line.cut(look.width));
+    framed(body.collect(), look, rows)
+}
+
 /// Rows for a list, where so many others are drawn.
 pub fn list_rows(rows: usize, others: usize, most: usize) -> usize {
     rows.saturating_sub(others).clamp(1, most)

@@ -12,10 +12,9 @@ pub mod tree;
 pub use question::{Choice, Question};
 
 use super::app::App;
-use super::look::{Look, indented};
+use super::look::Look;
 use crate::tui::key::Key;
 use crate::tui::line::Line;
-use crate::tui::theme::Role;
 use std::any::Any;
 
 /// What becomes of a dialog after a key.
@@ -49,13 +48,4 @@ pub trait Dialog {
 
     /// For tasks that bring it something later.
     fn as_any(&mut self) -> &mut dyn Any;
-}
-
-/// The lines of a dialog between two rules.
-pub fn framed(body: Vec<Line>, look: &Look<'_>) -> Vec<Line> {
-    let rule = look.rule(look.style(Role::BorderAccent));
-    let mut lines = vec![rule.clone()];
-    lines.extend(indented(body));
-    lines.push(rule);
-    lines.iter().map(|line| line.cut(look.width)).collect()
 }

@@ -1,6 +1,6 @@
 //! A question with answers to choose from.
 
-use super::{Dialog, Step, framed};
+use super::{Dialog, Step, frame};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::look::Look;
 use crate::tui::key::Key;
@@ -58,7 +58,7 @@ impl Choice {
         body.extend(answers);
         body.push(Line::new());
         body.push(hints(&keys, look.keymap, &look.looks()));
-        framed(body, look)
+        frame::indented(body, look, rows)
     }
 }
 

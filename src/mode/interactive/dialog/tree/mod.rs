@@ -3,7 +3,7 @@
 mod row;
 mod shape;
 
-use super::{Dialog, Step, framed};
+use super::{Dialog, Step, frame};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::look::Look;
@@ -290,16 +290,16 @@ impl Tree {
                 (Action::SelectCancel, "cancel"),
             ];
             body.push(hints(&keys, look.keymap, &looks));
-            return framed(body, look);
+            return frame::indented(body, look, rows);
         }
         let Some(shape) = &self.shape else {
             body.push(Line::of("Loading...", muted));
-            return framed(body, look);
+            return frame::indented(body, look, rows);
         };
         if shape.rows.is_empty() {
             body.push(Line::of("No entries found", muted));
             body.push(Line::of(&format!("(0/0){}", shape.filter.mark()), muted));
-            return framed(body, look);
+            return frame::indented(body, look, rows);
         }
         body.extend(row::rows(
             shape,
@@ -320,7 +320,7 @@ impl Tree {
             shape.filter.mark()
         );
         body.push(Line::of(&counter, muted));
-        framed(body, look)
+        frame::indented(body, look, rows)
     }
 }
 

@@ -104,7 +104,7 @@ fn keys_move_search_fold_and_choose() {
         ("l e f t enter", Wish::Go("c".into())),
         ("l x backspace e f t enter", Wish::Go("c".into())),
         ("z z enter", Wish::None),
-        ("z escape enter", Wish::Go("a".into())),
+        ("z escape enter", Wish::Go("f".into())),
         ("escape", Wish::Leave),
         ("ctrl+x", Wish::Copy("f".into())),
         ("ctrl+u enter", Wish::Go("e".into())),

@@ -109,13 +109,7 @@ fn filters_pass_over_what_they_hide() {
     check(
         BRANCHED,
         Filter::UserOnly,
-        &[
-            "one",
-            "├⊟ right",
-            "│     ├─ deep b",
-            "│     └─ deep a",
-            "└─ left",
-        ],
+        &["one", "├⊟ right", "│  ├─ deep b", "│  └─ deep a", "└─ left"],
     );
     let all = Shape::new(outline(BRANCHED), Filter::All);
     assert_eq!(drawn(&all)[0], "model");
