@@ -17,6 +17,7 @@
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -291,11 +292,52 @@ fn read(stdout: impl Read, lines: &Sender<Value>) {
             Ok(_) => {}
         }
         // What is no JSON was not said by pi.
-        let Ok(value) = serde_json::from_slice(&line) else {
+        let value = serde_json::from_slice(&line).ok();
+        let Some(value) = value.or_else(|| too_deep(&line)) else {
             continue;
         };
         if lines.send(value).is_err() {
             return;
         }
+    }
+}
+
+/// An error in place of an answer that is nested too deeply to be held: the tree of a long session.
+fn too_deep(line: &[u8]) -> Option<Value> {
+    #[derive(Deserialize)]
+    struct Head {
+        id: Option<u64>,
+        command: String,
+        // Passed over, however deep it is.
+        #[serde(rename = "data")]
+        _data: IgnoredAny,
+    }
+    let Head { id, command, .. } = serde_json::from_slice(line).ok()?;
+    let error = "The answer is nested too deeply for this client";
+    Some(
+        json!({"id": id, "type": "response", "command": command, "success": false, "error": error}),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_too_deep_is_an_error() {
+        let depth = 1000;
+        let tree = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let answer = format!(
+            "{{\"id\":7,\"type\":\"response\",\"command\":\"get_tree\",\"success\":true,\"data\":{{\"tree\":{tree}}}}}\n"
+        );
+        let (sender, lines) = bounded(4);
+        read(format!("nonsense\n{answer}").as_bytes(), &sender);
+        drop(sender);
+        let lines: Vec<Value> = lines.iter().collect();
+        assert_eq!(lines.len(), 1);
+        assert_eq!(
+            (&lines[0]["id"], &lines[0]["success"]),
+            (&json!(7), &json!(false))
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! The one owner of stdout: a thread that writes what is handed to it.
 //!
 //! A reader that is slower than the model costs neither memory nor quadratic time: while lines wait,
-//! deltas of one block are joined, and everything else makes the caller wait. A reader that has gone
-//! ends the run through `cancel`.
+//! deltas of one block are joined, and everything else makes the caller wait: a run soon, who answers
+//! commands much later. A reader that has gone ends the run through `cancel`.
 
 use super::event_json::{self, Delta};
 use crate::runtime::CancelToken;
@@ -16,6 +16,8 @@ use std::thread::JoinHandle;
 const JOIN_ABOVE: usize = 64 * 1024;
 /// Bytes that wait before the caller does.
 const WAIT_ABOVE: usize = 1024 * 1024;
+/// The same for who answers commands: while a run waits for its reader, it can still be aborted.
+const ANSWERS_WAIT_ABOVE: usize = 16 * 1024 * 1024;
 
 pub struct Output {
     shared: Arc<Shared>,
@@ -77,8 +79,17 @@ impl Output {
         self.cumulative.store(on, Ordering::Relaxed);
     }
 
-    /// Hands one event over. Fails when the reader has gone.
+    /// Hands over an event of a run. Fails when the reader has gone.
     pub fn event(&self, event: &Event<'_>) -> io::Result<()> {
+        self.event_within(WAIT_ABOVE, event)
+    }
+
+    /// Hands over an event that a command brought about.
+    pub fn event_of_command(&self, event: &Event<'_>) -> io::Result<()> {
+        self.event_within(ANSWERS_WAIT_ABOVE, event)
+    }
+
+    fn event_within(&self, waiting_max: usize, event: &Event<'_>) -> io::Result<()> {
         let cumulative = self.is_cumulative();
         let mut state = self.shared.lock();
         if !cumulative
@@ -97,7 +108,7 @@ impl Output {
                 }
                 _ => {
                     // A block after a block is no joining: it waits like everything else.
-                    state = self.shared.wait_for_room(state)?;
+                    state = self.shared.wait_for_room(state, waiting_max)?;
                     state.settle();
                     let (delta, usage) = (delta.to_owned(), usage.clone());
                     state.joined = Some(Delta {
@@ -110,16 +121,17 @@ impl Output {
             }
             return Ok(());
         }
-        let mut state = self.shared.wait_for_room(state)?;
+        let mut state = self.shared.wait_for_room(state, waiting_max)?;
         state.settle();
         event_json::write_event(event, cumulative, &mut state.ready);
         self.shared.wake(&mut state);
         Ok(())
     }
 
-    /// Hands over one line of JSON.
+    /// Hands over one line of JSON: an answer, or a question.
     pub fn line(&self, value: &impl serde::Serialize) -> io::Result<()> {
-        let mut state = self.shared.wait_for_room(self.shared.lock())?;
+        let state = self.shared.lock();
+        let mut state = self.shared.wait_for_room(state, ANSWERS_WAIT_ABOVE)?;
         state.settle();
         event_json::line(&mut state.ready, value);
         self.shared.wake(&mut state);
@@ -179,8 +191,9 @@ impl Shared {
     fn wait_for_room<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
+        waiting_max: usize,
     ) -> io::Result<MutexGuard<'a, State>> {
-        while state.ready.len() > WAIT_ABOVE && state.error.is_none() {
+        while state.ready.len() > waiting_max && state.error.is_none() {
             state = self.wait_for_change(state);
         }
         state.check().map(|()| state)
@@ -339,6 +352,42 @@ mod tests {
             lines.last().unwrap()["assistantMessageEvent"]["content"],
             said.as_str()
         );
+    }
+
+    #[test]
+    fn commands_are_answered_while_a_run_waits_for_its_reader() {
+        let (open, written, output) = gated();
+        let output = Arc::new(output);
+        let name = "x".repeat(JOIN_ABOVE);
+        let (waits, waiting) = bounded(WAIT_ABOVE / JOIN_ABOVE + 8);
+        let run = {
+            let (output, name) = (output.clone(), name.clone());
+            std::thread::spawn(move || {
+                for _ in 0..WAIT_ABOVE / JOIN_ABOVE + 4 {
+                    let event = Event::SessionInfoChanged { name: Some(&name) };
+                    output.event(&event).unwrap();
+                    waits.send(()).unwrap();
+                }
+            })
+        };
+        // One line is with the reader, so many wait, and the next one's writer does.
+        for _ in 0..=WAIT_ABOVE / JOIN_ABOVE {
+            waiting.recv().unwrap();
+        }
+        for n in 0..100 {
+            output.line(&n).unwrap();
+            output.event_of_command(&Event::AgentSettled).unwrap();
+        }
+        assert!(!run.is_finished());
+        drop(open);
+        run.join().unwrap();
+        output.flush().unwrap();
+        let written = written.lock().unwrap();
+        let lines = written.split(|&byte| byte == b'\n');
+        let numbers: Vec<u64> = lines
+            .filter_map(|line| std::str::from_utf8(line).ok()?.parse().ok())
+            .collect();
+        assert_eq!(numbers, (0..100).collect::<Vec<u64>>());
     }
 
     #[test]

@@ -197,8 +197,12 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
+type Script = Box<dyn Iterator<Item = Reply> + Send>;
+
 struct Shared {
-    replies: Mutex<std::vec::IntoIter<Reply>>,
+    replies: Mutex<Script>,
+    /// Whether requests are kept for the test to look at.
+    remembers: bool,
     requests: Mutex<Vec<Request>>,
     arrived: Condvar,
     stop: AtomicBool,
@@ -208,11 +212,21 @@ struct Shared {
 
 impl Server {
     pub fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let replies: Vec<Reply> = replies.into_iter().collect();
+        Self::play(Box::new(replies.into_iter()), true)
+    }
+
+    /// Never runs out of replies, and keeps no request.
+    pub fn endless(reply: impl FnMut(usize) -> Reply + Send + 'static) -> Self {
+        Self::play(Box::new((0..).map(reply)), false)
+    }
+
+    fn play(script: Script, remembers: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind a loopback port");
         let port = listener.local_addr().expect("address").port();
-        let replies: Vec<Reply> = replies.into_iter().collect();
         let shared = Arc::new(Shared {
-            replies: Mutex::new(replies.into_iter()),
+            replies: Mutex::new(script),
+            remembers,
             requests: Mutex::default(),
             arrived: Condvar::new(),
             stop: false.into(),
@@ -291,7 +305,7 @@ impl Shared {
             // Other questions than to a model: what models there are, beside the script.
             let is_post = request.head.starts_with("POST");
             let is_scripted = is_post || path.starts_with("/api/models/providers/");
-            if is_scripted {
+            if is_scripted && self.remembers {
                 self.requests.lock().unwrap().push(request);
                 self.arrived.notify_all();
             }

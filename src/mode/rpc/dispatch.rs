@@ -53,9 +53,14 @@ impl Dispatcher {
         }
     }
 
+    fn tell(&self, event: &Event<'_>) {
+        // A reader that has gone ends the program by the output's token.
+        let _ = self.output.event_of_command(event);
+    }
+
     fn command(&self, command: Command, reply: Reply) {
         let control = &self.control;
-        let mut tell = |event: &Event<'_>| tell(&self.output, event);
+        let mut tell = |event: &Event<'_>| self.tell(event);
         match command {
             Command::Prompt(said, streaming) => self.prompt(said, streaming, reply),
             Command::Steer(said) => {
@@ -219,7 +224,7 @@ impl Dispatcher {
 
     fn prompt(&self, said: Said, streaming: Option<Streaming>, reply: Reply) {
         let said = self.expand(said);
-        let mut tell = |event: &Event<'_>| tell(&self.output, event);
+        let mut tell = |event: &Event<'_>| self.tell(event);
         let queued = || message(said.clone());
         let begun = self.control.begin(streaming, queued, &mut tell);
         match begun {

@@ -3,6 +3,7 @@
 mod approve;
 mod command;
 mod doc;
+mod fuzz;
 mod host_tool;
 mod life;
 mod load;
