@@ -36,6 +36,8 @@ pub struct Decoder {
     alt: bool,
     /// What the last CSI-u sequence typed: some terminals send the character itself after it.
     doubled: Option<char>,
+    /// The terminal was asked where the cursor is. Its answer looks like a function key.
+    awaits_position: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +76,11 @@ impl Decoder {
             rest = after;
             self.step(byte, out);
         }
+    }
+
+    /// The terminal has been asked where the cursor is.
+    pub fn await_position(&mut self) {
+        self.awaits_position = true;
     }
 
     /// Whether more bytes would change what the last ones mean, and time decides if none come.
@@ -295,6 +302,17 @@ impl Decoder {
                 }
             }
             // A report of the cursor's place, but for F3.
+            (None, b'R') if self.awaits_position => {
+                self.awaits_position = false;
+                let from_one = |index| {
+                    let number = parameters.get(index).unwrap_or(1);
+                    usize::try_from(number).unwrap_or(1).saturating_sub(1)
+                };
+                out.push(Input::Reply(Reply::Position {
+                    row: from_one(0),
+                    column: from_one(1),
+                }));
+            }
             (None, b'R') if parameters.get(0).is_some_and(|row| row != 1) => {}
             (None, _) => {
                 if let Some(code) = letter_key(last) {

@@ -25,6 +25,8 @@ pub enum Reply {
     Background(u8, u8, u8),
     /// A dark colour scheme has been chosen, or a light one.
     Scheme { dark: bool },
+    /// Where the cursor is, from 0.
+    Position { row: usize, column: usize },
     /// The size of a cell in pixels.
     Cell { width: u32, height: u32 },
     /// Graphics of Kitty: the text of the answer.

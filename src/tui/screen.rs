@@ -61,6 +61,9 @@ pub struct Screen {
     column: Option<usize>,
     is_cursor_hidden: bool,
     drawn: Vec<Drawn>,
+    /// The row of the screen on which the live region begins; not known before the terminal told where the
+    /// cursor is.
+    top: Option<usize>,
 }
 
 impl Screen {
@@ -74,7 +77,13 @@ impl Screen {
             column: Some(0),
             is_cursor_hidden: false,
             drawn: Vec::new(),
+            top: None,
         }
+    }
+
+    /// The terminal says that the cursor is in this row of the screen.
+    pub fn locate(&mut self, row: usize) {
+        self.top = Some(row.saturating_sub(self.row));
     }
 
     pub fn size(&self) -> Size {
@@ -143,8 +152,50 @@ impl Screen {
             out.push_str("\r\n");
         }
         self.forget();
+        self.top = None;
         self.update(live, &mut out);
         self.finish(out)
+    }
+
+    /// The terminal has another size, and says that the cursor is in row `at` of it. Only the live region is
+    /// drawn again: what was printed is as the terminal has laid it out. None where it cannot be told how
+    /// the terminal has done that: then [`Self::resize`] is what is left.
+    pub fn resize_at(
+        &mut self,
+        size: Size,
+        at: usize,
+        reflows: Option<bool>,
+        live: &[Line],
+    ) -> Option<String> {
+        let top = self.top?;
+        let cursor = self.column?;
+        // What is left of a row that was too wide goes into further rows, or is cut off.
+        let rows_of = |cells: usize| cells.div_ceil(size.columns.max(1)).max(1);
+        let above = self.shown.get(..self.row).unwrap_or_default();
+        let reflowed = above
+            .iter()
+            .map(|line| rows_of(line.width()))
+            .sum::<usize>()
+            + cursor / size.columns.max(1);
+        // A terminal that cuts rows off leaves the cursor where it was.
+        let unmoved = (top + self.row).min(size.rows.saturating_sub(1));
+        let up = match reflows.unwrap_or(at != unmoved) {
+            true => reflowed,
+            false => self.row,
+        };
+        let mut out = String::new();
+        if up > 0 && at > 0 {
+            let _ = write!(out, "\x1b[{}A", up.min(at));
+        }
+        out.push_str("\r\x1b[J");
+        self.size = size;
+        // Images are where the terminal has put them.
+        self.drawn.clear();
+        self.forget();
+        self.top = Some(at.saturating_sub(up));
+        let live = self.frame(live);
+        self.update(live, &mut out);
+        Some(self.finish(out))
     }
 
     /// Takes the live region away, and leaves the cursor where it began.
@@ -191,12 +242,19 @@ impl Screen {
             }
         }
         self.shown.drain(..rows.min(self.shown.len()));
+        self.scroll_to(rows);
         let height = self.size.rows;
         self.drawn.retain_mut(|drawn| {
             drawn.below += rows;
             drawn.below < height
         });
         (self.row, self.column) = (0, Some(0));
+    }
+
+    /// The live region begins so many rows further down, or its screen has scrolled.
+    fn scroll_to(&mut self, rows: usize) {
+        let last = self.size.rows.saturating_sub(self.shown.len().max(1));
+        self.top = self.top.map(|top| (top + rows).min(last));
     }
 
     /// Rewrites what differs from the frame on screen.
@@ -223,8 +281,13 @@ impl Screen {
             .filter_map(|(row, line)| Some((row, line.cursor?)))
             .next();
         self.shown = live;
-        if let Some((row, column)) = cursor {
-            self.go_to(row, column.min(self.size.columns.saturating_sub(1)), out);
+        self.scroll_to(0);
+        match cursor {
+            Some((row, column)) => {
+                self.go_to(row, column.min(self.size.columns.saturating_sub(1)), out);
+            }
+            // Somewhere that is known.
+            None => self.go_to(self.shown.len().saturating_sub(1), 0, out),
         }
         self.show_cursor(cursor.is_some(), out);
     }

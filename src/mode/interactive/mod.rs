@@ -29,8 +29,10 @@ mod look;
 mod navigate;
 mod pace;
 mod paint;
+mod position;
 mod program;
 mod resume;
+mod serve;
 mod session_command;
 mod shell;
 mod stage;
@@ -46,19 +48,17 @@ use super::signal::Watch;
 use crate::runtime::control::Streaming;
 use crate::runtime::session::Session;
 use crate::runtime::{Block, CancelToken, Dirs, Fatal};
-use crate::tui::screen::Screen;
-use crate::tui::terminal::{Event, Inputs, Modes, Terminal, escape_timeout};
+use crate::tui::terminal::{Modes, Terminal};
 use app::{App, Parts};
 use card::Weight;
-use crossbeam_channel::{after, bounded, never, select};
+use crossbeam_channel::bounded;
 use dialog::approve::ByScreen;
 use feed::Feed;
-use pace::Pace;
+use serve::Serving;
 use stage::{Places, Stage};
 use std::io;
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
 
 /// Jobs that wait for the session's thread.
 const JOBS_MAX: usize = 64;
@@ -130,7 +130,7 @@ pub fn run(
     for (text, images) in options.first.into_iter().chain(rest) {
         app.ask(text, images, Streaming::FollowUp);
     }
-    let served = serve(&mut app, &mut terminal, cancel);
+    let served = Serving::new(&mut app, &mut terminal).serve(cancel);
     drop(terminal);
     drop(diverted);
 
@@ -168,130 +168,4 @@ pub fn run(
         report::note(format_args!("To resume this session: pi --session {id}"));
     }
     Ok(watch.exit_code().unwrap_or(code))
-}
-
-/// Takes in what comes and draws, until it is over.
-fn serve(app: &mut App, terminal: &mut Terminal, cancel: &CancelToken) -> io::Result<()> {
-    let mut screen = Screen::new(terminal.size(), app.stage.abilities());
-    let mut inputs = Inputs::new(escape_timeout(|name| std::env::var(name).ok()));
-    let mut pace = Pace::default();
-    let woken = app.feed.woken().clone();
-    let events = terminal.events().clone();
-    loop {
-        let now = Instant::now();
-        if app.is_over || cancel.is_cancelled() {
-            app.dismiss();
-            // What is final is printed, what is live goes.
-            let above = app.transcript.settle(&app.stage.look(), now);
-            let text = screen.draw(&above, &[]) + &app.title.end();
-            terminal.write(&text)?;
-            return Ok(());
-        }
-        if app.suspends {
-            app.suspends = false;
-            terminal.write(&screen.clear())?;
-            terminal.suspend()?;
-            app.redraws = true;
-        }
-        if pace.is_due(now) {
-            paint(app, terminal, &mut screen, now)?;
-            pace.painted(now, Instant::now());
-        }
-        let sleep = [
-            pace.due_in(now),
-            inputs
-                .deadline()
-                .map(|at| at.saturating_duration_since(now)),
-            app.changes_in(now),
-        ];
-        let timer = sleep.into_iter().flatten().min().map_or_else(never, after);
-        select! {
-            recv(events) -> event => match event {
-                Ok(Event::Bytes(bytes)) => {
-                    let now = Instant::now();
-                    for input in inputs.push(&bytes, now) {
-                        take(app, terminal, input, now)?;
-                    }
-                    pace.at_once();
-                }
-                Ok(Event::Resized) => {
-                    app.stage.size = terminal.size();
-                    app.redraws = true;
-                    pace.soon();
-                }
-                Ok(Event::Suspend) => app.suspends = true,
-                Ok(Event::Resumed) => {
-                    terminal.take()?;
-                    app.stage.size = terminal.size();
-                    app.redraws = true;
-                    pace.at_once();
-                }
-                // Who watches for signals cancels the token.
-                Ok(Event::Signal(_)) => {}
-                Ok(Event::End) | Err(_) => return Ok(()),
-            },
-            recv(woken) -> _ => {
-                let now = Instant::now();
-                for news in app.feed.take() {
-                    app.take(news, now);
-                }
-                pace.soon();
-            },
-            recv(timer) -> _ => {
-                let now = Instant::now();
-                if inputs.deadline().is_some_and(|at| at <= now) {
-                    for input in inputs.expire() {
-                        take(app, terminal, input, now)?;
-                    }
-                    pace.at_once();
-                }
-                pace.soon();
-            },
-            recv(cancel.receiver()) -> _ => {}
-        }
-    }
-}
-
-fn take(
-    app: &mut App,
-    terminal: &mut Terminal,
-    input: crate::tui::key::Input,
-    now: Instant,
-) -> io::Result<()> {
-    if let crate::tui::key::Input::Reply(reply) = &input {
-        terminal.answer(reply)?;
-    }
-    app.input(input, now);
-    if let Some(lend) = app.lends.take() {
-        terminal.pause();
-        lend(app);
-        terminal.resume()?;
-        app.redraws = true;
-    }
-    Ok(())
-}
-
-fn paint(
-    app: &mut App,
-    terminal: &mut Terminal,
-    screen: &mut Screen,
-    now: Instant,
-) -> io::Result<()> {
-    app.tell_terminal(now);
-    let above = app.transcript.settle(&app.stage.look(), now);
-    let live = app.live(now);
-    let mut text = match std::mem::take(&mut app.redraws) {
-        true => {
-            screen.set_abilities(app.stage.abilities());
-            let size = app.stage.size;
-            let tail = app.transcript.tail(size.rows);
-            screen.resize(size, &tail, &live)
-        }
-        false => screen.draw(&above, &live),
-    };
-    text.push_str(&std::mem::take(&mut app.sequences));
-    if !text.is_empty() {
-        terminal.write(&text)?;
-    }
-    Ok(())
 }

@@ -112,7 +112,7 @@ fn only_what_changed_is_written() {
     assert_eq!(terminal.rows(), [long, long, "13 tokens", long]);
     let marks = "\x1b[?2026h\x1b[?2026l".len();
     assert!(
-        terminal.written <= marks + "\x1b[1A\r\x1b[1C\x1b[K3 tokens".len(),
+        terminal.written <= marks + "\x1b[1A\r\x1b[1C\x1b[K3 tokens\n\r".len(),
         "{}",
         terminal.written
     );
@@ -180,6 +180,112 @@ fn another_size_fills_the_screen_again() {
     assert_eq!(terminal.rows(), ["three", "four", "> abc", "status"]);
     terminal.draw(&["five"], &lines(&["> abcd", "status"]));
     assert_eq!(terminal.rows(), ["four", "five", "> abcd", "status"]);
+}
+
+/// What a terminal makes of its rows when its width changes: rows that are too wide go on in further ones.
+fn reflowed(old: &Terminal, columns: usize, rows: usize) -> vt100::Parser {
+    let mut new = vt100::Parser::new(cells(rows), cells(columns), 1000);
+    let (cursor, column) = old.cursor();
+    let mut written = Vec::new();
+    let mut place = (0, 0);
+    for (row, text) in old.rows().iter().enumerate() {
+        let letters: Vec<char> = text.chars().collect();
+        if row == usize::from(cursor) {
+            let column = usize::from(column);
+            place = (written.len() + column / columns, column % columns);
+        }
+        match letters.is_empty() {
+            true => written.push(String::new()),
+            false => written.extend(letters.chunks(columns).map(|part| part.iter().collect())),
+        }
+    }
+    new.process(written.join("\r\n").as_bytes());
+    let scrolled = written.len().saturating_sub(rows);
+    let (row, column) = (place.0.saturating_sub(scrolled) + 1, place.1 + 1);
+    new.process(format!("\x1b[{row};{column}H").as_bytes());
+    new
+}
+
+#[test]
+fn after_a_change_of_width_only_what_is_live_is_drawn_again() {
+    let bar = "─";
+    let live = |width: usize| {
+        vec![
+            plain(&bar.repeat(width)),
+            with_cursor("typed", 5),
+            plain(&bar.repeat(width)),
+            plain("status"),
+        ]
+    };
+    for (from, to, rows) in [
+        (20, 8, 30),
+        (20, 8, 12),
+        (8, 20, 12),
+        (20, 19, 7),
+        (20, 7, 9),
+        (20, 20, 12),
+    ] {
+        let mut terminal = Terminal::new(from, 12);
+        terminal.draw(&["one two three", "four", "five six"], &live(from));
+        terminal.screen.locate(usize::from(terminal.cursor().0));
+        terminal.draw(&["seven"], &live(from));
+        terminal.parser = reflowed(&terminal, to, rows);
+        let size = Size { columns: to, rows };
+        let at = usize::from(terminal.cursor().0);
+        let out = terminal.screen.resize_at(size, at, Some(true), &live(to));
+        terminal.parser.process(out.unwrap().as_bytes());
+        let all = terminal.everything().join("").replace(' ', "");
+        let expected = format!(
+            "onetwothreefourfivesixseven{0}typed{0}status",
+            bar.repeat(to)
+        );
+        assert_eq!(all, expected, "{from} {to} {rows}");
+        // It goes on where it is.
+        terminal.draw(&["eight"], &live(to));
+        let all = terminal.everything().join("").replace(' ', "");
+        assert_eq!(
+            all,
+            expected.replace("seven", "seveneight"),
+            "{from} {to} {rows}"
+        );
+    }
+}
+
+#[test]
+fn a_terminal_that_cuts_rows_off_keeps_its_cursor() {
+    let mut terminal = Terminal::new(20, 8);
+    let live = vec![
+        plain("12345678901234567890"),
+        with_cursor("typed", 5),
+        plain("status"),
+    ];
+    terminal.draw(&["one two three", "four"], &live);
+    terminal.screen.locate(usize::from(terminal.cursor().0));
+    terminal.parser.screen_mut().set_size(cells(8), cells(10));
+    let size = Size {
+        columns: 10,
+        rows: 8,
+    };
+    let at = usize::from(terminal.cursor().0);
+    let live = vec![
+        plain("1234567890"),
+        with_cursor("typed", 5),
+        plain("status"),
+    ];
+    let out = terminal.screen.resize_at(size, at, None, &live).unwrap();
+    terminal.parser.process(out.as_bytes());
+    assert_eq!(
+        terminal.rows(),
+        ["one two th", "four", "1234567890", "typed", "status"]
+    );
+}
+
+#[test]
+fn without_a_known_place_nothing_is_said_of_it() {
+    let mut terminal = Terminal::new(20, 8);
+    terminal.draw(&["one"], &lines(&["live"]));
+    let size = terminal.screen.size();
+    assert_eq!(terminal.screen.resize_at(size, 1, None, &[]), None);
 }
 
 #[test]

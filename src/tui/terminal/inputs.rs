@@ -34,6 +34,9 @@ pub fn escape_timeout(variable: impl Fn(&str) -> Option<String>) -> Duration {
     }
 }
 
+/// Asks where the cursor is.
+pub const ASK_POSITION: &str = "\x1b[6n";
+
 #[derive(Debug)]
 pub struct Inputs {
     decoder: Decoder,
@@ -73,6 +76,11 @@ impl Inputs {
             return vec![Input::Paste(text)];
         }
         inputs
+    }
+
+    /// The terminal is being asked where the cursor is, with [`ASK_POSITION`].
+    pub fn await_position(&mut self) {
+        self.decoder.await_position();
     }
 
     /// Until when to wait for bytes before [`Self::expire`].

@@ -1,0 +1,220 @@
+//! The loop: waits for keys, news and time, takes in what is there, then draws once.
+
+use super::app::App;
+use super::pace::Pace;
+use super::position::{Meaning, Position, reflows};
+use super::stage::is_dumb;
+use crate::runtime::CancelToken;
+use crate::tui::key::{Input, Reply};
+use crate::tui::screen::Screen;
+use crate::tui::terminal::{ASK_POSITION, Event, Inputs, Terminal, escape_timeout};
+use crossbeam_channel::{after, never, select};
+use std::io;
+use std::time::Instant;
+
+pub struct Serving<'a> {
+    app: &'a mut App,
+    terminal: &'a mut Terminal,
+    screen: Screen,
+    inputs: Inputs,
+    pace: Pace,
+    position: Position,
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+impl<'a> Serving<'a> {
+    pub fn new(app: &'a mut App, terminal: &'a mut Terminal) -> Self {
+        let screen = Screen::new(terminal.size(), app.stage.abilities());
+        Self {
+            app,
+            terminal,
+            screen,
+            inputs: Inputs::new(escape_timeout(variable)),
+            pace: Pace::default(),
+            position: match is_dumb() {
+                true => Position::unknown(),
+                false => Position::default(),
+            },
+        }
+    }
+
+    /// Until the user leaves, the terminal is gone or `cancel` says so.
+    pub fn serve(&mut self, cancel: &CancelToken) -> io::Result<()> {
+        let woken = self.app.feed.woken().clone();
+        let events = self.terminal.events().clone();
+        loop {
+            let now = Instant::now();
+            if self.app.is_over || cancel.is_cancelled() {
+                return self.end(now);
+            }
+            if std::mem::take(&mut self.app.suspends) {
+                let text = self.screen.clear();
+                self.terminal.write(&text)?;
+                self.terminal.suspend()?;
+            }
+            if self.pace.is_due(now) && !self.position.holds() {
+                self.paint(now)?;
+            }
+            let in_time = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(now));
+            let sleep = [
+                self.pace.due_in(now).filter(|_| !self.position.holds()),
+                in_time(self.inputs.deadline()),
+                in_time(self.position.deadline()),
+                self.app.changes_in(now),
+            ];
+            let timer = sleep.into_iter().flatten().min().map_or_else(never, after);
+            select! {
+                recv(events) -> event => match event {
+                    Ok(Event::Bytes(bytes)) => {
+                        let now = Instant::now();
+                        let inputs = self.inputs.push(&bytes, now);
+                        self.take(inputs, now)?;
+                        self.pace.at_once();
+                    }
+                    Ok(Event::Resized) => self.resized()?,
+                    Ok(Event::Suspend) => self.app.suspends = true,
+                    Ok(Event::Resumed) => {
+                        self.terminal.take()?;
+                        self.begin()?;
+                    }
+                    // Who watches for signals cancels the token.
+                    Ok(Event::Signal(_)) => {}
+                    Ok(Event::End) | Err(_) => return Ok(()),
+                },
+                recv(woken) -> _ => {
+                    let now = Instant::now();
+                    for news in self.app.feed.take() {
+                        self.app.take(news, now);
+                    }
+                    self.pace.soon();
+                },
+                recv(timer) -> _ => self.timed()?,
+                recv(cancel.receiver()) -> _ => {}
+            }
+        }
+    }
+
+    fn timed(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        if self.inputs.deadline().is_some_and(|at| at <= now) {
+            let inputs = self.inputs.expire();
+            self.take(inputs, now)?;
+            self.pace.at_once();
+        }
+        if self.position.expired(now) {
+            self.draw_all(now)?;
+        }
+        self.pace.soon();
+        Ok(())
+    }
+
+    fn take(&mut self, inputs: Vec<Input>, now: Instant) -> io::Result<()> {
+        for input in inputs {
+            match &input {
+                Input::Reply(Reply::Position { row, .. }) => {
+                    self.located(*row, now)?;
+                    continue;
+                }
+                Input::Reply(reply) => self.terminal.answer(reply)?,
+                _ => {}
+            }
+            self.app.input(input, now);
+            if let Some(lend) = self.app.lends.take() {
+                let text = self.screen.clear();
+                self.terminal.write(&text)?;
+                self.terminal.pause();
+                lend(self.app);
+                self.terminal.resume()?;
+                self.begin()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Others have written; the cursor is on a row of its own.
+    fn begin(&mut self) -> io::Result<()> {
+        self.app.stage.size = self.terminal.size();
+        self.screen = Screen::new(self.app.stage.size, self.app.stage.abilities());
+        self.position.forget();
+        self.pace.at_once();
+        self.terminal.write("\r\x1b[J")
+    }
+
+    fn resized(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        self.app.stage.size = self.terminal.size();
+        if self.position.resized(now) {
+            self.ask()
+        } else {
+            self.draw_all(now)
+        }
+    }
+
+    fn ask(&mut self) -> io::Result<()> {
+        self.inputs.await_position();
+        self.terminal.write(ASK_POSITION)
+    }
+
+    /// The terminal says where the cursor is.
+    fn located(&mut self, row: usize, now: Instant) -> io::Result<()> {
+        match self.position.answered() {
+            Meaning::Place => self.screen.locate(row),
+            Meaning::Nothing => {}
+            Meaning::Resize => {
+                let live = self.app.live(now);
+                let size = self.app.stage.size;
+                match self.screen.resize_at(size, row, reflows(variable), &live) {
+                    Some(text) => self.terminal.write(&text)?,
+                    None => self.draw_all(now)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn paint(&mut self, now: Instant) -> io::Result<()> {
+        let app = &mut *self.app;
+        app.tell_terminal(now);
+        let above = app.transcript.settle(&app.stage.look(), now);
+        let live = app.live(now);
+        let mut text = String::new();
+        if std::mem::take(&mut app.redraws) {
+            self.screen.set_abilities(app.stage.abilities());
+            text = self.screen.clear();
+        }
+        text.push_str(&self.screen.draw(&above, &live));
+        text.push_str(&std::mem::take(&mut app.sequences));
+        if !text.is_empty() {
+            self.terminal.write(&text)?;
+        }
+        self.pace.painted(now, Instant::now());
+        match self.position.drawn(now) {
+            true => self.ask(),
+            false => Ok(()),
+        }
+    }
+
+    /// Draws everything that there is room for, wherever it was.
+    fn draw_all(&mut self, now: Instant) -> io::Result<()> {
+        let live = self.app.live(now);
+        let size = self.app.stage.size;
+        let tail = self.app.transcript.tail(size.rows);
+        let text = self.screen.resize(size, &tail, &live);
+        self.position.forget();
+        self.terminal.write(&text)
+    }
+
+    /// What there is of the conversation stays, the rest is taken away.
+    fn end(&mut self, now: Instant) -> io::Result<()> {
+        let app = &mut *self.app;
+        app.dismiss();
+        let look = app.stage.look();
+        let mut above = app.transcript.settle(&look, now);
+        above.extend(app.transcript.live(&look, now));
+        let text = self.screen.draw(&above, &[]) + &app.title.end();
+        self.terminal.write(&text)
+    }
+}
