@@ -5,7 +5,7 @@ use super::model;
 use super::open;
 use super::start::{self, World};
 use crate::llm::cancel::CancelToken;
-use crate::mode::acp::{self, Host, Listed, Refusal};
+use crate::mode::acp::{self, Host, Listed, Over, Refusal};
 use crate::mode::signal;
 use crate::runtime::session::Session;
 use crate::session::{Log, SessionError};
@@ -81,9 +81,11 @@ impl Host for Opener {
         &mut self,
         cwd: &Path,
         stored: Option<&str>,
+        files: Over,
         cancel: &CancelToken,
     ) -> Result<Session, Refusal> {
-        let (args, world) = self.world(cwd).map_err(Refusal::Failed)?;
+        let (args, mut world) = self.world(cwd).map_err(Refusal::Failed)?;
+        world.files = Some(files);
         let log = self.log(&world, stored)?;
         start::session_of(&args, world, log, cancel).map_err(|reason| {
             if model::is_missing(&reason) {

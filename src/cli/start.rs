@@ -15,6 +15,7 @@ use crate::llm::local;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::models::Registry;
 use crate::llm::stream::{CacheRetention, Secret};
+use crate::mode::acp::Over;
 use crate::mode::report::{self, warning as warn};
 use crate::resources::context_file;
 use crate::resources::dirs::Dirs;
@@ -33,6 +34,7 @@ use crate::runtime::succession::{Folder, Succession};
 use crate::runtime::undo::Journal;
 use crate::session::context::SessionContext;
 use crate::session::{Log, SessionError};
+use crate::tools::backend::Backend;
 use crate::tools::local::Local;
 use crate::tools::sandbox::Sandbox;
 use crate::tools::sandbox::confined::Confined;
@@ -62,6 +64,8 @@ pub struct World {
     may_ask: bool,
     /// There is somebody to choose a model when none can be used.
     pub is_interactive: bool,
+    /// Who else has files: an editor.
+    pub files: Option<Over>,
     pub services: Services,
 }
 
@@ -113,6 +117,7 @@ impl World {
             settings,
             is_trusted: false,
             may_ask,
+            files: None,
             is_interactive: false,
             services,
         };
@@ -398,12 +403,16 @@ fn workspace(world: &World, log: &Log, sandbox: Option<Arc<Sandbox>>) -> Arc<Wor
         Some(path) => Arc::new(Journal::new(path)),
         None => Arc::new(Forgotten),
     };
+    let disk: Arc<dyn Backend> = match sandbox {
+        Some(sandbox) => Arc::new(Confined { sandbox }),
+        None => Arc::new(Local),
+    };
     Arc::new(Workspace {
         cwd: world.cwd.clone(),
         home: world.dirs.home().map(ToOwned::to_owned),
-        backend: match sandbox {
-            Some(sandbox) => Arc::new(Confined { sandbox }),
-            None => Arc::new(Local),
+        backend: match &world.files {
+            Some(over) => over(disk),
+            None => disk,
         },
         options: options(world),
         env: Mutex::default(),

@@ -51,11 +51,11 @@ pub use crate::resources::git::branch as git_branch;
 pub use crate::resources::settings::Settings;
 pub use crate::session::Store;
 pub use crate::session::id::session_id as unique_id;
-pub use crate::tools::Workspace;
 pub use crate::tools::find::each_path;
 pub use crate::tools::image::Kind as ImageKind;
 pub use crate::tools::path::{file_url, resolve_existing as resolve_path};
 pub use crate::tools::plain::text as plain_text;
+pub use crate::tools::{Workspace, backend, sandbox};
 
 #[cfg(test)]
 pub use crate::tools::testing::TempDir;

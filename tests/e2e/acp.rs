@@ -1,5 +1,7 @@
 //! `--mode acp`, as an editor drives it.
 
+mod files;
+
 use crate::agent::World;
 use crate::server::{PATIENCE, Reply, Server, Step, gate};
 use pi::client::Client;

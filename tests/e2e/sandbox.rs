@@ -7,7 +7,7 @@ use serde_json::json;
 const PRINT: [&str; 3] = ["--model", "mock/m1", "-p"];
 
 /// Whether this kernel can confine; where it cannot, pi says so and does not run.
-fn can_confine() -> bool {
+pub fn can_confine() -> bool {
     cfg!(target_os = "macos") || {
         let world = crate::agent::World::new();
         world.pi().args(["sandbox", "--", "true"]).run().code() == 0

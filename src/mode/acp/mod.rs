@@ -12,6 +12,7 @@
 //! Not here: how a session is made from flags and settings ([`Host`] is the command line's).
 
 mod call;
+mod files;
 mod mode;
 mod open;
 mod peer;
@@ -28,6 +29,7 @@ use super::signal::Watch;
 use crate::jsonrpc::line::{self, Frame, Frames};
 use crate::jsonrpc::message::{self, Bad, Failure, INVALID_REQUEST, Message};
 use crate::runtime::CancelToken;
+use crate::runtime::backend::Backend;
 use crate::runtime::session::Session;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use open::{Opener, Sessions};
@@ -51,13 +53,18 @@ const NOT_FOUND: i64 = -32002;
 /// Sessions that wait to be opened.
 const WISHES_MAX: usize = 64;
 
+/// Puts the editor before where tools would find files.
+pub type Over = Box<dyn Fn(Arc<dyn Backend>) -> Arc<dyn Backend> + Send + Sync>;
+
 /// Makes sessions.
 pub trait Host: Send + 'static {
-    /// Opens a session in `cwd`: the stored one with this id, or a new one.
+    /// Opens a session in `cwd`: the stored one with this id, or a new one. Its tools find files through
+    /// `files`.
     fn open(
         &mut self,
         cwd: &Path,
         stored: Option<&str>,
+        files: Over,
         cancel: &CancelToken,
     ) -> Result<Session, Refusal>;
 

@@ -1,5 +1,6 @@
 //! Opens sessions: one after another, on a thread of its own, since a long one takes its time.
 
+use super::files::Files;
 use super::mode::Modes;
 use super::peer::{Peer, Reply};
 use super::permit::Permits;
@@ -130,9 +131,14 @@ impl<H: Host> Opener<H> {
     }
 
     fn open(&mut self, cwd: &Path, stored: Option<&str>) -> Result<String, Refusal> {
-        let session = self.host.open(cwd, stored, &self.cancel)?;
+        let files = Arc::new(Files::new(self.peer.clone()));
+        let before = files.clone();
+        let over = Box::new(move |below| before.clone().over(below));
+        let session = self.host.open(cwd, stored, over, &self.cancel)?;
         let (control, workspace) = (session.control().clone(), session.workspace().clone());
         let id = session.header().id;
+        let folder = workspace.backend.canonical(&workspace.cwd);
+        files.serve(folder.unwrap_or_else(|_| workspace.cwd.clone()), id.clone());
         control.set_approver(Arc::new(Permits {
             peer: self.peer.clone(),
             session: id.clone(),
@@ -142,7 +148,7 @@ impl<H: Host> Opener<H> {
         let (name, peer) = (id.clone(), self.peer.clone());
         let worker = thread::Builder::new()
             .name("session".into())
-            .spawn(move || work::work(session, &name, &waiting, &peer))
+            .spawn(move || work::work(session, &name, &waiting, &peer, &files))
             .map_err(|error| Refusal::Failed(format!("Cannot start a thread: {error}")))?;
         let open = Open {
             modes: Modes::of(&control),

@@ -3,12 +3,13 @@
 use crate::jsonrpc::message::{self, Failure};
 use crate::mode::output::Output;
 use crate::runtime::CancelToken;
-use crossbeam_channel::{Sender, bounded, select};
+use crossbeam_channel::{Sender, after, bounded, never, select};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// Cheap to clone. A reader that has gone ends the program by the output's token, so nothing here fails.
 #[derive(Clone)]
@@ -19,6 +20,15 @@ struct Shared {
     /// Our requests that wait for an answer.
     calls: Mutex<HashMap<u64, Sender<Outcome>>>,
     last_id: AtomicU64,
+    able: OnceLock<Able>,
+}
+
+/// What the editor offers to do for us.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Able {
+    /// Text files, as they stand in the editor.
+    pub reads: bool,
+    pub writes: bool,
 }
 
 type Outcome = Result<Value, Failure>;
@@ -29,7 +39,17 @@ impl Peer {
             output,
             calls: Mutex::default(),
             last_id: AtomicU64::new(0),
+            able: OnceLock::new(),
         }))
+    }
+
+    /// Takes note of what the editor said that it can do. What it says first holds.
+    pub fn set_able(&self, able: Able) {
+        let _ = self.0.able.set(able);
+    }
+
+    pub fn able(&self) -> Able {
+        self.0.able.get().copied().unwrap_or_default()
     }
 
     /// Tells of something that happened in a session.
@@ -47,6 +67,18 @@ impl Peer {
 
     /// Asks, and waits for the answer. `None` when the wait was cancelled.
     pub fn ask(&self, method: &str, params: &Value, cancel: &CancelToken) -> Option<Outcome> {
+        self.ask_within(method, params, cancel, None)
+    }
+
+    /// The same, but no longer than `limit`.
+    pub fn ask_within(
+        &self,
+        method: &str,
+        params: &Value,
+        cancel: &CancelToken,
+        limit: Option<Duration>,
+    ) -> Option<Outcome> {
+        let late = limit.map_or_else(never, after);
         let id = self.0.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, answer) = bounded(1);
         self.calls().insert(id, sender);
@@ -54,6 +86,7 @@ impl Peer {
         let answer = select! {
             recv(answer) -> answer => answer.ok(),
             recv(cancel.receiver()) -> _ => None,
+            recv(late) -> _ => None,
         };
         self.calls().remove(&id);
         answer

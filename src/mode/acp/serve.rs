@@ -1,7 +1,7 @@
 //! Answers requests: at once, or by handing them to the opener or to a session's thread.
 
 use super::open::{Sessions, Wish};
-use super::peer::{Peer, Reply};
+use super::peer::{Able, Peer, Reply};
 use super::prompt;
 use super::work::Job;
 use super::{AUTH_REQUIRED, NOT_FOUND, VERSION};
@@ -47,7 +47,10 @@ impl Server {
 
     fn request(&self, method: &str, params: &Value, reply: Reply) {
         match method {
-            "initialize" => reply.done(capabilities()),
+            "initialize" => {
+                self.peer.set_able(able(params));
+                reply.done(capabilities());
+            }
             "authenticate" => reply.fail(
                 AUTH_REQUIRED,
                 "Sign in on a terminal with: pi auth login. Or set a provider's key, such as ANTHROPIC_API_KEY, in this agent's environment",
@@ -150,6 +153,15 @@ impl Server {
             }
             Err(failure) => reply.refuse(&failure),
         }
+    }
+}
+
+/// What `initialize` says of the editor.
+fn able(params: &Value) -> Able {
+    let offers = |name: &str| params["clientCapabilities"]["fs"][name] == true;
+    Able {
+        reads: offers("readTextFile"),
+        writes: offers("writeTextFile"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A session's thread: prompts, one after another, and the end.
 
 use super::AUTH_REQUIRED;
+use super::files::Files;
 use super::peer::{Peer, Reply};
 use super::prompt::Said;
 use super::update::Updates;
@@ -22,7 +23,7 @@ pub enum Job {
 }
 
 /// Does the jobs in turn, until no more can come; then closes the session.
-pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer) {
+pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer, files: &Files) {
     let mut closing = None;
     for job in jobs {
         match job {
@@ -30,10 +31,13 @@ pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer) {
                 ticket,
                 said,
                 reply,
-            } => match prompt(&mut session, id, ticket, said, peer) {
-                Ok(reason) => reply.done(json!({"stopReason": reason})),
-                Err((code, reason)) => reply.fail(code, reason),
-            },
+            } => {
+                files.begin(ticket.cancel.clone());
+                match prompt(&mut session, id, ticket, said, peer) {
+                    Ok(reason) => reply.done(json!({"stopReason": reason})),
+                    Err((code, reason)) => reply.fail(code, reason),
+                }
+            }
             Job::Close(reply) => {
                 closing = Some(reply);
                 break;

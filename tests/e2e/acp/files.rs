@@ -1,0 +1,209 @@
+//! Files through the editor.
+
+use super::{Answer, Editor};
+use crate::agent::World;
+use crate::server::{Reply, Server};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Tools that are called one after another, then a last word.
+fn calling(words: &str, fs: Value, calls: &[(&str, Value)]) -> (World, Server, Editor, String) {
+    let calls = calls
+        .iter()
+        .map(|(tool, fields)| Reply::tool("t", tool, fields));
+    let (world, server) = crate::world(calls.chain([Reply::text("done")]));
+    let mut editor = Editor::start(&world, words);
+    let able = json!({"protocolVersion": 1, "clientCapabilities": {"fs": fs}});
+    editor.request("initialize", &able).result();
+    let session = editor.new_session(&world);
+    (world, server, editor, session)
+}
+
+fn both() -> Value {
+    json!({"readTextFile": true, "writeTextFile": true})
+}
+
+/// What is open in the editor, by path.
+type Buffers = BTreeMap<String, String>;
+
+/// Answers the prompt's questions from `buffers`; gives what was asked, too.
+fn serve(editor: &mut Editor, id: u64, buffers: &mut Buffers) -> (Answer, Vec<String>) {
+    let (mut updates, mut asked) = (Vec::new(), Vec::new());
+    loop {
+        let mut line = editor.next();
+        if line["id"] == id && line.get("method").is_none() {
+            return (Answer { updates, line }, asked);
+        }
+        let params = line["params"].take();
+        let method = line["method"].as_str().expect("a method");
+        if method == "session/update" {
+            updates.push(params["update"].clone());
+            continue;
+        }
+        let path = params["path"].as_str().expect("a path").to_owned();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        asked.push(format!("{method} {name}"));
+        let result = match method {
+            "fs/read_text_file" => buffers.get(&path).map(|text| json!({"content": text})),
+            _ if name == "refused" => None,
+            "fs/write_text_file" => {
+                let text = params["content"].as_str().expect("a text");
+                buffers.insert(path, text.to_owned());
+                Some(Value::Null)
+            }
+            other => panic!("{other}"),
+        };
+        let mut answer = json!({"jsonrpc": "2.0", "id": line["id"]});
+        match result {
+            Some(result) => answer["result"] = result,
+            None => answer["error"] = json!({"code": -32603, "message": "not open here"}),
+        }
+        editor.send_line(&answer.to_string());
+    }
+}
+
+/// The texts that the model got from its tools.
+fn results(server: &Server) -> Vec<String> {
+    let requests = server.requests();
+    let last = requests.last().expect("a request");
+    let results = last
+        .messages()
+        .iter()
+        .filter(|message| message["role"] == "tool");
+    results
+        .map(|result| result["content"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+#[test]
+fn tools_see_what_is_not_saved_and_write_where_it_stands() {
+    let edit = json!({"path": "a.txt", "edits": [{"oldText": "typed", "newText": "edited"}]});
+    let (world, server, mut editor, session) = calling(
+        "",
+        both(),
+        &[
+            ("read", json!({"path": "a.txt"})),
+            ("edit", edit),
+            ("write", json!({"path": "new/b.txt", "content": "b"})),
+        ],
+    );
+    let path = world
+        .write("a.txt", "saved\n")
+        .to_string_lossy()
+        .into_owned();
+    let mut buffers = Buffers::from([(path.clone(), "typed\n".to_owned())]);
+    let id = editor.send_prompt(&session, "go");
+    let (answer, asked) = serve(&mut editor, id, &mut buffers);
+    assert_eq!(answer.stopped_by(), "end_turn");
+    assert_eq!(buffers[&path], "edited\n");
+    assert_eq!(
+        buffers[&format!("{}/new/b.txt", world.work().display())],
+        "b"
+    );
+    // The disk is the editor's affair.
+    assert_eq!(world.read("a.txt"), "saved\n");
+    assert!(!world.work().join("new/b.txt").exists());
+    assert_eq!(asked[0], "fs/read_text_file a.txt");
+    assert_eq!(asked.last().unwrap(), "fs/write_text_file b.txt");
+    assert_eq!(results(&server)[0], "typed\n");
+}
+
+#[test]
+fn what_the_editor_has_no_part_in_stays_with_the_disk() {
+    let (world, server, mut editor, session) = calling(
+        "",
+        both(),
+        &[
+            ("read", json!({"path": "closed.txt"})),
+            ("read", json!({"path": "binary"})),
+            ("read", json!({"path": "../outside.txt"})),
+            ("write", json!({"path": "../written.txt", "content": "w"})),
+            ("write", json!({"path": "refused", "content": "new"})),
+            ("bash", json!({"command": "cat closed.txt"})),
+        ],
+    );
+    world.write("closed.txt", "closed");
+    world.write("binary", b"\0\x01\x02");
+    world.write("refused", "old");
+    world.write("../outside.txt", "outside");
+    let id = editor.send_prompt(&session, "go");
+    let (answer, asked) = serve(&mut editor, id, &mut Buffers::new());
+    assert_eq!(answer.stopped_by(), "end_turn");
+    let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+    assert_eq!(
+        asked,
+        [
+            "fs/read_text_file closed.txt",
+            "fs/read_text_file refused",
+            "fs/write_text_file refused"
+        ]
+    );
+    let results = results(&server);
+    assert_eq!(
+        (&*results[0], &*results[2], &*results[5]),
+        ("closed", "outside", "closed")
+    );
+    assert!(
+        results[4].contains("the editor refused it: not open here"),
+        "{}",
+        results[4]
+    );
+    assert_eq!(world.read("refused"), "old");
+    assert_eq!(world.read("../written.txt"), "w");
+    fs::remove_file(world.work().join("../written.txt")).unwrap();
+}
+
+#[test]
+fn an_editor_that_only_reads_is_not_asked_for_lines_it_may_change() {
+    let reads = json!({"readTextFile": true});
+    let (world, server, mut editor, session) = calling(
+        "",
+        reads,
+        &[
+            ("read", json!({"path": "unix.txt"})),
+            (
+                "edit",
+                json!({"path": "dos.txt", "edits": [{"oldText": "one", "newText": "two"}]}),
+            ),
+        ],
+    );
+    let path = world
+        .write("unix.txt", "saved\n")
+        .to_string_lossy()
+        .into_owned();
+    world.write("dos.txt", "one\r\n");
+    let mut buffers = Buffers::from([(path, "typed\n".to_owned())]);
+    let id = editor.send_prompt(&session, "go");
+    let (_, asked) = serve(&mut editor, id, &mut buffers);
+    assert_eq!(asked, ["fs/read_text_file unix.txt"]);
+    assert_eq!(results(&server)[0], "typed\n");
+    assert_eq!(world.read("dos.txt"), "two\r\n");
+}
+
+#[test]
+fn a_cancel_ends_the_wait_for_the_editor() {
+    let call = ("read", json!({"path": "a.txt"}));
+    let (world, _server, mut editor, session) = calling("", both(), &[call]);
+    world.write("a.txt", "saved");
+    let id = editor.send_prompt(&session, "go");
+    while editor.next()["method"] != "fs/read_text_file" {}
+    editor.notify("session/cancel", &json!({"sessionId": session}));
+    assert_eq!(editor.answer(id).stopped_by(), "cancelled");
+    assert!(editor.client.close().unwrap().success());
+}
+
+#[test]
+fn a_sandbox_holds_for_the_editor_too() {
+    if !crate::sandbox::can_confine() {
+        return;
+    }
+    let call = ("write", json!({"path": "a.txt", "content": "x"}));
+    let (world, server, mut editor, session) = calling("--sandbox read-only", both(), &[call]);
+    let id = editor.send_prompt(&session, "go");
+    let (_, asked) = serve(&mut editor, id, &mut Buffers::new());
+    assert_eq!(asked, [""; 0]);
+    let results = results(&server);
+    assert!(results[0].contains("sandbox"), "{results:?}");
+    assert!(!world.work().join("a.txt").exists());
+}
