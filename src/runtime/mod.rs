@@ -14,6 +14,7 @@ mod model;
 pub mod outcome;
 pub mod outline;
 pub mod output_dir;
+pub mod reading;
 mod retry;
 pub mod service;
 pub mod session;
@@ -35,7 +36,7 @@ pub use clock::{age, local_time, now_iso};
 
 // What modes see of the rooms below.
 pub use crate::agent::event::AgentEvent;
-pub use crate::agent::message::AgentMessage;
+pub use crate::agent::message::{AgentMessage, BashExecution};
 pub use crate::agent::queue::QueueMode;
 pub use crate::agent::run::Fatal;
 pub use crate::agent::tool::{FnTool, Invocation, Tool, ToolError, ToolInfo, ToolOutput};
@@ -43,7 +44,9 @@ pub use crate::llm::cancel::CancelToken;
 pub use crate::llm::event::{AssistantEvent, Fold};
 pub use crate::llm::json_stream::PartialJson;
 pub use crate::llm::local::explain_refused_tools;
-pub use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, ToolSpec, Usage};
+pub use crate::llm::message::{
+    AssistantMessage, Block, StopReason, ToolCall, ToolResultMessage as ToolResult, ToolSpec, Usage,
+};
 pub use crate::llm::model::{Model, ThinkingLevel};
 pub use crate::llm::resolve::Scoped;
 pub use crate::resources::dirs::Dirs;
@@ -51,10 +54,12 @@ pub use crate::resources::git::branch as git_branch;
 pub use crate::resources::settings::Settings;
 pub use crate::session::Store;
 pub use crate::session::id::session_id as unique_id;
+pub use crate::tools::edit::preview as preview_edit;
 pub use crate::tools::find::each_path;
-pub use crate::tools::image::Kind as ImageKind;
+pub use crate::tools::image::{Kind as ImageKind, size_of as image_size};
 pub use crate::tools::path::{file_url, resolve_existing as resolve_path};
 pub use crate::tools::plain::text as plain_text;
+pub use crate::tools::truncate::size as size_text;
 pub use crate::tools::{Workspace, backend, sandbox};
 
 #[cfg(test)]

@@ -133,6 +133,16 @@ impl Log {
         })
     }
 
+    /// The message that an entry holds or stands for, as it was before any edit.
+    pub fn message(&self, id: &str) -> Option<AgentMessage> {
+        let entry = self.entry(id)?;
+        match entry.body {
+            Body::Message(body) => Some(complete(body.message)),
+            Body::Compaction(_) => checkpoint(entry).pop(),
+            _ => summary_or_custom(entry),
+        }
+    }
+
     /// The context at the leaf with all that lies between its messages.
     pub fn projection(&mut self) -> Projection {
         self.read_path(|reader, path| reader.projection(path))

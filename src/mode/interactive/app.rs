@@ -6,6 +6,7 @@
 use super::activity::Activity;
 use super::card::{self, Weight};
 use super::complete::Completion;
+use super::conversation::{Conversation, Item};
 use super::dialog::{Dialog, Step};
 use super::feed::{Feed, News};
 use super::files::Files;
@@ -15,14 +16,18 @@ use super::title::Title;
 use super::transcript::Transcript;
 use super::work::{self, Job};
 use crate::runtime::control::{Begin, Control, Streaming, user_message};
-use crate::runtime::{AgentMessage, Block, CancelToken, Dirs};
+use crate::runtime::{AgentMessage, Block, CancelToken, Dirs, preview_edit};
 use crate::tui::editor::Editor;
 use crate::tui::key::Key;
+use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::theme::Role;
 use crossbeam_channel::Sender;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Asks the terminal for the size of a cell.
+const ASK_CELL: &str = "\x1b[16t";
 
 pub struct App {
     pub control: Control,
@@ -36,6 +41,8 @@ pub struct App {
     pub completion: Completion,
     pub files: Files,
     pub transcript: Transcript,
+    /// All of it, also what has scrolled away.
+    pub conversation: Conversation,
     pub footer: Footer,
     pub activity: Activity,
     pub title: Title,
@@ -71,6 +78,8 @@ pub struct Parts {
 
 impl App {
     pub fn new(parts: Parts) -> Self {
+        // How large a cell is matters to images only.
+        let sequences = parts.stage.pictures().map_or("", |_| ASK_CELL).to_owned();
         let footer = Footer::new(&parts.control, &parts.stage, &parts.feed);
         Self {
             control: parts.control,
@@ -83,6 +92,7 @@ impl App {
             completion: Completion::default(),
             files: Files::default(),
             transcript: Transcript::default(),
+            conversation: Conversation::default(),
             footer,
             activity: Activity::default(),
             title: Title::default(),
@@ -96,16 +106,21 @@ impl App {
             lends: None,
             suspends: false,
             redraws: false,
-            sequences: String::new(),
+            sequences,
         }
     }
 
     /// Says something in the conversation's place.
     pub fn say(&mut self, weight: Weight, text: &str) {
+        self.conversation.follow(&self.control);
+        self.conversation.push(Item::Said(weight, text.into()));
         self.transcript.say(weight, text, &self.stage.look());
     }
 
     pub fn print(&mut self, lines: Vec<Line>) {
+        self.conversation.follow(&self.control);
+        self.conversation
+            .push(Item::Printed(lines.as_slice().into()));
         self.transcript.add(lines);
     }
 
@@ -266,6 +281,7 @@ impl App {
                 steering,
                 follow_up,
             } => self.queues = (steering, follow_up),
+            News::BlockEnded { .. } => self.preview_edit(),
             News::MessageEnded(AgentMessage::Assistant(answer)) => {
                 self.footer.spend(&answer.usage);
                 self.refresh();
@@ -276,8 +292,8 @@ impl App {
                 self.send_held();
             }
             News::ShellPrinted(text) => {
-                if let Some(call) = self.transcript.shell() {
-                    call.print(&text);
+                if let Some(shell) = self.transcript.shell() {
+                    shell.print(&text);
                 }
             }
             News::LimitReached(reason) => {
@@ -303,6 +319,27 @@ impl App {
             }
             _ => {}
         }
+    }
+
+    /// Finds out what an edit would change, as soon as its arguments are whole.
+    fn preview_edit(&self) {
+        let Some((id, arguments)) = self.transcript.edit_to_preview() else {
+            return;
+        };
+        let (ground, feed) = (self.control.ground(), self.feed.clone());
+        let look = move || {
+            if let Some(diff) = preview_edit(&ground.workspace, &arguments) {
+                feed.task(move |app| {
+                    if let Some(call) = app.transcript.open_call(&id) {
+                        call.preview = Some(diff);
+                    }
+                });
+            }
+        };
+        // Without the thread the texts of the edit are shown, no diff.
+        let _ = std::thread::Builder::new()
+            .name("preview".into())
+            .spawn(look);
     }
 
     /// Another conversation was put in place.
@@ -350,9 +387,17 @@ impl App {
     pub fn show_conversation(&mut self) {
         self.queues = (Vec::new(), Vec::new());
         let messages = self.control.messages();
-        let look = self.stage.look();
+        self.conversation.begin(&self.control);
         let rows = self.stage.size.rows.saturating_mul(3).max(60);
-        let lines = card::conversation_end(&messages, &look, rows);
+        let look = self.stage.look();
+        let (lines, above) = self.conversation.end(rows, &self.control, &look);
+        if above > 0 {
+            let key = look.key(Action::ToolsExpand);
+            let how = key.map_or_else(String::new, |key| format!(" ({key} shows them)"));
+            let text = format!("↑ {above} earlier messages{how}");
+            self.transcript
+                .add(card::notice(Weight::Info, &text, &look));
+        }
         self.transcript.add(lines);
         for message in &messages {
             if let AgentMessage::User(_) = message {

@@ -7,6 +7,7 @@ use super::{command, shell};
 use crate::runtime::Fatal;
 use crate::runtime::control::Streaming;
 use crate::tui::editor::Outcome;
+use crate::tui::image::Pixels;
 use crate::tui::key::{Action as Event, Input, Key, Reply};
 use crate::tui::keymap::{self, Action};
 use crate::tui::theme::Backdrop;
@@ -37,6 +38,10 @@ impl App {
             Reply::Background(red, green, blue) => Backdrop::of(red, green, blue),
             Reply::Scheme { dark: true } => Backdrop::Dark,
             Reply::Scheme { dark: false } => Backdrop::Light,
+            Reply::Cell { width, height } if width > 0 && height > 0 => {
+                self.stage.cell = Pixels { width, height };
+                return;
+            }
             _ => return,
         };
         if backdrop != self.stage.backdrop {

@@ -1,12 +1,14 @@
 //! How the conversation is drawn just now: size, colours, and what the user has folded.
 
-use crate::tui::keymap::Keymap;
-use crate::tui::line::Line;
+use crate::tui::keymap::{Action, Keymap};
+use crate::tui::line::{self, Line};
 use crate::tui::markdown_view;
 use crate::tui::select::Looks;
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::{Role, Theme};
-use std::path::Path;
+use std::fmt::Write;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 /// All that a part of the screen needs to draw itself.
 #[derive(Clone, Copy)]
@@ -24,11 +26,31 @@ pub struct Look<'a> {
     pub hides_thinking: bool,
     /// For screen readers, and for those whom moving things disturb: states are words, nothing moves.
     pub is_plain: bool,
+    /// Cells left and right of messages.
+    pub pad: usize,
     pub cwd: &'a Path,
     pub home: &'a Path,
 }
 
 impl<'a> Look<'a> {
+    /// In `/home/u/p`, everything folded.
+    #[cfg(test)]
+    pub fn testing(theme: &'a Theme, keymap: &'a Keymap, width: usize) -> Self {
+        Self {
+            theme,
+            keymap,
+            width,
+            hyperlinks: false,
+            code_indent: "  ",
+            is_open: false,
+            hides_thinking: false,
+            is_plain: false,
+            pad: 1,
+            cwd: Path::new("/home/u/p"),
+            home: Path::new("/home/u"),
+        }
+    }
+
     pub fn style(&self, role: Role) -> Style {
         self.theme.style(role)
     }
@@ -73,6 +95,57 @@ impl<'a> Look<'a> {
             Err(_) => path.display().to_string(),
         }
     }
+
+    /// A path that a tool was given, as short as it can be, and where it leads.
+    pub fn place(&self, given: &str) -> (String, Option<Arc<str>>) {
+        let path = match given.strip_prefix("~/") {
+            Some(rest) => self.home.join(rest),
+            None => self.cwd.join(given),
+        };
+        let path = plain(&path);
+        let shown = match path.strip_prefix(self.cwd) {
+            _ if given.is_empty() || given == "." => given.to_owned(),
+            Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),
+            Ok(rest) => rest.display().to_string(),
+            Err(_) => self.path(&path),
+        };
+        (shown, file_link(&path))
+    }
+
+    /// The key of an action as a hint names it: `ctrl+o`.
+    pub fn key(&self, action: Action) -> Option<String> {
+        self.keymap.keys(action).first().map(ToString::to_string)
+    }
+}
+
+/// Without `.` and `..`, which are taken by name.
+fn plain(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// The address of a file.
+fn file_link(path: &Path) -> Option<Arc<str>> {
+    let mut address = String::from("file://");
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' => address.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => address.push(char::from(byte)),
+            _ => {
+                let _ = write!(address, "%{byte:02X}");
+            }
+        }
+    }
+    line::link(&address)
 }
 
 /// Lines with `margin` before them, on a background as wide as the screen, with an empty row above and below.
@@ -94,13 +167,47 @@ pub fn boxed(lines: &[Line], look: &Look<'_>, background: Style) -> Vec<Line> {
 
 /// Lines with a margin of one cell.
 pub fn indented(lines: impl IntoIterator<Item = Line>) -> Vec<Line> {
-    let indent = |line: Line| match line.is_empty() && line.cursor.is_none() {
+    padded(lines, 1)
+}
+
+/// Lines with a margin.
+pub fn padded(lines: impl IntoIterator<Item = Line>, pad: usize) -> Vec<Line> {
+    let indent = |line: Line| match pad == 0 || (line.is_empty() && line.cursor.is_none()) {
         true => line,
         false => {
-            let mut row = Line::of(" ", Style::PLAIN);
+            let mut row = Line::of(&" ".repeat(pad), Style::PLAIN);
             row.append(&line);
             row
         }
     };
     lines.into_iter().map(indent).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::theme::Theme;
+
+    #[test]
+    fn paths_are_short_and_lead_to_the_file() {
+        let (theme, keymap) = (Theme::dark(), Keymap::default());
+        let look = Look::testing(&theme, &keymap, 40);
+        for (given, shown, link) in [
+            ("src/a b.rs", "src/a b.rs", "file:///home/u/p/src/a%20b.rs"),
+            ("/home/u/p/x.rs", "x.rs", "file:///home/u/p/x.rs"),
+            ("./x.rs", "x.rs", "file:///home/u/p/x.rs"),
+            ("../q", "~/q", "file:///home/u/q"),
+            ("~/q", "~/q", "file:///home/u/q"),
+            ("/etc/é", "/etc/é", "file:///etc/%C3%A9"),
+            ("/home/u/p", ".", "file:///home/u/p"),
+            (".", ".", "file:///home/u/p"),
+        ] {
+            let (short, address) = look.place(given);
+            assert_eq!(
+                (&*short, address.as_deref()),
+                (shown, Some(link)),
+                "{given}"
+            );
+        }
+    }
 }

@@ -18,6 +18,7 @@ mod card;
 mod clipboard;
 mod command;
 mod complete;
+mod conversation;
 mod dialog;
 mod external;
 mod feed;

@@ -2,6 +2,7 @@
 
 use super::app::App;
 use super::look::Look;
+use super::transcript::Printed;
 use crate::runtime::ThinkingLevel;
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
@@ -14,10 +15,17 @@ use std::time::{Duration, Instant};
 const EDITOR_ROWS_MIN: usize = 5;
 
 impl App {
+    /// What is to be printed for good.
+    pub fn settle(&mut self, now: Instant) -> Vec<Printed> {
+        let pictures = self.stage.pictures();
+        let look = self.stage.look();
+        self.transcript.settle(&look, now, pictures.as_ref())
+    }
+
     /// Everything that may still change, from top to bottom.
     pub fn live(&mut self, now: Instant) -> Vec<Line> {
         let rows = self.stage.size.rows;
-        let mut lines = self.transcript.live(&self.stage.look(), now);
+        let mut lines = self.transcript.live(&self.stage.look(), now, rows);
         lines.extend(self.waiting());
         lines.push(Line::new());
         let footer = self.footer.lines(&self.stage.look());

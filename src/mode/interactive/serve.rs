@@ -4,8 +4,10 @@ use super::app::App;
 use super::pace::Pace;
 use super::position::{Meaning, Position, reflows};
 use super::stage::is_dumb;
+use super::transcript::Printed;
 use crate::runtime::CancelToken;
 use crate::tui::key::{Input, Reply};
+use crate::tui::line::Line;
 use crate::tui::screen::Screen;
 use crate::tui::terminal::{ASK_POSITION, Event, Inputs, Terminal, escape_timeout};
 use crossbeam_channel::{after, never, select};
@@ -178,14 +180,14 @@ impl<'a> Serving<'a> {
     fn paint(&mut self, now: Instant) -> io::Result<()> {
         let app = &mut *self.app;
         app.tell_terminal(now);
-        let above = app.transcript.settle(&app.stage.look(), now);
+        let printed = app.settle(now);
         let live = app.live(now);
         let mut text = String::new();
         if std::mem::take(&mut app.redraws) {
             self.screen.set_abilities(app.stage.abilities());
             text = self.screen.clear();
         }
-        text.push_str(&self.screen.draw(&above, &live));
+        text.push_str(&print(&mut self.screen, printed, &live));
         text.push_str(&std::mem::take(&mut app.sequences));
         if !text.is_empty() {
             self.terminal.write(&text)?;
@@ -211,10 +213,22 @@ impl<'a> Serving<'a> {
     fn end(&mut self, now: Instant) -> io::Result<()> {
         let app = &mut *self.app;
         app.dismiss();
-        let look = app.stage.look();
-        let mut above = app.transcript.settle(&look, now);
-        above.extend(app.transcript.live(&look, now));
-        let text = self.screen.draw(&above, &[]) + &app.title.end();
+        let mut printed = app.settle(now);
+        let live = app.transcript.live(&app.stage.look(), now, usize::MAX);
+        printed.push(Printed::Lines(live));
+        let text = print(&mut self.screen, printed, &[]) + &app.title.end();
         self.terminal.write(&text)
     }
+}
+
+/// Prints for good, above what is live.
+fn print(screen: &mut Screen, printed: Vec<Printed>, live: &[Line]) -> String {
+    if printed.is_empty() {
+        return screen.draw(&[], live);
+    }
+    let draw = |printed: Printed| match printed {
+        Printed::Lines(lines) => screen.draw(&lines, live),
+        Printed::Image(raw) => screen.draw_raw(&raw, live),
+    };
+    printed.into_iter().map(draw).collect()
 }

@@ -1,10 +1,9 @@
 //! Commands of the user: `!command`, and `!!command`, of which the model is not told.
 
 use super::app::App;
-use super::card::{Call, State, Weight};
+use super::card::{Shell, Weight};
 use crate::runtime::Fatal;
 use crate::runtime::event::Event;
-use serde_json::Value;
 use std::time::Instant;
 
 /// Runs what stands behind the first `!`.
@@ -28,35 +27,18 @@ pub fn run(app: &mut App, command: &str) {
         Ok(shell) => shell,
         Err(reason) => return app.say(Weight::Error, &reason),
     };
-    let mut call = Call::new("", if is_hidden { "!!" } else { "!" });
-    call.set_arguments(
-        [("command".to_owned(), Value::from(command))]
-            .into_iter()
-            .collect(),
-    );
-    call.state = State::Running {
-        since: Instant::now(),
-    };
-    app.transcript.begin_shell(call);
+    app.transcript
+        .begin_shell(Shell::new(command, is_hidden, Instant::now()));
     let (feed, command) = (app.feed.clone(), command.to_owned());
     let run = move || {
         let printed = &mut |delta: &str| feed.event(&Event::BashUpdate { id: None, delta });
         let done = shell.run(&command, is_hidden.then_some(true), printed);
         feed.task(move |app| {
-            let look_failed = |reason: &str| format!("Error: {reason}");
             let now = Instant::now();
-            match done {
-                Ok((result, _)) => {
-                    if let Some(call) = app.transcript.shell() {
-                        call.end_shell(&result, now);
-                    }
-                }
-                Err(Fatal(reason)) => {
-                    if let Some(call) = app.transcript.shell() {
-                        call.end(true, now);
-                    }
-                    app.say(Weight::Error, &look_failed(&reason));
-                }
+            match (done, app.transcript.shell()) {
+                (Ok((result, _)), Some(shell)) => shell.end(&result, now),
+                (Err(Fatal(reason)), Some(shell)) => shell.fail(&reason, now),
+                (_, None) => {}
             }
         });
     };

@@ -1,8 +1,10 @@
 //! What everything is drawn with: the theme, the keys, what the terminal can do, what settings say of it.
 
+use super::card::Pictures;
 use super::look::Look;
 use crate::runtime::Settings;
 use crate::tui::ability::{self, Found, Protocol, Wishes};
+use crate::tui::image::Pixels;
 use crate::tui::keymap::{Keymap, Platform};
 use crate::tui::screen::{Abilities, Size};
 use crate::tui::theme::{self, Backdrop, Theme};
@@ -17,6 +19,8 @@ pub struct Stage {
     pub code_indent: String,
     /// Cells left and right of the editor's text.
     pub padding: usize,
+    /// Cells left and right of messages.
+    pub output_pad: usize,
     /// Rows of the completion list.
     pub popup_rows: usize,
     pub is_open: bool,
@@ -24,6 +28,10 @@ pub struct Stage {
     pub is_plain: bool,
     pub cwd: PathBuf,
     pub home: PathBuf,
+    /// The size of a cell.
+    pub cell: Pixels,
+    /// Cells that an image takes at most.
+    image_columns: usize,
     /// What the terminal shows behind text, as far as it is known.
     pub backdrop: Backdrop,
     /// Where the user's files lie.
@@ -41,12 +49,15 @@ impl Stage {
             size,
             code_indent: String::new(),
             padding: 0,
+            output_pad: 1,
             popup_rows: 0,
             is_open: false,
             hides_thinking: false,
             is_plain: is_plain(),
             cwd: places.cwd,
             home: places.home,
+            cell: Pixels::CELL,
+            image_columns: 0,
             backdrop: variable("COLORFGBG")
                 .and_then(|value| Backdrop::of_variable(&value))
                 .unwrap_or(Backdrop::Dark),
@@ -64,6 +75,8 @@ impl Stage {
         let text = |path: &str| settings.get(path).and_then(Value::as_str);
         self.code_indent = text("markdown.codeBlockIndent").unwrap_or("  ").to_owned();
         self.padding = count(settings, "editorPaddingX").unwrap_or(0);
+        self.output_pad = count(settings, "outputPad").unwrap_or(1).min(1);
+        self.image_columns = count(settings, "terminal.imageWidthCells").unwrap_or(60);
         self.popup_rows = count(settings, "autocompleteMaxVisible").unwrap_or(5);
         let mut problems = self.read_keys();
         problems.extend(self.choose_theme(text("theme")));
@@ -112,9 +125,21 @@ impl Stage {
             is_open: self.is_open,
             hides_thinking: self.hides_thinking,
             is_plain: self.is_plain,
+            pad: self.output_pad,
             cwd: &self.cwd,
             home: &self.home,
         }
+    }
+
+    /// How images are drawn, if they are.
+    pub fn pictures(&self) -> Option<Pictures> {
+        Some(Pictures {
+            protocol: self.can.images?,
+            cell: self.cell,
+            columns: self.image_columns,
+            // All of it on the screen, with some of what is around it.
+            rows: self.size.rows.saturating_sub(10).max(1),
+        })
     }
 
     pub fn abilities(&self) -> Abilities {

@@ -4,24 +4,34 @@
 //! of it can change and everything before it is printed: text line by line while it streams, a call when it
 //! has ended and all calls before it have too.
 
-use super::card::{self, Call, State, Weight};
+use super::card::{self, Call, Pictures, Shell, State, Weight};
 use super::feed::{Kind, News};
-use super::look::{Look, indented};
+use super::look::{Look, padded};
 use crate::runtime::{AgentMessage, StopReason};
+use crate::tui::image::Ids;
 use crate::tui::line::Line;
 use crate::tui::markdown_view::Stream;
+use crate::tui::screen::Raw;
+use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::time::Instant;
 
-#[derive(Default)]
 pub struct Transcript {
     parts: VecDeque<Part>,
     /// What was printed last, for a screen that is drawn again.
     printed: VecDeque<Line>,
+    images: Ids,
 }
 
 /// Rows that are kept of what was printed.
 const PRINTED_MAX: usize = 500;
+
+/// Something to be printed for good.
+#[derive(Debug)]
+pub enum Printed {
+    Lines(Vec<Line>),
+    Image(Raw),
+}
 
 struct Part {
     /// The block of the answer that streams.
@@ -44,8 +54,17 @@ enum Body {
         has_lines: bool,
     },
     Call(Call),
-    /// A command of the user: it and the end of what it printed.
-    Shell(Call),
+    Shell(Shell),
+}
+
+impl Default for Transcript {
+    fn default() -> Self {
+        Self {
+            parts: VecDeque::new(),
+            printed: VecDeque::new(),
+            images: Ids::new(std::process::id()),
+        }
+    }
 }
 
 impl Part {
@@ -82,9 +101,8 @@ impl Transcript {
     /// Something in it shows how long it runs.
     pub fn is_running(&self) -> bool {
         self.parts.iter().any(|part| match &part.body {
-            Body::Call(call) | Body::Shell(call) => {
-                matches!(call.state, State::Running { .. })
-            }
+            Body::Call(call) => matches!(call.state, State::Running { .. }),
+            Body::Shell(shell) => !shell.is_done(),
             _ => false,
         })
     }
@@ -96,11 +114,17 @@ impl Transcript {
             News::MessageStarted(message) => self.add(card::message(message, look)),
             News::MessageEnded(AgentMessage::Assistant(answer)) => {
                 self.end_answer(look);
-                // An aborted answer may hold calls that nobody will run.
+                // It may hold calls that nobody will run.
                 if matches!(answer.stop_reason, StopReason::Aborted | StopReason::Error) {
-                    self.end_calls(now);
+                    self.end_calls(&card::reason(answer), now);
                 }
                 self.add(card::ending(answer, look));
+            }
+            News::MessageEnded(AgentMessage::ToolResult(result)) => {
+                // Calls that were skipped have a result without having run.
+                if let Some(call) = self.open_call(&result.tool_call_id) {
+                    call.finish(result, Some(now));
+                }
             }
             News::BlockStarted {
                 index,
@@ -120,7 +144,7 @@ impl Transcript {
                 call.state = State::Running { since: now };
             }
             News::ToolUpdated { id, output } => {
-                self.call(id, "").output = Some(std::mem::take(output));
+                self.call(id, "").set_output(std::mem::take(output));
             }
             News::ToolEnded {
                 id,
@@ -128,29 +152,29 @@ impl Transcript {
                 is_error,
             } => {
                 let call = self.call(id, "");
-                call.output = Some(std::mem::take(output));
-                call.end(*is_error, now);
+                call.set_output(std::mem::take(output));
+                call.end(*is_error, Some(now));
             }
             News::Settled => {
                 self.end_answer(look);
-                self.end_calls(now);
+                self.end_calls("Not run", now);
             }
             _ => {}
         }
     }
 
     /// A command of the user begins.
-    pub fn begin_shell(&mut self, call: Call) {
-        self.parts.push_back(Part::new(Body::Shell(call)));
+    pub fn begin_shell(&mut self, shell: Shell) {
+        self.parts.push_back(Part::new(Body::Shell(shell)));
     }
 
     /// The command of the user that runs.
-    pub fn shell(&mut self) -> Option<&mut Call> {
+    pub fn shell(&mut self) -> Option<&mut Shell> {
         self.parts
             .iter_mut()
             .rev()
             .find_map(|part| match &mut part.body {
-                Body::Shell(call) if !call.is_done() => Some(call),
+                Body::Shell(shell) if !shell.is_done() => Some(shell),
                 _ => None,
             })
     }
@@ -197,8 +221,8 @@ impl Transcript {
                 *has_begun = true;
                 // What is hidden is not held either: it can be read in the viewer.
                 if !*is_thinking || !look.hides_thinking {
-                    let lines = stream.push(text, &text_look(*is_thinking, look));
-                    push_text(&mut part.ready, has_lines, lines);
+                    let lines = stream.push(text, &card::answer_look(*is_thinking, look));
+                    push_text(&mut part.ready, has_lines, lines, look);
                 }
             }
             Body::Call(call) => call.write(text),
@@ -222,16 +246,26 @@ impl Transcript {
     }
 
     /// Calls that have not ended never will.
-    fn end_calls(&mut self, now: Instant) {
+    fn end_calls(&mut self, reason: &str, now: Instant) {
         for part in &mut self.parts {
             if let Body::Call(call) = &mut part.body
                 && !call.is_done()
             {
-                call.end(true, now);
+                call.fail(reason, Some(now));
             }
         }
     }
 
+    /// The call with this id that has not ended.
+    pub fn open_call(&mut self, id: &str) -> Option<&mut Call> {
+        let mut parts = self.parts.iter_mut().rev();
+        parts.find_map(|part| match &mut part.body {
+            Body::Call(call) if call.id == id && !call.is_done() => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The same, made if there is none.
     fn call(&mut self, id: &str, name: &str) -> &mut Call {
         let known = self.parts.iter().rposition(
             |part| matches!(&part.body, Body::Call(call) if call.id == id && !call.is_done()),
@@ -248,28 +282,65 @@ impl Transcript {
         }
     }
 
-    /// What can be printed for good, as lines; they are not held any more.
-    pub fn settle(&mut self, look: &Look<'_>, now: Instant) -> Vec<Line> {
+    /// A call whose change can be shown before it runs: its id and arguments.
+    pub fn edit_to_preview(&self) -> Option<(String, Map<String, Value>)> {
+        let mut parts = self.parts.iter().rev();
+        parts.find_map(|part| match &part.body {
+            Body::Call(call)
+                if call.name == "edit"
+                    && call.state == State::Waiting
+                    && call.preview.is_none() =>
+            {
+                Some((call.id.clone(), call.arguments().clone()))
+            }
+            _ => None,
+        })
+    }
+
+    /// What can be printed for good; it is not held any more. Images are drawn as `pictures` says.
+    pub fn settle(
+        &mut self,
+        look: &Look<'_>,
+        now: Instant,
+        pictures: Option<&Pictures>,
+    ) -> Vec<Printed> {
         let mut out = Vec::new();
+        let mut lines = Vec::new();
         while let Some(part) = self.parts.front_mut() {
-            out.append(&mut part.ready);
+            lines.append(&mut part.ready);
             match &part.body {
-                Body::Call(call) | Body::Shell(call) if call.is_done() => {
-                    out.extend(call.lines(look, now));
+                Body::Call(call) if call.is_done() => match pictures {
+                    Some(how) if call.pictures().next().is_some() => {
+                        lines.extend(call.lines_without_images(look, Some(now)));
+                        for raw in call.draw_images(how, &mut self.images, look) {
+                            lines.push(Line::new());
+                            out.push(Printed::Lines(std::mem::take(&mut lines)));
+                            out.push(Printed::Image(raw));
+                        }
+                    }
+                    _ => lines.extend(call.lines(look, Some(now), None)),
+                },
+                Body::Shell(shell) if shell.is_done() => {
+                    lines.extend(shell.lines(look, Some(now), None));
                 }
                 _ if part.is_final => {}
                 _ => break,
             }
             self.parts.pop_front();
         }
-        self.remember(&out);
-        out
-    }
-
-    fn remember(&mut self, lines: &[Line]) {
-        self.printed.extend(lines.iter().cloned());
+        if !lines.is_empty() {
+            out.push(Printed::Lines(lines));
+        }
+        for printed in &out {
+            let lines = match printed {
+                Printed::Lines(lines) => lines,
+                Printed::Image(raw) => &raw.instead,
+            };
+            self.printed.extend(lines.iter().cloned());
+        }
         let surplus = self.printed.len().saturating_sub(PRINTED_MAX);
         self.printed.drain(..surplus);
+        out
     }
 
     /// The end of what was printed.
@@ -278,34 +349,19 @@ impl Transcript {
         self.printed.range(first..).cloned().collect()
     }
 
-    /// What is not printed yet.
-    pub fn live(&self, look: &Look<'_>, now: Instant) -> Vec<Line> {
-        let mut out = Vec::new();
-        for part in &self.parts {
-            out.extend(part.ready.iter().cloned());
-            match &part.body {
-                Body::Lines => {}
-                Body::Text { .. } if part.is_final => {}
-                Body::Text {
-                    stream,
-                    is_thinking,
-                    has_begun,
-                    has_lines,
-                } => {
-                    if !has_begun {
-                        continue;
-                    }
-                    if *is_thinking && look.hides_thinking {
-                        out.extend(card::thinking("", look));
-                    } else {
-                        let open = stream.open(&text_look(*is_thinking, look));
-                        push_text(&mut out, &mut has_lines.clone(), open);
-                    }
-                }
-                Body::Call(call) | Body::Shell(call) => out.extend(call.lines(look, now)),
+    /// The end of what is not printed yet: `rows` lines, and some more.
+    pub fn live(&self, look: &Look<'_>, now: Instant, rows: usize) -> Vec<Line> {
+        let mut blocks = Vec::new();
+        let mut count = 0;
+        for part in self.parts.iter().rev() {
+            let block = part.lines(look, now, rows);
+            count += block.len();
+            blocks.push(block);
+            if count >= rows {
+                break;
             }
         }
-        out
+        blocks.into_iter().rev().flatten().collect()
     }
 
     /// Forgets everything: another conversation begins.
@@ -315,6 +371,35 @@ impl Transcript {
 }
 
 impl Part {
+    /// How it looks now; of what is final, the last rows.
+    fn lines(&self, look: &Look<'_>, now: Instant, rows: usize) -> Vec<Line> {
+        let first = self.ready.len().saturating_sub(rows);
+        let mut out = self.ready.get(first..).unwrap_or_default().to_vec();
+        match &self.body {
+            Body::Lines => {}
+            Body::Text { .. } if self.is_final => {}
+            Body::Text {
+                has_begun: false, ..
+            } => {}
+            Body::Text {
+                stream,
+                is_thinking,
+                has_lines,
+                ..
+            } => {
+                if *is_thinking && look.hides_thinking {
+                    out.extend(card::thinking_label(look));
+                } else {
+                    let open = stream.open(&card::answer_look(*is_thinking, look));
+                    push_text(&mut out, &mut has_lines.clone(), open, look);
+                }
+            }
+            Body::Call(call) => out.extend(call.lines(look, Some(now), Some(rows))),
+            Body::Shell(shell) => out.extend(shell.lines(look, Some(now), Some(rows))),
+        }
+        out
+    }
+
     fn end(&mut self, look: &Look<'_>) {
         self.index = None;
         match &mut self.body {
@@ -327,10 +412,11 @@ impl Part {
                 if !*has_begun {
                     // A block of nothing.
                 } else if *is_thinking && look.hides_thinking {
-                    self.ready.extend(card::thinking("", look));
+                    self.ready.extend(card::thinking_label(look));
                 } else {
-                    let rest = std::mem::take(stream).finish(&text_look(*is_thinking, look));
-                    push_text(&mut self.ready, has_lines, rest);
+                    let look_of = card::answer_look(*is_thinking, look);
+                    let rest = std::mem::take(stream).finish(&look_of);
+                    push_text(&mut self.ready, has_lines, rest, look);
                 }
                 self.is_final = true;
             }
@@ -341,19 +427,11 @@ impl Part {
 }
 
 /// The first lines of a text come behind an empty row.
-fn push_text(out: &mut Vec<Line>, has_lines: &mut bool, lines: Vec<Line>) {
+fn push_text(out: &mut Vec<Line>, has_lines: &mut bool, lines: Vec<Line>, look: &Look<'_>) {
     if !lines.is_empty() {
         if !std::mem::replace(has_lines, true) {
             out.push(Line::new());
         }
-        out.extend(indented(lines));
+        out.extend(padded(lines, look.pad));
     }
-}
-
-fn text_look<'a>(is_thinking: bool, look: &Look<'a>) -> crate::tui::markdown_view::Look<'a> {
-    let base = match is_thinking {
-        true => card::thinking_style(look),
-        false => look.style(crate::tui::theme::Role::Text),
-    };
-    look.markdown(look.width.saturating_sub(2), base)
 }

@@ -74,6 +74,31 @@ struct EditTool {
     info: ToolInfo,
 }
 
+/// The diff that a call with these arguments would make just now, if it would work. Changes nothing; a file
+/// that is large is not looked at.
+pub fn preview(workspace: &Workspace, arguments: &Map<String, Value>) -> Option<String> {
+    const LOOKED_AT_BYTES: u64 = 1 << 20;
+    let arguments = prepare(arguments.clone());
+    let given = arguments.get("path")?.as_str()?;
+    let edits = edits(&arguments).ok()?;
+    let target = path::resolve_existing(workspace, given).ok()?;
+    let backend = workspace.backend.as_ref();
+    let stat = backend.stat(&target).ok()?;
+    if stat.kind != Kind::File || stat.len > LOOKED_AT_BYTES {
+        return None;
+    }
+    let mut content = Vec::new();
+    let source = backend.open(&target).ok()?;
+    source
+        .take(LOOKED_AT_BYTES)
+        .read_to_end(&mut content)
+        .ok()?;
+    let file = File::decode(&content);
+    let spans = spans(&file.body, &edits, given, &CancelToken::new()).ok()?;
+    let body = replace(&file.body, &edits, &spans);
+    Some(diff::changes(given, &lf(&file.body), &lf(&body)).diff)
+}
+
 /// One replacement that is asked for.
 struct Edit {
     old: String,

@@ -17,7 +17,7 @@ use crate::agent::CancelToken;
 use crate::llm::model::Model;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use header::{Size, le16, le32};
+use header::{Size, be32, le16, le32};
 use png::{Png, Rgba, Sink};
 use png_writer::{Color, Writer};
 use scale::Scaler;
@@ -214,6 +214,21 @@ pub fn prepare(
 fn damaged(kind: Kind, why: &str) -> String {
     let kind = kind.name().to_uppercase();
     format!("[Image omitted: this {kind} file cannot be used, since {why}.]")
+}
+
+/// Width and height in pixels of an image in base64; none for what is no whole image.
+pub fn size_of(base64: &str) -> Option<(u32, u32)> {
+    let decode = |text: &str| BASE64_STANDARD.decode(text).ok();
+    let head = decode(base64.get(..base64.len().min(SNIFF_BYTES) / 4 * 4)?)?;
+    let size = match Kind::sniff(&head)? {
+        // It begins with its size.
+        Kind::Png => Size {
+            width: be32(&head, 16)?,
+            height: be32(&head, 20)?,
+        },
+        kind => measure(&decode(base64)?, kind).ok()?,
+    };
+    Some((size.width, size.height))
 }
 
 fn measure(file: &[u8], kind: Kind) -> Result<Size, &'static str> {

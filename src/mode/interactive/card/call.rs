@@ -1,12 +1,13 @@
 //! A tool call, from the first byte of its arguments to its result.
 
-use super::super::look::{Look, boxed};
-use crate::runtime::shell::ShellResult;
-use crate::runtime::{Block, PartialJson, ToolOutput};
+use super::{plain, spaced, tool};
+use crate::mode::interactive::look::{Look, boxed};
+use crate::runtime::{Block, PartialJson, ToolCall, ToolOutput, ToolResult, image_size};
+use crate::tui::image::{self, Picture, Pixels};
 use crate::tui::line::Line;
-use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 /// How far a call has come.
@@ -34,7 +35,11 @@ pub struct Call {
     json: Option<PartialJson>,
     pub state: State,
     /// The last that is known of it.
-    pub output: Option<ToolOutput>,
+    output: Option<ToolOutput>,
+    /// The sizes of the images in it.
+    pixels: Vec<Pixels>,
+    /// What an edit would change, found out before it runs.
+    pub preview: Option<String>,
 }
 
 impl Call {
@@ -46,7 +51,20 @@ impl Call {
             json: None,
             state: State::Writing,
             output: None,
+            pixels: Vec::new(),
+            preview: None,
         }
+    }
+
+    /// One of a stored answer, with its result if there is one.
+    pub fn stored(call: &ToolCall, result: Option<&ToolResult>) -> Self {
+        let mut stored = Self::new(&call.id, &call.name);
+        stored.arguments = call.arguments.clone();
+        stored.state = State::Waiting;
+        if let Some(result) = result {
+            stored.finish(result, None);
+        }
+        stored
     }
 
     /// The arguments, as far as they are known.
@@ -74,59 +92,148 @@ impl Call {
         }
     }
 
-    pub fn end(&mut self, is_error: bool, now: Instant) {
-        let took = match self.state {
-            State::Running { since } => Some(now.saturating_duration_since(since)),
+    /// What is known of its result.
+    pub fn set_output(&mut self, output: ToolOutput) {
+        let images = output.content.iter().filter_map(|block| match block {
+            Block::Image(image) => Some(image_size(&image.data).unwrap_or((0, 0))),
+            _ => None,
+        });
+        self.pixels = images
+            .map(|(width, height)| Pixels { width, height })
+            .collect();
+        self.output = Some(output);
+    }
+
+    pub fn end(&mut self, is_error: bool, now: Option<Instant>) {
+        let took = match (self.state, now) {
+            (State::Running { since }, Some(now)) => Some(now.saturating_duration_since(since)),
+            (State::Done { took, .. }, _) => took,
             _ => None,
         };
         self.state = State::Done { is_error, took };
     }
 
-    /// More of what it prints.
-    pub fn print(&mut self, text: &str) {
-        let output = self.output.get_or_insert_with(ToolOutput::default);
-        match output.content.first_mut() {
-            Some(Block::Text(block)) => block.text.push_str(text),
-            _ => output.content.push(Block::text(text)),
-        }
+    /// Its result, as the conversation has it.
+    pub fn finish(&mut self, result: &ToolResult, now: Option<Instant>) {
+        self.set_output(ToolOutput {
+            content: result.content.clone(),
+            details: result.details.clone(),
+            ..ToolOutput::default()
+        });
+        self.end(result.is_error, now);
+    }
+
+    /// It has not run, or not to its end.
+    pub fn fail(&mut self, reason: &str, now: Option<Instant>) {
+        self.output
+            .get_or_insert_with(ToolOutput::default)
+            .content
+            .push(Block::text(reason));
+        self.end(true, now);
     }
 
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done { .. })
     }
 
-    /// A command of the user has ended.
-    pub fn end_shell(&mut self, result: &ShellResult, now: Instant) {
-        let mut text = result.output.clone();
-        if result.cancelled {
-            text.push_str("\n(cancelled)");
-        }
-        self.output = Some(ToolOutput::text(text));
-        self.end(result.cancelled || result.exit_code != Some(0), now);
+    pub fn is_error(&self) -> bool {
+        matches!(self.state, State::Done { is_error: true, .. })
     }
 
-    pub fn lines(&self, look: &Look<'_>, now: Instant) -> Vec<Line> {
+    /// How long it runs or ran.
+    pub fn took(&self, now: Option<Instant>) -> Option<Duration> {
+        match self.state {
+            State::Running { since } => now.map(|now| now.saturating_duration_since(since)),
+            State::Done { took, .. } => took,
+            _ => None,
+        }
+    }
+
+    /// The words of its result.
+    pub fn text(&self) -> Cow<'_, str> {
+        let content = self
+            .output
+            .as_ref()
+            .map_or(&[][..], |output| &output.content);
+        let mut texts = content.iter().filter_map(Block::as_text);
+        match (texts.next(), texts.next()) {
+            (None, _) => "".into(),
+            (Some(text), None) => plain(text),
+            (Some(first), Some(second)) => {
+                let mut joined = format!("{first}\n{second}");
+                for text in texts {
+                    joined.push('\n');
+                    joined.push_str(text);
+                }
+                plain(&joined).into_owned().into()
+            }
+        }
+    }
+
+    /// Its images.
+    pub fn pictures(&self) -> impl Iterator<Item = Picture<'_>> {
+        let path = self.arguments().get("path").and_then(Value::as_str);
+        let name = path
+            .and_then(|path| path.rsplit('/').next())
+            .unwrap_or("image");
+        let content = self.output.iter().flat_map(|output| &output.content);
+        let images = content.filter_map(|block| match block {
+            Block::Image(image) => Some(image),
+            _ => None,
+        });
+        images
+            .zip(&self.pixels)
+            .map(move |(image, pixels)| Picture {
+                name,
+                mime: &image.mime_type,
+                base64: &image.data,
+                pixels: *pixels,
+            })
+    }
+
+    pub fn details(&self) -> &Value {
+        let details = self
+            .output
+            .as_ref()
+            .and_then(|output| output.details.as_ref());
+        details.unwrap_or(&Value::Null)
+    }
+
+    /// `room`: more rows are not seen, and of a card that is open only the last ones are made.
+    pub fn lines(&self, look: &Look<'_>, now: Option<Instant>, room: Option<usize>) -> Vec<Line> {
+        let mut lines = self.body(look, now, room);
+        let width = look.width.saturating_sub(2).max(1);
+        let named = |picture| image::named_box(&picture, look.theme, width);
+        let names: Vec<Line> = self.pictures().flat_map(named).collect();
+        if !names.is_empty() {
+            lines.push(Line::new());
+            lines.extend(names);
+        }
+        self.boxed(lines, look)
+    }
+
+    /// As [`Self::lines`], without what stands for images: they are drawn themselves.
+    pub fn lines_without_images(&self, look: &Look<'_>, now: Option<Instant>) -> Vec<Line> {
+        self.boxed(self.body(look, now, None), look)
+    }
+
+    fn body(&self, look: &Look<'_>, now: Option<Instant>, room: Option<usize>) -> Vec<Line> {
+        let look = look.within(look.width.saturating_sub(2).max(1));
+        let mut lines = tool::title(self, &look);
+        let body = tool::body(self, &look, now, room);
+        if !body.is_empty() {
+            lines.push(Line::new());
+            lines.extend(body);
+        }
+        lines
+    }
+
+    fn boxed(&self, lines: Vec<Line>, look: &Look<'_>) -> Vec<Line> {
         let background = look.style(match self.state {
             State::Done { is_error: true, .. } => Role::ToolErrorBg,
             State::Done { .. } => Role::ToolSuccessBg,
             _ => Role::ToolPendingBg,
         });
-        let mut lines = vec![Line::of(
-            &format!("{} {}", self.name, Value::Object(self.arguments().clone())),
-            look.style(Role::ToolTitle).with(Attributes::BOLD),
-        )];
-        if let Some(output) = &self.output {
-            for block in &output.content {
-                for text in block.as_text().unwrap_or_default().lines() {
-                    lines.push(Line::of(text, look.style(Role::ToolOutput)).cut(look.width - 2));
-                }
-            }
-        }
-        if let State::Running { since } = self.state {
-            let _ = now.saturating_duration_since(since);
-        }
-        let mut out = vec![Line::new()];
-        out.extend(boxed(&lines, look, background));
-        out
+        spaced(boxed(&lines, look, background))
     }
 }

@@ -1,16 +1,31 @@
 //! Messages and tool calls as blocks of lines. Each begins with an empty row and ends without one.
+//!
+//! What can still change is drawn again with every frame, so a card looks at no more of a text than it shows.
 
 mod call;
+mod message;
+mod picture;
+mod rows;
+mod shell;
+mod tail;
+#[cfg(test)]
+mod tests;
+mod tool;
 
 pub use call::{Call, State};
+pub use message::{
+    answer_look, compaction, ending, message, reason, text, thinking, thinking_label,
+};
+pub use picture::Pictures;
+pub use shell::Shell;
 
-use super::look::{Look, boxed, indented};
-use crate::runtime::{AgentMessage, AssistantMessage, Block, StopReason};
+use super::look::{Look, padded};
 use crate::tui::line::Line;
-use crate::tui::markdown_view;
-use crate::tui::style::{Attributes, Style};
+use crate::tui::style::Style;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
+use std::borrow::Cow;
+use std::time::Duration;
 
 /// How much a notice matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,72 +35,6 @@ pub enum Weight {
     Error,
 }
 
-/// A message that is no answer; nothing for one that is not shown.
-pub fn message(message: &AgentMessage, look: &Look<'_>) -> Vec<Line> {
-    match message {
-        AgentMessage::User(_) => spaced(user(&message.text(), look)),
-        AgentMessage::System(_)
-        | AgentMessage::Assistant(_)
-        | AgentMessage::ToolResult(_)
-        | AgentMessage::Unknown(_) => Vec::new(),
-        _ => spaced(user(&message.text(), look)),
-    }
-}
-
-fn user(text: &str, look: &Look<'_>) -> Vec<Line> {
-    let background = look.style(Role::UserMessageBg);
-    let style = look.style(Role::UserMessageText);
-    let lines = markdown_view::lines(text, &look.markdown(look.width.saturating_sub(2), style));
-    boxed(&lines, look, background)
-}
-
-/// A finished text block of an answer.
-pub fn text(text: &str, look: &Look<'_>) -> Vec<Line> {
-    let width = look.width.saturating_sub(2);
-    let lines = markdown_view::lines(text, &look.markdown(width, look.style(Role::Text)));
-    spaced(indented(lines))
-}
-
-pub fn thinking_style(look: &Look<'_>) -> Style {
-    look.style(Role::ThinkingText).with(Attributes::ITALIC)
-}
-
-/// A finished thinking block.
-pub fn thinking(text: &str, look: &Look<'_>) -> Vec<Line> {
-    let style = thinking_style(look);
-    if look.hides_thinking {
-        return spaced(indented([Line::of("Thinking...", style)]));
-    }
-    let width = look.width.saturating_sub(2);
-    spaced(indented(markdown_view::lines(
-        text.trim(),
-        &look.markdown(width, style),
-    )))
-}
-
-/// How an answer ended, where it did not end well.
-pub fn ending(answer: &AssistantMessage, look: &Look<'_>) -> Vec<Line> {
-    // Said by the program itself, it says nothing more.
-    let reason = answer
-        .error_message
-        .as_deref()
-        .filter(|reason| *reason != "Request was aborted");
-    match answer.stop_reason {
-        StopReason::Aborted => notice(Weight::Error, reason.unwrap_or("Operation aborted"), look),
-        StopReason::Error => notice(
-            Weight::Error,
-            &format!("Error: {}", reason.unwrap_or("Unknown error")),
-            look,
-        ),
-        StopReason::Length => notice(
-            Weight::Warning,
-            "The answer is not whole: it was cut at the output limit",
-            look,
-        ),
-        _ => Vec::new(),
-    }
-}
-
 /// Something the program says.
 pub fn notice(weight: Weight, text: &str, look: &Look<'_>) -> Vec<Line> {
     let style = look.style(match weight {
@@ -93,44 +42,29 @@ pub fn notice(weight: Weight, text: &str, look: &Look<'_>) -> Vec<Line> {
         Weight::Warning => Role::Warning,
         Weight::Error => Role::Error,
     });
+    let width = look.width.saturating_sub(2 * look.pad).max(1);
     let lines = text
         .lines()
-        .flat_map(|line| wrap(&Line::of(line, style), look.width.saturating_sub(2).max(1)));
-    spaced(indented(lines))
+        .flat_map(|line| wrap(&Line::of(line, style), width));
+    spaced(padded(lines, look.pad))
 }
 
-/// The summary that a conversation was replaced by.
-pub fn compaction(summary: &str, tokens_before: u64, look: &Look<'_>) -> Vec<Line> {
-    let _ = tokens_before;
-    text(summary, look)
+/// Lines on a background, with the margin that the user wants.
+fn boxed_text(lines: &[Line], look: &Look<'_>, background: Style) -> Vec<Line> {
+    let row = |line: &Line| {
+        let mut row = Line::of(&" ".repeat(look.pad), background);
+        row.append(line);
+        row.over(background);
+        row.pad_to(look.width, background);
+        row
+    };
+    let mut out = vec![row(&Line::new())];
+    out.extend(lines.iter().map(row));
+    out.push(row(&Line::new()));
+    out
 }
 
-/// The end of a conversation, at least `rows` lines if it has as many.
-pub fn conversation_end(messages: &[AgentMessage], look: &Look<'_>, rows: usize) -> Vec<Line> {
-    let mut parts: Vec<Vec<Line>> = Vec::new();
-    let mut count = 0;
-    for message in messages.iter().rev() {
-        let lines = match message {
-            AgentMessage::Assistant(answer) => answer
-                .content
-                .iter()
-                .flat_map(|block| match block {
-                    Block::Text(block) => text(&block.text, look),
-                    Block::Thinking(block) => thinking(&block.thinking, look),
-                    _ => Vec::new(),
-                })
-                .collect(),
-            other => self::message(other, look),
-        };
-        count += lines.len();
-        parts.push(lines);
-        if count >= rows {
-            break;
-        }
-    }
-    parts.into_iter().rev().flatten().collect()
-}
-
+/// Lines below an empty row.
 fn spaced(lines: Vec<Line>) -> Vec<Line> {
     if lines.is_empty() {
         return lines;
@@ -138,4 +72,22 @@ fn spaced(lines: Vec<Line>) -> Vec<Line> {
     let mut out = vec![Line::new()];
     out.extend(lines);
     out
+}
+
+/// Text of a tool that nobody has looked through yet.
+fn plain(text: &str) -> Cow<'_, str> {
+    match text.contains(['\x1b', '\r', '\x08']) {
+        true => crate::runtime::plain_text(text.as_bytes()).into(),
+        false => text.into(),
+    }
+}
+
+/// `3.2s`, `1m 5s`, `1h 2m 3s`.
+fn duration(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, _) => format!("{:.1}s", time.as_secs_f64()),
+        (0, minutes, seconds) => format!("{minutes}m {seconds}s"),
+        (hours, minutes, seconds) => format!("{hours}h {minutes}m {seconds}s"),
+    }
 }

@@ -1,0 +1,302 @@
+//! Messages as lines: of the user, of the model, of extensions, and the summaries that stand for others.
+
+use super::shell::Shell;
+use super::{Weight, boxed_text, notice, spaced};
+use crate::mode::interactive::look::{Look, boxed, padded};
+use crate::runtime::{AgentMessage, AssistantMessage, StopReason};
+use crate::tui::keymap::Action;
+use crate::tui::line::Line;
+use crate::tui::markdown_view;
+use crate::tui::style::{Attributes, Style};
+use crate::tui::theme::Role;
+use crate::tui::wrap::wrap;
+
+/// A message that is no answer and no result; nothing for one that is not shown.
+pub fn message(message: &AgentMessage, look: &Look<'_>) -> Vec<Line> {
+    match message {
+        AgentMessage::User(_) => user(&message.text(), look),
+        AgentMessage::BashExecution(bash) => Shell::of(bash).lines(look, None, None),
+        AgentMessage::Custom(custom) if custom.display => {
+            let label = format!("[{}]", custom.custom_type);
+            let text = markdown(&custom.content.text(), look, Role::CustomMessageText);
+            summary_box(&label, text, look)
+        }
+        AgentMessage::CompactionSummary(summary) => {
+            compaction(&summary.summary, summary.tokens_before, look)
+        }
+        AgentMessage::BranchSummary(branch) => {
+            let (closed, head) = ("Branch summary", "**Branch Summary**");
+            summary("[branch]", closed, head, &branch.summary, look)
+        }
+        AgentMessage::System(_)
+        | AgentMessage::Assistant(_)
+        | AgentMessage::ToolResult(_)
+        | AgentMessage::Custom(_)
+        | AgentMessage::Unknown(_) => Vec::new(),
+    }
+}
+
+fn user(text: &str, look: &Look<'_>) -> Vec<Line> {
+    let Some(skill) = Skill::parse(text) else {
+        return prompt(text, look);
+    };
+    let mut label = Line::of("[skill] ", label_style(look));
+    let lines = match look.is_open {
+        false => {
+            label.push(skill.name, look.style(Role::CustomMessageText));
+            label.push(&to_expand(look), look.style(Role::Dim));
+            wrap(&label, boxed_width(look))
+        }
+        true => {
+            let text = format!("**{}**\n\n{}", skill.name, skill.content);
+            let mut lines = vec![label];
+            lines.extend(markdown(&text, look, Role::CustomMessageText));
+            lines
+        }
+    };
+    let mut out = spaced(boxed(&lines, look, look.style(Role::CustomMessageBg)));
+    out.extend(prompt(skill.said, look));
+    out
+}
+
+fn prompt(text: &str, look: &Look<'_>) -> Vec<Line> {
+    match text.trim().is_empty() {
+        true => Vec::new(),
+        false => {
+            let background = look.style(Role::UserMessageBg);
+            let lines = markdown(text, look, Role::UserMessageText);
+            spaced(boxed_text(&lines, look, background))
+        }
+    }
+}
+
+/// What a prompt holds that was begun with `/skill:name`.
+struct Skill<'a> {
+    name: &'a str,
+    content: &'a str,
+    /// What the user wrote behind it.
+    said: &'a str,
+}
+
+impl<'a> Skill<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let (name, rest) = text.strip_prefix("<skill name=\"")?.split_once('"')?;
+        let (_, rest) = rest.strip_prefix(" location=\"")?.split_once("\">\n")?;
+        let (content, said) = rest.split_once("\n</skill>")?;
+        (said.is_empty() || said.starts_with("\n\n")).then_some(Self {
+            name,
+            content,
+            said: said.trim(),
+        })
+    }
+}
+
+/// The summary that a conversation was replaced by.
+pub fn compaction(text: &str, tokens_before: u64, look: &Look<'_>) -> Vec<Line> {
+    let closed = format!("Compacted from {} tokens", grouped(tokens_before));
+    let head = format!("**{closed}**");
+    summary("[compaction]", &closed, &head, text, look)
+}
+
+fn summary(label: &str, closed: &str, head: &str, text: &str, look: &Look<'_>) -> Vec<Line> {
+    let lines = match look.is_open {
+        true => markdown(&format!("{head}\n\n{text}"), look, Role::CustomMessageText),
+        false => {
+            let mut line = Line::of(closed, look.style(Role::CustomMessageText));
+            line.push(&to_expand(look), look.style(Role::Dim));
+            wrap(&line, boxed_width(look))
+        }
+    };
+    summary_box(label, lines, look)
+}
+
+fn summary_box(label: &str, text: Vec<Line>, look: &Look<'_>) -> Vec<Line> {
+    let mut lines = wrap(&Line::of(label, label_style(look)), boxed_width(look));
+    lines.push(Line::new());
+    lines.extend(text);
+    spaced(boxed(&lines, look, look.style(Role::CustomMessageBg)))
+}
+
+fn label_style(look: &Look<'_>) -> Style {
+    look.style(Role::CustomMessageLabel).with(Attributes::BOLD)
+}
+
+/// ` (ctrl+o to expand)`, if there is such a key.
+fn to_expand(look: &Look<'_>) -> String {
+    let key = look.key(Action::ToolsExpand);
+    key.map_or_else(String::new, |key| format!(" ({key} to expand)"))
+}
+
+/// `12,345`.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn boxed_width(look: &Look<'_>) -> usize {
+    look.width.saturating_sub(2).max(1)
+}
+
+fn markdown(text: &str, look: &Look<'_>, role: Role) -> Vec<Line> {
+    markdown_view::lines(text, &look.markdown(boxed_width(look), look.style(role)))
+}
+
+/// How plain text of an answer is laid out, or thinking.
+pub fn answer_look<'a>(is_thinking: bool, look: &Look<'a>) -> markdown_view::Look<'a> {
+    let base = match is_thinking {
+        true => look.style(Role::ThinkingText).with(Attributes::ITALIC),
+        false => look.style(Role::Text),
+    };
+    look.markdown(look.width.saturating_sub(2 * look.pad).max(1), base)
+}
+
+/// A finished text block of an answer.
+pub fn text(text: &str, look: &Look<'_>) -> Vec<Line> {
+    let lines = markdown_view::lines(text.trim(), &answer_look(false, look));
+    spaced(padded(lines, look.pad))
+}
+
+/// A finished thinking block, or what stands for it.
+pub fn thinking(text: &str, look: &Look<'_>) -> Vec<Line> {
+    if look.hides_thinking {
+        return thinking_label(look);
+    }
+    let lines = markdown_view::lines(text.trim(), &answer_look(true, look));
+    spaced(padded(lines, look.pad))
+}
+
+pub fn thinking_label(look: &Look<'_>) -> Vec<Line> {
+    let style = answer_look(true, look).base;
+    spaced(padded([Line::of("Thinking...", style)], look.pad))
+}
+
+/// How an answer ended, where it did not end well. Calls in it that did not run say so themselves.
+pub fn ending(answer: &AssistantMessage, look: &Look<'_>) -> Vec<Line> {
+    let has_calls = answer
+        .content
+        .iter()
+        .any(|block| block.as_tool_call().is_some());
+    match answer.stop_reason {
+        StopReason::Length => notice(
+            Weight::Error,
+            match has_calls {
+                true => {
+                    "Response was truncated before completion: it reached the output limit. Its tool calls do not run."
+                }
+                false => {
+                    "Response was truncated before completion: it reached the output limit. Send \"continue\" for the rest."
+                }
+            },
+            look,
+        ),
+        StopReason::Aborted | StopReason::Error if has_calls => Vec::new(),
+        StopReason::Aborted => notice(Weight::Error, &reason(answer), look),
+        StopReason::Error => {
+            let reason = reason(answer);
+            let text = match advice(&reason) {
+                Some(advice) => format!("Error: {reason}\n{advice}"),
+                None => format!("Error: {reason}"),
+            };
+            notice(Weight::Error, &text, look)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Why an answer is none.
+pub fn reason(answer: &AssistantMessage) -> String {
+    let told = answer.error_message.as_deref().unwrap_or_default();
+    match (answer.stop_reason, told) {
+        (StopReason::Aborted, "" | "Request was aborted") => "Operation aborted".to_owned(),
+        (_, "") => "Unknown error".to_owned(),
+        (_, told) => told.to_owned(),
+    }
+}
+
+/// What can be done about an error, where it does not say so itself.
+fn advice(error: &str) -> Option<&'static str> {
+    let error = error.to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| error.contains(word));
+    if has(&["/login", "/model", "/compact"]) {
+        None
+    } else if has(&[
+        "401",
+        "403",
+        "api key",
+        "api_key",
+        "unauthorized",
+        "authentication",
+    ]) {
+        Some("Sign in with /login, or set the provider's key, and send the prompt again.")
+    } else if has(&[
+        "context window",
+        "context length",
+        "too long",
+        "maximum context",
+    ]) {
+        Some("/compact makes the conversation shorter; /model changes to one with more room.")
+    } else if has(&[
+        "429",
+        "rate limit",
+        "quota",
+        "overloaded",
+        "529",
+        "capacity",
+    ]) {
+        Some("Wait a while and send \"continue\", or change to another model with /model.")
+    } else if has(&[
+        "connect",
+        "timed out",
+        "timeout",
+        "dns",
+        "resolve",
+        "network",
+        "502",
+        "503",
+    ]) {
+        Some("Check the connection, then send \"continue\".")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_called_skill_is_told_from_what_was_said_with_it() {
+        let text = "<skill name=\"a\" location=\"/s\">\nBody\n</skill>\n\ndo it";
+        let skill = Skill::parse(text).unwrap();
+        assert_eq!(
+            (skill.name, skill.content, skill.said),
+            ("a", "Body", "do it")
+        );
+        for other in [
+            "x",
+            "<skill name=\"a\">",
+            "<skill name=\"a\" location=\"b\">\nx",
+        ] {
+            assert!(Skill::parse(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn numbers_have_groups() {
+        for (count, shown) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1234567, "1,234,567"),
+        ] {
+            assert_eq!(grouped(count), shown);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Text as rows of the screen, no more of them than are shown.
+//!
+//! The cost is that of the rows, however long the text is, but for a count of the lines left out.
+
+use crate::tui::line::Line;
+use crate::tui::width::fit;
+use crate::tui::wrap::wrap;
+use std::collections::VecDeque;
+
+/// Which rows of a text are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    First(usize),
+    Last(usize),
+    All,
+}
+
+#[derive(Debug, Default)]
+pub struct Rows {
+    pub shown: Vec<Line>,
+    /// Lines of the text that are not shown whole.
+    pub hidden: usize,
+}
+
+/// Lays out `text`; `paint` colours a line, and is given them in their order.
+pub fn rows(text: &str, width: usize, extent: Extent, paint: &mut dyn FnMut(&str) -> Line) -> Rows {
+    let width = width.max(1);
+    if text.is_empty() {
+        return Rows::default();
+    }
+    match extent {
+        Extent::All => Rows {
+            shown: lines(text)
+                .flat_map(|line| wrap(&paint(line), width))
+                .collect(),
+            hidden: 0,
+        },
+        Extent::First(count) => first(text, width, count, paint),
+        Extent::Last(count) => last(text, width, count, paint),
+    }
+}
+
+fn first(text: &str, width: usize, count: usize, paint: &mut dyn FnMut(&str) -> Line) -> Rows {
+    let mut shown = Vec::new();
+    let mut taken = 0;
+    for line in lines(text) {
+        let left = count.saturating_sub(shown.len());
+        if left == 0 {
+            break;
+        }
+        let (part, _) = fit(line, width.saturating_mul(left + 1));
+        let mut parts = wrap(&paint(part), width);
+        let is_whole = parts.len() <= left && part.len() == line.len();
+        parts.truncate(left);
+        shown.append(&mut parts);
+        if !is_whole {
+            break;
+        }
+        taken += 1;
+    }
+    Rows {
+        shown,
+        hidden: lines(text).count() - taken,
+    }
+}
+
+fn last(text: &str, width: usize, count: usize, paint: &mut dyn FnMut(&str) -> Line) -> Rows {
+    let mut shown: VecDeque<(usize, Line)> = VecDeque::new();
+    let start = last_lines(text, count);
+    let before = lines(text.get(..start).unwrap_or_default()).count();
+    for (number, line) in (before..).zip(lines(text.get(start..).unwrap_or_default())) {
+        let part = end_of(line, width.saturating_mul(count + 1));
+        let parts = wrap(&paint(part), width);
+        // A line that begins somewhere in the middle is not whole.
+        let number = if part.len() < line.len() {
+            number + 1
+        } else {
+            number
+        };
+        shown.extend(parts.into_iter().map(|row| (number, row)));
+        while shown.len() > count {
+            let lost = shown.pop_front().map_or(0, |(number, _)| number);
+            if let Some((number, _)) = shown.front_mut().filter(|(number, _)| *number == lost) {
+                *number += 1;
+            }
+        }
+    }
+    Rows {
+        hidden: shown.front().map_or(before, |(number, _)| *number),
+        shown: shown.into_iter().map(|(_, row)| row).collect(),
+    }
+}
+
+/// Where the last `count` lines begin.
+pub fn last_lines(text: &str, count: usize) -> usize {
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    match count.checked_sub(1) {
+        None => text.len(),
+        Some(breaks) => memchr::memrchr_iter(b'\n', body.as_bytes())
+            .nth(breaks)
+            .map_or(0, |at| at + 1),
+    }
+}
+
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+}
+
+/// The end of a line, about as wide as `cells` at most.
+fn end_of(line: &str, cells: usize) -> &str {
+    let mut start = line.len().saturating_sub(cells.saturating_mul(4));
+    while !line.is_char_boundary(start) {
+        start += 1;
+    }
+    line.get(start..).unwrap_or(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::style::Style;
+    use proptest::prelude::*;
+
+    fn texts(text: &str, width: usize, extent: Extent) -> (Vec<String>, usize) {
+        let rows = rows(text, width, extent, &mut |line| {
+            Line::of(line, Style::PLAIN)
+        });
+        let shown = rows.shown.iter().map(|row| row.text().to_owned());
+        (shown.collect(), rows.hidden)
+    }
+
+    #[track_caller]
+    fn check(text: &str, width: usize, extent: Extent, expected: &[&str], hidden: usize) {
+        let expected = expected.iter().map(|row| (*row).to_owned()).collect();
+        assert_eq!(texts(text, width, extent), (expected, hidden), "{extent:?}");
+    }
+
+    #[test]
+    fn only_some_rows_are_shown_and_the_rest_is_counted() {
+        let text = "one\ntwo\nthree four\nfive";
+        check(
+            text,
+            20,
+            Extent::All,
+            &["one", "two", "three four", "five"],
+            0,
+        );
+        check(text, 20, Extent::First(2), &["one", "two"], 2);
+        check(
+            text,
+            20,
+            Extent::First(4),
+            &["one", "two", "three four", "five"],
+            0,
+        );
+        check(text, 5, Extent::First(3), &["one", "two", "three"], 2);
+        check(text, 5, Extent::Last(2), &["four", "five"], 3);
+        check(text, 5, Extent::Last(3), &["three", "four", "five"], 2);
+        check(
+            text,
+            20,
+            Extent::Last(9),
+            &["one", "two", "three four", "five"],
+            0,
+        );
+        check("a\nb\n", 5, Extent::Last(1), &["b"], 1);
+        check("", 5, Extent::First(3), &[], 0);
+        check(text, 5, Extent::First(0), &[], 4);
+        check(text, 5, Extent::Last(0), &[], 4);
+    }
+
+    #[test]
+    fn a_line_without_an_end_costs_no_more_than_its_rows() {
+        let text = "x".repeat(1 << 20);
+        let mut seen = 0;
+        for extent in [Extent::First(3), Extent::Last(3)] {
+            let rows = rows(&text, 10, extent, &mut |line| {
+                seen += line.len();
+                Line::of(line, Style::PLAIN)
+            });
+            assert_eq!((rows.shown.len(), rows.hidden), (3, 1));
+        }
+        assert!(seen < 1000, "{seen}");
+    }
+
+    proptest! {
+        #[test]
+        fn folds_are_parts_of_the_whole(text in "[ab日 \n]{0,60}", width in 2usize..8, count in 0usize..6) {
+            let (all, _) = texts(&text, width, Extent::All);
+            let (first, _) = texts(&text, width, Extent::First(count));
+            prop_assert_eq!(&first[..], &all[..count.min(all.len())]);
+            let (last, hidden) = texts(&text, width, Extent::Last(count));
+            prop_assert_eq!(&last[..], &all[all.len() - count.min(all.len())..]);
+            prop_assert_eq!(hidden == 0, count >= all.len());
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The whole conversation, item by item: what is in the log, and what the program said between.
+//!
+//! Of what is in the log only the places are held; a message is read and laid out when it is looked at. A
+//! call is shown with its result, which is an entry of its own.
+
+use super::card::{self, Call, Weight};
+use super::look::Look;
+use crate::runtime::control::Control;
+use crate::runtime::reading::{Part, Place};
+use crate::runtime::{AgentMessage, AssistantMessage, Block, StopReason, ToolResult};
+use crate::tui::line::Line;
+use crate::tui::wrap::wrap;
+use std::sync::Arc;
+
+#[derive(Clone, Default)]
+pub struct Conversation {
+    items: Vec<Item>,
+    /// How far the log is taken in.
+    leaf: Option<Arc<str>>,
+    /// It is taken in at all; what is said before stands above it.
+    has_begun: bool,
+}
+
+#[derive(Clone)]
+pub enum Item {
+    Stored(Place),
+    Said(Weight, Arc<str>),
+    /// Laid out already.
+    Printed(Arc<[Line]>),
+}
+
+impl Conversation {
+    /// Takes in what the log has got since, or all of it if the conversation is another one now. True then.
+    pub fn follow(&mut self, control: &Control) -> bool {
+        if !self.has_begun {
+            return false;
+        }
+        if let Some((new, leaf)) = control.places(self.leaf.as_deref())
+            && (leaf.is_some() || self.leaf.is_none())
+        {
+            self.items.extend(new.into_iter().map(Item::Stored));
+            self.leaf = leaf;
+            return false;
+        }
+        self.begin(control);
+        true
+    }
+
+    /// Takes in the log of another conversation, or another branch.
+    pub fn begin(&mut self, control: &Control) {
+        let (places, leaf) = control.places(None).unwrap_or_default();
+        if std::mem::replace(&mut self.has_begun, true) {
+            self.items.clear();
+        }
+        self.items.extend(places.into_iter().map(Item::Stored));
+        self.leaf = leaf;
+    }
+
+    pub fn push(&mut self, item: Item) {
+        self.items.push(item);
+    }
+
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    pub fn is_prompt(&self, at: usize) -> bool {
+        let item = self.items.get(at);
+        matches!(item, Some(Item::Stored(place)) if place.part == Part::Prompt)
+    }
+
+    /// The message of an item that is in the log.
+    pub fn message(&self, at: usize, control: &Control) -> Option<AgentMessage> {
+        match self.items.get(at)? {
+            Item::Stored(place) => control.shown(&place.entry),
+            _ => None,
+        }
+    }
+
+    /// The lines of an item; none for a result, which is shown with its call. Calls under way are asked of
+    /// `live`, which gives their lines.
+    pub fn lines(
+        &self,
+        at: usize,
+        control: &Control,
+        look: &Look<'_>,
+        live: &mut dyn FnMut(&str) -> Option<Vec<Line>>,
+    ) -> Vec<Line> {
+        match self.items.get(at) {
+            None => Vec::new(),
+            Some(Item::Said(weight, text)) => card::notice(*weight, text, look),
+            Some(Item::Printed(lines)) => lines
+                .iter()
+                .flat_map(|line| wrap(line, look.width))
+                .collect(),
+            Some(Item::Stored(place)) if place.part == Part::Result => Vec::new(),
+            Some(Item::Stored(place)) => match control.shown(&place.entry) {
+                Some(AgentMessage::Assistant(answer)) => {
+                    let results = self.results(at, control);
+                    answer_lines(&answer, &results, look, live)
+                }
+                Some(message) => card::message(&message, look),
+                None => card::notice(Weight::Warning, "A damaged entry is not shown", look),
+            },
+        }
+    }
+
+    /// The results of the calls in an answer.
+    fn results(&self, at: usize, control: &Control) -> Vec<Arc<ToolResult>> {
+        let mut results = Vec::new();
+        for item in self.items.iter().skip(at + 1) {
+            let Item::Stored(place) = item else { continue };
+            if place.part != Part::Result {
+                break;
+            }
+            if let Some(AgentMessage::ToolResult(result)) = control.shown(&place.entry) {
+                results.push(result);
+            }
+        }
+        results
+    }
+
+    /// The end of it, at least `rows` lines if it has as many, and how many prompts and answers are above.
+    pub fn end(&self, rows: usize, control: &Control, look: &Look<'_>) -> (Vec<Line>, usize) {
+        let mut blocks = Vec::new();
+        let mut count = 0;
+        let mut first = self.items.len();
+        while first > 0 && count < rows {
+            first -= 1;
+            let block = self.lines(first, control, look, &mut |_| None);
+            count += block.len();
+            blocks.push(block);
+        }
+        let is_message = |item: &&Item| matches!(item, Item::Stored(place) if matches!(place.part, Part::Prompt | Part::Answer));
+        let above = self.items.iter().take(first).filter(is_message).count();
+        (blocks.into_iter().rev().flatten().collect(), above)
+    }
+}
+
+fn answer_lines(
+    answer: &AssistantMessage,
+    results: &[Arc<ToolResult>],
+    look: &Look<'_>,
+    live: &mut dyn FnMut(&str) -> Option<Vec<Line>>,
+) -> Vec<Line> {
+    let mut out = Vec::new();
+    for block in &answer.content {
+        match block {
+            Block::Text(block) if !block.text.trim().is_empty() => {
+                out.extend(card::text(&block.text, look));
+            }
+            Block::Thinking(block) if !block.thinking.trim().is_empty() => {
+                out.extend(card::thinking(&block.thinking, look));
+            }
+            Block::ToolCall(call) => {
+                let result = results.iter().find(|result| result.tool_call_id == call.id);
+                if let (None, Some(lines)) = (result, live(&call.id)) {
+                    out.extend(lines);
+                    continue;
+                }
+                let mut stored = Call::stored(call, result.map(|result| &**result));
+                let ended = matches!(answer.stop_reason, StopReason::Aborted | StopReason::Error);
+                if result.is_none() {
+                    stored.fail(
+                        &match ended {
+                            true => card::reason(answer),
+                            false => "No result".to_owned(),
+                        },
+                        None,
+                    );
+                }
+                out.extend(stored.lines(look, None, None));
+            }
+            _ => {}
+        }
+    }
+    out.extend(card::ending(answer, look));
+    out
+}
