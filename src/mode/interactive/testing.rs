@@ -6,11 +6,13 @@
 use super::app::{App, Parts};
 use super::feed::Feed;
 use super::stage::{Places, Stage};
+use super::transcript::Printed;
 use super::work::Job;
 use crate::runtime::session::Session;
 use crate::runtime::setup::Setup;
 use crate::runtime::{CancelToken, Dirs, TempDir};
 use crate::tui::key::{Input, Key};
+use crate::tui::line::Line;
 use crate::tui::screen::Size;
 use crossbeam_channel::{Receiver, bounded};
 use serde_json::Value;
@@ -144,8 +146,13 @@ impl Bench {
 
     /// What was printed for good since this was last asked.
     pub fn printed(&mut self) -> String {
-        let look = self.app.stage.look();
-        let lines = self.app.transcript.settle(&look, Instant::now());
+        let printed = self.app.settle(Instant::now()).into_iter();
+        let lines: Vec<Line> = printed
+            .flat_map(|printed| match printed {
+                Printed::Lines(lines) => lines,
+                Printed::Image(raw) => raw.instead,
+            })
+            .collect();
         let texts: Vec<&str> = lines.iter().map(|line| line.text().trim()).collect();
         texts.join("\n").trim().to_owned()
     }

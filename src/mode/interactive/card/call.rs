@@ -219,7 +219,7 @@ impl Call {
 
     fn body(&self, look: &Look<'_>, now: Option<Instant>, room: Option<usize>) -> Vec<Line> {
         let look = look.within(look.width.saturating_sub(2).max(1));
-        let mut lines = tool::title(self, &look);
+        let mut lines = tool::title(self, &look, room);
         let body = tool::body(self, &look, now, room);
         if !body.is_empty() {
             lines.push(Line::new());

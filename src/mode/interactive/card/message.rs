@@ -49,7 +49,7 @@ fn user(text: &str, look: &Look<'_>) -> Vec<Line> {
         }
         true => {
             let text = format!("**{}**\n\n{}", skill.name, skill.content);
-            let mut lines = vec![label];
+            let mut lines = wrap(&label, boxed_width(look));
             lines.extend(markdown(&text, look, Role::CustomMessageText));
             lines
         }
@@ -64,7 +64,9 @@ fn prompt(text: &str, look: &Look<'_>) -> Vec<Line> {
         true => Vec::new(),
         false => {
             let background = look.style(Role::UserMessageBg);
-            let lines = markdown(text, look, Role::UserMessageText);
+            // Lines stay as they were typed.
+            let text = text.trim().replace('\n', "  \n");
+            let lines = markdown(&text, look, Role::UserMessageText);
             spaced(boxed_text(&lines, look, background))
         }
     }

@@ -54,9 +54,11 @@ impl Call {
     }
 }
 
-pub fn title(call: &Call, look: &Look<'_>) -> Vec<Line> {
+/// `room`: more rows are not seen.
+pub fn title(call: &Call, look: &Look<'_>, room: Option<usize>) -> Vec<Line> {
     let mut title = Title {
         look,
+        room,
         line: Line::new(),
     };
     match &*call.name {
@@ -79,6 +81,7 @@ pub fn title(call: &Call, look: &Look<'_>) -> Vec<Line> {
 
 struct Title<'a> {
     look: &'a Look<'a>,
+    room: Option<usize>,
     line: Line,
 }
 
@@ -173,9 +176,10 @@ impl Title<'_> {
             Given::Text(command) => {
                 let style = self.name_style();
                 let width = self.look.width;
-                let extent = match self.look.is_open {
-                    true => Extent::All,
-                    false => Extent::First(folded::TITLE),
+                let extent = match (self.look.is_open, self.room) {
+                    (false, _) => Extent::First(folded::TITLE),
+                    (true, Some(room)) => Extent::First(room),
+                    (true, None) => Extent::All,
                 };
                 let mut begin = Some(std::mem::take(&mut self.line));
                 let command = rows(command.trim_end(), width, extent, &mut |text| {
@@ -204,11 +208,12 @@ impl Title<'_> {
         let arguments = call.arguments();
         let muted = self.look.style(Role::ToolOutput);
         if self.look.is_open && !arguments.is_empty() {
-            let width = self.look.width;
+            let (width, room) = (self.look.width, self.room);
             let mut lines = self.finish(call);
             let text = serde_json::to_string_pretty(arguments).unwrap_or_default();
+            let extent = room.map_or(Extent::All, Extent::First);
             let paint = &mut |line: &str| Line::of(line, muted);
-            lines.extend(rows(&text, width, Extent::All, paint).shown);
+            lines.extend(rows(&text, width, extent, paint).shown);
             return lines;
         }
         let width = self.look.width;

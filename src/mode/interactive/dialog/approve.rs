@@ -18,7 +18,6 @@ use crossbeam_channel::{Sender, bounded, select};
 use serde_json::{Map, Value};
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Instant;
 
 const ALLOW: &str = "Allow";
 const ALWAYS: &str = "Always allow";
@@ -158,7 +157,7 @@ impl Dialog for Approve {
             );
         }
         let room = rows.saturating_sub(lines.len() + 4);
-        let mut card = self.call.lines(look, Instant::now());
+        let mut card = self.call.lines(look, None, None);
         if card.len() > room {
             card.truncate(room.saturating_sub(1));
             card.push(Line::of(" …", looks.muted));
