@@ -52,6 +52,7 @@ fn text(tree: &mut Tree, columns: usize, rows: usize) -> Vec<String> {
         is_plain: false,
         cwd: Path::new("/"),
         home: Path::new("/"),
+        pad: 1,
     };
     let lines = tree.draw(&look, rows);
     for line in &lines {
