@@ -1,3 +1,5 @@
+//! What each card says, and that none is wider than the screen.
+
 use super::*;
 use crate::runtime::shell::ShellResult;
 use crate::runtime::{AgentMessage, Block, ToolOutput};
