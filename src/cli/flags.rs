@@ -72,6 +72,9 @@ pub struct Args {
     pub no_skills: bool,
     pub prompt_templates: Vec<String>,
     pub no_prompt_templates: bool,
+    pub themes: Vec<String>,
+    pub no_themes: bool,
+    pub use_theme: Option<String>,
     pub verbose: bool,
     /// Said on stderr; the run goes on.
     pub warnings: Vec<String>,

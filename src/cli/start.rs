@@ -19,7 +19,7 @@ use crate::mode::acp::Over;
 use crate::mode::report::{self, warning as warn};
 use crate::resources::context_file;
 use crate::resources::dirs::Dirs;
-use crate::resources::place::{self, Places};
+use crate::resources::place::{self, Kind, Places};
 use crate::resources::prompt::{self, PromptOptions, PromptTool};
 use crate::resources::settings::Settings;
 use crate::resources::{Diagnostic, skill, template};
@@ -29,7 +29,7 @@ use crate::runtime::limit::Limits;
 use crate::runtime::outcome::Wanted;
 use crate::runtime::output_dir::{Beside, Passing};
 use crate::runtime::service::Services;
-use crate::runtime::session::{Ground, Parts, Prompt, Session};
+use crate::runtime::session::{Ground, Parts, Prompt, Session, Themes};
 use crate::runtime::succession::{Folder, Succession};
 use crate::runtime::undo::Journal;
 use crate::session::context::SessionContext;
@@ -138,27 +138,61 @@ impl World {
 
     /// Skills and prompt templates, and what is wrong with them.
     pub fn find_commands(&self, args: &Args) -> (Commands, Vec<Diagnostic>) {
-        let places = Places {
+        let places = self.places();
+        let (skills, mut diagnostics) =
+            skill::load(&places, args.no_skills, &self.named(&args.skills));
+        let (templates, of_templates) = template::load(
+            &places,
+            args.no_prompt_templates,
+            &self.named(&args.prompt_templates),
+        );
+        diagnostics.extend(of_templates);
+        (Commands { templates, skills }, diagnostics)
+    }
+
+    /// Theme files, the one that wins first.
+    fn find_themes(&self, args: &Args) -> Themes {
+        let places = self.places();
+        let named = self.named(&args.themes).into_iter();
+        let mut files: Vec<PathBuf> = named
+            .flat_map(|path| match places.named(Kind::Themes, &path) {
+                Some(found) => found,
+                None => {
+                    warn(format_args!(
+                        "Theme path does not exist: {}",
+                        path.display()
+                    ));
+                    Vec::new()
+                }
+            })
+            .map(|source| source.path)
+            .collect();
+        if !args.no_themes {
+            let found = places.files(Kind::Themes).into_iter();
+            files.extend(found.map(|source| source.path));
+        }
+        Themes {
+            files,
+            wanted: args.use_theme.clone(),
+        }
+    }
+
+    fn places(&self) -> Places<'_> {
+        Places {
             agent: self.dirs.agent(),
             home: self.dirs.home(),
             cwd: &self.cwd,
             settings: &self.settings,
             is_trusted: self.is_trusted,
-        };
-        let named = |paths: &[String]| -> Vec<PathBuf> {
-            let paths = paths.iter().map(|path| path.trim());
-            paths
-                .map(|path| place::tidy(&self.dirs.resolve(path, &self.started_in)))
-                .collect()
-        };
-        let (skills, mut diagnostics) = skill::load(&places, args.no_skills, &named(&args.skills));
-        let (templates, of_templates) = template::load(
-            &places,
-            args.no_prompt_templates,
-            &named(&args.prompt_templates),
-        );
-        diagnostics.extend(of_templates);
-        (Commands { templates, skills }, diagnostics)
+        }
+    }
+
+    /// Paths of the command line.
+    fn named(&self, paths: &[String]) -> Vec<PathBuf> {
+        let paths = paths.iter().map(|path| path.trim());
+        paths
+            .map(|path| place::tidy(&self.dirs.resolve(path, &self.started_in)))
+            .collect()
     }
 
     /// Asks the servers of this machine for their models, and adds them.
@@ -272,6 +306,7 @@ fn parts(
     let (commands, diagnostics) = world.find_commands(args);
     diagnostics.iter().for_each(warn);
     let wanted = wanted(args, &world.started_in)?;
+    let themes = world.find_themes(args);
     let (prompt, context_files) = prompt_source(args, &world, &commands, wanted.as_deref());
     Ok(Parts {
         log,
@@ -289,6 +324,7 @@ fn parts(
             workspace,
             prompt,
             context_files,
+            themes,
             commands,
             scope: choice.scope,
         },
@@ -320,6 +356,7 @@ fn renewed(args: &Args, mut world: World, old: &Ground) -> Ground {
     let (commands, diagnostics) = world.find_commands(args);
     diagnostics.iter().for_each(warn);
     let (prompt, context_files) = prompt_source(args, &world, &commands, old.wanted.as_deref());
+    let themes = world.find_themes(args);
     let scope = model::listed(args, &world);
     Ground {
         limits: limits(args, &world.settings),
@@ -331,6 +368,7 @@ fn renewed(args: &Args, mut world: World, old: &Ground) -> Ground {
         workspace,
         prompt,
         context_files,
+        themes,
         commands,
         scope,
     }

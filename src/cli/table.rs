@@ -124,6 +124,9 @@ pub const GROUPS: &[Group] = &[
         row("no-skills", Some("ns"), No, Switch(|args| &mut args.no_skills), "No skills but those of --skill"),
         row("prompt-template", None, Required("path"), With(add_template), "A prompt template, or a folder of them; may be given again"),
         row("no-prompt-templates", Some("np"), No, Switch(|args| &mut args.no_prompt_templates), "No prompt templates but those of --prompt-template"),
+        row("theme", None, Required("path"), With(add_theme), "A theme, or a folder of them; may be given again"),
+        row("no-themes", None, No, Switch(|args| &mut args.no_themes), "No themes but those of --theme and the built-in ones"),
+        row("use-theme", None, Required("name"), Text(|args| &mut args.use_theme), "The theme of this run, as in the setting"),
     ]},
     Group { title: "Other", flags: &[
         row("offline", None, No, Nothing, "No network but the model's own (this is so anyway)"),
@@ -134,11 +137,8 @@ pub const GROUPS: &[Group] = &[
     // Names of the reference for parts that this version does not have. Not in `--help`.
     Group { title: "", flags: &[
         row("no-extensions", Some("ne"), No, Nothing, ""),
-        row("no-themes", None, No, Nothing, ""),
-        row("use-theme", None, Required("name"), Nothing, ""),
         row("tui-mode", None, Required("mode"), Nothing, ""),
         row("extension", Some("e"), Required("path"), Absent, ""),
-        row("theme", None, Required("path"), Absent, ""),
     ]},
 ];
 
@@ -171,6 +171,11 @@ fn add_skill(args: &mut Args, path: String) -> Result<(), String> {
 
 fn add_template(args: &mut Args, path: String) -> Result<(), String> {
     args.prompt_templates.push(path);
+    Ok(())
+}
+
+fn add_theme(args: &mut Args, path: String) -> Result<(), String> {
+    args.themes.push(path);
     Ok(())
 }
 

@@ -52,6 +52,7 @@ pub use crate::llm::resolve::Scoped;
 pub use crate::resources::dirs::Dirs;
 pub use crate::resources::git::branch as git_branch;
 pub use crate::resources::settings::Settings;
+pub use crate::resources::trust;
 pub use crate::session::Store;
 pub use crate::session::id::session_id as unique_id;
 pub use crate::tools::edit::preview as preview_edit;

@@ -63,6 +63,7 @@ pub struct Ground {
     pub prompt: Prompt,
     /// Files whose text is part of the prompt.
     pub context_files: Vec<PathBuf>,
+    pub themes: Themes,
     /// What the user can call with a slash.
     pub commands: Commands,
     /// The models to change between, as the user listed them; empty: all.
@@ -71,6 +72,15 @@ pub struct Ground {
     pub approval: approval::Rules,
     /// What each run is to end with.
     pub wanted: Option<Arc<Wanted>>,
+}
+
+/// What can be chosen for the colours of the screen.
+#[derive(Clone, Debug, Default)]
+pub struct Themes {
+    /// The one that wins first.
+    pub files: Vec<PathBuf>,
+    /// For this run, whatever the settings say.
+    pub wanted: Option<String>,
 }
 
 impl Ground {

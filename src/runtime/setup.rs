@@ -9,7 +9,7 @@
 use super::expand::Commands;
 use super::output_dir::{Beside, Passing};
 use super::service::Services;
-use super::session::{Ground, Parts, Prompt, Session};
+use super::session::{Ground, Parts, Prompt, Session, Themes};
 use super::undo::Journal;
 use crate::agent::tool::Tool;
 use crate::llm::cancel::CancelToken;
@@ -134,6 +134,7 @@ impl Setup {
                 limits: Default::default(),
                 approval: Default::default(),
                 context_files: Vec::new(),
+                themes: Themes::default(),
                 wanted: None,
             },
         };

@@ -48,6 +48,7 @@ fn session(dir: &TempDir) -> Session {
             limits: Default::default(),
             approval: Default::default(),
             context_files: Vec::new(),
+            themes: Default::default(),
             wanted: None,
         },
     };

@@ -162,9 +162,10 @@ impl App {
         !self.dialogs.is_empty()
     }
 
-    /// The dialog on top, if it is one of these.
+    /// The uppermost dialog that is one of these.
     pub fn dialog<T: 'static>(&mut self) -> Option<&mut T> {
-        self.dialogs.last_mut()?.as_any().downcast_mut()
+        let mut dialogs = self.dialogs.iter_mut().rev();
+        dialogs.find_map(|dialog| dialog.as_any().downcast_mut())
     }
 
     pub fn top_dialog(&mut self) -> Option<&mut Box<dyn Dialog>> {
@@ -358,10 +359,26 @@ impl App {
     /// Reads settings, keys and theme again.
     pub fn read_settings(&mut self) {
         let ground = self.control.ground();
-        for problem in self.stage.read(&ground.settings) {
+        for problem in self.stage.read(&ground) {
             self.say(Weight::Warning, &format!("Warning: {problem}"));
         }
         self.redraws = true;
+    }
+
+    /// Asks the terminal what it shows behind text, where the theme depends on it.
+    pub fn ask_for_backdrop(&mut self) {
+        if self.stage.themes.follows() && !super::stage::is_dumb() {
+            self.sequences.push_str("\x1b]11;?\x07\x1b[?996n");
+        }
+    }
+
+    /// Takes the theme's file up again, if it has changed.
+    pub fn look_at_theme(&mut self, now: Instant) {
+        match self.stage.themes.changed(now) {
+            Some(Ok(theme)) => self.stage.theme = theme,
+            Some(Err(problem)) => self.say(Weight::Warning, &format!("Warning: {problem}")),
+            None => {}
+        }
     }
 
     /// Writes a setting of the user.

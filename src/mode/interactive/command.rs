@@ -2,7 +2,7 @@
 
 use super::app::App;
 use super::card::Weight;
-use super::dialog::{model, thinking};
+use super::dialog::{model, scope, thinking, tools, trust};
 use super::{navigate, session_command, work};
 use crate::runtime::Fatal;
 use crate::tui::select::Item;
@@ -101,6 +101,24 @@ pub const COMMANDS: &[Command] = &[
         Some("[level]"),
         "Choose how much the model thinks",
         thinking::run,
+    ),
+    row(
+        "scoped-models",
+        None,
+        "Choose the models that keys change between",
+        scope::run,
+    ),
+    row(
+        "tools",
+        None,
+        "Choose the tools of this session",
+        tools::run,
+    ),
+    row(
+        "trust",
+        None,
+        "Decide whether this project is trusted",
+        trust::run,
     ),
     row("hotkeys", None, "Show what keys do", hotkeys),
     row("quit", None, "Leave pi", |app, _| app.is_over = true),

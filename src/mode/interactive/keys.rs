@@ -18,6 +18,7 @@ const DOUBLE: Duration = Duration::from_millis(500);
 
 impl App {
     pub fn input(&mut self, input: Input, now: Instant) {
+        self.look_at_theme(now);
         match input {
             Input::Key(key) if key.action == Event::Release => {}
             Input::Key(key) if self.has_dialog() => self.dialog_key(&key),
@@ -46,12 +47,10 @@ impl App {
         };
         if backdrop != self.stage.backdrop {
             self.stage.backdrop = backdrop;
-            let ground = self.control.ground();
-            let setting = ground
-                .settings
-                .get("theme")
-                .and_then(serde_json::Value::as_str);
-            self.stage.choose_theme(setting);
+            if self.stage.themes.follows() {
+                // What is wrong with the setting was said at the start.
+                let _ = self.stage.choose_theme();
+            }
         }
     }
 

@@ -39,6 +39,7 @@ mod shell;
 mod stage;
 #[cfg(test)]
 pub mod testing;
+mod themes;
 mod title;
 mod transcript;
 mod work;
@@ -89,8 +90,12 @@ pub fn run(
     let feed = Arc::new(Feed::new());
     let (jobs, waiting) = bounded(JOBS_MAX);
     let control = session.control().clone();
-    let mut terminal = Terminal::open(Modes::usual(stage::is_dumb()))
-        .map_err(|error| format!("Cannot use the terminal: {error}"))?;
+    let modes = match stage::is_dumb() {
+        true => Modes::usual(true),
+        false => Modes::usual(false) | Modes::SCHEME,
+    };
+    let mut terminal =
+        Terminal::open(modes).map_err(|error| format!("Cannot use the terminal: {error}"))?;
     let diverted = {
         let feed = feed.clone();
         report::divert(move |text| work::say(&feed, Weight::Warning, text))
@@ -113,7 +118,7 @@ pub fn run(
         agent: options.dirs.agent().to_owned(),
     };
     let ground = control.ground();
-    let (stage, problems) = Stage::new(places, &ground.settings, terminal.size());
+    let (stage, problems) = Stage::new(places, &ground, terminal.size());
     let mut app = App::new(Parts {
         control: control.clone(),
         jobs,
@@ -122,6 +127,7 @@ pub fn run(
         cancel: cancel.clone(),
         stage,
     });
+    app.ask_for_backdrop();
     header::print(&mut app, options.verbose);
     for warning in &problems {
         app.say(Weight::Warning, &format!("Warning: {warning}"));

@@ -2,17 +2,20 @@
 
 use super::card::Pictures;
 use super::look::Look;
+use super::themes::Shelf;
 use crate::runtime::Settings;
+use crate::runtime::session::Ground;
 use crate::tui::ability::{self, Found, Protocol, Wishes};
 use crate::tui::image::Pixels;
 use crate::tui::keymap::{Keymap, Platform};
 use crate::tui::screen::{Abilities, Size};
-use crate::tui::theme::{self, Backdrop, Theme};
+use crate::tui::theme::{Backdrop, Theme};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 pub struct Stage {
     pub theme: Theme,
+    pub themes: Shelf,
     pub keymap: Keymap,
     pub can: Found,
     pub size: Size,
@@ -40,10 +43,11 @@ pub struct Stage {
 
 impl Stage {
     /// What settings, files and the environment say; and what is wrong with the files.
-    pub fn new(places: Places, settings: &Settings, size: Size) -> (Self, Vec<String>) {
+    pub fn new(places: Places, ground: &Ground, size: Size) -> (Self, Vec<String>) {
         let variable = |name: &str| std::env::var(name).ok();
         let mut stage = Self {
             theme: Theme::dark(),
+            themes: Shelf::default(),
             keymap: Keymap::default(),
             can: ability::find(variable, Wishes::default()),
             size,
@@ -63,13 +67,13 @@ impl Stage {
                 .unwrap_or(Backdrop::Dark),
             agent: places.agent,
         };
-        let problems = stage.read(settings);
-        stage.hides_thinking = flag(settings, "hideThinkingBlock").unwrap_or(false);
+        let problems = stage.read(ground);
         (stage, problems)
     }
 
     /// Reads settings, keys and theme again.
-    pub fn read(&mut self, settings: &Settings) -> Vec<String> {
+    pub fn read(&mut self, ground: &Ground) -> Vec<String> {
+        let settings = &ground.settings;
         let variable = |name: &str| std::env::var(name).ok();
         self.can = ability::find(variable, wishes(settings));
         let text = |path: &str| settings.get(path).and_then(Value::as_str);
@@ -78,8 +82,11 @@ impl Stage {
         self.output_pad = count(settings, "outputPad").unwrap_or(1).min(1);
         self.image_columns = count(settings, "terminal.imageWidthCells").unwrap_or(60);
         self.popup_rows = count(settings, "autocompleteMaxVisible").unwrap_or(5);
+        self.hides_thinking = flag(settings, "hideThinkingBlock").unwrap_or(false);
         let mut problems = self.read_keys();
-        problems.extend(self.choose_theme(text("theme")));
+        problems.extend(self.themes.load(&ground.themes));
+        self.themes.set(text("theme"));
+        problems.extend(self.choose_theme());
         problems
     }
 
@@ -103,15 +110,14 @@ impl Stage {
         }
     }
 
-    /// Takes the theme that the setting names, or one that fits the terminal.
-    pub fn choose_theme(&mut self, setting: Option<&str>) -> Option<String> {
-        let name = theme::choose(setting, self.backdrop)?;
-        match Theme::built_in(name) {
-            Some(theme) => {
+    /// Takes the theme that was asked for, or one that fits the terminal. Gives what is wrong.
+    pub fn choose_theme(&mut self) -> Option<String> {
+        match self.themes.chosen(self.backdrop) {
+            Ok(theme) => {
                 self.theme = theme;
                 None
             }
-            None => Some(format!("Theme \"{name}\" not found")),
+            Err(problem) => Some(problem),
         }
     }
 

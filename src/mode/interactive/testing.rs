@@ -19,12 +19,13 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Two models that can be used: one that thinks and one that does not.
+/// The models that can be used; the second one thinks.
 const MODELS: &str = r#"{"providers": {"mock": {"baseUrl": "http://127.0.0.1:9", "api": "openai-completions",
   "apiKey": "k", "models": [
     {"id": "m1", "name": "Mock One", "contextWindow": 128000, "maxTokens": 4096},
     {"id": "m2", "name": "Mock Two", "reasoning": true, "contextWindow": 200000, "maxTokens": 4096,
-     "cost": {"input": 3, "output": 15, "cacheRead": 0, "cacheWrite": 0}}]}}}"#;
+     "cost": {"input": 3, "output": 15, "cacheRead": 0, "cacheWrite": 0}},
+    {"id": "m3", "name": "Mock Three", "contextWindow": 32000, "maxTokens": 4096}]}}}"#;
 
 pub struct Bench {
     pub app: App,
@@ -61,7 +62,7 @@ impl Bench {
             home: dir.path().to_owned(),
             agent: dir.path().to_owned(),
         };
-        let (mut stage, _) = Stage::new(places, &control.ground().settings, size);
+        let (mut stage, _) = Stage::new(places, &control.ground(), size);
         stage.is_plain = false;
         let app = App::new(Parts {
             control,

@@ -1,4 +1,4 @@
-//! What dialogs have in common: a rule above and below, a title, a row that says what keys do.
+//! What the lists have in common: a title, a row that says what keys do, and no more rows than there are.
 
 use crate::mode::interactive::look::Look;
 use crate::tui::keymap::Action;
@@ -8,36 +8,31 @@ use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 
-pub fn title(text: &str, look: &Look<'_>) -> Line {
-    let style = look.style(Role::Accent).with(Attributes::BOLD);
-    Line::of(&format!(" {text}"), style).cut(look.width)
+/// Cells inside of the margins.
+pub fn inside(look: &Look<'_>) -> usize {
+    look.width.saturating_sub(2).max(1)
 }
 
-/// Text in as many rows as it needs, with a margin.
+pub fn title(text: &str, look: &Look<'_>) -> Line {
+    Line::of(text, look.style(Role::Accent).with(Attributes::BOLD))
+}
+
+/// Text in as many rows as it needs.
 pub fn text(text: &str, role: Role, look: &Look<'_>) -> Vec<Line> {
     let style = look.style(role);
     let lines = text.lines().map(|line| Line::of(line, style));
-    let lines = lines.flat_map(|line| wrap(&line, look.width.saturating_sub(2).max(1)));
-    crate::mode::interactive::look::indented(lines)
-        .iter()
-        .map(|line| line.cut(look.width))
-        .collect()
+    lines.flat_map(|line| wrap(&line, inside(look))).collect()
 }
 
 /// What keys do.
 pub fn keys(keys: &[(Action, &str)], look: &Look<'_>) -> Line {
-    let mut line = Line::of(" ", look.style(Role::Dim));
-    line.append(&hints(keys, look.keymap, &look.looks()));
-    line.cut(look.width)
+    hints(keys, look.keymap, &look.looks())
 }
 
 /// Between two rules, in no more than `rows` rows.
 pub fn framed(mut body: Vec<Line>, look: &Look<'_>, rows: usize) -> Vec<Line> {
-    let rule = look.rule(look.style(Role::Border));
     body.truncate(rows.saturating_sub(2).max(1));
-    body.insert(0, rule.clone());
-    body.push(rule);
-    body
+    super::framed(body, look)
 }
 
 /// The same, with a margin.

@@ -6,8 +6,11 @@ pub mod fork;
 mod frame;
 pub mod model;
 mod question;
+pub mod scope;
 pub mod thinking;
 pub mod tree;
+pub mod tools;
+pub mod trust;
 
 pub use question::{Choice, Question};
 

@@ -2,7 +2,7 @@
 //!
 //! The list is there at once; servers on this machine are asked meanwhile, and what they have comes in.
 
-use super::frame::{framed, keys, list_rows, text};
+use super::frame::{framed, inside, keys, list_rows, text};
 use super::{Dialog, Step};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
@@ -267,11 +267,11 @@ impl Dialog for Models {
             };
             body.extend(text(none, Role::Muted, look));
         } else {
-            body.extend(self.list.render(look.width, &look.looks()));
+            body.extend(self.list.render(inside(look), &look.looks()));
             body.push(Line::new());
             if let Some(model) = self.selected() {
                 let name = format!("  Model Name: {}", model.name);
-                body.push(Line::of(&name, look.style(Role::Muted)).cut(look.width));
+                body.push(Line::of(&name, look.style(Role::Muted)));
             }
         }
         body.push(keys(
@@ -324,7 +324,7 @@ impl Dialog for Models {
 /// Which of the two lists is shown, and the key to the other.
 fn scopes(shows_scope: bool, look: &Look<'_>) -> Line {
     let style = |is_on| look.style(if is_on { Role::Accent } else { Role::Muted });
-    let mut line = Line::of(" Scope: ", look.style(Role::Muted));
+    let mut line = Line::of("Scope: ", look.style(Role::Muted));
     line.push("all", style(!shows_scope));
     line.push(" | ", look.style(Role::Muted));
     line.push("scoped", style(shows_scope));
@@ -338,7 +338,7 @@ fn scopes(shows_scope: bool, look: &Look<'_>) -> Line {
             look.style(Role::Dim),
         );
     }
-    line.cut(look.width)
+    line
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! How much the model thinks: `/thinking` and its list.
 
-use super::frame::{framed, keys, list_rows, title};
+use super::frame::{framed, inside, keys, list_rows, title};
 use super::{Dialog, Step};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
@@ -115,13 +115,13 @@ impl Dialog for Levels {
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
         let mut body = vec![title("Thinking Level", look)];
         if let Some(key) = look.keymap.shown(Action::ThinkingCycle) {
-            let hint = format!(" {key} goes through the levels without this list");
-            body.push(Line::of(&hint, look.style(Role::Dim)).cut(look.width));
+            let hint = format!("{key} goes through the levels without this list");
+            body.push(Line::of(&hint, look.style(Role::Dim)));
         }
         body.push(Line::new());
         self.list
             .set_rows(list_rows(rows, body.len() + 6, self.levels.len().max(1)));
-        body.extend(self.list.render(look.width, &look.looks()));
+        body.extend(self.list.render(inside(look), &look.looks()));
         body.push(Line::new());
         body.push(keys(
             &[

@@ -1,0 +1,227 @@
+//! The themes that there are: two built in, and those in files.
+//!
+//! The file of the theme in use is looked at again when something happens on screen, at most once a second: who
+//! edits a theme sees it as soon as the terminal has the focus again, and nothing wakes up for it.
+
+use crate::runtime::session::Themes;
+use crate::tui::theme::{Backdrop, Theme, choose};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+
+const BUILT_IN: [&str; 2] = ["dark", "light"];
+
+#[derive(Default)]
+pub struct Shelf {
+    /// From files, the first of a name.
+    themes: Vec<(PathBuf, Theme)>,
+    /// The name or the pair that decides.
+    setting: Option<String>,
+    /// Whatever the settings say.
+    wanted: Option<String>,
+    /// The file of the theme in use, as it was when it was read.
+    used: Option<(PathBuf, Option<Stamp>)>,
+    looked: Option<Instant>,
+}
+
+/// Tells whether a file is still the one that was read.
+type Stamp = (SystemTime, u64, u64);
+
+impl Shelf {
+    /// Reads all files again; says what is wrong with them.
+    pub fn load(&mut self, themes: &Themes) -> Vec<String> {
+        self.themes.clear();
+        self.wanted.clone_from(&themes.wanted);
+        let mut problems = Vec::new();
+        for path in &themes.files {
+            let theme = match read(path) {
+                Ok(theme) => theme,
+                Err(problem) => {
+                    problems.push(problem);
+                    continue;
+                }
+            };
+            if self.names().contains(&theme.name.as_str()) {
+                problems.push(format!(
+                    "{}: there is a theme \"{}\" already",
+                    path.display(),
+                    theme.name
+                ));
+            } else {
+                self.themes.push((path.clone(), theme));
+            }
+        }
+        problems
+    }
+
+    pub fn names(&self) -> Vec<&str> {
+        let own = self.themes.iter().map(|(_, theme)| theme.name.as_str());
+        BUILT_IN.into_iter().chain(own).collect()
+    }
+
+    pub fn find(&self, name: &str) -> Option<Theme> {
+        let own = || {
+            let mut themes = self.themes.iter().map(|(_, theme)| theme);
+            themes.find(|theme| theme.name == name).cloned()
+        };
+        Theme::built_in(name).or_else(own)
+    }
+
+    /// The setting decides from now on.
+    pub fn set(&mut self, setting: Option<&str>) {
+        self.setting = setting.map(str::to_owned);
+    }
+
+    /// What decides: the command line, else the setting.
+    pub fn decides(&self) -> Option<&str> {
+        self.wanted.as_deref().or(self.setting.as_deref())
+    }
+
+    /// Whether the theme depends on what the terminal shows behind text.
+    pub fn follows(&self) -> bool {
+        self.decides().is_none_or(|setting| setting.contains('/'))
+    }
+
+    /// The theme to be used, or what is wrong.
+    pub fn chosen(&mut self, backdrop: Backdrop) -> Result<Theme, String> {
+        self.used = None;
+        let decides = self.decides();
+        let Some(name) = choose(decides, backdrop) else {
+            let setting = decides.unwrap_or_default();
+            return Err(format!(
+                "\"{setting}\" is no name of a theme and no pair light/dark"
+            ));
+        };
+        let theme = self
+            .find(name)
+            .ok_or_else(|| format!("Theme \"{name}\" not found"))?;
+        let mut files = self.themes.iter();
+        let file = files.find(|(_, own)| own.name == theme.name);
+        self.used = file.map(|(path, _)| (path.clone(), stamp(path)));
+        Ok(theme)
+    }
+
+    /// The theme in use, if its file has changed since it was read; or what is wrong with the file now.
+    pub fn changed(&mut self, now: Instant) -> Option<Result<Theme, String>> {
+        let (path, known) = self.used.as_mut()?;
+        let is_soon = |looked: Instant| now.saturating_duration_since(looked) < BETWEEN_LOOKS;
+        if self.looked.is_some_and(is_soon) {
+            return None;
+        }
+        self.looked = Some(now);
+        let stamp = stamp(path);
+        // Editors take a file away before they put the new one in place.
+        if stamp.is_none() || stamp == *known {
+            return None;
+        }
+        *known = stamp;
+        let read = read(path);
+        if let Ok(theme) = &read
+            && let Some((_, kept)) = self.themes.iter_mut().find(|(own, _)| own == path)
+        {
+            kept.clone_from(theme);
+        }
+        Some(read)
+    }
+}
+
+fn read(path: &Path) -> Result<Theme, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("Cannot read {}: {error}", path.display()))?;
+    Theme::parse(&path.display().to_string(), &text)
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let facts = std::fs::metadata(path).ok()?;
+    let time = facts.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    Some((time, facts.len(), facts.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::TempDir;
+    use crate::tui::theme::Role;
+
+    /// A theme file in which every colour is this one.
+    fn file(name: &str, color: &str) -> String {
+        let colors: Vec<String> = Role::ALL
+            .iter()
+            .map(|role| format!("\"{}\": \"{color}\"", role.name()))
+            .collect();
+        format!(
+            r#"{{"name": "{name}", "colors": {{{}}}}}"#,
+            colors.join(", ")
+        )
+    }
+
+    fn shelf(files: Vec<PathBuf>, setting: Option<&str>) -> (Shelf, Vec<String>) {
+        let mut shelf = Shelf::default();
+        let problems = shelf.load(&Themes {
+            files,
+            wanted: None,
+        });
+        shelf.set(setting);
+        (shelf, problems)
+    }
+
+    #[test]
+    fn a_name_or_a_pair_decides() {
+        let dir = TempDir::create();
+        let mine = dir.write("mine.json", file("mine", "#010203"));
+        let again = dir.write("again.json", file("mine", "#000000"));
+        let dark = dir.write("dark.json", file("dark", "#000000"));
+        let broken = dir.write("broken.json", "{");
+        let (mut shelf, problems) = shelf(vec![mine, again, dark, broken], None);
+        assert_eq!(problems.len(), 3, "{problems:?}");
+        assert_eq!(shelf.names(), ["dark", "light", "mine"]);
+        for (setting, backdrop, expected) in [
+            (None, Backdrop::Dark, Ok("dark")),
+            (None, Backdrop::Light, Ok("light")),
+            (Some("mine"), Backdrop::Dark, Ok("mine")),
+            (Some("mine/dark"), Backdrop::Light, Ok("mine")),
+            (Some("mine/dark"), Backdrop::Dark, Ok("dark")),
+            (
+                Some("gone"),
+                Backdrop::Dark,
+                Err("Theme \"gone\" not found"),
+            ),
+            (
+                Some("a/"),
+                Backdrop::Dark,
+                Err("\"a/\" is no name of a theme and no pair light/dark"),
+            ),
+        ] {
+            shelf.set(setting);
+            let chosen = shelf.chosen(backdrop);
+            let chosen = chosen.as_ref().map(|theme| theme.name.as_str());
+            assert_eq!(chosen.map_err(String::as_str), expected, "{setting:?}");
+        }
+        assert!(shelf.follows());
+        shelf.set(Some("mine"));
+        assert!(!shelf.follows());
+    }
+
+    #[test]
+    fn a_file_that_changes_is_read_again_but_not_all_the_time() {
+        let dir = TempDir::create();
+        let mine = dir.write("mine.json", file("mine", "#010203"));
+        let (mut shelf, _) = shelf(vec![mine], Some("mine"));
+        let before = shelf.chosen(Backdrop::Dark).unwrap();
+        let start = Instant::now();
+        assert!(shelf.changed(start).is_none());
+        dir.write("mine.json", file("mine", "#a0a0a0a"));
+        assert!(shelf.changed(start + BETWEEN_LOOKS / 2).is_none());
+        assert!(shelf.changed(start + BETWEEN_LOOKS).unwrap().is_err());
+        dir.write("mine.json", file("mine", "#11223"));
+        std::fs::remove_file(dir.path().join("mine.json")).unwrap();
+        assert!(shelf.changed(start + BETWEEN_LOOKS * 2).is_none());
+        dir.write("mine.json", file("mine", "#112233") + " ");
+        let after = shelf.changed(start + BETWEEN_LOOKS * 3).unwrap().unwrap();
+        assert_ne!(after, before);
+        assert_eq!(shelf.find("mine"), Some(after));
+        assert!(shelf.changed(start + BETWEEN_LOOKS * 4).is_none());
+    }
+}
