@@ -74,7 +74,7 @@ fn list(settings: &Settings) -> String {
         let _ = writeln!(text, "{}", group.title);
         for key in group.keys {
             let value = match (settings.get(key.path), key.preset) {
-                (Some(value), _) => without_password(value).to_string(),
+                (Some(value), _) => settings::without_password(value).to_string(),
                 (None, Preset::Told("")) => "not set".into(),
                 (None, Preset::Told(words)) => words.into(),
                 (None, preset) => preset.value().unwrap_or_default().to_string(),
@@ -84,15 +84,6 @@ fn list(settings: &Settings) -> String {
         }
     }
     text
-}
-
-/// A URL may hold a password: a list is no place to show it.
-fn without_password(value: &Value) -> Value {
-    let url = value.as_str().and_then(|url| url.split_once("://"));
-    match url.and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1))) {
-        Some((scheme, host)) => format!("{scheme}://***@{host}").into(),
-        None => value.clone(),
-    }
 }
 
 fn find(name: &str) -> Result<&'static Key, String> {

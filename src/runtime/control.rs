@@ -349,23 +349,40 @@ impl Control {
 
     /// This and the next ones also go into the user's settings. An error says why they did not.
     pub fn set_steering_mode(&self, mode: QueueMode) -> Result<(), String> {
-        self.queues().steering.mode = mode;
+        self.use_steering_mode(mode);
         self.remember("steeringMode", mode.name().into())
     }
 
     pub fn set_follow_up_mode(&self, mode: QueueMode) -> Result<(), String> {
-        self.queues().follow_up.mode = mode;
+        self.use_follow_up_mode(mode);
         self.remember("followUpMode", mode.name().into())
     }
 
     pub fn set_auto_compaction(&self, on: bool) -> Result<(), String> {
-        self.state().switches.auto_compaction = on;
+        self.use_auto_compaction(on);
         self.remember("compaction.enabled", on.into())
     }
 
     pub fn set_auto_retry(&self, on: bool) -> Result<(), String> {
-        self.state().switches.auto_retry = on;
+        self.use_auto_retry(on);
         self.remember("retry.enabled", on.into())
+    }
+
+    /// Without a word to the settings; the next ones too.
+    pub fn use_steering_mode(&self, mode: QueueMode) {
+        self.queues().steering.mode = mode;
+    }
+
+    pub fn use_follow_up_mode(&self, mode: QueueMode) {
+        self.queues().follow_up.mode = mode;
+    }
+
+    pub fn use_auto_compaction(&self, on: bool) {
+        self.state().switches.auto_compaction = on;
+    }
+
+    pub fn use_auto_retry(&self, on: bool) {
+        self.state().switches.auto_retry = on;
     }
 
     /// Writes a setting of the user. It counts from the next run on, where it is not looked at anew anyway.

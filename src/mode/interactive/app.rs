@@ -168,6 +168,19 @@ impl App {
         dialogs.find_map(|dialog| dialog.as_any().downcast_mut())
     }
 
+    /// Does something with the uppermost dialog that is one of these.
+    pub fn with_dialog<T: 'static>(&mut self, act: impl FnOnce(&mut T, &mut Self)) {
+        let mut dialogs = self.dialogs.iter_mut();
+        let Some(at) = dialogs.rposition(|dialog| dialog.as_any().is::<T>()) else {
+            return;
+        };
+        let mut dialog = self.dialogs.remove(at);
+        if let Some(found) = dialog.as_any().downcast_mut() {
+            act(found, self);
+        }
+        self.dialogs.insert(at.min(self.dialogs.len()), dialog);
+    }
+
     pub fn top_dialog(&mut self) -> Option<&mut Box<dyn Dialog>> {
         self.dialogs.last_mut()
     }

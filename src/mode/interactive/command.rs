@@ -2,7 +2,7 @@
 
 use super::app::App;
 use super::card::Weight;
-use super::dialog::{model, scope, thinking, tools, trust};
+use super::dialog::{model, scope, settings, thinking, tools, trust};
 use super::{navigate, session_command, work};
 use crate::runtime::Fatal;
 use crate::tui::select::Item;
@@ -107,6 +107,12 @@ pub const COMMANDS: &[Command] = &[
         None,
         "Choose the models that keys change between",
         scope::run,
+    ),
+    row(
+        "settings",
+        None,
+        "Look at settings and change them",
+        settings::run,
     ),
     row(
         "tools",

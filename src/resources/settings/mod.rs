@@ -357,6 +357,15 @@ impl Settings {
     }
 }
 
+/// A URL may hold a password: a list is no place to show it.
+pub fn without_password(value: &Value) -> Value {
+    let url = value.as_str().and_then(|url| url.split_once("://"));
+    match url.and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1))) {
+        Some((scheme, host)) => format!("{scheme}://***@{host}").into(),
+        None => value.clone(),
+    }
+}
+
 /// The user's settings file.
 pub fn user_path(agent: &Path) -> PathBuf {
     agent.join("settings.json")

@@ -9,7 +9,7 @@ use crate::tui::line::Line;
 use crate::tui::width;
 use crate::tui::wrap::wrap;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
     pub id: String,
     pub label: String,
@@ -17,6 +17,12 @@ pub struct Setting {
     /// What it can be; empty: a list or a question of its own is opened for it.
     pub values: Vec<String>,
     pub help: String,
+    /// The heading that it stands under; nothing for none.
+    pub group: &'static str,
+    /// Behind the value, less conspicuous.
+    pub note: String,
+    /// What is searched besides the label.
+    pub search: String,
 }
 
 /// What a key did to the settings.
@@ -62,7 +68,22 @@ impl Settings {
         }
     }
 
-    fn selected(&self) -> Option<usize> {
+    pub fn set_note(&mut self, index: usize, note: &str) {
+        if let Some(setting) = self.settings.get_mut(index) {
+            note.clone_into(&mut setting.note);
+        }
+    }
+
+    pub fn set_rows(&mut self, rows: usize) {
+        self.roll.rows = rows.max(1);
+    }
+
+    pub fn query(&self) -> String {
+        self.search.text()
+    }
+
+    /// The chosen one, unless nothing fits the search.
+    pub fn selected(&self) -> Option<usize> {
         self.shown.get(self.roll.at).copied()
     }
 
@@ -84,10 +105,21 @@ impl Settings {
         if !self.search.edit(key, keymap) {
             return Changed::Ignored;
         }
-        let labels = self.settings.iter().map(|setting| &*setting.label);
-        self.shown = fuzzy::filter(&self.search.text(), labels);
-        self.roll.at = 0;
+        self.narrow();
         Changed::Moved
+    }
+
+    /// Pasted text is searched for.
+    pub fn paste(&mut self, text: &str) {
+        self.search.paste(text);
+        self.narrow();
+    }
+
+    fn narrow(&mut self) {
+        let text = |setting: &Setting| format!("{} {}", setting.label, setting.search);
+        let texts: Vec<String> = self.settings.iter().map(text).collect();
+        self.shown = fuzzy::filter(&self.search.text(), texts.iter().map(String::as_str));
+        self.roll.at = 0;
     }
 
     fn change(&mut self, step: isize) -> Changed {
@@ -129,10 +161,15 @@ impl Settings {
         let column = all.max().unwrap_or(0).min(width / 2);
         let window = self.roll.window(self.shown.len());
         let rows = self.shown.get(window.clone()).unwrap_or_default();
+        let mut group = "";
         for (at, setting) in window.clone().zip(rows) {
             let Some(setting) = self.settings.get(*setting) else {
                 continue;
             };
+            if setting.group != group && self.search.text().is_empty() {
+                group = setting.group;
+                lines.push(Line::of(group, looks.muted).cut(width));
+            }
             let is_selected = at == self.roll.at;
             let style = if is_selected {
                 looks.selected
@@ -147,6 +184,9 @@ impl Settings {
                 &setting.value,
                 if is_selected { style } else { looks.accent },
             );
+            if !setting.note.is_empty() {
+                line.push(&format!("  {}", setting.note), looks.muted);
+            }
             lines.push(line.cut(width));
         }
         if window.len() < self.shown.len() {

@@ -117,6 +117,7 @@ fn settings() -> Settings {
         value: values.first().copied().unwrap_or("none").to_owned(),
         values: values.iter().map(|value| (*value).to_owned()).collect(),
         help: format!("What {id} does."),
+        ..Setting::default()
     };
     Settings::new(
         vec![

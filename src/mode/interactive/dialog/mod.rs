@@ -7,6 +7,8 @@ mod frame;
 pub mod model;
 mod question;
 pub mod scope;
+pub mod settings;
+mod theme;
 pub mod thinking;
 pub mod tree;
 pub mod tools;
