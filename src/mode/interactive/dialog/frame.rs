@@ -1,6 +1,6 @@
 //! What the lists have in common: a title, a row that says what keys do, and no more rows than there are.
 
-use crate::mode::interactive::look::Look;
+use crate::mode::interactive::look::{self, Look};
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::select::hints;
@@ -29,17 +29,14 @@ pub fn keys(keys: &[(Action, &str)], look: &Look<'_>) -> Line {
     hints(keys, look.keymap, &look.looks())
 }
 
-/// Between two rules, in no more than `rows` rows.
-pub fn framed(mut body: Vec<Line>, look: &Look<'_>, rows: usize) -> Vec<Line> {
+/// Between two rules, with a margin, in no more than `rows` rows.
+pub fn indented(mut body: Vec<Line>, look: &Look<'_>, rows: usize) -> Vec<Line> {
     body.truncate(rows.saturating_sub(2).max(1));
-    super::framed(body, look)
-}
-
-/// The same, with a margin.
-pub fn indented(body: Vec<Line>, look: &Look<'_>, rows: usize) -> Vec<Line> {
-    let body = crate::mode::interactive::look::indented(body);
-    let body = body.iter().map(|line| line.cut(look.width));
-    framed(body.collect(), look, rows)
+    let rule = look.rule(look.style(Role::BorderAccent));
+    let mut lines = vec![rule.clone()];
+    lines.extend(look::indented(body));
+    lines.push(rule);
+    lines.iter().map(|line| line.cut(look.width)).collect()
 }
 
 /// Rows for a list, where so many others are drawn.

@@ -10,8 +10,8 @@ pub mod scope;
 pub mod settings;
 mod theme;
 pub mod thinking;
-pub mod tree;
 pub mod tools;
+pub mod tree;
 pub mod trust;
 
 pub use question::{Choice, Question};

@@ -2,7 +2,7 @@
 //!
 //! The list is there at once; servers on this machine are asked meanwhile, and what they have comes in.
 
-use super::frame::{framed, inside, keys, list_rows, text};
+use super::frame::{indented, inside, keys, list_rows, text};
 use super::{Dialog, Step};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
@@ -282,7 +282,7 @@ impl Dialog for Models {
             ],
             look,
         ));
-        framed(body, look, rows)
+        indented(body, look, rows)
     }
 
     fn key(&mut self, key: &Key, app: &mut App) -> Step {

@@ -2,7 +2,7 @@
 //!
 //! What is chosen counts at once, for this session; a key writes it to the settings.
 
-use super::frame::{framed, inside, keys, list_rows, text, title};
+use super::frame::{indented, inside, keys, list_rows, text, title};
 use super::{Dialog, Step};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
@@ -276,7 +276,7 @@ impl Dialog for Scope {
             ],
             look,
         ));
-        framed(body, look, rows)
+        indented(body, look, rows)
     }
 
     fn key(&mut self, key: &Key, app: &mut App) -> Step {

@@ -3,7 +3,7 @@
 //! What is changed is written to the user's settings at once, and counts at once where it can. A value of the
 //! project goes over the user's; it is shown, and stays.
 
-use super::frame::{framed, inside, keys, list_rows, text, title};
+use super::frame::{indented, inside, keys, list_rows, text, title};
 use super::{Dialog, Step, scope, theme};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
@@ -356,7 +356,7 @@ impl Dialog for Dialogue {
             hints.push(", delete for the default", look.style(Role::Muted));
         }
         body.push(hints);
-        framed(body, look, rows)
+        indented(body, look, rows)
     }
 
     fn key(&mut self, key: &Key, app: &mut App) -> Step {

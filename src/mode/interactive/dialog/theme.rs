@@ -1,6 +1,6 @@
 //! The choice of a theme. What is chosen is shown as one moves.
 
-use super::frame::{framed, inside, keys, list_rows, text, title};
+use super::frame::{indented, inside, keys, list_rows, text, title};
 use super::settings::{self, Dialogue};
 use super::{Dialog, Step};
 use crate::mode::interactive::app::App;
@@ -134,7 +134,7 @@ impl Dialog for Choose {
             ],
             look,
         ));
-        framed(body, look, rows)
+        indented(body, look, rows)
     }
 
     fn key(&mut self, key: &Key, app: &mut App) -> Step {

@@ -1,6 +1,6 @@
 //! How much the model thinks: `/thinking` and its list.
 
-use super::frame::{framed, inside, keys, list_rows, title};
+use super::frame::{indented, inside, keys, list_rows, title};
 use super::{Dialog, Step};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
@@ -131,7 +131,7 @@ impl Dialog for Levels {
             ],
             look,
         ));
-        framed(body, look, rows)
+        indented(body, look, rows)
     }
 
     fn key(&mut self, key: &Key, app: &mut App) -> Step {

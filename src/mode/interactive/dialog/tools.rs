@@ -1,6 +1,6 @@
 //! Which tools the model has: `/tools`.
 
-use super::frame::{framed, inside, keys, list_rows, text, title};
+use super::frame::{indented, inside, keys, list_rows, text, title};
 use super::{Dialog, Step};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
@@ -82,7 +82,7 @@ impl Dialog for Tools {
             ],
             look,
         ));
-        framed(body, look, rows)
+        indented(body, look, rows)
     }
 
     fn key(&mut self, key: &Key, app: &mut App) -> Step {
