@@ -15,7 +15,7 @@ mod file;
 mod sign_in;
 mod store;
 
-pub use sign_in::{MARGIN, Stored};
+pub use sign_in::{KEY_BYTES_MAX, MARGIN, Stored};
 
 use super::api::google;
 use super::aws::{self, Access, Aws};

@@ -175,6 +175,11 @@ impl Provider {
     }
 }
 
+/// Whether a key can be stored for a provider; one that is not in the table is the user's own.
+pub fn takes_key(id: &str) -> bool {
+    find(id).is_none_or(|row| !row.keys.is_empty())
+}
+
 /// What a request to AWS would be signed with, as variables say it.
 pub fn aws(env: &Env) -> Option<&'static str> {
     if env.has("AWS_PROFILE") {

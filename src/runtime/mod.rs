@@ -20,6 +20,7 @@ pub mod service;
 pub mod session;
 pub mod setup;
 pub mod shell;
+pub mod sign_in;
 pub mod stats;
 pub mod succession;
 mod summary;

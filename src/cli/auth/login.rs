@@ -4,7 +4,7 @@ use super::terminal::Console;
 use super::{Desk, Stop, say_line, unknown_provider, with_desk};
 use crate::cli::say;
 use crate::llm::cancel::CancelToken;
-use crate::llm::credential::{Credentials, Stored};
+use crate::llm::credential::{Credentials, KEY_BYTES_MAX, Stored};
 use crate::llm::event::ErrorKind;
 use crate::llm::message::now_ms;
 use crate::llm::oauth::{Answer, Choice, Interaction, Prompt};
@@ -13,9 +13,6 @@ use crate::llm::stream::Secret;
 use crate::mode::report;
 use serde_json::{Value, json};
 use std::io::Read;
-
-/// Of a key on stdin, in bytes.
-const KEY_LIMIT: u64 = 64 << 10;
 
 #[derive(Default)]
 struct Words {
@@ -124,8 +121,7 @@ fn way(
 ) -> Result<Way, Stop> {
     let configured = desk.configured(provider, None);
     let method = Credentials::method(provider, &configured);
-    let row = provider::find(provider);
-    let takes_key = row.is_none_or(|row| !row.keys.is_empty());
+    let takes_key = provider::takes_key(provider);
     let wants_key = words.stdin || words.method.as_deref() == Some("key");
     match (method, takes_key) {
         (None, false) => {
@@ -201,7 +197,7 @@ fn read_key(
     let key = if stdin {
         let mut text = String::new();
         let read = std::io::stdin()
-            .take(KEY_LIMIT + 1)
+            .take(KEY_BYTES_MAX as u64 + 1)
             .read_to_string(&mut text);
         read.map_err(|error| format!("Cannot read the key from stdin: {error}"))?;
         text
@@ -216,18 +212,7 @@ fn read_key(
                 .into(),
         );
     };
-    let key = key.trim();
-    if key.is_empty() {
-        return Err("There is no key: nothing was entered.".to_owned().into());
-    }
-    if key.len() as u64 > KEY_LIMIT || key.contains(char::is_control) {
-        return Err(
-            "That is no key: it has several lines, control characters, or is too long."
-                .to_owned()
-                .into(),
-        );
-    }
-    Ok(Secret::new(key))
+    Ok(Credentials::check_key(&key)?)
 }
 
 pub(super) fn logout(words: &[String]) -> Result<u8, Stop> {

@@ -24,6 +24,9 @@ use std::time::Duration;
 /// A token with less time left is renewed.
 pub const MARGIN: Duration = Duration::from_secs(5 * 60);
 
+/// Of a key.
+pub const KEY_BYTES_MAX: usize = 64 << 10;
+
 /// Where sign-ins are done.
 #[derive(Clone)]
 pub(super) struct Place {
@@ -89,6 +92,21 @@ impl Credentials {
         };
         let entry = method.login(&setting, interaction, cancel)?;
         self.store(provider, entry, cancel)
+    }
+
+    /// What was typed or pasted, as a key.
+    pub fn check_key(text: &str) -> Result<Secret, String> {
+        let key = text.trim();
+        if key.is_empty() {
+            return Err("There is no key: nothing was entered.".to_owned());
+        }
+        if key.len() > KEY_BYTES_MAX || key.contains(char::is_control) {
+            return Err(
+                "That is no key: it has several lines, control characters, or is too long."
+                    .to_owned(),
+            );
+        }
+        Ok(Secret::new(key))
     }
 
     /// Stores a key as it is: `$NAME` and `!command` in it are resolved when it is used.

@@ -142,15 +142,10 @@ impl App {
         then: impl FnOnce(&mut Self, T) + Send + 'static,
     ) {
         let feed = self.feed.clone();
-        let begun = std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || {
-                let done = work();
-                feed.task(move |app| then(app, done));
-            });
-        if let Err(error) = begun {
-            self.say(Weight::Error, &format!("Cannot start a thread: {error}"));
-        }
+        self.begin_thread(name, move || {
+            let done = work();
+            feed.task(move |app| then(app, done));
+        });
     }
 
     pub fn open(&mut self, dialog: impl Dialog + 'static) {

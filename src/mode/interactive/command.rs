@@ -2,7 +2,7 @@
 
 use super::app::App;
 use super::card::Weight;
-use super::dialog::{model, scope, settings, thinking, tools, trust};
+use super::dialog::{login, model, scope, settings, thinking, tools, trust};
 use super::{navigate, session_command, work};
 use crate::runtime::Fatal;
 use crate::tui::select::Item;
@@ -115,6 +115,18 @@ pub const COMMANDS: &[Command] = &[
         settings::run,
     ),
     row(
+        "login",
+        Some("[provider]"),
+        "Sign in, or store an API key",
+        login::run,
+    ),
+    row(
+        "logout",
+        None,
+        "Remove a stored sign-in or key",
+        login::leave,
+    ),
+    row(
         "tools",
         None,
         "Choose the tools of this session",
@@ -167,6 +179,7 @@ pub fn all(app: &App) -> Vec<(String, Option<String>, String)> {
 /// What may stand behind a command.
 pub fn arguments(app: &App, command: &str, text: &str) -> Vec<Item> {
     match command {
+        "login" => login::arguments(app, text),
         "model" => model::arguments(app, text),
         "thinking" => thinking::arguments(app, text),
         _ => Vec::new(),

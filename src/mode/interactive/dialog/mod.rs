@@ -4,6 +4,7 @@ pub mod approve;
 pub mod compose;
 pub mod fork;
 mod frame;
+pub mod login;
 pub mod model;
 mod question;
 pub mod scope;

@@ -1,0 +1,202 @@
+//! Keys and sign-ins of the user, for whoever shows and asks for them.
+
+use super::control::Control;
+use crate::llm::cancel::CancelToken;
+use crate::llm::credential::{Credentials, Stored};
+use crate::llm::event::{ErrorKind, StreamError};
+use crate::llm::model::Model;
+use crate::llm::provider;
+use crate::llm::resolve;
+use std::sync::Arc;
+
+pub use crate::llm::oauth::{Answer, Choice, Event, Interaction, Prompt};
+
+/// How one proves to a provider who one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    SignIn,
+    Key,
+}
+
+/// A provider, and one way to get in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Door {
+    pub provider: String,
+    /// For people.
+    pub name: String,
+    pub way: Way,
+    /// What one signs in with; empty for a key.
+    pub label: &'static str,
+    pub state: State,
+    /// Variables that hold a key, and those without which a key is of no use.
+    pub variables: &'static [&'static str],
+    pub required: &'static [&'static str],
+}
+
+/// What there is for a provider already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    Nothing,
+    /// Stored in auth.json, this way or another.
+    Stored(Way),
+    /// From elsewhere: a variable, a file.
+    Elsewhere(String),
+}
+
+/// Why nothing was stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    Cancelled,
+    Because(String),
+}
+
+impl From<StreamError> for Failure {
+    fn from(error: StreamError) -> Self {
+        match error.kind {
+            ErrorKind::Aborted => Self::Cancelled,
+            _ => Self::Because(error.message),
+        }
+    }
+}
+
+impl Control {
+    /// All that one can sign in to or have a key for, by name.
+    pub fn doors(&self) -> Vec<Door> {
+        let ground = self.ground();
+        let services = &ground.services;
+        let mut ids: Vec<String> = provider::PROVIDERS
+            .iter()
+            .map(|row| row.id.to_owned())
+            .collect();
+        for id in services.registry.providers() {
+            if !ids.iter().any(|known| known == id) {
+                ids.push(id.to_owned());
+            }
+        }
+        let stored = services.credentials.stored().unwrap_or_default();
+        let mut doors = Vec::new();
+        for id in ids {
+            let configured = services.registry.configured(&id, None);
+            let row = provider::find(&id);
+            let door = |way, label| Door {
+                provider: id.clone(),
+                name: self.provider_name(&id),
+                way,
+                label,
+                state: state(&id, &stored, &services.credentials, &configured),
+                variables: row.map_or(&[], |row| row.keys),
+                required: row.map_or(&[], |row| row.required),
+            };
+            if let Some(method) = Credentials::method(&id, &configured) {
+                doors.push(door(Way::SignIn, method.label));
+            }
+            if provider::takes_key(&id) {
+                doors.push(door(Way::Key, ""));
+            }
+        }
+        doors.sort_by_cached_key(|door| door.name.to_lowercase());
+        doors
+    }
+
+    /// What people call a provider.
+    pub fn provider_name(&self, id: &str) -> String {
+        let ground = self.ground();
+        let own = ground.services.registry.provider_config(id);
+        let own = own.and_then(|config| config.name.clone());
+        own.or_else(|| Some(provider::find(id)?.name.to_owned()))
+            .unwrap_or_else(|| id.to_owned())
+    }
+
+    /// Signs in, and stores what comes of it. Waits for the user.
+    pub fn sign_in(
+        &self,
+        provider: &str,
+        interaction: &dyn Interaction,
+        cancel: &CancelToken,
+    ) -> Result<(), Failure> {
+        let ground = self.ground();
+        let services = &ground.services;
+        let configured = services.registry.configured(provider, None);
+        let credentials = &services.credentials;
+        credentials.sign_in(provider, &configured, interaction, cancel)?;
+        self.take_up_accounts();
+        Ok(())
+    }
+
+    /// Stores a key. Waits for the file.
+    pub fn store_key(
+        &self,
+        provider: &str,
+        key: &str,
+        cancel: &CancelToken,
+    ) -> Result<(), Failure> {
+        let key = Credentials::check_key(key).map_err(Failure::Because)?;
+        let ground = self.ground();
+        let credentials = &ground.services.credentials;
+        credentials.store_key(provider, &key, cancel)?;
+        self.take_up_accounts();
+        Ok(())
+    }
+
+    /// Takes away what is stored for a provider. False where there was nothing.
+    pub fn sign_out(&self, provider: &str, cancel: &CancelToken) -> Result<bool, Failure> {
+        let ground = self.ground();
+        let removed = ground.services.credentials.remove(provider, cancel)?;
+        self.take_up_accounts();
+        Ok(removed)
+    }
+
+    /// What is stored: provider and way.
+    pub fn stored(&self) -> Result<Vec<(String, Way)>, String> {
+        let stored = self.ground().services.credentials.stored()?;
+        let entry = |stored: Stored| (stored.provider.clone(), way_of(&stored));
+        Ok(stored.into_iter().map(entry).collect())
+    }
+
+    /// The model of a provider to begin with, if it has one that is offered.
+    pub fn default_model(&self, provider: &str) -> Option<Arc<Model>> {
+        let registry = &self.ground().services.registry;
+        let default = resolve::default_model(registry, provider);
+        default
+            .filter(|model| registry.is_offered(provider, &model.id))
+            .or_else(|| registry.offered_of(provider).into_iter().next())
+    }
+
+    /// Accounts say which models they may use.
+    fn take_up_accounts(&self) {
+        self.change_ground(|ground| {
+            let allowed = ground.services.credentials.allowed_models();
+            ground.services.registry.set_allowed(allowed);
+        });
+    }
+}
+
+fn way_of(stored: &Stored) -> Way {
+    match stored.kind == "oauth" {
+        true => Way::SignIn,
+        false => Way::Key,
+    }
+}
+
+fn state(
+    id: &str,
+    stored: &[Stored],
+    credentials: &Credentials,
+    configured: &crate::llm::credential::Configured,
+) -> State {
+    if let Some(stored) = stored.iter().find(|stored| stored.provider == id) {
+        return State::Stored(way_of(stored));
+    }
+    if configured.api_key.is_some() {
+        return State::Elsewhere("models.json".to_owned());
+    }
+    let row = provider::find(id);
+    let variable = row.and_then(|row| row.key_variable(credentials.env()));
+    if let Some(name) = variable {
+        return State::Elsewhere(format!("env: {name}"));
+    }
+    match row.and_then(|row| row.ambient(credentials.env())) {
+        Some(what) => State::Elsewhere(what.to_owned()),
+        None => State::Nothing,
+    }
+}
