@@ -1,8 +1,10 @@
-//! Garbage, and commands of every kind in any order, while the model does something all the time.
+//! Garbage, and commands of every kind in any order, while the model does something all the time. Every
+//! line that comes back fits the schema.
 //!
 //! A run is told by its seed: `PI_FUZZ_SEED` repeats one, `PI_FUZZ_SECONDS` makes it longer.
 
 use super::load::{held, resident};
+use super::schema::Schema;
 use crate::agent::World;
 use crate::server::{PATIENCE, Reply, Server};
 use serde::Deserialize;
@@ -24,10 +26,10 @@ fn setting(name: &str, usual: u64) -> u64 {
 }
 
 /// A small generator.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+    pub fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -202,6 +204,7 @@ struct Peer {
     lines: Receiver<Value>,
     open: HashMap<u64, String>,
     last_id: u64,
+    schema: Schema,
     maker: Maker,
     /// Texts of the maker that stay.
     kept: usize,
@@ -233,6 +236,7 @@ impl Peer {
             lines,
             open: HashMap::new(),
             last_id: 0,
+            schema: Schema::printed(),
             kept: maker.texts.len(),
             maker,
         }
@@ -252,6 +256,10 @@ impl Peer {
     }
 
     fn hear(&mut self, line: &Value) {
+        // The head of a tree is no whole line.
+        if line.get("success").is_some() || line["type"] != "response" {
+            self.schema.holds(line);
+        }
         let id = line["id"].as_u64();
         match line["type"].as_str() {
             Some("response" | "interrupted") => {

@@ -124,3 +124,99 @@ fn a_client_that_is_dropped_leaves_nothing_behind() {
     drop(client);
     assert_eq!(world.processes(), [0u32; 0]);
 }
+
+#[test]
+fn a_reader_that_has_gone_takes_commands_along() {
+    let tree = "(setsid sleep 300 &); nohup sleep 300 >/dev/null 2>&1 & echo up; sleep 300";
+    let (world, _server) = crate::world([Reply::tool("t", "bash", &json!({"command": tree}))]);
+    let mut pi = world.pi().words("--mode rpc");
+    pi.command()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = pi.command().spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin
+        .write_all(b"{\"type\":\"prompt\",\"message\":\"go\"}\n")
+        .unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("tool_execution_update") {
+        line.clear();
+        assert_ne!(stdout.read_line(&mut line).unwrap(), 0);
+    }
+    drop(stdout);
+    // Whoever writes next finds that out.
+    stdin.write_all(b"{\"type\":\"ping\"}\n").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(141));
+    assert_eq!(world.processes(), [0u32; 0]);
+    let session = world.session();
+    let results = session.iter();
+    let results = results.filter(|entry| entry["message"]["role"] == "toolResult");
+    assert_eq!(results.count(), 1);
+}
+
+#[test]
+fn nothing_to_do_and_nobody_to_tell_are_no_errors() {
+    let (world, _server) = crate::world([]);
+    let outcome = world.pi().words("--mode rpc").stdin("").run().success();
+    assert_eq!((&*outcome.stdout, &*outcome.stderr), ("", ""));
+    assert_eq!(world.session_files().len(), 0);
+}
+
+#[test]
+fn what_cannot_begin_says_so_on_stderr_alone() {
+    let (world, _server) = crate::world([]);
+    world.write("schema.json", "{");
+    for (words, code, part) in [
+        ("--no-such-flag", 1, "--no-such-flag"),
+        ("--model mock/none", 1, "none"),
+        ("--session nowhere", 1, "nowhere"),
+        ("--output-schema schema.json", 1, "schema.json"),
+        ("--cwd nowhere", 1, "nowhere"),
+    ] {
+        let run = world.pi().words("--mode rpc").words(words).stdin("").run();
+        assert_eq!(
+            (run.code(), &*run.stdout),
+            (code, ""),
+            "{words}: {}",
+            run.stderr
+        );
+        assert!(
+            run.stderr.contains(part) && !run.stderr.is_empty(),
+            "{words}: {}",
+            run.stderr
+        );
+    }
+}
+
+#[test]
+fn two_that_go_on_with_one_session_do_not_share_it() {
+    let replies = ["one", "two", "three"].map(Reply::text);
+    let (world, _server) = crate::world(replies);
+    world.pi().words("--model mock/m1 -p first").run().success();
+    let mut holder = client(&world, "--continue");
+    let file = holder.state().unwrap().session_file;
+    let mut other = client(&world, "--continue");
+    let theirs = other.state().map(|state| state.session_file);
+    holder.prompt("second").unwrap();
+    holder.wait_until_settled().unwrap();
+    if let Ok(theirs) = theirs {
+        assert_ne!(theirs, file);
+        other.prompt("third").unwrap();
+        other.wait_until_settled().unwrap();
+    }
+    // The other one asks for the file itself, too.
+    let path = json!({"sessionPath": file});
+    if other.state().is_ok() {
+        let id = other.send("switch_session", path).unwrap();
+        let answer = other.answer(id).unwrap();
+        assert_eq!(answer["success"], json!(false), "{answer}");
+    }
+    assert!(holder.close().unwrap().success());
+    let stored = std::fs::read_to_string(file.unwrap()).unwrap();
+    assert!(stored.contains("second") && !stored.contains("third"));
+    for line in stored.lines() {
+        serde_json::from_str::<Value>(line).unwrap();
+    }
+}

@@ -1,5 +1,6 @@
 //! `--mode rpc`, driven by the library's own client.
 
+mod abort;
 mod approve;
 mod command;
 mod doc;
@@ -7,6 +8,7 @@ mod fuzz;
 mod host_tool;
 mod life;
 mod load;
+mod order;
 mod queue;
 mod reload;
 mod schema;

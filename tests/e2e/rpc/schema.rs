@@ -8,16 +8,24 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The schema, closed: a field that it does not name is a fault.
-struct Schema(Value);
+pub struct Schema(Value);
 
 /// The shapes that a value is made of, and their fields: `Event.error`, `Event.error/error`.
 type Met = BTreeSet<String>;
 
 impl Schema {
-    fn printed() -> Self {
+    pub fn printed() -> Self {
         let printed = World::new().pi().words("docs rpc --schema").run();
         let text = printed.success().stdout;
         Self(serde_json::from_str(&text).expect("a schema"))
+    }
+
+    /// Fails for what is no line of the program.
+    #[track_caller]
+    pub fn holds(&self, line: &Value) {
+        if let Err(fault) = self.check(line, &self.0, "line") {
+            panic!("{fault}");
+        }
     }
 
     fn definition(&self, name: &str) -> &Value {
