@@ -169,8 +169,8 @@ fn what_cannot_begin_says_so_on_stderr_alone() {
     let (world, _server) = crate::world([]);
     world.write("schema.json", "{");
     for (words, code, part) in [
-        ("--no-such-flag", 1, "--no-such-flag"),
-        ("--model mock/none", 1, "none"),
+        ("--no-such-flag", 2, "--no-such-flag"),
+        ("--model nothing/none", 1, "nothing"),
         ("--session nowhere", 1, "nowhere"),
         ("--output-schema schema.json", 1, "schema.json"),
         ("--cwd nowhere", 1, "nowhere"),

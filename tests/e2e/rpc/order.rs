@@ -110,7 +110,8 @@ impl Pair {
                 let (steering, follow_up) = (&mut self.model.steering, &mut self.model.follow_up);
                 let taken = json!({"steering": steering, "followUp": follow_up});
                 assert_eq!(cleared, taken);
-                (steering.clear(), follow_up.clear());
+                steering.clear();
+                follow_up.clear();
             }
             6 => {
                 self.client.abort().unwrap();
