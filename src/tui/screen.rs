@@ -28,6 +28,8 @@ pub struct Abilities {
     pub hyperlinks: bool,
     /// Understands synchronized updates; a terminal that does not ignores their marks.
     pub synchronized: bool,
+    /// Knows no sequences at all, only characters and the beginning of a row.
+    pub is_dumb: bool,
 }
 
 /// Rows that a sequence of its own fills, such as an image: no line could hold it.
@@ -99,6 +101,9 @@ impl Screen {
     /// A frame that is higher than the screen shows its end; its lines are cut at the width, those above
     /// are wrapped.
     pub fn draw(&mut self, above: &[Line], live: &[Line]) -> String {
+        if self.abilities.is_dumb {
+            return self.draw_plainly(above, live);
+        }
         let live = self.frame(live);
         let mut out = String::new();
         if !above.is_empty() {
@@ -132,6 +137,10 @@ impl Screen {
     /// scrollback stays as it is. Raw blocks are taken off the screen: in `tail` are lines for them.
     pub fn resize(&mut self, size: Size, tail: &[Line], live: &[Line]) -> String {
         let mut out = String::new();
+        if self.abilities.is_dumb {
+            self.size = size;
+            return self.draw_plainly(&[], live);
+        }
         let room = self.size.rows.saturating_sub(self.shown.len());
         for drawn in self.drawn.drain(..).filter(|drawn| drawn.below < room) {
             out.push_str(&drawn.erase);
@@ -201,11 +210,46 @@ impl Screen {
     /// Takes the live region away, and leaves the cursor where it began.
     pub fn clear(&mut self) -> String {
         let mut out = String::new();
+        if self.abilities.is_dumb {
+            return self.draw_plainly(&[], &[]);
+        }
         self.go_to(0, 0, &mut out);
         out.push_str("\x1b[J");
         self.forget();
         self.show_cursor(true, &mut out);
         self.finish(out)
+    }
+
+    /// Without sequences nothing can be drawn again but the last row: it is what is being typed. A frame in
+    /// which nothing is typed is printed whenever it is another.
+    fn draw_plainly(&mut self, above: &[Line], live: &[Line]) -> String {
+        let mut out = String::new();
+        let typed = live.iter().find(|line| line.cursor.is_some());
+        // The last cell stays free: some terminals go on to the next row when it is filled.
+        let last = typed.map(|line| line.cut(self.size.columns.saturating_sub(1)));
+        let shown = self.shown.first().map_or(0, Line::width);
+        let is_new = typed.is_none() && live != self.shown;
+        if above.is_empty() && !is_new && last.as_ref() == self.shown.first() {
+            return out;
+        }
+        if self.column.take().is_none() {
+            let _ = write!(out, "\r{}\r", " ".repeat(shown));
+        }
+        for line in above.iter().chain(live.iter().filter(|_| is_new)) {
+            out.push_str(line.text().trim_end());
+            out.push_str("\r\n");
+        }
+        match last {
+            Some(line) => {
+                out.push_str(line.text());
+                self.shown = vec![line];
+            }
+            None => {
+                self.shown = live.to_vec();
+                self.column = Some(0);
+            }
+        }
+        out
     }
 
     /// The cursor is at the beginning of an empty row, and nothing is live.
@@ -230,22 +274,33 @@ impl Screen {
         }
     }
 
-    /// Writes over the live region from its first row on. What is left of it below stays the live region.
+    /// Puts lines above the live region: moves it down where there is room, else writes over it from its first
+    /// row on, and what is left of it below stays the live region.
     fn print(&mut self, above: &[Line], out: &mut String) {
-        self.go_to(0, 0, out);
-        let mut rows = 0;
-        for line in above {
-            for row in wrap(line, self.size.columns) {
-                self.write(&row, out);
-                out.push_str("\r\n");
-                rows += 1;
-            }
+        let rows: Vec<Line> = above
+            .iter()
+            .flat_map(|line| wrap(line, self.size.columns))
+            .collect();
+        let (count, live) = (rows.len(), self.shown.len());
+        let moves = live > 0 && count + live <= self.size.rows;
+        if moves {
+            self.go_to(live - 1, 0, out);
+            out.extend(std::iter::repeat_n('\n', count));
+            let _ = write!(out, "\x1b[{}A\x1b[{count}L", live - 1 + count);
+        } else {
+            self.go_to(0, 0, out);
         }
-        self.shown.drain(..rows.min(self.shown.len()));
-        self.scroll_to(rows);
+        for row in &rows {
+            self.write(row, out);
+            out.push_str("\r\n");
+        }
+        if !moves {
+            self.shown.drain(..count.min(live));
+        }
+        self.scroll_to(count);
         let height = self.size.rows;
         self.drawn.retain_mut(|drawn| {
-            drawn.below += rows;
+            drawn.below += count;
             drawn.below < height
         });
         (self.row, self.column) = (0, Some(0));

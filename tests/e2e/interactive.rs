@@ -479,3 +479,15 @@ fn sizes_change_at_any_moment_and_nothing_is_lost() {
     assert_eq!(numbers, (first..60).collect::<Vec<_>>(), "{text}");
     screen.quit();
 }
+
+#[test]
+fn a_dumb_terminal_is_spared_all_sequences() {
+    let (world, _server) = world([Reply::text("# An **answer**")]);
+    let pi = world.pi().words("--model mock/m1").env("NO_COLOR", "");
+    let screen = Screen::of_kind(pi, "dumb");
+    screen.wait_for("commands");
+    screen.send("a question");
+    screen.wait_for("An answer");
+    let raw = screen.quit();
+    assert!(!raw.contains('\x1b'), "{raw:?}");
+}

@@ -59,17 +59,19 @@ impl State {
 impl Screen {
     /// Starts pi on a terminal of 80 columns and 24 rows.
     pub fn start(pi: Pi<'_>) -> Self {
-        Self::sized(pi, 80, 24)
+        Self::of_kind(pi, "xterm-256color")
     }
 
-    pub fn sized(mut pi: Pi<'_>, columns: u16, rows: u16) -> Self {
+    /// On a terminal that calls itself so.
+    pub fn of_kind(mut pi: Pi<'_>, kind: &str) -> Self {
+        let (columns, rows) = (80, 24);
         let (ours, theirs) = terminal().expect("open a terminal");
         set_size(&ours, columns, rows);
         let modes = modes(&ours);
         let second = |file: &OwnedFd| file.try_clone().expect("a second handle");
         let command = pi.command();
         command
-            .env("TERM", "xterm-256color")
+            .env("TERM", kind)
             .stdin(second(&theirs))
             .stdout(second(&theirs))
             .stderr(second(&theirs));

@@ -11,7 +11,7 @@ use super::dialog::{Dialog, Step};
 use super::feed::{Feed, News};
 use super::files::Files;
 use super::footer::Footer;
-use super::stage::Stage;
+use super::stage::{Stage, is_dumb};
 use super::title::Title;
 use super::transcript::Transcript;
 use super::work::{self, Job};
@@ -286,6 +286,8 @@ impl App {
         self.activity.take(&news, now);
         match news {
             News::Task(task) => return task(self),
+            // There is no border to say it in.
+            News::RunStarted if is_dumb() => self.say(Weight::Info, "Working"),
             News::Queues {
                 steering,
                 follow_up,

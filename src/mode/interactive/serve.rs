@@ -142,7 +142,10 @@ impl<'a> Serving<'a> {
         self.screen = Screen::new(self.app.stage.size, self.app.stage.abilities());
         self.position.forget();
         self.pace.at_once();
-        self.terminal.write("\r\x1b[J")
+        match is_dumb() {
+            true => Ok(()),
+            false => self.terminal.write("\r\x1b[J"),
+        }
     }
 
     fn resized(&mut self) -> io::Result<()> {

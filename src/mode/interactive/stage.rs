@@ -153,6 +153,7 @@ impl Stage {
             depth: self.can.depth,
             hyperlinks: self.can.hyperlinks,
             synchronized: !is_dumb(),
+            is_dumb: is_dumb(),
         }
     }
 }

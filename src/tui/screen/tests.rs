@@ -408,3 +408,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_dumb_terminal_gets_no_sequences() {
+    let abilities = Abilities {
+        is_dumb: true,
+        ..Abilities::default()
+    };
+    let size = Size {
+        columns: 12,
+        rows: 4,
+    };
+    let mut screen = Screen::new(size, abilities);
+    let rule = || plain("-----------");
+    let red = Line::of("red", Style::foreground(Color::Indexed(1)));
+    let mut out = screen.draw(&[red], &[rule(), with_cursor("ab", 2), rule()]);
+    assert_eq!(out, "red\r\nab");
+    out = screen.draw(&[], &[rule(), with_cursor("abc", 3), rule()]);
+    assert_eq!(out, "\r  \rabc");
+    assert_eq!(screen.draw(&[], &[with_cursor("abc", 3)]), "");
+    out = screen.draw(&[plain("one")], &[with_cursor("abc", 3)]);
+    assert_eq!(out, "\r   \rone\r\nabc");
+    out = screen.draw(&[], &lines(&["> yes", "  no"]));
+    assert_eq!(out, "\r   \r> yes\r\n  no\r\n");
+    assert_eq!(screen.draw(&[], &lines(&["> yes", "  no"])), "");
+    assert_eq!(screen.clear(), "");
+}

@@ -17,6 +17,8 @@ use termion::raw::{IntoRawMode, RawTerminal};
 
 /// Above the bits of [`Modes`]: raw mode.
 const RAW: u32 = 1 << 31;
+/// Some mode has been on: the terminal knows sequences.
+const KNOWS: u32 = 1 << 30;
 
 /// Ends a frame that was broken off, and shows the cursor in the terminal's own colours.
 const PLAIN: &str = "\x1b[?2026l\x1b[0m\x1b[?25h";
@@ -138,7 +140,8 @@ impl Tty {
 
     pub(super) fn enter(&self, modes: Modes) -> io::Result<()> {
         // Noted first: better switched off without need than left on.
-        self.on.fetch_or(modes.bits(), Ordering::SeqCst);
+        let knows = if modes == Modes::NONE { 0 } else { KNOWS };
+        self.on.fetch_or(modes.bits() | knows, Ordering::SeqCst);
         self.write(modes.on().as_bytes())
     }
 
@@ -159,8 +162,10 @@ impl Tty {
         if on & RAW == 0 {
             return false;
         }
-        let off = Modes::of_bits(on & !RAW).off();
-        let _ = self.write(format!("{off}{PLAIN}").as_bytes());
+        if on & KNOWS != 0 {
+            let off = Modes::of_bits(on).off();
+            let _ = self.write(format!("{off}{PLAIN}").as_bytes());
+        }
         let _ = self.output.suspend_raw_mode();
         true
     }
