@@ -6,7 +6,7 @@ use super::peer::{Peer, Reply};
 use super::permit::Permits;
 use super::update;
 use super::work::{self, Job};
-use super::{AUTH_REQUIRED, Host, NOT_FOUND, Refusal};
+use super::{AUTH_REQUIRED, Host, Listed, NOT_FOUND, Refusal};
 use crate::jsonrpc::message::INTERNAL_ERROR;
 use crate::runtime::control::Control;
 use crate::runtime::{CancelToken, Workspace};
@@ -16,6 +16,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+
+/// Sessions of one answer to `session/list`.
+const PAGE_MAX: usize = 100;
 
 /// Jobs that wait for a session's thread: a prompt and the end.
 const JOBS_MAX: usize = 4;
@@ -32,6 +35,8 @@ pub enum Wish {
     },
     List {
         cwd: Option<PathBuf>,
+        /// The session after which the page begins.
+        after: Option<String>,
     },
 }
 
@@ -88,6 +93,26 @@ pub struct Opener<H> {
     pub cancel: CancelToken,
 }
 
+/// The sessions behind the one called `after`, and where the next page begins.
+fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
+    let from = match after {
+        None => 0,
+        Some(id) => {
+            let at = sessions.iter().position(|listed| listed.session_id == id);
+            let at =
+                at.ok_or_else(|| Refusal::NotFound(format!("No session \"{id}\" to go on from")))?;
+            at + 1
+        }
+    };
+    let rest = sessions.get(from..).unwrap_or_default();
+    let (shown, later) = rest.split_at(rest.len().min(PAGE_MAX));
+    let mut answer = json!({ "sessions": shown });
+    if let (Some(last), false) = (shown.last(), later.is_empty()) {
+        answer["nextCursor"] = last.session_id.as_str().into();
+    }
+    Ok(answer)
+}
+
 impl<H: Host> Opener<H> {
     pub fn work(mut self, wishes: &Receiver<(Wish, Reply)>) {
         for (wish, reply) in wishes {
@@ -123,9 +148,9 @@ impl<H: Host> Opener<H> {
                 }
                 Ok((self.modes(&id), Some(id)))
             }
-            Wish::List { cwd } => {
+            Wish::List { cwd, after } => {
                 let sessions = self.host.list(cwd.as_deref())?;
-                Ok((json!({"sessions": sessions}), None))
+                Ok((page(&sessions, after.as_deref())?, None))
             }
         }
     }
@@ -204,5 +229,39 @@ impl<H: Host> Opener<H> {
             let update = json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
             self.peer.update(id, &update);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_comes_in_pages() {
+        let listed = |n: usize| Listed {
+            session_id: format!("s{n}"),
+            cwd: String::new(),
+            title: String::new(),
+            updated_at: String::new(),
+        };
+        let sessions: Vec<Listed> = (0..2 * PAGE_MAX + 1).map(listed).collect();
+        let (mut ids, mut pages, mut after) = (Vec::new(), 0, None);
+        loop {
+            let page = page(&sessions, after.as_deref()).unwrap();
+            let shown = page["sessions"].as_array().unwrap().iter();
+            ids.extend(shown.map(|listed| listed["sessionId"].as_str().unwrap().to_owned()));
+            pages += 1;
+            after = page["nextCursor"].as_str().map(str::to_owned);
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(pages, 3);
+        let all: Vec<&str> = sessions.iter().map(|listed| &*listed.session_id).collect();
+        assert_eq!(ids, all);
+        assert_eq!(page(&[], None).unwrap(), json!({"sessions": []}));
+        assert!(page(&sessions, Some("gone")).is_err());
+        let whole = page(&sessions[..PAGE_MAX], None).unwrap();
+        assert!(whole.get("nextCursor").is_none());
     }
 }

@@ -203,7 +203,9 @@ fn stored(params: &Value, replay: bool) -> Result<Wish, String> {
 fn list(params: &Value) -> Result<Wish, String> {
     let is_given = params.get("cwd").is_some_and(|cwd| !cwd.is_null());
     let cwd = is_given.then(|| folder(params)).transpose()?;
-    Ok(Wish::List { cwd })
+    let after = params.get("cursor").and_then(Value::as_str);
+    let after = after.map(str::to_owned);
+    Ok(Wish::List { cwd, after })
 }
 
 fn folder(params: &Value) -> Result<PathBuf, String> {
