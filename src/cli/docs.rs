@@ -6,7 +6,7 @@ use super::help;
 use super::table::{Flag, GROUPS};
 use crate::docs;
 use crate::llm::{api, provider};
-use crate::mode::{report, rpc};
+use crate::mode::{interactive, report, rpc};
 use crate::resources::settings::table::{self, Preset};
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -45,7 +45,9 @@ fn page(topic: &str) -> Option<String> {
         page.replace("{{flags}}", flags().trim_end())
             .replace("{{providers}}", providers().trim_end())
             .replace("{{protocols}}", &protocols())
-            .replace("{{settings}}", settings().trim_end()),
+            .replace("{{settings}}", settings().trim_end())
+            .replace("{{commands}}", commands().trim_end())
+            .replace("{{theme-colors}}", &theme_colors()),
     )
 }
 
@@ -80,6 +82,24 @@ fn flags() -> String {
         silent.join(", ")
     );
     text
+}
+
+fn commands() -> String {
+    let mut text = String::from("| command | does |\n|---|---|\n");
+    for (name, hint, about) in interactive::commands() {
+        let hint = hint.map_or_else(String::new, |hint| format!(" {hint}"));
+        let _ = writeln!(text, "| `/{name}{}` | {} |", cell(&hint), cell(about));
+    }
+    text
+}
+
+fn theme_colors() -> String {
+    let color = |(name, fallback): (&str, Option<&str>)| match fallback {
+        Some(fallback) => format!("`{name}` (else as `{fallback}`)"),
+        None => format!("`{name}`"),
+    };
+    let colors: Vec<String> = interactive::theme_colors().map(color).collect();
+    format!("{}.", colors.join(", "))
 }
 
 fn protocols() -> String {

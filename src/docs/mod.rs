@@ -60,6 +60,16 @@ pub const PAGES: &[(&str, &str, &str)] = &[
     ),
     ("settings", "settings.json", include_str!("settings.md")),
     (
+        "slash-commands",
+        "What a line with a slash does in the terminal",
+        include_str!("slash-commands.md"),
+    ),
+    (
+        "themes",
+        "Colours of the terminal",
+        include_str!("themes.md"),
+    ),
+    (
         "prompt",
         "System prompt, AGENTS.md, SYSTEM.md",
         include_str!("prompt.md"),

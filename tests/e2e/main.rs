@@ -7,6 +7,7 @@ mod server;
 
 mod acp;
 mod auth;
+mod choose;
 mod cli;
 mod cloud;
 mod compaction;

@@ -23,6 +23,7 @@ mod dialog;
 mod external;
 mod feed;
 mod files;
+mod first_start;
 mod footer;
 mod header;
 mod keys;
@@ -64,6 +65,18 @@ use std::thread;
 
 /// Jobs that wait for the session's thread.
 const JOBS_MAX: usize = 64;
+
+/// The slash commands, for the manual: name, what may stand behind it, what it does.
+pub fn commands() -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
+    let rows = command::COMMANDS.iter();
+    rows.map(|command| (command.name, command.hint, command.about))
+}
+
+/// The colours of a theme, for the manual: name, and what stands in for it.
+pub fn theme_colors() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
+    let roles = crate::tui::theme::Role::ALL.into_iter();
+    roles.map(|role| (role.name(), role.fallback().map(|fallback| fallback.name())))
+}
 
 /// How it begins.
 pub struct Options {
@@ -132,6 +145,7 @@ pub fn run(
     for warning in &problems {
         app.say(Weight::Warning, &format!("Warning: {warning}"));
     }
+    first_start::print(&mut app);
     app.show_conversation();
     let rest = options.prompts.into_iter().map(|text| (text, Vec::new()));
     for (text, images) in options.first.into_iter().chain(rest) {

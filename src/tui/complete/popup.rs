@@ -21,7 +21,7 @@ pub enum Answer {
     /// The key is the editor's.
     Ignored,
     Handled,
-    /// Put this in place. `sends`: Enter on a command also sends it.
+    /// Put this in place. `sends`: Enter also sends the line.
     Chosen {
         item: Item,
         sends: bool,
@@ -58,8 +58,17 @@ impl Popup {
         match self.list.handle(key, keymap) {
             Picked::Ignored => Answer::Ignored,
             Picked::Moved => Answer::Handled,
-            Picked::Chosen(_) => chosen(&self.list, matches!(self.wanted, Wanted::Command(_))),
+            Picked::Chosen(_) => chosen(&self.list, self.sends()),
             Picked::Cancelled => Answer::Closed,
+        }
+    }
+
+    /// Enter sends a command, and an argument that was begun: there is no more to say.
+    fn sends(&self) -> bool {
+        match &self.wanted {
+            Wanted::Command(_) => true,
+            Wanted::Argument { text, .. } => !text.is_empty(),
+            Wanted::File(_) | Wanted::Path(_) => false,
         }
     }
 

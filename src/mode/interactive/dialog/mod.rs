@@ -15,7 +15,7 @@ pub mod tools;
 pub mod tree;
 pub mod trust;
 
-pub use question::{Choice, Question};
+pub use question::Question;
 
 use super::app::App;
 use super::look::Look;

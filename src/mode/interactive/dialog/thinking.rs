@@ -163,7 +163,6 @@ impl Dialog for Levels {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::mode::interactive::testing::Bench;
     use serde_json::json;
 

@@ -3,7 +3,7 @@
 use super::complete;
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
-use crate::mode::interactive::dialog::frame::{indented, inside, keys, text, title};
+use crate::mode::interactive::dialog::frame::{indented, inside, keys as hints, text, title};
 use crate::mode::interactive::dialog::{Dialog, Step};
 use crate::mode::interactive::feed::Feed;
 use crate::mode::interactive::look::Look;
@@ -59,14 +59,13 @@ struct ByScreen {
 }
 
 impl ByScreen {
-    fn with_dialog(&self, act: impl FnOnce(&mut SignIn, &mut App) + Send + 'static) {
+    fn with_dialog(&self, act: impl FnOnce(&mut SignIn) + Send + 'static) {
         let number = self.number;
         self.feed.task(move |app| {
-            app.with_dialog(|dialog: &mut SignIn, app| {
-                if dialog.number == number {
-                    act(dialog, app);
-                }
-            });
+            let dialog = app.dialog::<SignIn>();
+            if let Some(dialog) = dialog.filter(|dialog| dialog.number == number) {
+                act(dialog);
+            }
         });
     }
 }
@@ -74,18 +73,18 @@ impl ByScreen {
 impl Interaction for ByScreen {
     fn tell(&self, event: &Event) {
         let event = event.clone();
-        self.with_dialog(move |dialog, app| dialog.tell(event, app));
+        self.with_dialog(move |dialog| dialog.tell(event));
     }
 
     fn ask(&self, prompt: &Prompt, cancel: &CancelToken) -> Answer {
         let (reply, answers) = bounded(1);
         let prompt = prompt.clone();
-        self.with_dialog(move |dialog, _| dialog.ask(prompt, reply));
+        self.with_dialog(move |dialog| dialog.ask(prompt, reply));
         select! {
             // Without the dialog there is nobody to ask.
             recv(answers) -> answer => answer.unwrap_or(Answer::Cancelled),
             recv(cancel.receiver()) -> _ => {
-                self.with_dialog(|dialog, _| dialog.asks = None);
+                self.with_dialog(|dialog| dialog.asks = None);
                 Answer::Cancelled
             }
         }
@@ -130,10 +129,9 @@ impl SignIn {
         }
     }
 
-    fn tell(&mut self, event: Event, app: &mut App) {
+    fn tell(&mut self, event: Event) {
         match event {
             Event::Url { url, instructions } => {
-                open_browser(app, &url);
                 self.url = Some(url);
                 self.instructions = instructions;
             }
@@ -204,6 +202,17 @@ impl SignIn {
         }
     }
 
+    /// The key that sends an answer has none to send: it opens the address.
+    fn may_open(&self) -> bool {
+        let what = self.asks.as_ref().map(|asks| &asks.what);
+        let is_empty = match what {
+            Some(What::Line(input)) => input.text().is_empty(),
+            Some(What::One(_)) => false,
+            None => true,
+        };
+        is_empty && self.url.is_some()
+    }
+
     fn end(&mut self) -> Step {
         // Whoever waits for an answer sees it too: the asker's token is a child of this one.
         self.cancel.cancel();
@@ -223,10 +232,12 @@ impl Dialog for SignIn {
             let mut line = Line::new();
             line.push_link(url, look.style(Role::Accent), link.as_ref());
             body.extend(wrap(&line, inside(look)));
-            if let Some(key) = look.keymap.shown(Action::MessageCopy) {
-                let about = format!("{key} copies the address");
-                body.push(Line::of(&about, look.style(Role::Dim)));
-            }
+            let keys = [
+                (Action::SelectConfirm, "opens it in a browser"),
+                (Action::MessageCopy, "copies it"),
+            ];
+            let first = usize::from(!self.may_open());
+            body.push(hints(keys.get(first..).unwrap_or_default(), look));
         }
         if let Some(code) = &self.code {
             body.push(Line::new());
@@ -250,22 +261,22 @@ impl Dialog for SignIn {
         } else if self.url.is_none() {
             body.extend(text("Waiting...", Role::Dim, look));
         }
-        let hints: &[(Action, &str)] = match self.asks {
-            Some(_) => &[
+        let last: &[(Action, &str)] = match self.asks.is_some() && !self.may_open() {
+            true => &[
                 (Action::SelectConfirm, "to submit"),
                 (Action::SelectCancel, "to cancel"),
             ],
-            None => &[(Action::SelectCancel, "to cancel")],
+            false => &[(Action::SelectCancel, "to cancel")],
         };
         body.push(Line::new());
-        let hints = keys(hints, look);
+        let last = hints(last, look);
         // The address may be longer than the screen is high; the question below it is what is asked.
         let surplus = (body.len() + 3).saturating_sub(rows);
         if surplus > 0 {
             let kept = body.len().saturating_sub(1);
             body.drain(1.min(kept)..(1 + surplus).min(kept));
         }
-        body.push(hints);
+        body.push(last);
         indented(body, look, rows)
     }
 
@@ -278,6 +289,13 @@ impl Dialog for SignIn {
             && let Some(url) = self.url.clone()
         {
             app.copy(url, "Copied the address to the clipboard");
+            return Step::Stay;
+        }
+        if keymap.is(key, Action::SelectConfirm)
+            && self.may_open()
+            && let Some(url) = &self.url
+        {
+            open_browser(app, url);
             return Step::Stay;
         }
         match self.answer(key, app) {
@@ -308,21 +326,18 @@ impl Dialog for SignIn {
     }
 }
 
-/// Opens an address where there is a desktop to open it on.
+/// Opens an address with the desktop's own program.
 fn open_browser(app: &mut App, url: &str) {
-    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let is_web = url.starts_with("https://") || url.starts_with("http://");
-    let is_here = !is_set("SSH_CONNECTION") && !is_set("SSH_TTY");
+    // Nothing else is for a browser, and no option of the program.
+    if !(url.starts_with("https://") || url.starts_with("http://")) {
+        return;
+    }
     let opener = match cfg!(target_os = "macos") {
         true => "open",
         false => "xdg-open",
     };
-    let has_desktop = cfg!(target_os = "macos") || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
-    if !(is_web && is_here && has_desktop) {
-        return;
-    }
     let (url, cancel) = (url.to_owned(), app.cancel.clone());
-    app.begin_thread("browser", move || {
+    let open = move || {
         let job = program::Job {
             arguments: &[&url],
             input: Vec::new(),
@@ -330,8 +345,13 @@ fn open_browser(app: &mut App, url: &str) {
             limit: BROWSER_LIMIT,
             cancel: &cancel,
         };
-        // Where it cannot be opened, the address is on screen.
-        let _ = program::run(opener, job);
+        program::run(opener, job).is_ok_and(|ran| ran.is_success)
+    };
+    app.aside("browser", open, move |app, is_open| {
+        if !is_open {
+            let text = format!("{opener} cannot open the address; copy it instead");
+            app.say(Weight::Warning, &text);
+        }
     });
 }
 
