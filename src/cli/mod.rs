@@ -170,6 +170,8 @@ fn talk(args: &Args, mut world: start::World) -> Result<u8, String> {
     let watch = signal::watch(cancel.clone())
         .map_err(|error| format!("Cannot watch for signals: {error}"))?;
     let (from, dirs) = (world.started_in.clone(), world.dirs.clone());
+    let dir = args.session_dir.as_deref();
+    let store = open::store(&dirs, &world.settings, dir, &world.cwd);
     let session = start::session(args, world, log, &cancel)?;
     let mut messages = args.messages.clone().into_iter();
     let attach = Attach {
@@ -182,6 +184,7 @@ fn talk(args: &Args, mut world: start::World) -> Result<u8, String> {
     let is_empty = prompt.text.is_empty() && prompt.images.is_empty();
     let options = interactive::Options {
         dirs,
+        store,
         first: (!is_empty).then_some((prompt.text, prompt.images)),
         prompts: messages.collect(),
         verbose: args.verbose,

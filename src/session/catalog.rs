@@ -15,8 +15,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+/// Files that are read between two tellings.
+const PART: usize = 256;
+
 /// Rows for `files`, those that were active last first.
 pub fn list(index: &Path, files: &[PathBuf]) -> Vec<Info> {
+    list_telling(index, files, &mut |_| true)
+}
+
+/// The same. Rows are told, some at a time, as soon as they are known; false ends it, with the rows so far.
+pub fn list_telling(
+    index: &Path,
+    files: &[PathBuf],
+    tell: &mut dyn FnMut(Vec<Info>) -> bool,
+) -> Vec<Info> {
+    let infos = |rows: &[Row]| rows.iter().map(|row| row.info.clone()).collect();
     let mut known = load(index);
     let stamps: Vec<Option<Stamp>> = in_parallel(files, |path| Stamp::of(path).ok());
     let mut rows: Vec<Row> = Vec::with_capacity(files.len());
@@ -31,14 +44,21 @@ pub fn list(index: &Path, files: &[PathBuf]) -> Vec<Info> {
         }
     }
     changed |= !stale.is_empty();
-    rows.extend(
-        in_parallel(&stale, |(path, stamp, row)| {
+    let mut is_wanted = stale.is_empty() || tell(infos(&rows));
+    // Those that were written last are looked for first.
+    stale.sort_by_key(|(_, stamp, _)| std::cmp::Reverse(stamp.modified_ns));
+    for part in stale.chunks(PART) {
+        if !is_wanted {
+            break;
+        }
+        let read = in_parallel(part, |(path, stamp, row)| {
             let row = row.lock().unwrap_or_else(PoisonError::into_inner).take();
             Row::read(path, *stamp, row)
-        })
-        .into_iter()
-        .flatten(),
-    );
+        });
+        let read: Vec<Row> = read.into_iter().flatten().collect();
+        is_wanted = tell(infos(&read));
+        rows.extend(read);
+    }
     if changed {
         // Rows of folders that this list is not about stay, unless their files are gone.
         let others = known.into_values().filter(|row| row.info.path.exists());
@@ -176,6 +196,28 @@ mod tests {
         list(&index, &files[1..2]);
         let rows = load(&index);
         assert_eq!((rows.len(), rows.contains_key(&files[0])), (49, false));
+    }
+
+    #[test]
+    fn rows_are_told_as_they_are_found_until_nobody_wants_more() {
+        let scratch = Scratch::new();
+        let index = scratch.path().join("index");
+        let file = |n: usize| scratch.file(&format!("{n}.jsonl"), session(&format!("s{n}"), 1));
+        let files: Vec<PathBuf> = (0..PART + 10).map(file).collect();
+        let mut told = Vec::new();
+        let whole = list_telling(&index, &files, &mut |infos| {
+            told.push(infos.len());
+            true
+        });
+        assert_eq!((whole.len(), told), (PART + 10, vec![0, PART, 10]));
+        std::fs::write(&files[3], session("s3", 5)).unwrap();
+        let mut told = Vec::new();
+        let few = list_telling(&index, &files, &mut |infos| {
+            told.push(infos.len());
+            false
+        });
+        assert_eq!((few.len(), told), (PART + 9, vec![PART + 9]));
+        assert_eq!(list(&index, &files).len(), PART + 10);
     }
 
     #[test]

@@ -44,6 +44,27 @@ impl Query {
         words.iter().map(phrase).collect::<Result<_, _>>().map(Self)
     }
 
+    /// What a user typed in one piece: words, `"phrases"`, or `re:` and a pattern. A quote that does not end
+    /// is one more character.
+    pub fn parse_line(line: &str) -> Result<Self, String> {
+        let line = line.trim();
+        if line.starts_with("re:") || line.matches('"').count() % 2 == 1 {
+            let words = line.split_whitespace().map(str::to_owned);
+            return Self::parse(&words.collect::<Vec<_>>());
+        }
+        let parts = line.split('"').enumerate();
+        let words = parts.flat_map(|(at, part)| match at % 2 {
+            0 => part.split_whitespace().collect(),
+            _ => vec![part],
+        });
+        Self::parse(&words.map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    /// Whether all of it occurs in this text.
+    pub fn fits(&self, text: &str) -> bool {
+        self.0.iter().all(|word| word.is_match(text))
+    }
+
     /// Looks into one session.
     fn look(&self, info: &Info) -> Option<Hit> {
         let mut missing: Vec<&Regex> = self.0.iter().collect();
@@ -80,13 +101,25 @@ pub struct Hit {
 }
 
 /// Tells every hit among `infos` to `found`, in the order in which they are found.
-pub fn search(infos: &[Info], query: &Query, mut found: impl FnMut(Hit)) {
+pub fn search(infos: &[Info], query: &Query, found: impl FnMut(Hit)) {
+    search_while(infos, query, &|| true, found);
+}
+
+/// The same, as long as it `is_wanted`.
+pub fn search_while(
+    infos: &[Info],
+    query: &Query,
+    is_wanted: &(dyn Fn() -> bool + Sync),
+    mut found: impl FnMut(Hit),
+) {
     const WAITING_MAX: usize = 64;
     let (sender, hits) = crossbeam_channel::bounded(WAITING_MAX);
     std::thread::scope(|scope| {
         scope.spawn(move || {
             in_parallel(infos, |info| {
-                if let Some(hit) = query.look(info) {
+                if is_wanted()
+                    && let Some(hit) = query.look(info)
+                {
                     // The other end takes all there is.
                     let _ = sender.send(hit);
                 }
@@ -172,6 +205,23 @@ mod tests {
         ] {
             assert!(Query::parse(&bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_line_is_words_phrases_or_a_pattern() {
+        let text = "Fix the node cve now";
+        for (line, fits) in [
+            ("cve fix", true),
+            ("\"node cve\" fix", true),
+            ("\"cve node\"", false),
+            ("fix \"", false),
+            ("re:n.de  cve", true),
+            ("re:^cve", false),
+        ] {
+            assert_eq!(Query::parse_line(line).unwrap().fits(text), fits, "{line}");
+        }
+        assert!(Query::parse_line("re:(").is_err());
+        assert!(Query::parse_line(" ").is_err());
     }
 
     #[test]

@@ -184,23 +184,35 @@ impl Store {
 
     /// What can be told of the sessions of `cwd`, the one that was active last first.
     pub fn infos(&self, cwd: &Path) -> Vec<Info> {
-        let folder = self.folder(cwd);
-        let shared = folder != self.sessions.join(folder_name(cwd));
-        let mut infos = catalog::list(&self.index, &session_files(&folder));
-        if shared {
-            infos.retain(|info| same_folder(Path::new(&info.cwd), cwd));
-        }
-        infos
+        self.infos_telling(Some(cwd), &mut |_| true)
     }
 
     /// What can be told of the sessions of all projects.
     pub fn infos_all(&self) -> Vec<Info> {
-        let files: Vec<PathBuf> = self
-            .folders()
-            .iter()
-            .flat_map(|at| session_files(at))
-            .collect();
-        catalog::list(&self.index, &files)
+        self.infos_telling(None, &mut |_| true)
+    }
+
+    /// The same, of a project or of all; told on the way too, see [`catalog::list_telling`].
+    pub fn infos_telling(
+        &self,
+        cwd: Option<&Path>,
+        tell: &mut dyn FnMut(Vec<Info>) -> bool,
+    ) -> Vec<Info> {
+        let folders = match cwd {
+            Some(cwd) => vec![self.folder(cwd)],
+            None => self.folders(),
+        };
+        // A folder that holds the sessions of several projects.
+        let cwd = cwd.filter(|cwd| self.folder(cwd) != self.sessions.join(folder_name(cwd)));
+        let is_of_it = |info: &Info| cwd.is_none_or(|cwd| same_folder(Path::new(&info.cwd), cwd));
+        let files: Vec<PathBuf> = folders.iter().flat_map(|at| session_files(at)).collect();
+        let mut tell = |mut infos: Vec<Info>| {
+            infos.retain(is_of_it);
+            tell(infos)
+        };
+        let mut infos = catalog::list_telling(&self.index, &files, &mut tell);
+        infos.retain(is_of_it);
+        infos
     }
 
     /// What can be told of one session.

@@ -23,6 +23,29 @@ pub fn remove(path: &Path) -> Result<(), SessionError> {
         .map_err(SessionError::io("remove what belongs to", &path))
 }
 
+/// Removes a session with all that lies beside it. `trash` gets the paths first; what it does not take is gone
+/// for good. Gives whether it took them.
+pub fn throw_away(
+    path: &Path,
+    trash: impl FnOnce(&[PathBuf]) -> bool,
+) -> Result<bool, SessionError> {
+    let hold = Hold::take(path)?;
+    if trash(&belongings(path)) && !path.exists() {
+        return Ok(true);
+    }
+    drop(hold);
+    remove(path).map(|()| false)
+}
+
+/// The file of a session and all that lies beside it and belongs to it.
+fn belongings(path: &Path) -> Vec<PathBuf> {
+    let folders = [beside::outputs(path), beside::undo(path)];
+    let folders = folders.into_iter().filter(|folder| folder.exists());
+    let mut all = vec![path.to_owned()];
+    all.extend(backups(path).into_iter().chain(folders));
+    all
+}
+
 /// The versions of `path` from before it was migrated.
 fn backups(path: &Path) -> Vec<PathBuf> {
     let Some(folder) = path.parent() else {
@@ -163,6 +186,27 @@ mod tests {
     use crate::session::scratch::Scratch;
 
     const HEADER: &str = r#"{"type":"session","version":3,"id":"x","timestamp":"t","cwd":"/x"}"#;
+
+    #[test]
+    fn what_is_thrown_away_is_offered_to_the_trash() {
+        let scratch = Scratch::new();
+        let path = scratch.file("s/a.jsonl", HEADER);
+        scratch.file("s/a.outputs/1", "x");
+        let held = Hold::take(&path).unwrap();
+        assert!(throw_away(&path, |_| unreachable!("it is held")).is_err());
+        drop(held);
+        let taken = throw_away(&path, |paths| {
+            assert_eq!(paths, [path.clone(), path.with_extension("outputs")]);
+            paths
+                .iter()
+                .all(|path| std::fs::rename(path, path.with_extension("gone")).is_ok())
+        });
+        assert!(taken.unwrap() && !path.exists());
+        let path = scratch.file("s/b.jsonl", HEADER);
+        scratch.file("s/b.outputs/1", "x");
+        assert!(!throw_away(&path, |_| false).unwrap());
+        assert!(!path.exists() && !path.with_extension("outputs").exists());
+    }
 
     #[test]
     fn a_session_goes_with_all_that_belongs_to_it() {

@@ -16,7 +16,7 @@ use super::title::Title;
 use super::transcript::Transcript;
 use super::work::{self, Job};
 use crate::runtime::control::{Begin, Control, Streaming, user_message};
-use crate::runtime::{AgentMessage, Block, CancelToken, Dirs, preview_edit};
+use crate::runtime::{AgentMessage, Block, CancelToken, Dirs, Store, preview_edit};
 use crate::tui::editor::Editor;
 use crate::tui::key::Key;
 use crate::tui::keymap::Action;
@@ -34,6 +34,8 @@ pub struct App {
     pub jobs: Sender<Job>,
     pub feed: Arc<Feed>,
     pub dirs: Dirs,
+    /// Where sessions are stored.
+    pub store: Store,
     /// Cancelled when the program is to end.
     pub cancel: CancelToken,
     pub stage: Stage,
@@ -72,6 +74,7 @@ pub struct Parts {
     pub jobs: Sender<Job>,
     pub feed: Arc<Feed>,
     pub dirs: Dirs,
+    pub store: Store,
     pub cancel: CancelToken,
     pub stage: Stage,
 }
@@ -86,6 +89,7 @@ impl App {
             jobs: parts.jobs,
             feed: parts.feed,
             dirs: parts.dirs,
+            store: parts.store,
             cancel: parts.cancel,
             stage: parts.stage,
             editor: Editor::new(),

@@ -2,7 +2,7 @@
 
 use super::app::App;
 use super::card::Weight;
-use super::dialog::{login, model, scope, settings, thinking, tools, trust};
+use super::dialog::{login, model, scope, sessions, settings, thinking, tools, trust};
 use super::{navigate, session_command, work};
 use crate::runtime::Fatal;
 use crate::tui::select::Item;
@@ -46,6 +46,7 @@ pub const COMMANDS: &[Command] = &[
         compact,
     ),
     row("clone", None, "Go on in a copy of this session", clone),
+    row("resume", None, "Go on with another session", sessions::open),
     row(
         "tree",
         None,

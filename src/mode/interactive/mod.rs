@@ -50,7 +50,7 @@ use super::report;
 use super::signal::Watch;
 use crate::runtime::control::Streaming;
 use crate::runtime::session::Session;
-use crate::runtime::{Block, CancelToken, Dirs, Fatal};
+use crate::runtime::{Block, CancelToken, Dirs, Fatal, Store};
 use crate::tui::terminal::{Modes, Terminal};
 use app::{App, Parts};
 use card::Weight;
@@ -81,6 +81,7 @@ pub fn theme_colors() -> impl Iterator<Item = (&'static str, Option<&'static str
 /// How it begins.
 pub struct Options {
     pub dirs: Dirs,
+    pub store: Store,
     /// What is asked first, with images.
     pub first: Option<(String, Vec<Block>)>,
     /// What is asked then.
@@ -137,6 +138,7 @@ pub fn run(
         jobs,
         feed,
         dirs: options.dirs,
+        store: options.store,
         cancel: cancel.clone(),
         stage,
     });

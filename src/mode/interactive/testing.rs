@@ -10,7 +10,7 @@ use super::transcript::Printed;
 use super::work::Job;
 use crate::runtime::session::Session;
 use crate::runtime::setup::Setup;
-use crate::runtime::{CancelToken, Dirs, TempDir};
+use crate::runtime::{CancelToken, Dirs, Store, SyncMode, TempDir};
 use crate::tui::key::{Input, Key};
 use crate::tui::line::Line;
 use crate::tui::screen::Size;
@@ -69,6 +69,7 @@ impl Bench {
             jobs,
             feed: Arc::new(Feed::new()),
             dirs: Dirs::at(dir.path()),
+            store: Store::new(dir.path(), None, SyncMode::Never),
             cancel,
             stage,
         });

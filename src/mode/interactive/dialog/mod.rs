@@ -8,6 +8,7 @@ pub mod login;
 pub mod model;
 mod question;
 pub mod scope;
+pub mod sessions;
 pub mod settings;
 mod theme;
 pub mod thinking;

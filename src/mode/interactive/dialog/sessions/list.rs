@@ -1,0 +1,340 @@
+//! Which of the stored sessions are shown, and in what order.
+
+use crate::runtime::stored::{Info, Query};
+use crate::tui::fuzzy;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Characters of a session's first message that are searched, and shown.
+const MESSAGE_MAX: usize = 200;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// Forks under what they were forked from.
+    #[default]
+    Threaded,
+    Recent,
+    /// The best matches first.
+    Fuzzy,
+}
+
+impl Sort {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Threaded => "Threaded",
+            Self::Recent => "Recent",
+            Self::Fuzzy => "Fuzzy",
+        }
+    }
+
+    pub fn next(self) -> Self {
+        match self {
+            Self::Threaded => Self::Recent,
+            Self::Recent => Self::Fuzzy,
+            Self::Fuzzy => Self::Threaded,
+        }
+    }
+}
+
+/// A row of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Among the sessions.
+    pub session: usize,
+    /// The row that this one is a fork of.
+    parent: Option<usize>,
+    is_last: bool,
+}
+
+impl Shown {
+    fn flat(session: usize) -> Self {
+        Self {
+            session,
+            parent: None,
+            is_last: true,
+        }
+    }
+}
+
+/// The sessions of a scope, those that were active last first.
+#[derive(Clone, Default)]
+pub struct Sessions {
+    pub infos: Arc<Vec<Info>>,
+    /// What a row itself says, to be searched in.
+    texts: Vec<String>,
+}
+
+impl Sessions {
+    pub fn new(mut infos: Vec<Info>) -> Self {
+        infos.sort_by(|a, b| {
+            b.modified
+                .cmp(&a.modified)
+                .then_with(|| b.path.cmp(&a.path))
+        });
+        let text = |info: &Info| {
+            let name = info.name.as_deref().unwrap_or_default();
+            format!(
+                "{} {name} {} {}",
+                info.id,
+                beginning(&info.first_message),
+                info.cwd
+            )
+        };
+        Self {
+            texts: infos.iter().map(text).collect(),
+            infos: Arc::new(infos),
+        }
+    }
+
+    /// With more of them, those that are known already replaced.
+    pub fn with(&self, more: Vec<Info>) -> Self {
+        if self.infos.is_empty() {
+            return Self::new(more);
+        }
+        let mut by_path: HashMap<PathBuf, Info> = self
+            .infos
+            .iter()
+            .map(|info| (info.path.clone(), info.clone()))
+            .collect();
+        by_path.extend(more.into_iter().map(|info| (info.path.clone(), info)));
+        Self::new(by_path.into_values().collect())
+    }
+
+    pub fn without(&self, path: &Path) -> Self {
+        let others = self.infos.iter().filter(|info| info.path != path);
+        Self::new(others.cloned().collect())
+    }
+
+    /// All of them, without a search.
+    pub fn all(&self, sort: Sort, only_named: bool) -> Vec<Shown> {
+        let sessions = (0..self.infos.len()).filter(|&at| !only_named || self.is_named(at));
+        match sort {
+            Sort::Threaded => self.threads(&sessions.collect::<Vec<_>>()),
+            Sort::Recent | Sort::Fuzzy => sessions.map(Shown::flat).collect(),
+        }
+    }
+
+    /// Those that have what is searched for: in their row, or among `hits`, which have it in what was said.
+    pub fn found(
+        &self,
+        line: &str,
+        sort: Sort,
+        only_named: bool,
+        hits: &HashMap<PathBuf, Option<String>>,
+    ) -> Result<Vec<Shown>, String> {
+        let query = Query::parse_line(line)?;
+        let is_plain = !line.trim_start().starts_with("re:") && !line.contains('"');
+        let mut order: Vec<usize> = match is_plain {
+            true => fuzzy::filter(line, self.texts.iter().map(String::as_str)),
+            false => (0..self.texts.len())
+                .filter(|&at| self.texts.get(at).is_some_and(|text| query.fits(text)))
+                .collect(),
+        };
+        let mut is_in = vec![false; self.infos.len()];
+        for &at in &order {
+            if let Some(is_in) = is_in.get_mut(at) {
+                *is_in = true;
+            }
+        }
+        order.extend(self.infos.iter().enumerate().filter_map(|(at, info)| {
+            let is_new = !is_in.get(at).copied().unwrap_or(true) && hits.contains_key(&info.path);
+            is_new.then_some(at)
+        }));
+        if sort == Sort::Recent {
+            order.sort_unstable();
+        }
+        let order = order.into_iter();
+        Ok(order
+            .filter(|&at| !only_named || self.is_named(at))
+            .map(Shown::flat)
+            .collect())
+    }
+
+    fn is_named(&self, at: usize) -> bool {
+        let name = self.infos.get(at).and_then(|info| info.name.as_deref());
+        name.is_some_and(|name| !name.trim().is_empty())
+    }
+
+    /// Forks under what they come from; a thread is as young as the youngest in it.
+    fn threads(&self, sessions: &[usize]) -> Vec<Shown> {
+        let by_path: HashMap<&Path, usize> = sessions
+            .iter()
+            .filter_map(|&at| Some((self.infos.get(at)?.path.as_path(), at)))
+            .collect();
+        let parent = |at: usize| {
+            let parent = self.infos.get(at)?.parent_session_path.as_deref()?;
+            by_path
+                .get(Path::new(parent))
+                .copied()
+                .filter(|&parent| parent != at)
+        };
+        let mut children: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
+        // Sessions are sorted by age: a thread comes where the first of it comes.
+        let mut is_placed = vec![false; self.infos.len()];
+        for &at in sessions {
+            let mut next = Some(at);
+            while let Some(at) = next {
+                let Some(placed) = is_placed.get_mut(at).filter(|placed| !**placed) else {
+                    break;
+                };
+                *placed = true;
+                next = parent(at);
+                children.entry(next).or_default().push(at);
+            }
+        }
+        let mut rows: Vec<Shown> = Vec::with_capacity(sessions.len());
+        let mut open: Vec<Shown> = Vec::new();
+        let push = |open: &mut Vec<Shown>, of: Option<usize>, row: Option<usize>| {
+            let children = children.get(&of).map_or(&[][..], Vec::as_slice);
+            let numbered = children.iter().enumerate().rev();
+            open.extend(numbered.map(|(nth, &session)| Shown {
+                session,
+                parent: row,
+                is_last: nth + 1 == children.len(),
+            }));
+        };
+        push(&mut open, None, None);
+        while let Some(shown) = open.pop() {
+            rows.push(shown);
+            push(&mut open, Some(shown.session), Some(rows.len() - 1));
+        }
+        // Files that name each other as parents hang on nothing.
+        if rows.len() < sessions.len() {
+            let mut is_shown = vec![false; self.infos.len()];
+            for row in &rows {
+                if let Some(shown) = is_shown.get_mut(row.session) {
+                    *shown = true;
+                }
+            }
+            let lost = sessions
+                .iter()
+                .filter(|at| !is_shown.get(**at).copied().unwrap_or(true));
+            rows.extend(lost.map(|&at| Shown::flat(at)));
+        }
+        rows
+    }
+}
+
+/// The lines before a row.
+pub fn lines_before(rows: &[Shown], index: usize, is_plain: bool) -> String {
+    let mut parts = Vec::new();
+    let mut next = rows.get(index);
+    while let Some(row) = next
+        && let Some(parent) = row.parent
+    {
+        parts.push(match (parts.is_empty(), row.is_last) {
+            _ if is_plain => "  ",
+            (true, true) => "└─ ",
+            (true, false) => "├─ ",
+            (false, true) => "   ",
+            (false, false) => "│  ",
+        });
+        next = rows.get(parent);
+    }
+    parts.into_iter().rev().collect()
+}
+
+/// The first words, on one line.
+pub fn beginning(text: &str) -> String {
+    let few: String = text.trim_start().chars().take(MESSAGE_MAX).collect();
+    few.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(id: &str, hour: u32, parent: Option<&str>) -> Info {
+        Info {
+            path: PathBuf::from(format!("/s/{id}")),
+            id: id.to_owned(),
+            cwd: "/home/me".to_owned(),
+            name: id.strip_prefix("named-").map(str::to_owned),
+            parent_session_path: parent.map(|parent| format!("/s/{parent}")),
+            created: None,
+            modified: format!("2024-12-03T{hour:02}:00:00.000Z"),
+            message_count: 2,
+            first_message: format!("about {id}"),
+        }
+    }
+
+    fn drawn(sessions: &Sessions, rows: &[Shown]) -> Vec<String> {
+        (0..rows.len())
+            .map(|index| {
+                let id = &sessions.infos[rows[index].session].id;
+                format!("{}{id}", lines_before(rows, index, false))
+            })
+            .collect()
+    }
+
+    fn sessions() -> Sessions {
+        Sessions::new(vec![
+            info("old", 1, None),
+            info("fork", 2, Some("old")),
+            info("named-deep", 9, Some("fork")),
+            info("other", 5, None),
+            info("late", 4, Some("old")),
+            info("lost", 3, Some("gone")),
+            info("self", 2, Some("self")),
+            info("circle-a", 1, Some("circle-b")),
+            info("circle-b", 1, Some("circle-a")),
+        ])
+    }
+
+    #[test]
+    fn forks_stand_under_what_they_come_from() {
+        let sessions = sessions();
+        let rows = sessions.all(Sort::Threaded, false);
+        assert_eq!(
+            drawn(&sessions, &rows),
+            [
+                "old",
+                "├─ fork",
+                "│  └─ named-deep",
+                "└─ late",
+                "other",
+                "lost",
+                "self",
+                "circle-b",
+                "circle-a",
+            ]
+        );
+        let recent = sessions.all(Sort::Recent, false);
+        assert_eq!(
+            drawn(&sessions, &recent)[..3],
+            ["named-deep", "other", "late"]
+        );
+        let named = sessions.all(Sort::Threaded, true);
+        assert_eq!(drawn(&sessions, &named), ["named-deep"]);
+    }
+
+    #[test]
+    fn rows_are_found_by_what_they_say_and_by_what_was_said() {
+        let sessions = sessions();
+        let hits: HashMap<PathBuf, Option<String>> = [("/s/late".into(), None)].into();
+        for (line, sort, expected) in [
+            ("othr", Sort::Fuzzy, Ok(&["other", "late"][..])),
+            ("othr", Sort::Recent, Ok(&["other", "late"])),
+            ("\"about lost\"", Sort::Threaded, Ok(&["lost", "late"])),
+            ("re:^cir.*-a", Sort::Threaded, Ok(&["circle-a", "late"])),
+            ("re:(", Sort::Threaded, Err(())),
+        ] {
+            let rows = sessions.found(line, sort, false, &hits);
+            let ids = rows.map(|rows| drawn(&sessions, &rows)).map_err(drop);
+            let expected = expected.map(|ids| ids.iter().map(|id| (*id).to_owned()).collect());
+            assert_eq!(ids, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn parts_that_come_later_are_put_in_their_place() {
+        let some = Sessions::new(vec![info("a", 1, None), info("b", 2, None)]);
+        let more = some.with(vec![info("c", 3, None), info("a", 4, None)]);
+        let ids = |sessions: &Sessions| -> Vec<String> {
+            sessions.infos.iter().map(|info| info.id.clone()).collect()
+        };
+        assert_eq!(ids(&more), ["a", "c", "b"]);
+        assert_eq!(ids(&more.without(Path::new("/s/c"))), ["a", "b"]);
+    }
+}

@@ -1,0 +1,705 @@
+//! A stored session is chosen, renamed, removed. Knows nothing of a conversation: pi asks with it at its start
+//! too.
+//!
+//! Lists are read, and texts searched, on threads of their own. They come back through a [`Link`], some at a
+//! time, and end early when nobody wants them any more.
+
+use super::list::{Sessions, Shown, Sort, beginning, lines_before};
+use crate::mode::interactive::dialog::frame;
+use crate::mode::interactive::look::Look;
+use crate::mode::interactive::program::{self, Job};
+use crate::runtime::stored::{self, Info, Query};
+use crate::runtime::{CancelToken, Store, age};
+use crate::tui::key::Key;
+use crate::tui::keymap::{self, Action, Keymap};
+use crate::tui::line::Line;
+use crate::tui::select::{Entered, TextInput, hints};
+use crate::tui::style::Attributes;
+use crate::tui::theme::Role;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Rows of sessions at most.
+const ROWS_MAX: usize = 10;
+/// Texts are searched when nothing was typed for so long.
+const PAUSE: Duration = Duration::from_millis(80);
+/// Hits are brought together for so long.
+const BATCH: Duration = Duration::from_millis(50);
+/// How long the trash may take.
+const TRASH_LIMIT: Duration = Duration::from_secs(10);
+
+/// Something that a thread has for the picker.
+pub type Task = Box<dyn FnOnce(&mut Picker) + Send>;
+
+/// How threads reach the picker.
+pub type Link = Arc<dyn Fn(Task) + Send + Sync>;
+
+/// Where the sessions are, and who asks for them.
+pub struct Place {
+    pub store: Store,
+    pub cwd: PathBuf,
+    /// The session that is open here.
+    pub current: Option<PathBuf>,
+    /// Ends all that is under way.
+    pub cancel: CancelToken,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    /// Sessions of the current folder.
+    Current,
+    All,
+}
+
+#[derive(Default)]
+struct Loaded {
+    sessions: Sessions,
+    /// None before it is asked for.
+    loading: Option<CancelToken>,
+    is_whole: bool,
+}
+
+enum Mode {
+    List,
+    Rename(PathBuf, TextInput),
+    Delete(PathBuf),
+}
+
+/// What became of a key.
+#[derive(Debug, PartialEq)]
+pub enum Picked {
+    Stay,
+    Leave,
+    Chosen(Box<Info>),
+    /// The session that is open here gets this name.
+    RenameCurrent(String),
+}
+
+pub struct Picker {
+    place: Place,
+    link: Link,
+    scope: Scope,
+    sort: Sort,
+    only_named: bool,
+    shows_paths: bool,
+    current: Loaded,
+    all: Loaded,
+    search: TextInput,
+    /// Sessions in whose texts the search was found, and where.
+    hits: HashMap<PathBuf, Option<String>>,
+    searching: Option<CancelToken>,
+    shown: Vec<Shown>,
+    at: usize,
+    /// The user has chosen a row; until then the first is chosen, whatever comes.
+    is_touched: bool,
+    mode: Mode,
+    /// What is said, and whether it is bad.
+    status: Option<(String, bool)>,
+}
+
+impl Picker {
+    pub fn new(place: Place, link: Link) -> Self {
+        let mut picker = Self {
+            place,
+            link,
+            scope: Scope::Current,
+            sort: Sort::default(),
+            only_named: false,
+            shows_paths: false,
+            current: Loaded::default(),
+            all: Loaded::default(),
+            search: TextInput::new("> "),
+            hits: HashMap::new(),
+            searching: None,
+            shown: Vec::new(),
+            at: 0,
+            is_touched: false,
+            mode: Mode::List,
+            status: None,
+        };
+        picker.load(Scope::Current);
+        picker
+    }
+
+    fn loaded(&self, scope: Scope) -> &Loaded {
+        match scope {
+            Scope::Current => &self.current,
+            Scope::All => &self.all,
+        }
+    }
+
+    fn loaded_mut(&mut self, scope: Scope) -> &mut Loaded {
+        match scope {
+            Scope::Current => &mut self.current,
+            Scope::All => &mut self.all,
+        }
+    }
+
+    fn sessions(&self) -> &Sessions {
+        &self.loaded(self.scope).sessions
+    }
+
+    fn begin(&mut self, name: &str, work: impl FnOnce() + Send + 'static) {
+        if let Err(error) = thread::Builder::new().name(name.into()).spawn(work) {
+            self.status = Some((format!("Cannot start a thread: {error}"), true));
+        }
+    }
+
+    /// Reads the list of a scope.
+    fn load(&mut self, scope: Scope) {
+        let cancel = self.place.cancel.child();
+        let loaded = self.loaded_mut(scope);
+        if let Some(before) = loaded.loading.replace(cancel.clone()) {
+            before.cancel();
+        }
+        loaded.is_whole = false;
+        let (link, store) = (self.link.clone(), self.place.store.clone());
+        let cwd = (scope == Scope::Current).then(|| self.place.cwd.clone());
+        self.begin("sessions", move || {
+            let part = &mut |infos: Vec<Info>| {
+                let (is_wanted, cancel) = (!cancel.is_cancelled(), cancel.clone());
+                if is_wanted && !infos.is_empty() {
+                    link(Box::new(move |picker| {
+                        if !cancel.is_cancelled() {
+                            let sessions = picker.loaded(scope).sessions.with(infos);
+                            picker.put(scope, sessions);
+                        }
+                    }));
+                }
+                is_wanted
+            };
+            let whole = store.infos_telling(cwd.as_deref(), part);
+            let sessions = Sessions::new(whole);
+            link(Box::new(move |picker| {
+                if !cancel.is_cancelled() {
+                    picker.loaded_mut(scope).is_whole = true;
+                    picker.put(scope, sessions);
+                    picker.search_texts();
+                }
+            }));
+        });
+    }
+
+    fn put(&mut self, scope: Scope, sessions: Sessions) {
+        let before = self.selected().map(|info| info.path.clone());
+        self.loaded_mut(scope).sessions = sessions;
+        if scope == self.scope {
+            self.lay_out(before);
+        }
+    }
+
+    fn selected(&self) -> Option<&Info> {
+        let shown = self.shown.get(self.at)?;
+        self.sessions().infos.get(shown.session)
+    }
+
+    /// Lays the rows out anew. The chosen session stays chosen if it is still there.
+    fn lay_out(&mut self, before: Option<PathBuf>) {
+        let query = self.search.text();
+        let sessions = self.sessions();
+        let rows = match query.trim() {
+            "" => Ok(sessions.all(self.sort, self.only_named)),
+            query => sessions.found(query, self.sort, self.only_named, &self.hits),
+        };
+        self.shown = rows.unwrap_or_else(|reason| {
+            self.status = Some((reason, true));
+            Vec::new()
+        });
+        let infos = &self.sessions().infos;
+        let again = before.filter(|_| self.is_touched).and_then(|path| {
+            let is_it = |shown: &Shown| infos.get(shown.session).is_some_and(|i| i.path == path);
+            self.shown.iter().position(is_it)
+        });
+        self.at = again.unwrap_or(match self.is_touched {
+            true => self.at.min(self.shown.len().saturating_sub(1)),
+            false => 0,
+        });
+    }
+
+    fn changed(&mut self) {
+        let before = self.selected().map(|info| info.path.clone());
+        self.lay_out(before);
+    }
+
+    /// What was searched for has changed.
+    fn searched(&mut self) {
+        self.hits.clear();
+        self.is_touched = false;
+        self.lay_out(None);
+        self.search_texts();
+    }
+
+    /// Searches what was said in the sessions.
+    fn search_texts(&mut self) {
+        if let Some(before) = self.searching.take() {
+            before.cancel();
+        }
+        let Ok(query) = Query::parse_line(&self.search.text()) else {
+            return;
+        };
+        let cancel = self.place.cancel.child();
+        self.searching = Some(cancel.clone());
+        let (link, infos) = (self.link.clone(), self.sessions().infos.clone());
+        self.begin("search", move || {
+            if cancel.wait_timeout(PAUSE) {
+                return;
+            }
+            let mut told = Instant::now();
+            let mut batch: Vec<(PathBuf, Option<String>)> = Vec::new();
+            let tell = |batch: &mut Vec<_>, is_last: bool| {
+                let (hits, cancel) = (std::mem::take(batch), cancel.clone());
+                link(Box::new(move |picker| {
+                    if !cancel.is_cancelled() {
+                        picker.hits.extend(hits);
+                        if is_last {
+                            picker.searching = None;
+                        }
+                        picker.changed();
+                    }
+                }));
+            };
+            stored::search_while(&infos, &query, &|| !cancel.is_cancelled(), |hit| {
+                batch.push((hit.info.path, hit.place));
+                if told.elapsed() >= BATCH {
+                    told = Instant::now();
+                    tell(&mut batch, false);
+                }
+            });
+            tell(&mut batch, true);
+        });
+    }
+
+    pub fn paste(&mut self, text: &str) {
+        match &mut self.mode {
+            Mode::List => {
+                self.search.paste(text);
+                self.searched();
+            }
+            Mode::Rename(_, name) => name.paste(text),
+            Mode::Delete(_) => {}
+        }
+    }
+
+    pub fn handle(&mut self, key: &Key, keymap: &Keymap) -> Picked {
+        match &mut self.mode {
+            Mode::List => {
+                self.status = None;
+                self.list_key(key, keymap)
+            }
+            Mode::Rename(path, name) => {
+                let path = path.clone();
+                match name.handle(key, keymap) {
+                    Entered::Text(name) => {
+                        let name = name.trim().to_owned();
+                        if name.is_empty() {
+                            return Picked::Stay;
+                        }
+                        self.mode = Mode::List;
+                        return self.rename(path, name);
+                    }
+                    Entered::Cancelled => self.mode = Mode::List,
+                    Entered::Handled | Entered::Ignored => {}
+                }
+                Picked::Stay
+            }
+            Mode::Delete(path) => {
+                if keymap.is(key, Action::SelectConfirm) {
+                    let path = path.clone();
+                    self.mode = Mode::List;
+                    self.delete(path);
+                } else if keymap.is(key, Action::SelectCancel) {
+                    self.mode = Mode::List;
+                }
+                Picked::Stay
+            }
+        }
+    }
+
+    fn list_key(&mut self, key: &Key, keymap: &Keymap) -> Picked {
+        if keymap.is(key, Action::Tab) {
+            self.change_scope();
+            return Picked::Stay;
+        }
+        match keymap.action(key, keymap::SESSIONS) {
+            Some(Action::SessionTogglePath) => self.shows_paths = !self.shows_paths,
+            Some(Action::SessionToggleSort) => {
+                self.sort = self.sort.next();
+                self.changed();
+            }
+            Some(Action::SessionToggleNamedFilter) => {
+                self.only_named = !self.only_named;
+                self.changed();
+            }
+            Some(Action::SessionRename) => self.ask_name(),
+            Some(Action::SessionDelete) => self.ask_to_delete(),
+            Some(Action::SessionDeleteNoninvasive) if self.search.text().is_empty() => {
+                self.ask_to_delete();
+            }
+            _ => return self.move_or_search(key, keymap),
+        }
+        Picked::Stay
+    }
+
+    fn move_or_search(&mut self, key: &Key, keymap: &Keymap) -> Picked {
+        let last = self.shown.len().saturating_sub(1);
+        let at = match keymap.action(key, keymap::SELECT) {
+            Some(Action::SelectUp) => self.at.saturating_sub(1),
+            Some(Action::SelectDown) => (self.at + 1).min(last),
+            Some(Action::SelectPageUp) => self.at.saturating_sub(ROWS_MAX),
+            Some(Action::SelectPageDown) => (self.at + ROWS_MAX).min(last),
+            Some(Action::SelectConfirm) => {
+                return match self.selected() {
+                    Some(info) => Picked::Chosen(Box::new(info.clone())),
+                    None => Picked::Stay,
+                };
+            }
+            Some(Action::SelectCancel) => return Picked::Leave,
+            _ => {
+                let before = self.search.text();
+                self.search.handle(key, keymap);
+                if self.search.text() != before {
+                    self.searched();
+                }
+                return Picked::Stay;
+            }
+        };
+        self.is_touched = true;
+        self.at = at;
+        Picked::Stay
+    }
+
+    fn change_scope(&mut self) {
+        self.scope = match self.scope {
+            Scope::Current => Scope::All,
+            Scope::All => Scope::Current,
+        };
+        self.is_touched = false;
+        let loaded = self.loaded(self.scope);
+        if loaded.loading.is_none() {
+            self.load(self.scope);
+        }
+        self.searched();
+    }
+
+    fn ask_name(&mut self) {
+        if let Some(info) = self.selected() {
+            let mut input = TextInput::new("> ");
+            input.set_text(info.name.as_deref().unwrap_or_default());
+            self.mode = Mode::Rename(info.path.clone(), input);
+        }
+    }
+
+    fn is_current(&self, path: &Path) -> bool {
+        self.place.current.as_deref() == Some(path)
+    }
+
+    fn ask_to_delete(&mut self) {
+        let Some(path) = self.selected().map(|info| info.path.clone()) else {
+            return;
+        };
+        if self.is_current(&path) {
+            let reason = "Cannot delete the currently active session";
+            self.status = Some((reason.to_owned(), true));
+        } else {
+            self.mode = Mode::Delete(path);
+        }
+    }
+
+    fn rename(&mut self, path: PathBuf, name: String) -> Picked {
+        if self.is_current(&path) {
+            return Picked::RenameCurrent(name);
+        }
+        let (link, store) = (self.link.clone(), self.place.store.clone());
+        let cwd = self.place.cwd.clone();
+        self.begin("rename", move || {
+            let renamed = stored::rename(&store, &path, &cwd, &name);
+            link(Box::new(move |picker| match renamed {
+                Ok(()) => picker.reload(),
+                Err(reason) => {
+                    picker.status = Some((format!("Failed to rename: {reason}"), true));
+                }
+            }));
+        });
+        Picked::Stay
+    }
+
+    /// What is stored has changed.
+    pub fn reload(&mut self) {
+        let (loaded, other) = match self.scope {
+            Scope::Current => (Scope::Current, Scope::All),
+            Scope::All => (Scope::All, Scope::Current),
+        };
+        if let Some(before) = self.loaded_mut(other).loading.take() {
+            before.cancel();
+        }
+        self.load(loaded);
+    }
+
+    fn delete(&mut self, path: PathBuf) {
+        let (link, cancel) = (self.link.clone(), self.place.cancel.clone());
+        self.begin("delete", move || {
+            let removed = stored::remove(&path, |paths| trash(paths, &cancel));
+            link(Box::new(move |picker| match removed {
+                Ok(is_in_trash) => {
+                    for scope in [Scope::Current, Scope::All] {
+                        let sessions = picker.loaded(scope).sessions.without(&path);
+                        picker.put(scope, sessions);
+                    }
+                    let said = match is_in_trash {
+                        true => "Session moved to trash",
+                        false => "Session deleted",
+                    };
+                    picker.status = Some((said.to_owned(), false));
+                }
+                Err(reason) => {
+                    picker.status = Some((format!("Failed to delete: {reason}"), true));
+                }
+            }));
+        });
+    }
+
+    pub fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
+        let width = look.width.saturating_sub(2).max(1);
+        let looks = look.looks();
+        if let Mode::Rename(_, name) = &mut self.mode {
+            let title = look.style(Role::Text).with(Attributes::BOLD);
+            let keys = [
+                (Action::SelectConfirm, "save"),
+                (Action::SelectCancel, "cancel"),
+            ];
+            let body = vec![
+                Line::of("Rename Session", title),
+                Line::new(),
+                name.render(width, &looks),
+                Line::new(),
+                hints(&keys, look.keymap, &looks),
+            ];
+            return frame::indented(body, look, rows);
+        }
+        let mut body = vec![self.head(width, look)];
+        body.extend(self.hints(look));
+        body.push(Line::new());
+        body.push(self.search.render(width, &looks));
+        body.push(Line::new());
+        let height = rows.saturating_sub(body.len() + 4).clamp(1, ROWS_MAX);
+        body.extend(self.rows(height, width, look));
+        frame::indented(body, look, rows)
+    }
+
+    fn head(&self, width: usize, look: &Look<'_>) -> Line {
+        let (accent, muted) = (look.style(Role::Accent), look.style(Role::Muted));
+        let title = match self.scope {
+            Scope::Current => "Resume Session (Current Folder)",
+            Scope::All => "Resume Session (All)",
+        };
+        let mut right = Line::new();
+        let loaded = self.loaded(self.scope);
+        if loaded.is_whole {
+            let marks = match look.is_plain {
+                true => ("chosen: ", ""),
+                false => ("◉ ", "○ "),
+            };
+            for (scope, name) in [(Scope::Current, "Current Folder"), (Scope::All, "All")] {
+                if !right.is_empty() {
+                    right.push(" | ", muted);
+                }
+                match scope == self.scope {
+                    true => right.push(&format!("{}{name}", marks.0), accent),
+                    false => right.push(&format!("{}{name}", marks.1), muted),
+                }
+            }
+        } else {
+            right.push(
+                &format!("Loading {}...", loaded.sessions.infos.len()),
+                accent,
+            );
+        }
+        for (about, value) in [
+            ("  Name: ", if self.only_named { "Named" } else { "All" }),
+            ("  Sort: ", self.sort.name()),
+        ] {
+            right.push(about, muted);
+            right.push(value, accent);
+        }
+        let mut line = Line::of(title, look.style(Role::Text).with(Attributes::BOLD));
+        let room = width.saturating_sub(right.width() + 1);
+        if line.width() > room {
+            return line.cut(width);
+        }
+        line.pad_to(room + 1, muted);
+        line.append(&right);
+        line
+    }
+
+    fn hints(&self, look: &Look<'_>) -> Vec<Line> {
+        let looks = look.looks();
+        if let Mode::Delete(_) = self.mode {
+            let mut line = Line::of("Delete session? ", look.style(Role::Error));
+            let keys = [
+                (Action::SelectConfirm, "confirm"),
+                (Action::SelectCancel, "cancel"),
+            ];
+            line.append(&hints(&keys, look.keymap, &looks));
+            return vec![line, Line::new()];
+        }
+        if let Some((text, is_bad)) = &self.status {
+            let role = if *is_bad { Role::Error } else { Role::Accent };
+            return vec![Line::of(text, look.style(role)), Line::new()];
+        }
+        let mut first = hints(&[(Action::Tab, "scope")], look.keymap, &looks);
+        first.push(
+            " · re:<pattern> regex · \"phrase\" exact",
+            look.style(Role::Muted),
+        );
+        let path = if self.shows_paths {
+            "path (on)"
+        } else {
+            "path (off)"
+        };
+        let keys = [
+            (Action::SessionToggleSort, "sort"),
+            (Action::SessionToggleNamedFilter, "named"),
+            (Action::SessionDelete, "delete"),
+            (Action::SessionTogglePath, path),
+            (Action::SessionRename, "rename"),
+        ];
+        vec![first, hints(&keys, look.keymap, &looks)]
+    }
+
+    fn rows(&self, height: usize, width: usize, look: &Look<'_>) -> Vec<Line> {
+        let muted = look.style(Role::Muted);
+        if self.shown.is_empty() {
+            return vec![Line::of(&self.nothing(look), muted)];
+        }
+        let height = height.min(self.shown.len());
+        let start = self
+            .at
+            .saturating_sub(height / 2)
+            .min(self.shown.len() - height);
+        let window = start..start + height;
+        let mut lines: Vec<Line> = window.map(|index| self.row(index, width, look)).collect();
+        if height < self.shown.len() {
+            let counter = format!("  ({}/{})", self.at + 1, self.shown.len());
+            lines.push(Line::of(&counter, muted));
+        }
+        let place = self
+            .selected()
+            .and_then(|info| self.hits.get(&info.path)?.as_ref());
+        if let Some(place) = place.filter(|_| !self.search.text().trim().is_empty()) {
+            lines.push(Line::of(&format!("  {place}"), muted));
+        }
+        lines
+    }
+
+    fn row(&self, index: usize, width: usize, look: &Look<'_>) -> Line {
+        let is_selected = index == self.at;
+        let shown = self.shown.get(index);
+        let Some(info) = shown.and_then(|shown| self.sessions().infos.get(shown.session)) else {
+            return Line::new();
+        };
+        let is_doomed = matches!(&self.mode, Mode::Delete(path) if *path == info.path);
+        let mut right = format!("{} {}", info.message_count, age(&info.modified));
+        if self.scope == Scope::All && !info.cwd.is_empty() {
+            right = format!("{} {right}", look.path(Path::new(&info.cwd)));
+        }
+        if self.shows_paths {
+            right = format!("{} {right}", look.path(&info.path));
+        }
+        let (dim, accent) = (look.style(Role::Dim), look.style(Role::Accent));
+        let style = if is_doomed {
+            look.style(Role::Error)
+        } else if self.is_current(&info.path) {
+            accent
+        } else if info.name.is_some() {
+            look.style(Role::Warning)
+        } else {
+            look.style(Role::Text)
+        };
+        let style = match is_selected {
+            true => style.with(Attributes::BOLD),
+            false => style,
+        };
+        let mark = match (is_selected, look.is_plain) {
+            (true, false) => "› ",
+            (true, true) => "* ",
+            (false, _) => "  ",
+        };
+        let mut line = Line::of(mark, accent);
+        line.push(&lines_before(&self.shown, index, look.is_plain), dim);
+        let right = Line::of(
+            &right,
+            if is_doomed {
+                look.style(Role::Error)
+            } else {
+                dim
+            },
+        );
+        let said = info.name.as_deref().unwrap_or(&info.first_message);
+        let room = width
+            .saturating_sub(line.width() + right.width() + 2)
+            .max(10);
+        line.append(&Line::of(&beginning(said), style).cut(room));
+        line.pad_to(
+            width.saturating_sub(right.width()).max(line.width() + 1),
+            dim,
+        );
+        line.append(&right);
+        if is_selected {
+            line.over(look.style(Role::SelectedBg));
+        }
+        line.cut(width)
+    }
+
+    fn nothing(&self, look: &Look<'_>) -> String {
+        let key = |action| look.keymap.keys(action).first().map(ToString::to_string);
+        if !self.loaded(self.scope).is_whole {
+            return "  Loading...".to_owned();
+        }
+        if !self.search.text().trim().is_empty() {
+            return match self.searching {
+                Some(_) => "  Searching...".to_owned(),
+                None => "  No sessions found".to_owned(),
+            };
+        }
+        let all = match key(Action::SessionToggleNamedFilter) {
+            Some(key) => format!("Press {key} to show all"),
+            None => String::new(),
+        };
+        match (self.only_named, self.scope) {
+            (true, Scope::All) => format!("  No named sessions found. {all}."),
+            (true, Scope::Current) => {
+                format!("  No named sessions in current folder. {all}, or Tab to view all.")
+            }
+            (false, Scope::All) => "  No sessions found".to_owned(),
+            (false, Scope::Current) => {
+                "  No sessions in current folder. Press Tab to view all.".to_owned()
+            }
+        }
+    }
+}
+
+impl Drop for Picker {
+    fn drop(&mut self) {
+        let all = [&self.current.loading, &self.all.loading, &self.searching];
+        all.into_iter().flatten().for_each(CancelToken::cancel);
+    }
+}
+
+/// Gives the paths to `trash`, if there is such a program.
+fn trash(paths: &[PathBuf], cancel: &CancelToken) -> bool {
+    let names: Option<Vec<&str>> = paths.iter().map(|path| path.to_str()).collect();
+    let Some(names) = names else {
+        return false;
+    };
+    let job = Job {
+        arguments: &names,
+        input: Vec::new(),
+        is_read: false,
+        limit: TRASH_LIMIT,
+        cancel,
+    };
+    program::run("trash", job).is_ok_and(|ran| ran.is_success)
+}

@@ -1,0 +1,20 @@
+//! Stored sessions: listed, searched, renamed, removed.
+
+use crate::session::{SessionError, Store, upkeep};
+use std::path::{Path, PathBuf};
+
+pub use crate::session::info::Info;
+pub use crate::session::search::{Query, search_while};
+
+/// Gives a session that is not open here a name.
+pub fn rename(store: &Store, path: &Path, cwd: &Path, name: &str) -> Result<(), String> {
+    let say = |error: SessionError| error.to_string();
+    let mut log = store.open(path, cwd).map_err(say)?;
+    log.append_session_info(name).map_err(say)?;
+    log.finish().map_err(say)
+}
+
+/// Removes a session: see [`upkeep::throw_away`].
+pub fn remove(path: &Path, trash: impl FnOnce(&[PathBuf]) -> bool) -> Result<bool, String> {
+    upkeep::throw_away(path, trash).map_err(|error| error.to_string())
+}
