@@ -1,7 +1,49 @@
-//! A numbered question on the terminal: asked on stderr, so that stdout stays clean.
+//! Questions on the terminal: drawn, where pi is to be used there; elsewhere numbered lines on stderr, so that
+//! stdout stays clean.
 
+use super::flags::Args;
+use crate::mode::interactive::question::{self, Answer, Ground};
+use crate::mode::report;
 use crate::runtime::plain_text;
 use std::io::{self, BufRead, IsTerminal, Write};
+
+/// Whether pi is to be used on the terminal, by its arguments and by what it is started on.
+pub fn is_drawn(args: &Args) -> bool {
+    !args.print
+        && args.mode.is_none()
+        && args.list_models.is_none()
+        && io::stdin().is_terminal()
+        && io::stdout().is_terminal()
+}
+
+/// Lets the user choose, on a drawn list; none when nothing was chosen.
+pub fn choose_drawn(
+    ground: Ground<'_>,
+    title: &str,
+    text: &str,
+    answers: &[String],
+) -> Option<usize> {
+    given(question::choose(ground, title, text, answers))
+}
+
+/// What was answered. Ctrl+C, and what asks for the end otherwise, ends the program here: nothing has begun.
+pub fn given<T>(answer: io::Result<Answer<T>>) -> Option<T> {
+    match answer {
+        Ok(Answer::Given(answer)) => Some(answer),
+        Ok(Answer::Left) => None,
+        Ok(Answer::End(code)) => std::process::exit(i32::from(code)),
+        Err(error) => {
+            report::error(format_args!("Cannot use the terminal: {error}"));
+            std::process::exit(1)
+        }
+    }
+}
+
+/// The user has left a question that pi cannot start without: that is no failure.
+pub fn leave(text: &str) -> ! {
+    super::say(&format!("{text}\n"));
+    std::process::exit(0)
+}
 
 /// Whether there is somebody to ask.
 pub fn possible() -> bool {

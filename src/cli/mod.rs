@@ -164,12 +164,12 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
 
 /// Serves the user at the terminal. Gives the exit code.
 fn talk(args: &Args, mut world: start::World) -> Result<u8, String> {
-    world.is_interactive = true;
     let log = open::log(args, &mut world)?;
     let cancel = CancelToken::new();
     let watch = signal::watch(cancel.clone())
         .map_err(|error| format!("Cannot watch for signals: {error}"))?;
     let (from, dirs) = (world.started_in.clone(), world.dirs.clone());
+    let draft = world.draft.take();
     let dir = args.session_dir.as_deref();
     let store = open::store(&dirs, &world.settings, dir, &world.cwd);
     let session = start::session(args, world, log, &cancel)?;
@@ -187,6 +187,7 @@ fn talk(args: &Args, mut world: start::World) -> Result<u8, String> {
         store,
         first: (!is_empty).then_some((prompt.text, prompt.images)),
         prompts: messages.collect(),
+        draft,
         verbose: args.verbose,
     };
     interactive::run(session, options, &cancel, &watch)

@@ -7,12 +7,13 @@ use super::ask;
 use super::flags::Args;
 use super::sessions;
 use super::start::World;
+use crate::mode::interactive::question;
 use crate::mode::report::{self, warning as warn};
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::runtime::succession::Folder;
 use crate::session::store::{Found, Store, Stored};
-use crate::session::{Log, SessionError, SyncMode};
+use crate::session::{Log, SessionError, SyncMode, upkeep};
 use std::path::{Path, PathBuf};
 
 /// Sessions that `--resume` offers at most.
@@ -73,6 +74,14 @@ fn gone(log: &Log) -> String {
 fn stay_here(log: &Log, world: &World) -> Result<(), String> {
     let here = world.cwd.display();
     let problem = gone(log);
+    if let Some(ground) = world.ground() {
+        let text = format!("{problem}\n\nGo on in the current one?\n{here}");
+        let answers = ["Continue".to_owned(), "Cancel".to_owned()];
+        return match ask::choose_drawn(ground, "Session cwd not found", &text, &answers) {
+            Some(0) => Ok(()),
+            _ => ask::leave("No folder to work in"),
+        };
+    }
     if ask::possible() {
         let options = [format!("Go on in the current folder, {here}")];
         return match ask::choose(&problem, &options) {
@@ -86,9 +95,9 @@ fn stay_here(log: &Log, world: &World) -> Result<(), String> {
     ))
 }
 
-fn find(args: &Args, world: &World) -> Result<Log, String> {
+fn find(args: &Args, world: &mut World) -> Result<Log, String> {
     let say = |error: SessionError| error.to_string();
-    let cwd = world.cwd.as_path();
+    let cwd = &world.cwd.clone();
     let store = store(
         &world.dirs,
         &world.settings,
@@ -105,13 +114,13 @@ fn find(args: &Args, world: &World) -> Result<Log, String> {
     }
     if let Some(wanted) = &args.session {
         return match store.find(cwd, &resolved(world, wanted)).map_err(say)? {
-            Found::Path(path) => open(&store, &path, cwd),
-            Found::Here(stored) => open(&store, &stored.path, cwd),
-            Found::Elsewhere(stored) => elsewhere(&store, &stored, cwd),
+            Found::Path(path) => open(&store, &path, world),
+            Found::Here(stored) => open(&store, &stored.path, world),
+            Found::Elsewhere(stored) => elsewhere(&store, &stored, world),
         };
     }
     if args.resume {
-        return open(&store, &pick(&store, cwd)?, cwd);
+        return open(&store, &pick(&store, world)?, world);
     }
     if args.continue_last {
         return match store.open_latest(cwd).map_err(say)? {
@@ -127,7 +136,7 @@ fn find(args: &Args, world: &World) -> Result<Log, String> {
             "No project session found with id '{id}'; creating a new session with that id."
         ));
     } else {
-        offer_drafts(&store, cwd);
+        offer_drafts(args, &store, world);
     }
     store.create(cwd, id).map_err(say)
 }
@@ -149,55 +158,85 @@ pub fn path_of(found: Found) -> PathBuf {
 }
 
 /// Opens a session; one that is in use can be forked.
-fn open(store: &Store, path: &Path, cwd: &Path) -> Result<Log, String> {
-    match store.open(path, cwd) {
-        Err(error @ SessionError::Held { .. }) if ask::possible() => {
-            let options = [
-                "Fork it: go on in a copy".to_owned(),
-                "Read it only: what follows is not stored".to_owned(),
-            ];
-            let opened = match ask::choose(&error.to_string(), &options) {
-                Some(0) => store.fork_from(path, cwd, None),
-                Some(_) => Log::open_detached(path),
-                None => return Err("No session selected".into()),
-            };
-            opened.map_err(|error| error.to_string())
-        }
-        opened => opened.map_err(|error| error.to_string()),
-    }
+fn open(store: &Store, path: &Path, world: &World) -> Result<Log, String> {
+    let cwd = world.cwd.as_path();
+    let error = match store.open(path, cwd) {
+        Err(error @ SessionError::Held { .. }) => error,
+        opened => return opened.map_err(|error| error.to_string()),
+    };
+    let answers = [
+        "Fork it: go on in a copy".to_owned(),
+        "Read it only: what follows is not stored".to_owned(),
+    ];
+    let chosen = match choose(world, "Session in use", &error.to_string(), &answers) {
+        Asked::Chosen(at) => at,
+        Asked::Nothing => return Err("No session selected".into()),
+        Asked::Nobody => return Err(error.to_string()),
+    };
+    let opened = match chosen {
+        0 => store.fork_from(path, cwd, None),
+        _ => Log::open_detached(path),
+    };
+    opened.map_err(|error| error.to_string())
 }
 
 /// A session of another folder is forked into this one, or opened there, but not unasked.
-fn elsewhere(store: &Store, stored: &Stored, cwd: &Path) -> Result<Log, String> {
+fn elsewhere(store: &Store, stored: &Stored, world: &World) -> Result<Log, String> {
+    let cwd = world.cwd.as_path();
     let (id, home) = (&stored.header.id, &stored.header.cwd);
     let problem = format!("Session found in different project: {home}");
-    if !ask::possible() {
-        return Err(format!(
-            "{problem}\nFork it into this folder with --fork {id}, or open it there with --cwd '{home}' --session {id}."
-        ));
-    }
-    let options = [
+    let answers = [
         "Fork it into this folder".to_owned(),
         "Open it in its own folder".to_owned(),
     ];
-    match ask::choose(&problem, &options) {
-        Some(0) => store
+    match choose(world, "Session of another folder", &problem, &answers) {
+        Asked::Chosen(0) => store
             .fork_from(&stored.path, cwd, None)
             .map_err(|error| error.to_string()),
-        Some(_) => open(store, &stored.path, cwd),
-        None => Err("No session selected".into()),
+        Asked::Chosen(_) => open(store, &stored.path, world),
+        Asked::Nothing => Err("No session selected".into()),
+        Asked::Nobody => Err(format!(
+            "{problem}\nFork it into this folder with --fork {id}, or open it there with --cwd '{home}' --session {id}."
+        )),
     }
 }
 
-/// Lets the user pick one of this folder's sessions.
-fn pick(store: &Store, cwd: &Path) -> Result<PathBuf, String> {
+enum Asked {
+    Chosen(usize),
+    Nothing,
+    /// There is nobody to ask.
+    Nobody,
+}
+
+/// Asks about a session. Without lines to draw on, the title is left out: the text says it all.
+fn choose(world: &World, title: &str, text: &str, answers: &[String]) -> Asked {
+    if let Some(ground) = world.ground() {
+        return match ask::choose_drawn(ground, title, text, answers) {
+            Some(at) => Asked::Chosen(at),
+            None => ask::leave("No session selected"),
+        };
+    }
+    if !ask::possible() {
+        return Asked::Nobody;
+    }
+    ask::choose(text, answers).map_or(Asked::Nothing, Asked::Chosen)
+}
+
+/// Lets the user pick a session: one of this folder, or, where the list is drawn, of any.
+fn pick(store: &Store, world: &World) -> Result<PathBuf, String> {
+    if let Some(ground) = world.ground() {
+        return match ask::given(question::pick(ground, store)) {
+            Some(info) => Ok(info.path),
+            None => ask::leave("No session selected"),
+        };
+    }
     if !ask::possible() {
         return Err(
             "--resume asks which session to open, and there is no terminal to ask on. Name one with --session (pi sessions list shows them), or take the newest with --continue."
                 .into(),
         );
     }
-    let mut infos = store.infos(cwd);
+    let mut infos = store.infos(&world.cwd);
     if infos.is_empty() {
         return Err(
             "There is no session of this folder. Look for others with: pi sessions list --all"
@@ -213,12 +252,45 @@ fn pick(store: &Store, cwd: &Path) -> Result<PathBuf, String> {
         .ok_or_else(|| "No session selected".into())
 }
 
-/// Names prompts that never got an answer because their process was killed.
-fn offer_drafts(store: &Store, cwd: &Path) {
-    for draft in store.drafts(cwd).into_iter().take(3) {
+/// Offers prompts that never got an answer because their process was killed.
+fn offer_drafts(args: &Args, store: &Store, world: &mut World) {
+    let drafts = store.drafts(&world.cwd);
+    if let Some(draft) = drafts.first()
+        && args.messages.is_empty()
+        && args.files.is_empty()
+        && let Some(ground) = world.ground()
+    {
+        let taken = offer_draft(ground, draft);
+        return world.draft = taken;
+    }
+    for draft in drafts.into_iter().take(3) {
         let (time, path) = (&draft.header.timestamp, draft.path.display());
         report::note(format_args!(
             "A prompt from {time} got no answer. Go on with it: pi --session '{path}' -p \"...\"; or delete the file"
         ));
     }
+}
+
+/// Gives the text of the prompt, if it is wanted; then the draft has done its work.
+fn offer_draft(ground: question::Ground<'_>, draft: &Stored) -> Option<String> {
+    const SHOWN: usize = 400;
+    let log = Log::open_to_read(&draft.path).ok()?;
+    let prompt = log.fork_points().pop()?.text;
+    let mut text = format!("It is from {}:\n\n", draft.header.timestamp);
+    text.extend(prompt.chars().take(SHOWN));
+    let answers = [
+        "Put it into the editor".to_owned(),
+        "Keep it for later".to_owned(),
+        "Delete it".to_owned(),
+    ];
+    let chosen = ask::choose_drawn(ground, "A prompt got no answer", &text, &answers);
+    let is_taken = match chosen {
+        Some(0) => true,
+        Some(2) => false,
+        _ => return None,
+    };
+    if let Err(error) = upkeep::remove(&draft.path) {
+        warn(error);
+    }
+    is_taken.then_some(prompt)
 }

@@ -1,5 +1,6 @@
 //! From the command line to a session that can be asked.
 
+use super::ask;
 use super::flags::{Args, Mode};
 use super::migrate;
 use super::model;
@@ -16,6 +17,7 @@ use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::models::Registry;
 use crate::llm::stream::{CacheRetention, Secret};
 use crate::mode::acp::Over;
+use crate::mode::interactive::question;
 use crate::mode::report::{self, warning as warn};
 use crate::resources::context_file;
 use crate::resources::dirs::Dirs;
@@ -62,10 +64,13 @@ pub struct World {
     /// Whether what the project in `cwd` brings may be used.
     pub is_trusted: bool,
     may_ask: bool,
-    /// There is somebody to choose a model when none can be used.
+    /// pi is to be used on the terminal: questions are drawn, and there is somebody to choose a model when
+    /// none can be used.
     pub is_interactive: bool,
     /// Who else has files: an editor.
     pub files: Option<Over>,
+    /// A prompt that got no answer, to be written on.
+    pub draft: Option<String>,
     pub services: Services,
 }
 
@@ -119,16 +124,32 @@ impl World {
             may_ask,
             files: None,
             is_interactive: false,
+            is_interactive: ask::is_drawn(args),
+            draft: None,
             services,
         };
         world.enter(args)?;
         Ok(world)
     }
 
+    /// What questions are drawn with; none where they are not drawn.
+    pub fn ground(&self) -> Option<question::Ground<'_>> {
+        (self.may_ask && self.is_interactive).then_some(question::Ground {
+            dirs: &self.dirs,
+            settings: &self.settings,
+            cwd: &self.cwd,
+        })
+    }
+
+    /// Whether somebody can be asked on the terminal.
+    pub fn may_ask(&self) -> bool {
+        self.may_ask
+    }
+
     /// Takes up what the project in `cwd` brings, if it is trusted.
     pub fn enter(&mut self, args: &Args) -> Result<(), String> {
         self.settings.remove_project();
-        self.is_trusted = trust::decide(args, &self.dirs, &self.settings, &self.cwd, self.may_ask)?;
+        self.is_trusted = trust::decide(args, self)?;
         if self.is_trusted {
             self.settings.add_project(&self.cwd).iter().for_each(warn);
         }

@@ -1,12 +1,13 @@
 //! Whether the project in the working folder is trusted: what was decided, and asking when nothing was.
 
+use super::ask;
 use super::flags::Args;
+use super::start::World;
+use crate::mode::interactive::question::Ground;
 use crate::mode::report;
-use crate::resources::dirs::Dirs;
-use crate::resources::settings::Settings;
 use crate::resources::trust::{Project, Store};
 use std::io::{self, BufRead, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Why a project is asked about.
 #[derive(Clone, Copy, PartialEq)]
@@ -17,17 +18,12 @@ enum Reason {
 }
 
 /// Decides for the project in `cwd`. An error: what was decided cannot be read.
-pub fn decide(
-    args: &Args,
-    dirs: &Dirs,
-    settings: &Settings,
-    cwd: &Path,
-    may_ask: bool,
-) -> Result<bool, String> {
+pub fn decide(args: &Args, world: &World) -> Result<bool, String> {
+    let (dirs, settings) = (&world.dirs, &world.settings);
     if let Some(approved) = args.approve {
         return Ok(approved);
     }
-    let project = Project::new(cwd, dirs.home());
+    let project = Project::new(&world.cwd, dirs.home());
     let surfaces = project.surfaces();
     if surfaces.is_empty() {
         return Ok(true);
@@ -43,8 +39,11 @@ pub fn decide(
             _ => Reason::Unknown,
         },
     };
-    if may_ask && io::stdin().is_terminal() && io::stderr().is_terminal() {
-        return ask(&project, &surfaces, &store, reason);
+    if let Some(ground) = world.ground() {
+        return ask_drawn(ground, &project, &surfaces, &store, reason);
+    }
+    if world.may_ask() && io::stdin().is_terminal() && io::stderr().is_terminal() {
+        return ask_lines(&project, &surfaces, &store, reason);
     }
     let why = match reason {
         Reason::Unknown => "the project is not trusted",
@@ -71,21 +70,49 @@ fn list(project: &Project, surfaces: &[PathBuf]) -> String {
     names.join(", ")
 }
 
-fn ask(
+/// What the question depends on.
+fn about(project: &Project, surfaces: &[PathBuf], reason: Reason) -> String {
+    let why = match reason {
+        Reason::Unknown => "",
+        Reason::Changed => "\nYou trusted it before; what it runs has changed since.",
+    };
+    format!(
+        "{}{why}\n\nIt brings {}. Trusted, its settings, prompts and skills are used \
+         and its extensions run.",
+        project.root().display(),
+        list(project, surfaces)
+    )
+}
+
+fn ask_drawn(
+    ground: Ground<'_>,
     project: &Project,
     surfaces: &[PathBuf],
     store: &Store,
     reason: Reason,
 ) -> Result<bool, String> {
-    let why = match reason {
-        Reason::Unknown => "",
-        Reason::Changed => "\nYou trusted it before; what it runs has changed since.",
+    let answers = project.answers(true);
+    let labels: Vec<String> = answers.iter().map(|answer| answer.label.clone()).collect();
+    let about = about(project, surfaces, reason);
+    let chosen = ask::choose_drawn(ground, TITLE, &about, &labels);
+    let Some(answer) = chosen.and_then(|chosen| answers.get(chosen)) else {
+        return Ok(false);
     };
+    store.answer(project, answer)?;
+    Ok(answer.is_trusted)
+}
+
+const TITLE: &str = "Trust project folder?";
+
+fn ask_lines(
+    project: &Project,
+    surfaces: &[PathBuf],
+    store: &Store,
+    reason: Reason,
+) -> Result<bool, String> {
     report::note(format_args!(
-        "Trust project folder?\n{}{why}\n\nIt brings {}. Trusted, its settings, prompts and skills are used \
-         and its extensions run.\n",
-        project.root().display(),
-        list(project, surfaces)
+        "{TITLE}\n{}\n",
+        about(project, surfaces, reason)
     ));
     let answers = project.answers(true);
     for (number, answer) in answers.iter().enumerate() {

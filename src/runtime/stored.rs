@@ -15,6 +15,6 @@ pub fn rename(store: &Store, path: &Path, cwd: &Path, name: &str) -> Result<(), 
 }
 
 /// Removes a session: see [`upkeep::throw_away`].
-pub fn remove(path: &Path, trash: impl FnOnce(&[PathBuf]) -> bool) -> Result<bool, String> {
+pub fn remove(path: &Path, trash: impl FnOnce(&[PathBuf])) -> Result<bool, String> {
     upkeep::throw_away(path, trash).map_err(|error| error.to_string())
 }

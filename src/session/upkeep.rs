@@ -25,12 +25,12 @@ pub fn remove(path: &Path) -> Result<(), SessionError> {
 
 /// Removes a session with all that lies beside it. `trash` gets the paths first; what it does not take is gone
 /// for good. Gives whether it took them.
-pub fn throw_away(
-    path: &Path,
-    trash: impl FnOnce(&[PathBuf]) -> bool,
-) -> Result<bool, SessionError> {
+pub fn throw_away(path: &Path, trash: impl FnOnce(&[PathBuf])) -> Result<bool, SessionError> {
     let hold = Hold::take(path)?;
-    if trash(&belongings(path)) && !path.exists() {
+    trash(&belongings(path));
+    if !path.exists() {
+        // What it left would belong to nothing.
+        beside::remove(path).map_err(SessionError::io("remove what belongs to", path))?;
         return Ok(true);
     }
     drop(hold);
@@ -197,14 +197,13 @@ mod tests {
         drop(held);
         let taken = throw_away(&path, |paths| {
             assert_eq!(paths, [path.clone(), path.with_extension("outputs")]);
-            paths
-                .iter()
-                .all(|path| std::fs::rename(path, path.with_extension("gone")).is_ok())
+            std::fs::rename(&path, path.with_extension("gone")).unwrap();
         });
         assert!(taken.unwrap() && !path.exists());
+        assert!(!path.with_extension("outputs").exists());
         let path = scratch.file("s/b.jsonl", HEADER);
         scratch.file("s/b.outputs/1", "x");
-        assert!(!throw_away(&path, |_| false).unwrap());
+        assert!(!throw_away(&path, |_| ()).unwrap());
         assert!(!path.exists() && !path.with_extension("outputs").exists());
     }
 

@@ -33,6 +33,7 @@ mod pace;
 mod paint;
 mod position;
 mod program;
+pub mod question;
 mod resume;
 mod serve;
 mod session_command;
@@ -86,6 +87,8 @@ pub struct Options {
     pub first: Option<(String, Vec<Block>)>,
     /// What is asked then.
     pub prompts: Vec<String>,
+    /// What stands in the editor.
+    pub draft: Option<String>,
     /// The header is shown though the settings say otherwise.
     pub verbose: bool,
 }
@@ -149,6 +152,9 @@ pub fn run(
     }
     first_start::print(&mut app);
     app.show_conversation();
+    if let Some(draft) = &options.draft {
+        app.editor.set_text(draft);
+    }
     let rest = options.prompts.into_iter().map(|text| (text, Vec::new()));
     for (text, images) in options.first.into_iter().chain(rest) {
         app.ask(text, images, Streaming::FollowUp);
