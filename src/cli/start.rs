@@ -123,7 +123,6 @@ impl World {
             is_trusted: false,
             may_ask,
             files: None,
-            is_interactive: false,
             is_interactive: ask::is_drawn(args),
             draft: None,
             services,

@@ -30,6 +30,7 @@ mod rpc;
 mod sandbox;
 mod sdk;
 mod session;
+mod session_screen;
 mod sessions;
 mod signal;
 mod tool;
