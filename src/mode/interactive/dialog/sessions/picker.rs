@@ -64,7 +64,7 @@ struct Loaded {
 
 enum Mode {
     List,
-    Rename(PathBuf, TextInput),
+    Rename(PathBuf, Box<TextInput>),
     Delete(PathBuf),
 }
 
@@ -388,7 +388,7 @@ impl Picker {
         if let Some(info) = self.selected() {
             let mut input = TextInput::new("> ");
             input.set_text(info.name.as_deref().unwrap_or_default());
-            self.mode = Mode::Rename(info.path.clone(), input);
+            self.mode = Mode::Rename(info.path.clone(), Box::new(input));
         }
     }
 

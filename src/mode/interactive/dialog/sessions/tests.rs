@@ -110,7 +110,7 @@ fn a_session_is_renamed_and_deleted_after_a_question() {
     while bench.screen(100).contains("Another") {
         bench.wait();
     }
-    assert!(bench.screen(100).contains("› a third thing"));
+    assert!(bench.screen(100).contains("› fix the parser"));
     let folder = bench.app.store.folder(&bench.app.stage.cwd);
     assert!(!folder.join("two.jsonl").exists() && folder.join("one.jsonl").exists());
 }

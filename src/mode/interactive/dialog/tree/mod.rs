@@ -213,7 +213,9 @@ impl Tree {
             }
             _ if keymap.is(key, Action::DeleteCharBackward) => {
                 if !shape.query.is_empty() {
-                    self.search(|query| drop(query.pop()));
+                    self.search(|query| {
+                        query.pop();
+                    });
                 }
             }
             _ => {
