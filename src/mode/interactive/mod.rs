@@ -135,7 +135,7 @@ pub fn run(
         agent: options.dirs.agent().to_owned(),
     };
     let ground = control.ground();
-    let (stage, problems) = Stage::new(places, &ground, terminal.size());
+    let (stage, problems) = Stage::new(places, &ground.settings, &ground.themes, terminal.size());
     let mut app = App::new(Parts {
         control: control.clone(),
         jobs,

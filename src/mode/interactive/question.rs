@@ -7,6 +7,7 @@ use super::dialog::Choice;
 use super::dialog::sessions::picker::{Link, Picked, Picker, Place, Task};
 use super::look::Look;
 use super::stage::{self, Places, Stage};
+use crate::runtime::session::Themes;
 use crate::runtime::stored::Info;
 use crate::runtime::{CancelToken, Dirs, Settings, Store};
 use crate::tui::key::{Action, Code, Input, Key, Modifiers, Reply};
@@ -17,7 +18,6 @@ use crate::tui::select;
 use crate::tui::terminal::{Event, Inputs, Modes, Terminal, escape_timeout};
 use crate::tui::theme::Backdrop;
 use crossbeam_channel::{Receiver, after, never, select, unbounded};
-use serde_json::Value;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -141,8 +141,9 @@ fn ask<A: Asked>(
         home: ground.dirs.home().unwrap_or(Path::new("/")).to_owned(),
         agent: ground.dirs.agent().to_owned(),
     };
-    // What is wrong with keys and themes is said by the conversation's screen.
-    let (mut stage, _) = Stage::new(places, ground.settings, terminal.size());
+    // Themes of files are not known yet, and what is wrong with keys is said by the conversation's screen.
+    let themes = Themes::default();
+    let (mut stage, _) = Stage::new(places, ground.settings, &themes, terminal.size());
     let mut screen = Screen::new(terminal.size(), stage.abilities());
     let mut inputs = Inputs::new(escape_timeout(|name| std::env::var(name).ok()));
     let events = terminal.events().clone();
@@ -182,7 +183,7 @@ fn ask<A: Asked>(
             if let Input::Reply(reply) = &input {
                 terminal.answer(reply)?;
             }
-            answer = take(&mut asked, &mut stage, ground.settings, input);
+            answer = take(&mut asked, &mut stage, input);
             if answer.is_some() {
                 break;
             }
@@ -195,12 +196,7 @@ fn ask<A: Asked>(
     Ok(answer)
 }
 
-fn take<A: Asked>(
-    asked: &mut A,
-    stage: &mut Stage,
-    settings: &Settings,
-    input: Input,
-) -> Option<Answer<A::Answer>> {
+fn take<A: Asked>(asked: &mut A, stage: &mut Stage, input: Input) -> Option<Answer<A::Answer>> {
     match input {
         Input::Key(key) if key.action == Action::Release => None,
         Input::Key(key) if is_interrupt(&key) => Some(Answer::End(130)),
@@ -214,8 +210,7 @@ fn take<A: Asked>(
         }
         Input::Reply(Reply::Background(red, green, blue)) => {
             stage.backdrop = Backdrop::of(red, green, blue);
-            // A theme that there is not is spoken of later.
-            let _ = stage.choose_theme(settings.get("theme").and_then(Value::as_str));
+            let _ = stage.choose_theme();
             None
         }
         Input::Focus(_) | Input::Reply(_) | Input::Mouse(_) => None,

@@ -4,7 +4,7 @@ use super::card::Pictures;
 use super::look::Look;
 use super::themes::Shelf;
 use crate::runtime::Settings;
-use crate::runtime::session::Ground;
+use crate::runtime::session::{Ground, Themes};
 use crate::tui::ability::{self, Found, Protocol, Wishes};
 use crate::tui::image::Pixels;
 use crate::tui::keymap::{Keymap, Platform};
@@ -43,7 +43,12 @@ pub struct Stage {
 
 impl Stage {
     /// What settings, files and the environment say; and what is wrong with the files.
-    pub fn new(places: Places, ground: &Ground, size: Size) -> (Self, Vec<String>) {
+    pub fn new(
+        places: Places,
+        settings: &Settings,
+        themes: &Themes,
+        size: Size,
+    ) -> (Self, Vec<String>) {
         let variable = |name: &str| std::env::var(name).ok();
         let mut stage = Self {
             theme: Theme::dark(),
@@ -67,13 +72,16 @@ impl Stage {
                 .unwrap_or(Backdrop::Dark),
             agent: places.agent,
         };
-        let problems = stage.read(ground);
+        let problems = stage.read_from(settings, themes);
         (stage, problems)
     }
 
     /// Reads settings, keys and theme again.
     pub fn read(&mut self, ground: &Ground) -> Vec<String> {
-        let settings = &ground.settings;
+        self.read_from(&ground.settings, &ground.themes)
+    }
+
+    fn read_from(&mut self, settings: &Settings, themes: &Themes) -> Vec<String> {
         let variable = |name: &str| std::env::var(name).ok();
         self.can = ability::find(variable, wishes(settings));
         let text = |path: &str| settings.get(path).and_then(Value::as_str);
@@ -84,7 +92,7 @@ impl Stage {
         self.popup_rows = count(settings, "autocompleteMaxVisible").unwrap_or(5);
         self.hides_thinking = flag(settings, "hideThinkingBlock").unwrap_or(false);
         let mut problems = self.read_keys();
-        problems.extend(self.themes.load(&ground.themes));
+        problems.extend(self.themes.load(themes));
         self.themes.set(text("theme"));
         problems.extend(self.choose_theme());
         problems

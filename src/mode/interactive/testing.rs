@@ -62,7 +62,8 @@ impl Bench {
             home: dir.path().to_owned(),
             agent: dir.path().to_owned(),
         };
-        let (mut stage, _) = Stage::new(places, &control.ground(), size);
+        let ground = control.ground();
+        let (mut stage, _) = Stage::new(places, &ground.settings, &ground.themes, size);
         stage.is_plain = false;
         let app = App::new(Parts {
             control,
