@@ -16,7 +16,7 @@ pub mod tools;
 pub mod tree;
 pub mod trust;
 
-pub use question::Question;
+pub use question::{Choice, Question};
 
 use super::app::App;
 use super::look::Look;
