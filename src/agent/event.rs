@@ -28,6 +28,11 @@ pub enum AgentEvent<'a> {
     MessageStart {
         message: &'a AgentMessage,
     },
+    /// The model reads the prompt; of a server that says how far it is. Tokens.
+    PromptProgress {
+        processed: u64,
+        total: u64,
+    },
     /// `fold` holds the answer with this event already in it.
     MessageUpdate {
         event: &'a AssistantEvent,

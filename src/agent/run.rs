@@ -269,7 +269,11 @@ fn answer(agent: &mut Agent, host: &mut dyn Host, cancel: &CancelToken) -> Resul
                 let message = AgentMessage::Assistant(Arc::new(stream.partial().clone()));
                 host.event(&AgentEvent::MessageStart { message: &message })?;
             }
-            AssistantEvent::Info(_) => {}
+            AssistantEvent::Info(info) => {
+                if let Some((processed, total)) = info.prompt_progress {
+                    host.event(&AgentEvent::PromptProgress { processed, total })?;
+                }
+            }
             AssistantEvent::Done { .. } | AssistantEvent::Error(_) => break,
             event => host.event(&AgentEvent::MessageUpdate {
                 event: &event,

@@ -81,6 +81,8 @@ pub struct Info {
     pub provider_thinking_level: Option<String>,
     pub raw_stop_reason: Option<String>,
     pub end_turn: Option<bool>,
+    /// Tokens of the prompt that were read, and all there are. Not part of the message.
+    pub prompt_progress: Option<(u64, u64)>,
     /// What is said of blocks beside their own events.
     pub blocks: Vec<BlockInfo>,
     /// Further fields of the message, as the reference stores them.

@@ -269,6 +269,11 @@ impl Line<'_> {
                 map.serialize_entry("message", &AgentMessage::Assistant((*message).clone()))?;
                 map.serialize_entry("toolResults", tool_results)
             }
+            AgentEvent::PromptProgress { processed, total } => {
+                map.serialize_entry("type", "prompt_progress")?;
+                map.serialize_entry("processed", processed)?;
+                map.serialize_entry("total", total)
+            }
             AgentEvent::MessageStart { message } => {
                 map.serialize_entry("type", "message_start")?;
                 map.serialize_entry("message", message)

@@ -201,7 +201,7 @@ impl Host for Notes {
             AgentEvent::AgentEnd { messages, .. } => format!("/run {}", messages.len()),
             AgentEvent::TurnStart => "turn".to_owned(),
             AgentEvent::TurnEnd { tool_results, .. } => format!("/turn {}", tool_results.len()),
-            AgentEvent::MessageStart { .. } => return Ok(()),
+            AgentEvent::MessageStart { .. } | AgentEvent::PromptProgress { .. } => return Ok(()),
             AgentEvent::MessageUpdate {
                 event: AssistantEvent::TextDelta { delta, .. },
                 ..

@@ -295,6 +295,9 @@ fn model(server: &Server, listed: &Listed) -> Model {
         "sendSessionAffinityHeaders": false,
         "maxTokensField": "max_tokens",
     }));
+    if server.kind == Kind::LlamaCpp {
+        compat.insert("promptProgress".to_owned(), true.into());
+    }
     let mut levels = None;
     if listed.thinking_switch {
         compat.insert("thinkingFormat".to_owned(), "qwen-chat-template".into());

@@ -32,6 +32,13 @@ fn ask_with(server: &Server, kind: Kind, env: &Env) -> Vec<Offer> {
             model.compat.as_ref().unwrap()["maxTokensField"],
             "max_tokens"
         );
+        let tells = model
+            .compat
+            .as_ref()
+            .unwrap()
+            .get("promptProgress")
+            .is_some();
+        assert_eq!(tells, offer.server.kind == Kind::LlamaCpp);
         assert_eq!(offer.window_known, model.context_window != WINDOW_UNKNOWN);
     }
     offers

@@ -9,8 +9,17 @@ pub struct Activity {
     run: Option<Instant>,
     compaction: Option<(Reason, Instant)>,
     retry: Option<Retry>,
+    /// The model reads the prompt: tokens, of all.
+    reading: Option<(u64, u64)>,
+    answer: Answer,
     /// Something else that was begun by the user, with its name.
     pub other: Option<(String, Instant)>,
+}
+
+/// The answer under way.
+#[derive(Default)]
+struct Answer {
+    first: Option<Instant>,
 }
 
 struct Retry {
@@ -28,6 +37,12 @@ impl Activity {
                 self.retry = None;
             }
             News::Settled => *self = Self::default(),
+            News::PromptProgress(processed, total) => self.reading = Some((*processed, *total)),
+            News::MessageStarted(_) => self.answer = Answer::default(),
+            News::Piece { .. } => {
+                self.reading = None;
+                self.answer.first.get_or_insert(now);
+            }
             News::CompactionStarted(reason) => self.compaction = Some((*reason, now)),
             News::CompactionEnded { .. } => self.compaction = None,
             News::RetryStarted {
@@ -43,7 +58,7 @@ impl Activity {
                     error: error.clone(),
                 });
             }
-            News::RetryEnded { .. } => self.retry = None,
+            News::RetryEnded => self.retry = None,
             _ => {}
         }
     }
@@ -75,7 +90,25 @@ impl Activity {
         if let Some((label, then)) = &self.other {
             return Some((label.clone(), since(*then)));
         }
-        self.run.map(|then| ("Working".to_owned(), since(then)))
+        let label = match self.reading.filter(|(_, total)| *total > 0) {
+            Some((processed, total)) => {
+                format!(
+                    "Reading the prompt, {}%",
+                    processed.saturating_mul(100) / total
+                )
+            }
+            None => "Working".to_owned(),
+        };
+        self.run.map(|then| (label, since(then)))
+    }
+
+    /// Tokens a second of an answer of so many that ends now.
+    pub fn speed(&self, tokens: u64, now: Instant) -> Option<f64> {
+        let took = now
+            .saturating_duration_since(self.answer.first?)
+            .as_secs_f64();
+        // One token, or none measurably later, says nothing.
+        (tokens > 1 && took > 0.0).then(|| tokens as f64 / took)
     }
 
     pub fn is_busy(&self) -> bool {

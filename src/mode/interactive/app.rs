@@ -299,9 +299,14 @@ impl App {
             News::BlockEnded { .. } => self.preview_edit(),
             News::MessageEnded(AgentMessage::Assistant(answer)) => {
                 self.footer.spend(&answer.usage);
+                // Elsewhere it is the network's speed as much as the model's.
+                self.footer.speed = match answer.provider == "local" {
+                    true => self.activity.speed(answer.usage.output, now),
+                    false => None,
+                };
                 self.refresh();
             }
-            News::Renamed | News::ThinkingChanged(_) => self.refresh(),
+            News::Renamed | News::ThinkingChanged => self.refresh(),
             News::Settled => {
                 self.refresh();
                 self.send_held();

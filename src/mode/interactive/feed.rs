@@ -8,7 +8,7 @@
 
 use super::app::App;
 use crate::runtime::event::{Event, Reason};
-use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, ThinkingLevel, ToolOutput, Usage};
+use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, ToolOutput};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
@@ -51,7 +51,8 @@ pub enum News {
     BlockEnded {
         index: usize,
     },
-    Usage(Usage),
+    /// Tokens of the prompt that the model has read, of all.
+    PromptProgress(u64, u64),
     ToolStarted {
         id: String,
         name: String,
@@ -73,9 +74,7 @@ pub enum News {
         delay: Duration,
         error: String,
     },
-    RetryEnded {
-        error: Option<String>,
-    },
+    RetryEnded,
     /// Both queues, whole.
     Queues {
         steering: Vec<String>,
@@ -83,14 +82,13 @@ pub enum News {
     },
     CompactionStarted(Reason),
     CompactionEnded {
-        reason: Reason,
         /// The summary, and how many tokens it stands for.
         summary: Option<(String, u64)>,
         aborted: bool,
         error: Option<String>,
     },
     Renamed,
-    ThinkingChanged(ThinkingLevel),
+    ThinkingChanged,
     /// A command of the user printed something.
     ShellPrinted(String),
     Task(Task),
@@ -179,11 +177,9 @@ fn news(event: &Event<'_>) -> Option<News> {
             delay: Duration::from_millis(*delay_ms),
             error: (*error_message).to_owned(),
         },
-        Event::AutoRetryEnd { final_error, .. } => News::RetryEnded {
-            error: final_error.map(str::to_owned),
-        },
+        Event::AutoRetryEnd { .. } => News::RetryEnded,
         Event::SessionInfoChanged { .. } => News::Renamed,
-        Event::ThinkingLevelChanged { level } => News::ThinkingChanged(*level),
+        Event::ThinkingLevelChanged { .. } => News::ThinkingChanged,
         Event::BashUpdate { delta, .. } => News::ShellPrinted((*delta).to_owned()),
         Event::QueueUpdate {
             steering,
@@ -194,13 +190,11 @@ fn news(event: &Event<'_>) -> Option<News> {
         },
         Event::CompactionStart { reason } => News::CompactionStarted(*reason),
         Event::CompactionEnd {
-            reason,
             result,
             aborted,
             error_message,
             ..
         } => News::CompactionEnded {
-            reason: *reason,
             summary: result.map(|result| (result.summary.clone(), result.tokens_before)),
             aborted: *aborted,
             error: error_message.map(str::to_owned),
@@ -216,9 +210,7 @@ fn news(event: &Event<'_>) -> Option<News> {
             delay: Duration::from_millis(*delay_ms),
             error: (*error_message).to_owned(),
         },
-        Event::SummaryRetryStart { .. } | Event::SummaryRetryFinished => {
-            News::RetryEnded { error: None }
-        }
+        Event::SummaryRetryStart { .. } | Event::SummaryRetryFinished => News::RetryEnded,
         Event::Output { .. } | Event::EntryAppended { .. } => return None,
     })
 }
@@ -228,6 +220,7 @@ fn of_agent(event: &AgentEvent<'_>) -> Option<News> {
         AgentEvent::AgentStart => News::RunStarted,
         AgentEvent::AgentEnd { .. } => News::RunEnded,
         AgentEvent::TurnStart | AgentEvent::TurnEnd { .. } => return None,
+        AgentEvent::PromptProgress { processed, total } => News::PromptProgress(*processed, *total),
         AgentEvent::MessageStart { message } => News::MessageStarted((*message).clone()),
         AgentEvent::MessageEnd { message } => News::MessageEnded((*message).clone()),
         AgentEvent::MessageUpdate { event, .. } => return of_answer(event),
@@ -284,8 +277,10 @@ fn of_answer(event: &AssistantEvent) -> Option<News> {
         AssistantEvent::TextEnd { index, .. }
         | AssistantEvent::ThinkingEnd { index, .. }
         | AssistantEvent::ToolCallEnd { index, .. } => News::BlockEnded { index: *index },
-        AssistantEvent::Info(info) => News::Usage(info.usage.clone()?),
-        AssistantEvent::Start | AssistantEvent::Done { .. } | AssistantEvent::Error(_) => {
+        AssistantEvent::Start
+        | AssistantEvent::Info(_)
+        | AssistantEvent::Done { .. }
+        | AssistantEvent::Error(_) => {
             return None;
         }
     })

@@ -210,10 +210,12 @@ impl Footer {
         if width(&right) > room {
             right.clone_from(&self.model.id);
         }
-        if width(&right) <= room {
-            left.pad_to(look.width - width(&right), dim);
-            left.push(&right, dim);
+        if width(&right) > room {
+            right.clone_from(&self.model.name);
         }
+        let right = Line::of(&right, dim).cut(room);
+        left.pad_to(look.width.saturating_sub(right.width()), dim);
+        left.append(&right);
         left.cut(look.width)
     }
 }

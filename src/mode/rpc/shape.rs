@@ -194,6 +194,7 @@ pub const FAMILIES: &[Family] = &[
                 "toolCallId: string, toolName: string, result: Output, isError: boolean",
             ),
             ("limit_reached", "reason: string"),
+            ("prompt_progress", "processed: integer, total: integer"),
             ("output", "value?: any, error?: string"),
             ("auto_retry_start", RETRY),
             (

@@ -20,7 +20,16 @@ pub struct Chunk<'a> {
     #[serde(borrow)]
     pub choices: List<Object<Choice<'a>>>,
     pub usage: Object<RawUsage>,
+    /// How much of the prompt llama.cpp has read.
+    pub prompt_progress: Object<PromptProgress>,
     pub error: Option<Value>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct PromptProgress {
+    pub processed: Count,
+    pub total: Count,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]

@@ -32,6 +32,8 @@ pub struct Compat<'a> {
     pub openrouter_routing: Option<&'a Value>,
     pub vercel_routing: Option<&'a Map<String, Value>>,
     pub zai_tool_stream: bool,
+    /// Says how much of the prompt it has read. Ours, for llama.cpp.
+    pub prompt_progress: bool,
     pub vllm_priority: Option<&'a Value>,
     /// Mark what is to be cached, as on Anthropic's own protocol.
     pub cache_markers: bool,
@@ -224,6 +226,7 @@ impl<'a> Compat<'a> {
             openrouter_routing: set("openRouterRouting").filter(|value| !value.is_null()),
             vercel_routing: object("vercelGatewayRouting"),
             zai_tool_stream: flag("zaiToolStream", false),
+            prompt_progress: flag("promptProgress", false),
             vllm_priority: set("vllmPriority").filter(|value| value.is_number()),
             cache_markers: match text("cacheControlFormat") {
                 Some(format) => format == "anthropic",

@@ -142,6 +142,12 @@ impl ChunkDecoder {
         if let Some(usage) = usage {
             self.tell_usage(usage, out);
         }
+        if let Some(progress) = &chunk.prompt_progress.0 {
+            out.push(AssistantEvent::info(Info {
+                prompt_progress: progress.processed.0.zip(progress.total.0),
+                ..Info::default()
+            }));
+        }
         if let Some(reason) = choice.finish_reason.as_str() {
             self.take_finish(reason, out);
         }

@@ -111,6 +111,9 @@ fn body(
         };
         body.set("stream_options", &settings);
     }
+    if compat.prompt_progress {
+        body.set("return_progress", &true);
+    }
     if compat.supports_store {
         body.set("store", &false);
     }

@@ -80,6 +80,8 @@ fn switches_of_the_conversation() {
         (json!({"supportsUsageInStreaming": false}), "/stream_options", Value::Null),
         (json!({"supportsStrictMode": true}), "/tools/0/function/strict", json!(false)),
         (json!({"zaiToolStream": true}), "/tool_stream", json!(true)),
+        (json!({"promptProgress": true}), "/return_progress", json!(true)),
+        (json!({}), "/return_progress", Value::Null),
         (json!({"vllmPriority": -5}), "/priority", json!(-5)),
         (json!({"openRouterRouting": {"only": ["a"]}}), "/provider", json!({"only": ["a"]})),
         (json!({"vercelGatewayRouting": {"order": ["a"], "x": 1}}), "/providerOptions", json!({"gateway": {"order": ["a"]}})),

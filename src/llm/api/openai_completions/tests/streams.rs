@@ -226,6 +226,25 @@ fn usage_is_read_wherever_it_stands() {
 }
 
 #[test]
+fn how_much_of_the_prompt_was_read_is_told_and_no_part_of_the_answer() {
+    let m = model(json!({}));
+    let read = |progress: Value| json!({"choices": [{"delta": {"role": "assistant", "content": null}}], "prompt_progress": progress});
+    let chunks = [
+        read(json!({"total": 300, "cache": 0, "processed": 128, "time_ms": 5})),
+        read(json!("much")),
+        read(json!({"total": 300})),
+        text("x"),
+        finish("stop"),
+    ];
+    let decoded = check(&m, &chunks, "text \"x\"; stop");
+    let told = decoded.events.iter().filter_map(|event| match event {
+        AssistantEvent::Info(info) => info.prompt_progress,
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [(128, 300)]);
+}
+
+#[test]
 fn the_answer_s_id_and_model_are_told_once() {
     let mut first = text("x");
     first["model"] = json!("m1-0613");
