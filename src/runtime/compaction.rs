@@ -265,7 +265,7 @@ impl Compactor<'_> {
     }
 
     /// The conversation as the log has it now.
-    fn reload(&mut self, agent: &mut Agent) {
+    pub fn reload(&mut self, agent: &mut Agent) {
         let context = self.control.log().context();
         self.state.marks = context.marks;
         agent.messages = context.into_messages();

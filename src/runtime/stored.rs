@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 pub use crate::session::info::Info;
 pub use crate::session::search::{Query, search_while};
+pub use crate::session::store::home;
 
 /// Gives a session that is not open here a name.
 pub fn rename(store: &Store, path: &Path, cwd: &Path, name: &str) -> Result<(), String> {

@@ -11,11 +11,15 @@ mod journal;
 
 pub use journal::{Journal, Step};
 
+use super::event::Event;
+use super::session::Session;
+use crate::agent::run::Fatal;
 use crate::llm::cancel::CancelToken;
 use crate::llm::message::Content;
 use crate::session::entry::CustomMessage;
 use crate::session::failpoint;
 use crate::tools::backend::Backend;
+use crate::tools::diff::changes;
 use crate::tools::local::Local;
 use crate::tools::mutation;
 use journal::State;
@@ -202,6 +206,47 @@ pub fn note(done: &[Undone]) -> Option<CustomMessage> {
         details: Some(json!({ "files": files })),
         ..CustomMessage::default()
     })
+}
+
+/// What a plan would change in its file, as the edit tool tells changes; none where that are no texts, or
+/// too long ones.
+pub fn preview(journal: &Journal, plan: &Plan) -> Option<String> {
+    const MOST: usize = 1 << 20;
+    let before = match plan.action {
+        Action::Restore => journal.content(plan.steps.last()?).ok()?,
+        Action::Remove => Vec::new(),
+        Action::Nothing | Action::Impossible(_) => return None,
+    };
+    let is_short = |length: u64| usize::try_from(length).is_ok_and(|length| length <= MOST);
+    let now = match fs::metadata(&plan.path) {
+        Ok(file) if is_short(file.len()) => fs::read(&plan.path).ok()?,
+        Ok(_) => return None,
+        Err(_) => Vec::new(),
+    };
+    if before.len() > MOST || before.contains(&0) || now.contains(&0) {
+        return None;
+    }
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).ok();
+    Some(changes(&plan.path.to_string_lossy(), &text(now)?, &text(before)?).diff)
+}
+
+impl Session {
+    /// The model is told at its next request of what was undone.
+    pub fn note_undone(&mut self, done: &[Undone]) -> Result<(), Fatal> {
+        let Some(note) = note(done) else {
+            return Ok(());
+        };
+        let cancel = CancelToken::new();
+        let unheard = &mut |_: &Event<'_>| Ok(());
+        let (mut compactor, agent) = self.compactor(unheard, &cancel)?;
+        {
+            let mut log = compactor.control.log();
+            log.append(note).map_err(|error| Fatal(error.to_string()))?;
+            log.turn_ended();
+        }
+        compactor.reload(agent);
+        Ok(())
+    }
 }
 
 /// The steps from `time` (ISO 8601) on.

@@ -5,6 +5,7 @@ use crate::screen::Screen;
 use crate::server::{Reply, gate};
 use crate::sessions::stored;
 use crate::world;
+use serde_json::json;
 use std::fs;
 
 const ENTER: &str = "\r";
@@ -341,4 +342,61 @@ fn a_session_is_exported_described_and_taken_in() {
     screen.wait_for("answer to apple pie");
     screen.quit();
     assert_eq!(world.session_files().len(), 3);
+}
+
+#[test]
+fn the_project_of_a_session_elsewhere_is_asked_about() {
+    let (world, _server) = world([]);
+    let elsewhere = world.home().join("elsewhere");
+    fs::create_dir_all(elsewhere.join(".pi")).unwrap();
+    fs::write(elsewhere.join(".pi/SYSTEM.md"), "CANARY").unwrap();
+    stored(&world, &elsewhere, "abc", "apple pie");
+    let screen = started(&world, "");
+    screen.send("/resume");
+    screen.wait_for("Resume Session (Current Folder)");
+    screen.type_keys("\t");
+    screen.wait_for("apple pie");
+    screen.type_keys(ENTER);
+    screen.wait_for("Trust project folder?");
+    screen.type_keys(ESCAPE);
+    screen.wait_for("answer to apple pie");
+    screen.wait_for("/elsewhere");
+    screen.quit();
+}
+
+#[test]
+fn changes_of_files_are_shown_and_taken_back() {
+    let edit = |from: &str, to: &str| json!({"path": "a.txt", "edits": [{"oldText": from, "newText": to}]});
+    let (world, server) = world([
+        Reply::tool("call_1", "edit", &edit("one", "two")),
+        Reply::text("First answer."),
+        Reply::text("Second answer."),
+    ]);
+    world.write("a.txt", "one\nsame\n");
+    let screen = started(&world, "");
+    screen.send("/undo");
+    screen.wait_for("There is nothing to undo");
+    screen.send("change it");
+    screen.wait_for("First answer.");
+    assert_eq!(world.read("a.txt"), "two\nsame\n");
+    screen.send("/undo");
+    let text = screen.wait_for("Undo changes of files?");
+    assert!(
+        text.contains("restore ") && text.contains("+1 one"),
+        "{text}"
+    );
+    screen.type_keys(ESCAPE);
+    screen.wait_for("Nothing was undone");
+    assert_eq!(world.read("a.txt"), "two\nsame\n");
+    screen.send("/undo all");
+    screen.wait_for("Undo changes of files?");
+    screen.type_keys(ENTER);
+    screen.wait_for("Restored ");
+    assert_eq!(world.read("a.txt"), "one\nsame\n");
+    screen.send("What now?");
+    screen.wait_for("Second answer.");
+    screen.quit();
+    let requests = server.requests();
+    let told = serde_json::to_string(requests.last().unwrap().messages()).unwrap();
+    assert!(told.contains("has its earlier content again"), "{told}");
 }

@@ -3,7 +3,7 @@
 use super::app::App;
 use super::card::Weight;
 use super::dialog::{login, model, scope, sessions, settings, thinking, tools, trust};
-use super::{navigate, session_command, work};
+use super::{navigate, session_command, undo, work};
 use crate::runtime::Fatal;
 use crate::tui::select::Item;
 use serde_json::Value;
@@ -58,6 +58,12 @@ pub const COMMANDS: &[Command] = &[
         None,
         "Begin anew at an earlier prompt, in a new session",
         navigate::fork,
+    ),
+    row(
+        "undo",
+        Some("[n|all]"),
+        "Take back what tools did to files",
+        undo::run,
     ),
     row(
         "session",

@@ -44,6 +44,7 @@ pub mod testing;
 mod themes;
 mod title;
 mod transcript;
+mod undo;
 mod work;
 
 use super::print::{DONE, EndsChildren, FAILED};

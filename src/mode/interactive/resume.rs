@@ -3,8 +3,10 @@
 use super::app::App;
 use super::card::Weight;
 use super::dialog::Question;
+use crate::runtime::stored;
 use crate::runtime::succession::{Folder, NotOpened, Way};
-use std::path::PathBuf;
+use crate::runtime::trust::{Project, Store};
+use std::path::{Path, PathBuf};
 
 /// Which session, and how.
 #[derive(Clone)]
@@ -14,6 +16,8 @@ pub struct Wish {
     folder: Folder,
     /// What is said when it is there.
     done: String,
+    /// Whether the project of its folder is trusted was asked.
+    is_asked: bool,
 }
 
 impl Wish {
@@ -23,12 +27,21 @@ impl Wish {
             way: Way::Open,
             folder: Folder::Own,
             done,
+            is_asked: false,
         }
     }
 }
 
 /// Goes on with it. A run under way is ended.
 pub fn open(app: &mut App, wish: Wish) {
+    let home = stored::home(&wish.path).filter(|home| *home != app.stage.cwd && home.is_dir());
+    if !wish.is_asked
+        && wish.way != Way::Fork
+        && let Some(home) = home
+        && let Some(question) = about_trust(app, &home, &wish)
+    {
+        return app.open(question);
+    }
     app.control.abort();
     app.run(move |session, feed| {
         let visited = session.visit(&wish.path, wish.way, wish.folder);
@@ -49,6 +62,56 @@ pub fn open(app: &mut App, wish: Wish) {
             }
         });
     });
+}
+
+/// Asks about a project that nothing was decided about. Undecided, it is not trusted.
+fn about_trust(app: &App, home: &Path, wish: &Wish) -> Option<Question> {
+    const SHOWN: usize = 4;
+    let ground = app.control.ground();
+    let project = Project::new(home, app.dirs.home());
+    let store = Store::new(app.dirs.agent());
+    let surfaces = project.surfaces();
+    let is_open = matches!(store.find(&project), Ok(None))
+        && !matches!(ground.settings.default_project_trust(), "always" | "never");
+    if surfaces.is_empty() || !is_open {
+        return None;
+    }
+    let names = surfaces.iter().take(SHOWN).map(|path| {
+        let path = path.strip_prefix(project.root()).unwrap_or(path);
+        path.display().to_string()
+    });
+    let mut names: Vec<String> = names.collect();
+    if surfaces.len() > SHOWN {
+        names.push(format!("{} more", surfaces.len() - SHOWN));
+    }
+    let text = format!(
+        "{}\n\nIt brings {}. Trusted, its settings, prompts and skills are used and its extensions run.",
+        project.root().display(),
+        names.join(", ")
+    );
+    let answers = project.answers(false);
+    let labels: Vec<&str> = answers.iter().map(|answer| answer.label.as_str()).collect();
+    let wish = Wish {
+        is_asked: true,
+        ..wish.clone()
+    };
+    let answered = {
+        let answers = answers.clone();
+        move |app: &mut App, chosen: Option<usize>| {
+            if let Some(answer) = chosen.and_then(|chosen| answers.get(chosen))
+                && let Err(reason) = store.answer(&project, answer)
+            {
+                app.say(Weight::Error, &reason);
+            }
+            open(app, wish);
+        }
+    };
+    Some(Question::new(
+        "Trust project folder?",
+        &text,
+        &labels,
+        answered,
+    ))
 }
 
 fn ask_about_held(app: &mut App, reason: &str, wish: Wish) {
