@@ -75,6 +75,8 @@ pub struct Args {
     pub themes: Vec<String>,
     pub no_themes: bool,
     pub use_theme: Option<String>,
+    /// How the terminal is used, in place of what the settings say.
+    pub fullscreen: Option<bool>,
     pub verbose: bool,
     /// Said on stderr; the run goes on.
     pub warnings: Vec<String>,

@@ -189,6 +189,7 @@ fn talk(args: &Args, mut world: start::World) -> Result<u8, String> {
         prompts: messages.collect(),
         draft,
         verbose: args.verbose,
+        fullscreen: args.fullscreen,
     };
     interactive::run(session, options, &cancel, &watch)
 }

@@ -70,6 +70,7 @@ pub const GROUPS: &[Group] = &[
         row("cumulative-events", None, No, Switch(|args| &mut args.cumulative_events), "JSON events carry the whole message so far, as older clients expect"),
         row("ready", None, No, Switch(|args| &mut args.ready), "With --mode rpc: say so when commands can be sent"),
         row("output-schema", None, Required("file"), Text(|args| &mut args.output_schema), "End with one JSON value that satisfies the JSON schema in this file"),
+        row("tui-mode", None, Required("mode"), With(set_tui_mode), "How the terminal is used: regular, or fullscreen with a scrollback of its own"),
         row("cwd", None, Required("dir"), Text(|args| &mut args.cwd), "Work in this folder"),
     ]},
     Group { title: "Model", flags: &[
@@ -137,7 +138,6 @@ pub const GROUPS: &[Group] = &[
     // Names of the reference for parts that this version does not have. Not in `--help`.
     Group { title: "", flags: &[
         row("no-extensions", Some("ne"), No, Nothing, ""),
-        row("tui-mode", None, Required("mode"), Nothing, ""),
         row("extension", Some("e"), Required("path"), Absent, ""),
     ]},
 ];
@@ -233,6 +233,19 @@ fn set_thinking(args: &mut Args, level: String) -> Result<(), String> {
             "Invalid thinking level \"{level}\". Valid values: {valid}"
         ));
     }
+    Ok(())
+}
+
+fn set_tui_mode(args: &mut Args, mode: String) -> Result<(), String> {
+    args.fullscreen = Some(match &*mode {
+        "regular" => false,
+        "fullscreen" => true,
+        _ => {
+            return Err(format!(
+                "Invalid TUI mode \"{mode}\". Valid values: regular, fullscreen"
+            ));
+        }
+    });
     Ok(())
 }
 

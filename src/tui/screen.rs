@@ -220,6 +220,13 @@ impl Screen {
         self.finish(out)
     }
 
+    /// Shows the cursor: something else is drawn for a while.
+    pub fn rest(&mut self) -> String {
+        let mut out = String::new();
+        self.show_cursor(true, &mut out);
+        out
+    }
+
     /// Without sequences nothing can be drawn again but the last row: it is what is being typed. A frame in
     /// which nothing is typed is printed whenever it is another.
     fn draw_plainly(&mut self, above: &[Line], live: &[Line]) -> String {

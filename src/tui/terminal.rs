@@ -146,6 +146,18 @@ impl Terminal {
         }
     }
 
+    /// Goes to another screen or back; `modes` has what is on there besides. The keyboard's flags of Kitty
+    /// are asked for anew: each screen has its own.
+    pub fn switch_screen(&mut self, modes: Modes, on: bool) -> io::Result<()> {
+        let keyboard = match self.modes.has(Modes::KEYBOARD) {
+            true => Modes::KEYBOARD,
+            false => Modes::NONE,
+        };
+        self.switch(keyboard, false)?;
+        self.switch(modes, on)?;
+        self.switch(keyboard, true)
+    }
+
     /// Takes an answer of the terminal to what it was asked when it was taken: without Kitty's keyboard
     /// protocol, xterm's is used.
     pub fn answer(&mut self, reply: &Reply) -> io::Result<()> {

@@ -36,6 +36,7 @@ mod signal;
 mod tool;
 mod trust;
 mod undo;
+mod viewer;
 
 use agent::World;
 use server::{Reply, Server};

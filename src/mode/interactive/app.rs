@@ -11,6 +11,7 @@ use super::dialog::{Dialog, Step};
 use super::feed::{Feed, News};
 use super::files::Files;
 use super::footer::Footer;
+use super::scroll::Scroll;
 use super::stage::{Stage, is_dumb};
 use super::title::Title;
 use super::transcript::Transcript;
@@ -21,10 +22,14 @@ use crate::tui::editor::Editor;
 use crate::tui::key::Key;
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
+use crate::tui::terminal::Modes;
 use crate::tui::theme::Role;
 use crossbeam_channel::Sender;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Rows that are printed of a conversation when the fullscreen mode is left.
+const EXIT_ROWS: usize = 2000;
 
 /// Asks the terminal for the size of a cell.
 const ASK_CELL: &str = "\x1b[16t";
@@ -45,6 +50,8 @@ pub struct App {
     pub transcript: Transcript,
     /// All of it, also what has scrolled away.
     pub conversation: Conversation,
+    /// The window on it, in fullscreen mode.
+    pub scroll: Scroll,
     pub footer: Footer,
     pub activity: Activity,
     pub title: Title,
@@ -97,6 +104,7 @@ impl App {
             files: Files::default(),
             transcript: Transcript::default(),
             conversation: Conversation::default(),
+            scroll: Scroll::default(),
             footer,
             activity: Activity::default(),
             title: Title::default(),
@@ -215,6 +223,61 @@ impl App {
             let dialog = dialog.as_any().downcast_mut();
             !dialog.is_some_and(|dialog: &mut T| is_meant(dialog))
         });
+    }
+
+    /// All of the terminal's other screen is drawn, for a dialog or in fullscreen mode.
+    pub fn is_full(&self) -> bool {
+        !is_dumb()
+            && (self.stage.is_fullscreen
+                || self.dialogs.last().is_some_and(|dialog| dialog.is_full()))
+    }
+
+    /// What is switched on there.
+    pub fn other_modes(&self) -> Modes {
+        match self.stage.is_fullscreen {
+            true => Modes::ALTERNATE | Modes::MOUSE,
+            false => Modes::ALTERNATE,
+        }
+    }
+
+    /// The whole of that screen.
+    pub fn whole(&mut self, now: Instant) -> Vec<Line> {
+        match self.dialogs.pop_if(|dialog| dialog.is_full()) {
+            Some(mut dialog) => {
+                let lines = dialog.screen(self, now);
+                self.dialogs.push(dialog);
+                lines
+            }
+            None => self.fullscreen(now),
+        }
+    }
+
+    /// The conversation is on the usual screen from now on, with its end printed there if that is wished.
+    pub fn leave_fullscreen(&mut self, is_over: bool) {
+        if !std::mem::take(&mut self.stage.is_fullscreen) {
+            return;
+        }
+        self.transcript.drop_stored();
+        let ground = self.control.ground();
+        let output = ground.settings.get("fullscreenExitOutput");
+        if !is_over || output.and_then(serde_json::Value::as_str) != Some("resume-hint") {
+            self.conversation.follow(&self.control);
+            self.print_end(EXIT_ROWS, !is_over);
+        }
+    }
+
+    /// Prints the end of the conversation, and how to see what is above it.
+    fn print_end(&mut self, rows: usize, goes_on: bool) {
+        let look = self.stage.look();
+        let (lines, above) = self.conversation.end(rows, &self.control, &look);
+        if above > 0 {
+            let key = look.key(Action::ToolsExpand).filter(|_| goes_on);
+            let how = key.map_or_else(String::new, |key| format!(" ({key} shows them)"));
+            let text = format!("↑ {above} earlier messages{how}");
+            self.transcript
+                .add(card::notice(Weight::Info, &text, &look));
+        }
+        self.transcript.add(lines);
     }
 
     /// Takes all dialogs away.
@@ -378,8 +441,14 @@ impl App {
     /// Reads settings, keys and theme again.
     pub fn read_settings(&mut self) {
         let ground = self.control.ground();
+        let before = self.stage.wants_fullscreen;
         for problem in self.stage.read(&ground) {
             self.say(Weight::Warning, &format!("Warning: {problem}"));
+        }
+        match (before, self.stage.wants_fullscreen) {
+            (false, true) => self.stage.is_fullscreen = true,
+            (true, false) => self.leave_fullscreen(false),
+            _ => {}
         }
         self.redraws = true;
     }
@@ -425,16 +494,7 @@ impl App {
         let messages = self.control.messages();
         self.conversation.begin(&self.control);
         let rows = self.stage.size.rows.saturating_mul(3).max(60);
-        let look = self.stage.look();
-        let (lines, above) = self.conversation.end(rows, &self.control, &look);
-        if above > 0 {
-            let key = look.key(Action::ToolsExpand);
-            let how = key.map_or_else(String::new, |key| format!(" ({key} shows them)"));
-            let text = format!("↑ {above} earlier messages{how}");
-            self.transcript
-                .add(card::notice(Weight::Info, &text, &look));
-        }
-        self.transcript.add(lines);
+        self.print_end(rows, true);
         for message in &messages {
             if let AgentMessage::User(_) = message {
                 self.editor.remember(&message.text());

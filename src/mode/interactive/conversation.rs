@@ -69,24 +69,48 @@ impl Conversation {
         matches!(item, Some(Item::Stored(place)) if place.part == Part::Prompt)
     }
 
-    /// The message of an item that is in the log.
-    pub fn message(&self, at: usize, control: &Control) -> Option<AgentMessage> {
-        match self.items.get(at)? {
-            Item::Stored(place) => control.shown(&place.entry),
-            _ => None,
+    /// The words of an item: of an answer, what it said and what it called.
+    pub fn text(&self, at: usize, control: &Control) -> Option<String> {
+        let message = match self.items.get(at)? {
+            Item::Stored(place) => control.shown(&place.entry)?,
+            Item::Said(_, text) => return Some(text.to_string()),
+            Item::Printed(lines) => {
+                let texts: Vec<&str> = lines.iter().map(|line| line.text().trim_end()).collect();
+                return Some(texts.join("\n"));
+            }
+        };
+        let AgentMessage::Assistant(answer) = &message else {
+            return Some(message.text());
+        };
+        let mut texts = Vec::new();
+        for block in &answer.content {
+            match block {
+                Block::Text(block) => texts.push(block.text.trim().to_owned()),
+                Block::ToolCall(call) => {
+                    let arguments = serde_json::to_string_pretty(&call.arguments);
+                    texts.push(format!("{} {}", call.name, arguments.unwrap_or_default()));
+                }
+                _ => {}
+            }
         }
+        texts.extend(self.results(at, control).iter().map(|result| {
+            let content = result.content.iter().filter_map(Block::as_text);
+            content.collect::<Vec<_>>().join("\n")
+        }));
+        Some(texts.join("\n\n"))
     }
 
-    /// The lines of an item; none for a result, which is shown with its call. Calls under way are asked of
-    /// `live`, which gives their lines.
+    /// The lines of an item, and whether they stay; none for a result, which is shown with its call. Calls
+    /// without a result are asked of `live`, which gives the lines of those that are under way.
     pub fn lines(
         &self,
         at: usize,
         control: &Control,
         look: &Look<'_>,
+        is_busy: bool,
         live: &mut dyn FnMut(&str) -> Option<Vec<Line>>,
-    ) -> Vec<Line> {
-        match self.items.get(at) {
+    ) -> (Vec<Line>, bool) {
+        let lines = match self.items.get(at) {
             None => Vec::new(),
             Some(Item::Said(weight, text)) => card::notice(*weight, text, look),
             Some(Item::Printed(lines)) => lines
@@ -97,12 +121,13 @@ impl Conversation {
             Some(Item::Stored(place)) => match control.shown(&place.entry) {
                 Some(AgentMessage::Assistant(answer)) => {
                     let results = self.results(at, control);
-                    answer_lines(&answer, &results, look, live)
+                    return answer_lines(&answer, &results, look, is_busy, live);
                 }
                 Some(message) => card::message(&message, look),
                 None => card::notice(Weight::Warning, "A damaged entry is not shown", look),
             },
-        }
+        };
+        (lines, true)
     }
 
     /// The results of the calls in an answer.
@@ -127,7 +152,7 @@ impl Conversation {
         let mut first = self.items.len();
         while first > 0 && count < rows {
             first -= 1;
-            let block = self.lines(first, control, look, &mut |_| None);
+            let (block, _) = self.lines(first, control, look, false, &mut |_| None);
             count += block.len();
             blocks.push(block);
         }
@@ -141,9 +166,11 @@ fn answer_lines(
     answer: &AssistantMessage,
     results: &[Arc<ToolResult>],
     look: &Look<'_>,
+    is_busy: bool,
     live: &mut dyn FnMut(&str) -> Option<Vec<Line>>,
-) -> Vec<Line> {
+) -> (Vec<Line>, bool) {
     let mut out = Vec::new();
+    let mut is_final = true;
     for block in &answer.content {
         match block {
             Block::Text(block) if !block.text.trim().is_empty() => {
@@ -154,20 +181,19 @@ fn answer_lines(
             }
             Block::ToolCall(call) => {
                 let result = results.iter().find(|result| result.tool_call_id == call.id);
-                if let (None, Some(lines)) = (result, live(&call.id)) {
-                    out.extend(lines);
-                    continue;
-                }
                 let mut stored = Call::stored(call, result.map(|result| &**result));
-                let ended = matches!(answer.stop_reason, StopReason::Aborted | StopReason::Error);
                 if result.is_none() {
-                    stored.fail(
-                        &match ended {
-                            true => card::reason(answer),
-                            false => "No result".to_owned(),
-                        },
-                        None,
-                    );
+                    if matches!(answer.stop_reason, StopReason::Aborted | StopReason::Error) {
+                        stored.fail(&card::reason(answer), None);
+                    } else if let Some(lines) = live(&call.id) {
+                        is_final = false;
+                        out.extend(lines);
+                        continue;
+                    } else if is_busy {
+                        is_final = false;
+                    } else {
+                        stored.fail("No result", None);
+                    }
                 }
                 out.extend(stored.lines(look, None, None));
             }
@@ -175,5 +201,5 @@ fn answer_lines(
         }
     }
     out.extend(card::ending(answer, look));
-    out
+    (out, is_final)
 }

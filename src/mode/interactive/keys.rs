@@ -3,15 +3,19 @@
 use super::app::App;
 use super::card::Weight;
 use super::complete::Completed;
-use super::{command, shell};
+use super::dialog::Viewer;
+use super::{command, shell, stage};
 use crate::runtime::Fatal;
 use crate::runtime::control::Streaming;
 use crate::tui::editor::Outcome;
 use crate::tui::image::Pixels;
-use crate::tui::key::{Action as Event, Input, Key, Reply};
+use crate::tui::key::{Action as Event, Input, Key, Mouse, MouseKind, Reply};
 use crate::tui::keymap::{self, Action};
 use crate::tui::theme::Backdrop;
 use std::time::{Duration, Instant};
+
+/// Lines that a step of the mouse's wheel scrolls.
+const WHEEL: isize = 3;
 
 /// Two presses within this are a double one.
 const DOUBLE: Duration = Duration::from_millis(500);
@@ -30,6 +34,7 @@ impl App {
             }
             Input::Focus(focused) => self.is_focused = focused,
             Input::Reply(reply) => self.reply(&reply),
+            Input::Mouse(mouse) if self.stage.is_fullscreen => self.mouse(mouse, now),
             Input::Mouse(_) => {}
         }
     }
@@ -64,12 +69,38 @@ impl App {
             Completed::Handled => return,
             Completed::Send => return self.edit(key, now),
         }
+        if self.stage.is_fullscreen && self.window_key(key, now) {
+            return;
+        }
         // Before the editor, which deletes with the same key.
         if self.editor.is_empty() && self.stage.keymap.is(key, Action::Exit) {
             self.is_over = true;
             return;
         }
         self.edit(key, now);
+    }
+
+    /// A key for the window on the conversation, in fullscreen mode.
+    fn window_key(&mut self, key: &Key, now: Instant) -> bool {
+        let mut scroll = std::mem::take(&mut self.scroll);
+        let (is_open, width) = (self.stage.is_open, self.stage.window_width());
+        let is_done = self.view_key(&mut scroll, key, is_open, width, now);
+        self.scroll = scroll;
+        is_done
+    }
+
+    fn mouse(&mut self, mouse: Mouse, now: Instant) {
+        let by = match mouse.kind {
+            MouseKind::ScrollUp => -WHEEL,
+            MouseKind::ScrollDown => WHEEL,
+            _ => return,
+        };
+        let mut scroll = std::mem::take(&mut self.scroll);
+        let (is_open, width) = (self.stage.is_open, self.stage.window_width());
+        self.with_pages(&mut scroll, is_open, width, now, |scroll, pages| {
+            scroll.scroll(by, pages);
+        });
+        self.scroll = scroll;
     }
 
     fn edit(&mut self, key: &Key, now: Instant) {
@@ -229,6 +260,10 @@ impl App {
 
     /// Opens what is folded: in place what still is there, else in the viewer.
     fn open_or_fold(&mut self) {
-        self.stage.is_open = !self.stage.is_open;
+        if self.stage.is_fullscreen || self.transcript.has_calls() || stage::is_dumb() {
+            self.stage.is_open = !self.stage.is_open;
+        } else {
+            self.open(Viewer::new());
+        }
     }
 }

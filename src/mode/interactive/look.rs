@@ -118,6 +118,40 @@ impl<'a> Look<'a> {
     }
 }
 
+/// What lines depend on besides what they show: with another one they are to be made anew.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    theme: Theme,
+    code_indent: String,
+    width: usize,
+    is_open: bool,
+    hides_thinking: bool,
+    is_plain: bool,
+    pad: usize,
+}
+
+impl Layout {
+    pub fn of(look: &Look<'_>) -> Self {
+        Self {
+            theme: look.theme.clone(),
+            code_indent: look.code_indent.to_owned(),
+            width: look.width,
+            is_open: look.is_open,
+            hides_thinking: look.hides_thinking,
+            is_plain: look.is_plain,
+            pad: look.pad,
+        }
+    }
+
+    pub fn is_of(&self, look: &Look<'_>) -> bool {
+        (self.width, self.is_open, self.hides_thinking)
+            == (look.width, look.is_open, look.hides_thinking)
+            && (self.is_plain, self.pad) == (look.is_plain, look.pad)
+            && self.code_indent == look.code_indent
+            && self.theme == *look.theme
+    }
+}
+
 /// Without `.` and `..`, which are taken by name.
 fn plain(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();

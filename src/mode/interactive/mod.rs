@@ -35,6 +35,8 @@ mod position;
 mod program;
 pub mod question;
 mod resume;
+mod scroll;
+mod search;
 mod serve;
 mod session_command;
 mod shell;
@@ -90,6 +92,8 @@ pub struct Options {
     pub prompts: Vec<String>,
     /// What stands in the editor.
     pub draft: Option<String>,
+    /// How the terminal is used, if the settings are not to say it.
+    pub fullscreen: Option<bool>,
     /// The header is shown though the settings say otherwise.
     pub verbose: bool,
 }
@@ -147,6 +151,9 @@ pub fn run(
         stage,
     });
     app.ask_for_backdrop();
+    if let Some(wanted) = options.fullscreen {
+        app.stage.is_fullscreen = wanted && !stage::is_dumb();
+    }
     header::print(&mut app, options.verbose);
     for warning in &problems {
         app.say(Weight::Warning, &format!("Warning: {warning}"));

@@ -26,7 +26,14 @@ impl App {
     pub fn live(&mut self, now: Instant) -> Vec<Line> {
         let rows = self.stage.size.rows;
         let mut lines = self.transcript.live(&self.stage.look(), now, rows);
-        lines.extend(self.waiting());
+        lines.extend(self.dock(now));
+        lines
+    }
+
+    /// What is below the conversation.
+    fn dock(&mut self, now: Instant) -> Vec<Line> {
+        let rows = self.stage.size.rows;
+        let mut lines = self.waiting();
         lines.push(Line::new());
         let footer = self.footer.lines(&self.stage.look());
         let room = rows.saturating_sub(footer.len() + 1).max(1);
@@ -36,6 +43,52 @@ impl App {
             None => lines.extend(self.editor_lines(rows, now)),
         }
         lines.extend(footer);
+        lines
+    }
+
+    /// The whole screen in fullscreen mode: a window on the conversation, and below it what always is.
+    pub fn fullscreen(&mut self, now: Instant) -> Vec<Line> {
+        self.transcript.drop_stored();
+        let size = self.stage.size;
+        let mut dock = self.dock(now);
+        let mut scroll = std::mem::take(&mut self.scroll);
+        let width = self.stage.window_width();
+        if let Some(search) = &mut scroll.search {
+            // It is typed into, not the editor.
+            dock.iter_mut().for_each(|line| line.cursor = None);
+            dock.insert(0, search.line(&self.stage.look()));
+        }
+        let surplus = (dock.len() + 1).saturating_sub(size.rows);
+        dock.drain(..surplus.min(dock.len()));
+        let rows = size.rows.saturating_sub(dock.len()).max(1);
+        let is_open = self.stage.is_open;
+        self.search(&mut scroll, is_open, width);
+        let (mut lines, percent) =
+            self.with_pages(&mut scroll, is_open, width, now, |scroll, pages| {
+                (scroll.frame(pages, rows), scroll.percent(pages))
+            });
+        lines.resize_with(rows, Line::new);
+        let look = self.stage.look();
+        if !scroll.is_at_end()
+            && let Some(last) = lines.last_mut()
+        {
+            *last = to_latest(&look.within(width));
+        }
+        if self.stage.scrollbar_width() > 0
+            && (self.stage.scrollbar == "always" || !scroll.is_at_end())
+        {
+            let thumb = percent * rows.saturating_sub(1) / 100;
+            for (row, line) in lines.iter_mut().enumerate() {
+                let (mark, role) = match row == thumb {
+                    true => ("┃", Role::ScrollbarThumb),
+                    false => ("│", Role::ScrollbarTrack),
+                };
+                line.pad_to(width, Style::PLAIN);
+                line.push(mark, look.style(role));
+            }
+        }
+        self.scroll = scroll;
+        lines.extend(dock);
         lines
     }
 
@@ -110,6 +163,18 @@ impl App {
         lines.extend(self.completion.lines(self.stage.size.columns, &looks));
         lines
     }
+}
+
+/// Says that the conversation goes on below.
+fn to_latest(look: &Look<'_>) -> Line {
+    let key = look.keymap.shown(Action::ViewBottom);
+    let key = key.map_or_else(String::new, |key| format!(" · {key}"));
+    let style = look.style(Role::Text).over(look.style(Role::SelectedBg));
+    let label = Line::of(&format!(" ↓ Jump to latest message{key} "), style).cut(look.width);
+    let mut line = Line::new();
+    line.pad_to(look.width.saturating_sub(label.width()) / 2, Style::PLAIN);
+    line.append(&label);
+    line
 }
 
 /// A rule with a label in it, and how many rows are not shown.

@@ -9,7 +9,7 @@ use crate::runtime::CancelToken;
 use crate::tui::key::{Input, Reply};
 use crate::tui::line::Line;
 use crate::tui::screen::Screen;
-use crate::tui::terminal::{ASK_POSITION, Event, Inputs, Terminal, escape_timeout};
+use crate::tui::terminal::{ASK_POSITION, Event, Inputs, Modes, Terminal, escape_timeout};
 use crossbeam_channel::{after, never, select};
 use std::io;
 use std::time::Instant;
@@ -18,6 +18,10 @@ pub struct Serving<'a> {
     app: &'a mut App,
     terminal: &'a mut Terminal,
     screen: Screen,
+    /// Of the terminal's other screen, while all of it is drawn there.
+    other: Option<Screen>,
+    /// The usual screen is not as it was left.
+    is_stale: bool,
     inputs: Inputs,
     pace: Pace,
     position: Position,
@@ -34,6 +38,8 @@ impl<'a> Serving<'a> {
             app,
             terminal,
             screen,
+            other: None,
+            is_stale: false,
             inputs: Inputs::new(escape_timeout(variable)),
             pace: Pace::default(),
             position: match is_dumb() {
@@ -53,6 +59,7 @@ impl<'a> Serving<'a> {
                 return self.end(now);
             }
             if std::mem::take(&mut self.app.suspends) {
+                self.leave_other(now)?;
                 let text = self.screen.clear();
                 self.terminal.write(&text)?;
                 self.terminal.suspend()?;
@@ -106,7 +113,7 @@ impl<'a> Serving<'a> {
             self.take(inputs, now)?;
             self.pace.at_once();
         }
-        if self.position.expired(now) {
+        if self.position.expired(now) && self.other.is_none() {
             self.draw_all(now)?;
         }
         self.pace.soon();
@@ -125,6 +132,7 @@ impl<'a> Serving<'a> {
             }
             self.app.input(input, now);
             if let Some(lend) = self.app.lends.take() {
+                self.leave_other(now)?;
                 let text = self.screen.clear();
                 self.terminal.write(&text)?;
                 self.terminal.pause();
@@ -139,6 +147,10 @@ impl<'a> Serving<'a> {
     /// Others have written; the cursor is on a row of its own.
     fn begin(&mut self) -> io::Result<()> {
         self.app.stage.size = self.terminal.size();
+        if self.other.is_some() {
+            self.is_stale = true;
+            return self.clear_other();
+        }
         self.screen = Screen::new(self.app.stage.size, self.app.stage.abilities());
         self.position.forget();
         self.pace.at_once();
@@ -151,6 +163,10 @@ impl<'a> Serving<'a> {
     fn resized(&mut self) -> io::Result<()> {
         let now = Instant::now();
         self.app.stage.size = self.terminal.size();
+        if self.other.is_some() {
+            self.is_stale = true;
+            return self.clear_other();
+        }
         if self.position.resized(now) {
             self.ask()
         } else {
@@ -166,6 +182,7 @@ impl<'a> Serving<'a> {
     /// The terminal says where the cursor is.
     fn located(&mut self, row: usize, now: Instant) -> io::Result<()> {
         match self.position.answered() {
+            _ if self.other.is_some() => self.is_stale = true,
             Meaning::Place => self.screen.locate(row),
             Meaning::Nothing => {}
             Meaning::Resize => {
@@ -180,7 +197,65 @@ impl<'a> Serving<'a> {
         Ok(())
     }
 
+    /// Goes to the other screen, which is drawn whole.
+    fn enter_other(&mut self) -> io::Result<()> {
+        let text = self.screen.rest();
+        self.terminal.write(&text)?;
+        self.terminal.switch_screen(self.app.other_modes(), true)?;
+        self.clear_other()
+    }
+
+    fn clear_other(&mut self) -> io::Result<()> {
+        let (size, abilities) = (self.app.stage.size, self.app.stage.abilities());
+        self.other = Some(Screen::new(size, abilities));
+        self.pace.at_once();
+        self.terminal.write("\x1b[0m\x1b[2J\x1b[H")
+    }
+
+    /// Goes back, to what was there before.
+    fn leave_other(&mut self, now: Instant) -> io::Result<()> {
+        let Some(mut other) = self.other.take() else {
+            return Ok(());
+        };
+        self.terminal.write(&other.rest())?;
+        self.terminal
+            .switch_screen(Modes::ALTERNATE | Modes::MOUSE, false)?;
+        match std::mem::take(&mut self.is_stale) {
+            true => self.draw_all(now),
+            false => Ok(()),
+        }
+    }
+
+    /// Draws the whole of the other screen.
+    fn paint_other(&mut self, now: Instant) -> io::Result<()> {
+        let Some(screen) = &mut self.other else {
+            return Ok(());
+        };
+        let app = &mut *self.app;
+        app.tell_terminal(now);
+        let mut text = String::new();
+        if std::mem::take(&mut app.redraws) {
+            screen.set_abilities(app.stage.abilities());
+            text = screen.clear();
+        }
+        let lines = app.whole(now);
+        text.push_str(&screen.draw(&[], &lines));
+        text.push_str(&std::mem::take(&mut app.sequences));
+        if !text.is_empty() {
+            self.terminal.write(&text)?;
+        }
+        self.pace.painted(now, Instant::now());
+        Ok(())
+    }
+
     fn paint(&mut self, now: Instant) -> io::Result<()> {
+        if self.app.is_full() {
+            if self.other.is_none() {
+                self.enter_other()?;
+            }
+            return self.paint_other(now);
+        }
+        self.leave_other(now)?;
         let app = &mut *self.app;
         app.tell_terminal(now);
         let printed = app.settle(now);
@@ -214,8 +289,10 @@ impl<'a> Serving<'a> {
 
     /// What there is of the conversation stays, the rest is taken away.
     fn end(&mut self, now: Instant) -> io::Result<()> {
+        self.app.dismiss();
+        self.leave_other(now)?;
         let app = &mut *self.app;
-        app.dismiss();
+        app.leave_fullscreen(true);
         let mut printed = app.settle(now);
         let live = app.transcript.live(&app.stage.look(), now, usize::MAX);
         printed.push(Printed::Lines(live));

@@ -40,6 +40,10 @@ pub fn run(app: &mut App, command: &str) {
                 (Err(Fatal(reason)), Some(shell)) => shell.fail(&reason, now),
                 (_, None) => {}
             }
+            // During a run it is kept out of the log.
+            if app.control.is_idle() {
+                app.transcript.store_shells();
+            }
         });
     };
     if let Err(error) = std::thread::Builder::new().name("shell".into()).spawn(run) {

@@ -13,6 +13,7 @@ use crate::tui::theme::{Backdrop, Theme};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
+#[derive(Clone)]
 pub struct Stage {
     pub theme: Theme,
     pub themes: Shelf,
@@ -29,6 +30,12 @@ pub struct Stage {
     pub is_open: bool,
     pub hides_thinking: bool,
     pub is_plain: bool,
+    /// The conversation scrolls on a screen of its own.
+    pub is_fullscreen: bool,
+    /// The settings say so.
+    pub wants_fullscreen: bool,
+    /// When that has a scrollbar: `auto`, `always` or `hidden`.
+    pub scrollbar: String,
     pub cwd: PathBuf,
     pub home: PathBuf,
     /// The size of a cell.
@@ -63,6 +70,9 @@ impl Stage {
             is_open: false,
             hides_thinking: false,
             is_plain: is_plain(),
+            is_fullscreen: false,
+            wants_fullscreen: false,
+            scrollbar: String::new(),
             cwd: places.cwd,
             home: places.home,
             cell: Pixels::CELL,
@@ -73,6 +83,7 @@ impl Stage {
             agent: places.agent,
         };
         let problems = stage.read_from(settings, themes);
+        stage.is_fullscreen = stage.wants_fullscreen;
         (stage, problems)
     }
 
@@ -88,6 +99,8 @@ impl Stage {
         self.code_indent = text("markdown.codeBlockIndent").unwrap_or("  ").to_owned();
         self.padding = count(settings, "editorPaddingX").unwrap_or(0);
         self.output_pad = count(settings, "outputPad").unwrap_or(1).min(1);
+        self.wants_fullscreen = text("tuiMode") == Some("fullscreen") && !is_dumb();
+        self.scrollbar = text("fullscreenScrollbar").unwrap_or("auto").to_owned();
         self.image_columns = count(settings, "terminal.imageWidthCells").unwrap_or(60);
         self.popup_rows = count(settings, "autocompleteMaxVisible").unwrap_or(5);
         self.hides_thinking = flag(settings, "hideThinkingBlock").unwrap_or(false);
@@ -143,6 +156,17 @@ impl Stage {
             cwd: &self.cwd,
             home: &self.home,
         }
+    }
+
+    /// Cells beside the window on the conversation, in fullscreen mode.
+    pub fn scrollbar_width(&self) -> usize {
+        usize::from(self.scrollbar != "hidden" && !self.is_plain)
+    }
+
+    /// Cells of that window.
+    pub fn window_width(&self) -> usize {
+        let columns = self.size.columns;
+        columns.saturating_sub(self.scrollbar_width()).max(1)
     }
 
     /// How images are drawn, if they are.

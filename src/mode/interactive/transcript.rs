@@ -6,7 +6,7 @@
 
 use super::card::{self, Call, Pictures, Shell, State, Weight};
 use super::feed::{Kind, News};
-use super::look::{Look, padded};
+use super::look::{Layout, Look, padded};
 use crate::runtime::{AgentMessage, StopReason};
 use crate::tui::image::Ids;
 use crate::tui::line::Line;
@@ -18,6 +18,8 @@ use std::time::Instant;
 
 pub struct Transcript {
     parts: VecDeque<Part>,
+    /// Printed parts of an answer that has not ended: the log does not have them yet.
+    printed_parts: Vec<Part>,
     /// What was printed last, for a screen that is drawn again.
     printed: VecDeque<Line>,
     images: Ids,
@@ -25,6 +27,9 @@ pub struct Transcript {
 
 /// Rows that are kept of what was printed.
 const PRINTED_MAX: usize = 500;
+
+/// Rows of a card that is under way, in a view where it is open.
+const VIEW_ROWS: usize = 400;
 
 /// Something to be printed for good.
 #[derive(Debug)]
@@ -39,6 +44,8 @@ struct Part {
     body: Body,
     /// Nothing of it changes any more.
     is_final: bool,
+    /// What it shows is in the conversation.
+    is_stored: bool,
     /// Lines that are final, in wait for the parts before.
     ready: Vec<Line>,
 }
@@ -52,15 +59,35 @@ enum Body {
         /// Something but line ends came.
         has_begun: bool,
         has_lines: bool,
+        /// All of it, for views that are laid out otherwise.
+        source: String,
+        view: Option<View>,
     },
     Call(Call),
     Shell(Shell),
+}
+
+/// A text as a view of the whole conversation shows it.
+struct View {
+    layout: Layout,
+    stream: Stream,
+    ready: Vec<Line>,
+    has_lines: bool,
+    /// Bytes of the source that are in it.
+    taken: usize,
+}
+
+/// A part that is not in the conversation yet: lines that stay, and those behind them.
+pub struct Live<'a> {
+    pub ready: &'a [Line],
+    pub open: Vec<Line>,
 }
 
 impl Default for Transcript {
     fn default() -> Self {
         Self {
             parts: VecDeque::new(),
+            printed_parts: Vec::new(),
             printed: VecDeque::new(),
             images: Ids::new(std::process::id()),
         }
@@ -73,6 +100,7 @@ impl Part {
             index: None,
             body,
             is_final: false,
+            is_stored: false,
             ready: Vec::new(),
         }
     }
@@ -83,7 +111,7 @@ impl Transcript {
     pub fn add(&mut self, lines: Vec<Line>) {
         if !lines.is_empty() {
             let mut part = Part::new(Body::Lines);
-            (part.ready, part.is_final) = (lines, true);
+            (part.ready, part.is_final, part.is_stored) = (lines, true, true);
             self.parts.push_back(part);
         }
     }
@@ -114,6 +142,7 @@ impl Transcript {
             News::MessageStarted(message) => self.add(card::message(message, look)),
             News::MessageEnded(AgentMessage::Assistant(answer)) => {
                 self.end_answer(look);
+                self.store();
                 // It may hold calls that nobody will run.
                 if matches!(answer.stop_reason, StopReason::Aborted | StopReason::Error) {
                     self.end_calls(&card::reason(answer), now);
@@ -124,6 +153,11 @@ impl Transcript {
                 // Calls that were skipped have a result without having run.
                 if let Some(call) = self.open_call(&result.tool_call_id) {
                     call.finish(result, Some(now));
+                }
+                for part in &mut self.parts {
+                    if let Body::Call(call) = &mut part.body {
+                        call.is_recorded |= call.id == result.tool_call_id;
+                    }
                 }
             }
             News::BlockStarted {
@@ -158,6 +192,8 @@ impl Transcript {
             News::Settled => {
                 self.end_answer(look);
                 self.end_calls("Not run", now);
+                self.store();
+                self.store_shells();
             }
             _ => {}
         }
@@ -187,6 +223,8 @@ impl Transcript {
                 is_thinking: kind == Kind::Thinking,
                 has_begun: false,
                 has_lines: false,
+                source: String::new(),
+                view: None,
             },
         });
         part.index = Some(index);
@@ -209,6 +247,8 @@ impl Transcript {
                 is_thinking,
                 has_begun,
                 has_lines,
+                source,
+                ..
             } => {
                 // Models begin answers with line ends; they are no part of it.
                 let text = match *has_begun {
@@ -219,7 +259,7 @@ impl Transcript {
                     return;
                 }
                 *has_begun = true;
-                // What is hidden is not held either: it can be read in the viewer.
+                source.push_str(text);
                 if !*is_thinking || !look.hides_thinking {
                     let lines = stream.push(text, &card::answer_look(*is_thinking, look));
                     push_text(&mut part.ready, has_lines, lines, look);
@@ -248,10 +288,11 @@ impl Transcript {
     /// Calls that have not ended never will.
     fn end_calls(&mut self, reason: &str, now: Instant) {
         for part in &mut self.parts {
-            if let Body::Call(call) = &mut part.body
-                && !call.is_done()
-            {
-                call.fail(reason, Some(now));
+            if let Body::Call(call) = &mut part.body {
+                if !call.is_done() {
+                    call.fail(reason, Some(now));
+                }
+                call.is_recorded = true;
             }
         }
     }
@@ -326,7 +367,9 @@ impl Transcript {
                 _ if part.is_final => {}
                 _ => break,
             }
-            self.parts.pop_front();
+            let printed = self.parts.pop_front();
+            self.printed_parts
+                .extend(printed.filter(|part| !part.is_stored));
         }
         if !lines.is_empty() {
             out.push(Printed::Lines(lines));
@@ -367,10 +410,119 @@ impl Transcript {
     /// Forgets everything: another conversation begins.
     pub fn clear(&mut self) {
         self.parts.clear();
+        self.printed_parts.clear();
+    }
+
+    /// The conversation has the answer that streamed.
+    fn store(&mut self) {
+        self.printed_parts.clear();
+        for part in &mut self.parts {
+            part.is_stored |= matches!(part.body, Body::Text { .. } | Body::Call(_));
+        }
+    }
+
+    /// The conversation has the commands of the user that have ended.
+    pub fn store_shells(&mut self) {
+        for part in &mut self.parts {
+            part.is_stored |= matches!(&part.body, Body::Shell(shell) if shell.is_done());
+        }
+    }
+
+    /// Drops what a view of the whole conversation shows anyway: nothing is printed for good.
+    pub fn drop_stored(&mut self) {
+        let is_open = |part: &Part| match &part.body {
+            // A result comes into the conversation when those of all calls are there.
+            Body::Call(call) => !call.is_recorded,
+            _ => !part.is_stored,
+        };
+        self.parts.retain(is_open);
+    }
+
+    /// Lays out for a view what is not in the conversation yet.
+    pub fn lay_out(&mut self, look: &Look<'_>) {
+        let parts = self.printed_parts.iter_mut().chain(&mut self.parts);
+        parts
+            .filter(|part| !part.is_stored)
+            .for_each(|part| part.lay_out(look));
+    }
+
+    /// What is not in the conversation yet, as it was laid out.
+    pub fn live_parts(&self, look: &Look<'_>, now: Instant) -> Vec<Live<'_>> {
+        let parts = self.printed_parts.iter().chain(&self.parts);
+        parts
+            .filter(|part| !part.is_stored)
+            .map(|part| part.live(look, now))
+            .collect()
+    }
+
+    /// The lines of a call whose result is not in the conversation.
+    pub fn call_lines(&self, id: &str, look: &Look<'_>, now: Instant) -> Option<Vec<Line>> {
+        self.parts.iter().rev().find_map(|part| match &part.body {
+            Body::Call(call) if call.id == id => Some(call.lines(look, Some(now), Some(VIEW_ROWS))),
+            _ => None,
+        })
     }
 }
 
 impl Part {
+    fn lay_out(&mut self, look: &Look<'_>) {
+        let Body::Text {
+            source,
+            is_thinking,
+            view,
+            ..
+        } = &mut self.body
+        else {
+            return;
+        };
+        if *is_thinking && look.hides_thinking {
+            *view = None;
+            return;
+        }
+        if !view.as_ref().is_some_and(|view| view.layout.is_of(look)) {
+            *view = None;
+        }
+        let view = view.get_or_insert_with(|| View {
+            layout: Layout::of(look),
+            stream: Stream::default(),
+            ready: Vec::new(),
+            has_lines: false,
+            taken: 0,
+        });
+        let new = source.get(view.taken..).unwrap_or_default();
+        view.taken = source.len();
+        let lines = view
+            .stream
+            .push(new, &card::answer_look(*is_thinking, look));
+        push_text(&mut view.ready, &mut view.has_lines, lines, look);
+    }
+
+    fn live(&self, look: &Look<'_>, now: Instant) -> Live<'_> {
+        let open = |open| Live { ready: &[], open };
+        match &self.body {
+            Body::Lines => open(self.ready.clone()),
+            Body::Text {
+                has_begun: false, ..
+            } => open(Vec::new()),
+            Body::Text {
+                is_thinking,
+                view: Some(view),
+                ..
+            } => {
+                let mut open = Vec::new();
+                let lines = view.stream.open(&card::answer_look(*is_thinking, look));
+                push_text(&mut open, &mut view.has_lines.clone(), lines, look);
+                Live {
+                    ready: &view.ready,
+                    open,
+                }
+            }
+            Body::Text { .. } => open(card::thinking_label(look)),
+            Body::Call(call) => open(call.lines(look, Some(now), Some(VIEW_ROWS))),
+            Body::Shell(shell) => open(shell.lines(look, Some(now), Some(VIEW_ROWS))),
+        }
+    }
+
     /// How it looks now; of what is final, the last rows.
     fn lines(&self, look: &Look<'_>, now: Instant, rows: usize) -> Vec<Line> {
         let first = self.ready.len().saturating_sub(rows);
@@ -408,6 +560,7 @@ impl Part {
                 is_thinking,
                 has_begun,
                 has_lines,
+                ..
             } => {
                 if !*has_begun {
                     // A block of nothing.

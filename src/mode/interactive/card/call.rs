@@ -34,6 +34,8 @@ pub struct Call {
     /// While the arguments come.
     json: Option<PartialJson>,
     pub state: State,
+    /// The conversation has its result, or will never have one.
+    pub is_recorded: bool,
     /// The last that is known of it.
     output: Option<ToolOutput>,
     /// The sizes of the images in it.
@@ -50,6 +52,7 @@ impl Call {
             arguments: Map::new(),
             json: None,
             state: State::Writing,
+            is_recorded: false,
             output: None,
             pixels: Vec::new(),
             preview: None,

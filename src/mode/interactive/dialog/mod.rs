@@ -15,14 +15,17 @@ pub mod thinking;
 pub mod tools;
 pub mod tree;
 pub mod trust;
+mod viewer;
 
 pub use question::{Choice, Question};
+pub use viewer::Viewer;
 
 use super::app::App;
 use super::look::Look;
 use crate::tui::key::Key;
 use crate::tui::line::Line;
 use std::any::Any;
+use std::time::Instant;
 
 /// What becomes of a dialog after a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,12 @@ pub trait Dialog {
     /// It is drawn on a screen of its own, as high as the terminal.
     fn is_full(&self) -> bool {
         false
+    }
+
+    /// The whole screen, for one that has it.
+    fn screen(&mut self, app: &mut App, now: Instant) -> Vec<Line> {
+        let _ = now;
+        self.lines(&app.stage.look(), app.stage.size.rows)
     }
 
     /// It is taken away unasked, such as by the end of the program.

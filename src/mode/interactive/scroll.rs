@@ -1,0 +1,401 @@
+//! A window on the whole conversation, as high as it may be: the viewer's, and that of the fullscreen mode.
+//!
+//! Only what is seen is laid out, from the end or from the place that is looked at on, so that a conversation
+//! of any length opens at once. At the end it follows what comes. A search lays out everything once, on a
+//! thread of its own.
+
+use super::app::App;
+use super::conversation::Conversation;
+use super::look::{Layout, Look};
+use super::search::{Field, Search};
+use super::transcript::{Live, Transcript};
+use crate::runtime::control::Control;
+use crate::tui::key::Key;
+use crate::tui::keymap::{Action, VIEWER, VIEWER_SEARCH};
+use crate::tui::line::Line;
+use crate::tui::select::Entered;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Instant;
+
+/// Items whose lines are held.
+const CACHED_MAX: usize = 256;
+
+#[derive(Default)]
+pub struct Scroll {
+    top: Top,
+    /// The item and the line of it that the topmost row showed last.
+    first: (usize, usize),
+    /// Rows that were shown last.
+    rows: usize,
+    laid_out: Option<Layout>,
+    cache: HashMap<usize, Rc<[Line]>>,
+    pub search: Option<Search>,
+}
+
+/// What the topmost row shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Top {
+    /// Whatever it must for the end to be seen.
+    #[default]
+    End,
+    At {
+        item: usize,
+        line: usize,
+    },
+}
+
+/// Where the items come from.
+pub struct Pages<'a> {
+    conversation: &'a Conversation,
+    control: &'a Control,
+    transcript: &'a Transcript,
+    look: Look<'a>,
+    now: Instant,
+    /// What is not in the conversation yet.
+    live: Vec<Live<'a>>,
+    is_busy: bool,
+}
+
+/// The lines of an item.
+enum Lines<'a> {
+    Held(Rc<[Line]>),
+    Live(&'a [Line], Vec<Line>),
+}
+
+impl Lines<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Held(lines) => lines.len(),
+            Self::Live(ready, open) => ready.len() + open.len(),
+        }
+    }
+
+    fn get(&self, at: usize) -> Option<&Line> {
+        match self {
+            Self::Held(lines) => lines.get(at),
+            Self::Live(ready, open) => ready
+                .get(at)
+                .or_else(|| open.get(at.checked_sub(ready.len())?)),
+        }
+    }
+}
+
+impl App {
+    /// Takes in what has come, and lets `scroll` look at all of it.
+    pub fn with_pages<T>(
+        &mut self,
+        scroll: &mut Scroll,
+        is_open: bool,
+        width: usize,
+        now: Instant,
+        then: impl FnOnce(&mut Scroll, &Pages<'_>) -> T,
+    ) -> T {
+        if self.conversation.follow(&self.control) {
+            scroll.forget();
+            scroll.to_end();
+        }
+        let look = Look {
+            is_open,
+            ..self.stage.look().within(width)
+        };
+        self.transcript.lay_out(&look);
+        let is_busy = !self.control.is_idle();
+        let pages = Pages {
+            conversation: &self.conversation,
+            control: &self.control,
+            transcript: &self.transcript,
+            look,
+            now,
+            live: self.transcript.live_parts(&look, now),
+            is_busy,
+        };
+        if !scroll
+            .laid_out
+            .as_ref()
+            .is_some_and(|layout| layout.is_of(&look))
+        {
+            scroll.laid_out = Some(Layout::of(&look));
+            scroll.forget();
+        }
+        then(scroll, &pages)
+    }
+}
+
+impl App {
+    /// Looks for what is typed into the search, if that is something else than before.
+    pub fn search(&self, scroll: &mut Scroll, is_open: bool, width: usize) {
+        if let Some(search) = scroll.search.as_mut().filter(|search| search.is_due()) {
+            let field = Field {
+                conversation: self.conversation.clone(),
+                control: self.control.clone(),
+                stage: self.stage.clone(),
+                is_open,
+                width,
+            };
+            search.begin(field, &self.feed);
+        }
+    }
+
+    /// Does what a key means for a window on the conversation; false for one that means nothing there.
+    pub fn view_key(
+        &mut self,
+        scroll: &mut Scroll,
+        key: &Key,
+        is_open: bool,
+        width: usize,
+        now: Instant,
+    ) -> bool {
+        let keymap = &self.stage.keymap;
+        let action = match &mut scroll.search {
+            None => keymap.action(key, VIEWER),
+            Some(search) => match keymap.action(key, VIEWER_SEARCH) {
+                Some(action) => Some(action),
+                None if search.input.handle(key, keymap) == Entered::Handled => return true,
+                None => keymap.action(key, VIEWER),
+            },
+        };
+        let Some(action) = action else {
+            return scroll.search.is_some();
+        };
+        let half = (scroll.page() / 2).max(1);
+        let by = match action {
+            Action::ViewPageUp => -scroll.page(),
+            Action::ViewPageDown => scroll.page(),
+            Action::ViewHalfPageUp => -half,
+            Action::ViewHalfPageDown => half,
+            Action::ViewLineUp => -1,
+            Action::ViewLineDown => 1,
+            _ => 0,
+        };
+        self.with_pages(scroll, is_open, width, now, |scroll, pages| match action {
+            Action::ViewTop => scroll.to_start(),
+            Action::ViewBottom => scroll.to_end(),
+            Action::ViewPreviousPrompt => scroll.to_prompt(false, pages),
+            Action::ViewNextPrompt => scroll.to_prompt(true, pages),
+            Action::ViewSearch => scroll.search = Some(Search::new()),
+            Action::ViewSearchNext => scroll.to_match(true, pages),
+            Action::ViewSearchPrevious => scroll.to_match(false, pages),
+            Action::ViewSearchClose => scroll.search = None,
+            _ => scroll.scroll(by, pages),
+        });
+        true
+    }
+}
+
+impl<'a> Pages<'a> {
+    fn count(&self) -> usize {
+        self.conversation.items().len() + self.live.len()
+    }
+
+    fn stored(&self) -> usize {
+        self.conversation.items().len()
+    }
+}
+
+impl Scroll {
+    fn forget(&mut self) {
+        self.cache.clear();
+        // What was found was found in other lines.
+        if let Some(search) = &mut self.search {
+            search.is_stale = true;
+        }
+    }
+
+    pub fn to_end(&mut self) {
+        self.top = Top::End;
+    }
+
+    pub fn to_start(&mut self) {
+        self.top = Top::At { item: 0, line: 0 };
+    }
+
+    pub fn is_at_end(&self) -> bool {
+        self.top == Top::End
+    }
+
+    /// The item that the topmost row shows.
+    pub fn first_item(&self) -> usize {
+        self.first.0
+    }
+
+    /// How much of the conversation is above the window, in percent.
+    pub fn percent(&self, pages: &Pages<'_>) -> usize {
+        let Top::At { item, line } = self.top else {
+            return 100;
+        };
+        // As far as it is known: items above may be of any length.
+        let length = self.cache.get(&item).map_or(1, |lines| lines.len().max(1));
+        (item * 100 + line.min(length) * 100 / length) / pages.count().max(1)
+    }
+
+    pub fn page(&self) -> isize {
+        isize::try_from(self.rows.saturating_sub(2).max(1)).unwrap_or(1)
+    }
+
+    fn lines<'p>(&mut self, at: usize, pages: &'p Pages<'_>) -> Lines<'p> {
+        if let Some(lines) = self.cache.get(&at) {
+            return Lines::Held(lines.clone());
+        }
+        let Some(behind) = at.checked_sub(pages.stored()) else {
+            let mut live = |id: &str| pages.transcript.call_lines(id, &pages.look, pages.now);
+            let (lines, is_final) =
+                pages
+                    .conversation
+                    .lines(at, pages.control, &pages.look, pages.is_busy, &mut live);
+            let lines: Rc<[Line]> = lines.into();
+            if is_final {
+                if self.cache.len() >= CACHED_MAX {
+                    let around = at.saturating_sub(CACHED_MAX / 4)..at + CACHED_MAX / 4;
+                    self.cache.retain(|item, _| around.contains(item));
+                }
+                self.cache.insert(at, lines.clone());
+            }
+            return Lines::Held(lines);
+        };
+        match pages.live.get(behind) {
+            Some(live) => Lines::Live(live.ready, live.open.clone()),
+            None => Lines::Live(&[], Vec::new()),
+        }
+    }
+
+    /// The rows of the window, with the item and the line that each shows.
+    fn seen(&mut self, pages: &Pages<'_>, rows: usize) -> Vec<(usize, usize, Line)> {
+        let mut seen = Vec::new();
+        if let Top::At { item, line } = self.top {
+            let mut skip = line;
+            for at in item..pages.count() {
+                let lines = self.lines(at, pages);
+                // Less of it may be there than before.
+                if at == item {
+                    skip = skip.min(lines.len().saturating_sub(1));
+                }
+                for number in skip..lines.len() {
+                    if seen.len() == rows {
+                        break;
+                    }
+                    seen.extend(lines.get(number).map(|line| (at, number, line.clone())));
+                }
+                skip = 0;
+                if seen.len() == rows {
+                    return seen;
+                }
+            }
+            // The end is reached: there is no looking past it.
+            seen.clear();
+            self.top = Top::End;
+        }
+        for at in (0..pages.count()).rev() {
+            let lines = self.lines(at, pages);
+            for number in (0..lines.len()).rev() {
+                seen.extend(lines.get(number).map(|line| (at, number, line.clone())));
+                if seen.len() == rows {
+                    break;
+                }
+            }
+            if seen.len() == rows {
+                break;
+            }
+        }
+        seen.reverse();
+        seen
+    }
+
+    /// At most `rows` lines.
+    pub fn frame(&mut self, pages: &Pages<'_>, rows: usize) -> Vec<Line> {
+        self.rows = rows;
+        if let Some(mut search) = self.search.take() {
+            for at in search.unsearched(pages.stored()) {
+                let lines = self.lines(at, pages);
+                let texts = (0..lines.len()).filter_map(|number| lines.get(number));
+                search.look_through(at, texts);
+            }
+            let found = search.take();
+            self.search = Some(search);
+            if let Some((item, line)) = found {
+                self.show(item, line, pages);
+            }
+        }
+        let seen = self.seen(pages, rows);
+        self.first = seen.first().map_or((0, 0), |&(item, line, _)| (item, line));
+        let search = self.search.as_ref();
+        seen.into_iter()
+            .map(|(item, number, line)| match search {
+                Some(search) => search.mark(item, number, line, &pages.look),
+                None => line,
+            })
+            .collect()
+    }
+
+    /// Moves by lines, up if there are less than none.
+    pub fn scroll(&mut self, by: isize, pages: &Pages<'_>) {
+        let (mut item, mut line) = self.first;
+        let mut left = by.unsigned_abs();
+        if by < 0 {
+            while left > line {
+                let Some(before) = item.checked_sub(1) else {
+                    return self.to_start();
+                };
+                left -= line;
+                item = before;
+                line = self.lines(item, pages).len();
+            }
+            line -= left;
+        } else {
+            if self.is_at_end() {
+                return;
+            }
+            loop {
+                let below = self.lines(item, pages).len().saturating_sub(line);
+                if left < below {
+                    line += left;
+                    break;
+                }
+                left -= below;
+                (item, line) = (item + 1, 0);
+                if item >= pages.count() {
+                    return self.to_end();
+                }
+            }
+        }
+        self.top = Top::At { item, line };
+    }
+
+    /// To the prompt above the topmost row, or the one below it.
+    pub fn to_prompt(&mut self, is_next: bool, pages: &Pages<'_>) {
+        let (item, line) = self.first;
+        let is_prompt = |at: &usize| pages.conversation.is_prompt(*at);
+        let found = match is_next {
+            true => (item + 1..pages.stored()).find(is_prompt),
+            // The row above a prompt is empty.
+            false => (0..item + usize::from(line > 1)).rev().find(is_prompt),
+        };
+        match found {
+            Some(item) => self.top = Top::At { item, line: 0 },
+            None if is_next => self.to_end(),
+            None => self.to_start(),
+        }
+    }
+
+    /// Brings a line into view, with some of what is above it.
+    fn show(&mut self, item: usize, line: usize, pages: &Pages<'_>) {
+        self.top = Top::At { item, line };
+        self.first = (item, line);
+        let above = isize::try_from(self.rows / 3).unwrap_or(0);
+        self.scroll(-above, pages);
+    }
+
+    /// To the next match, or the one before, from what is seen on; around past the ends.
+    pub fn to_match(&mut self, is_next: bool, pages: &Pages<'_>) {
+        let first = self.first;
+        let Some(search) = &mut self.search else {
+            return;
+        };
+        if let Some((item, line)) = search.step(is_next, first) {
+            self.show(item, line, pages);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

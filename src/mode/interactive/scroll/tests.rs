@@ -1,0 +1,204 @@
+//! What is seen of a long conversation, and how little of it is looked at for that.
+
+use super::*;
+use crate::mode::interactive::testing::Bench;
+use crate::runtime::control::user_message;
+use crate::tui::key::Input;
+use serde_json::json;
+
+/// Prompts and answers by turns, `count` of each.
+fn bench(count: usize) -> Bench {
+    let mut bench = Bench::new();
+    bench.app.stage.size.rows = 12;
+    {
+        let mut log = bench.app.control.log();
+        for turn in 0..count {
+            let prompt = user_message(format!("prompt {turn} end"), Vec::new());
+            log.append_message(&prompt).unwrap();
+            let answer =
+                serde_json::from_value(json!({"role": "assistant", "api": "", "provider": "",
+                "model": "", "stopReason": "stop",
+                "content": [{"type": "text", "text": format!("answer {turn} end\n\nmore")}]}));
+            log.append_message(&answer.unwrap()).unwrap();
+        }
+    }
+    bench.app.conversation.begin(&bench.app.control);
+    bench
+}
+
+struct Window {
+    bench: Bench,
+    scroll: Scroll,
+}
+
+impl Window {
+    fn new(count: usize) -> Self {
+        Self {
+            bench: bench(count),
+            scroll: Scroll::default(),
+        }
+    }
+
+    fn frame(&mut self) -> Vec<String> {
+        let app = &mut self.bench.app;
+        app.search(&mut self.scroll, false, 40);
+        let lines = app.with_pages(
+            &mut self.scroll,
+            false,
+            40,
+            Instant::now(),
+            |scroll, pages| scroll.frame(pages, 10),
+        );
+        assert!(lines.len() <= 10);
+        assert!(lines.iter().all(|line| line.width() <= 40));
+        lines
+            .iter()
+            .map(|line| line.text().trim().to_owned())
+            .collect()
+    }
+
+    fn press(&mut self, keys: &str) {
+        for name in keys.split_whitespace() {
+            let key = Key::parse(name).unwrap();
+            let app = &mut self.bench.app;
+            app.view_key(&mut self.scroll, &key, false, 40, Instant::now());
+            self.frame();
+        }
+    }
+
+    #[track_caller]
+    fn check(&mut self, has: &str, has_not: &str) {
+        let frame = self.frame();
+        assert!(frame.iter().any(|line| line == has), "{has}: {frame:?}");
+        assert!(
+            frame.iter().all(|line| line != has_not),
+            "{has_not}: {frame:?}"
+        );
+    }
+}
+
+#[test]
+fn a_long_conversation_opens_at_its_end_and_little_of_it_is_read() {
+    let mut window = Window::new(5_000);
+    window.check("answer 4999 end", "prompt 4990 end");
+    assert!(
+        window.scroll.cache.len() < 10,
+        "{}",
+        window.scroll.cache.len()
+    );
+    window.press("home");
+    window.check("prompt 0 end", "answer 4999 end");
+    assert!(
+        window.scroll.cache.len() < 20,
+        "{}",
+        window.scroll.cache.len()
+    );
+    for _ in 0..400 {
+        window.press("pagedown");
+    }
+    assert!(window.scroll.cache.len() <= CACHED_MAX);
+    window.press("end");
+    window.check("answer 4999 end", "prompt 0 end");
+}
+
+#[test]
+fn pages_up_and_down_leave_nothing_out() {
+    let mut window = Window::new(20);
+    let mut all = vec![window.frame()];
+    while !all.last().unwrap().contains(&"prompt 0 end".to_owned()) {
+        window.press("pageup");
+        all.push(window.frame());
+        assert!(all.len() < 100);
+    }
+    for turn in 0..20 {
+        let prompt = format!("prompt {turn} end");
+        assert!(all.iter().any(|frame| frame.contains(&prompt)), "{prompt}");
+    }
+    for _ in 0..all.len() {
+        window.press("pagedown");
+    }
+    assert!(window.scroll.is_at_end());
+    window.check("answer 19 end", "prompt 0 end");
+}
+
+#[test]
+fn one_goes_from_prompt_to_prompt() {
+    let mut window = Window::new(9);
+    window.frame();
+    window.press("ctrl+up");
+    let first = window.frame();
+    assert!(first.contains(&"prompt 7 end".to_owned()), "{first:?}");
+    window.press("ctrl+up ctrl+up");
+    window.check("prompt 5 end", "prompt 7 end");
+    window.press("ctrl+down");
+    window.check("prompt 6 end", "prompt 5 end");
+    window.press("ctrl+down ctrl+down ctrl+down ctrl+down");
+    assert!(window.scroll.is_at_end());
+}
+
+#[test]
+fn what_comes_is_followed_at_the_end_only() {
+    let mut window = Window::new(9);
+    window.press("home");
+    let before = window.frame();
+    window
+        .bench
+        .app
+        .say(crate::mode::interactive::card::Weight::Info, "just said");
+    assert_eq!(window.frame(), before);
+    window.press("end");
+    window.check("just said", "prompt 0 end");
+    window
+        .bench
+        .app
+        .say(crate::mode::interactive::card::Weight::Info, "said later");
+    window.check("said later", "prompt 0 end");
+}
+
+#[test]
+fn a_search_finds_lines_anywhere() {
+    let mut window = Window::new(300);
+    window.frame();
+    window.press("ctrl+shift+f");
+    for letter in "ANSWER 2".chars() {
+        let key = Key::plain(crate::tui::key::Code::Char(letter));
+        let app = &mut window.bench.app;
+        assert!(app.view_key(&mut window.scroll, &key, false, 40, Instant::now()));
+    }
+    window.frame();
+    let counter = |window: &Window| window.scroll.search.as_ref().unwrap().counter();
+    while counter(&window).contains('…') {
+        window.bench.wait();
+        window.frame();
+    }
+    // 2, 20 to 29, 200 to 299; the last one is shown first.
+    assert_eq!(counter(&window), "111/111");
+    window.check("answer 299 end", "answer 298 end");
+    window.press("enter");
+    assert_eq!(counter(&window), "1/111");
+    window.check("answer 2 end", "answer 299 end");
+    window.press("shift+enter shift+enter");
+    window.check("answer 298 end", "answer 2 end");
+    window.press("escape");
+    assert!(window.scroll.search.is_none());
+}
+
+#[test]
+fn ctrl_o_opens_the_viewer_and_keys_close_it() {
+    for keys in ["ctrl+o", "q", "escape"] {
+        let mut bench = bench(3);
+        bench.press("ctrl+o");
+        assert!(bench.app.is_full());
+        let lines = bench.app.whole(Instant::now());
+        assert_eq!(lines.len(), 12);
+        let texts: Vec<&str> = lines.iter().map(|line| line.text().trim()).collect();
+        assert!(texts.contains(&"answer 2 end"), "{texts:?}");
+        assert!(texts.iter().any(|text| text.contains("Transcript end")));
+        bench.press("g f / x escape up k j down");
+        bench.app.input(Input::Paste("x".into()), Instant::now());
+        bench.app.whole(Instant::now());
+        assert!(bench.app.is_full());
+        bench.press(keys);
+        assert!(!bench.app.is_full(), "{keys}");
+    }
+}
