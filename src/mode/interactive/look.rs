@@ -118,6 +118,43 @@ impl<'a> Look<'a> {
     }
 }
 
+/// A look that can be taken to another thread.
+pub struct Kept {
+    layout: Layout,
+    keymap: Keymap,
+    cwd: PathBuf,
+    home: PathBuf,
+    hyperlinks: bool,
+}
+
+impl Kept {
+    pub fn of(look: &Look<'_>) -> Self {
+        Self {
+            layout: Layout::of(look),
+            keymap: look.keymap.clone(),
+            cwd: look.cwd.to_owned(),
+            home: look.home.to_owned(),
+            hyperlinks: look.hyperlinks,
+        }
+    }
+
+    pub fn look(&self) -> Look<'_> {
+        Look {
+            theme: &self.layout.theme,
+            keymap: &self.keymap,
+            width: self.layout.width,
+            hyperlinks: self.hyperlinks,
+            code_indent: &self.layout.code_indent,
+            is_open: self.layout.is_open,
+            hides_thinking: self.layout.hides_thinking,
+            is_plain: self.layout.is_plain,
+            pad: self.layout.pad,
+            cwd: &self.cwd,
+            home: &self.home,
+        }
+    }
+}
+
 /// What lines depend on besides what they show: with another one they are to be made anew.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {

@@ -6,7 +6,7 @@
 
 use super::app::App;
 use super::conversation::Conversation;
-use super::look::{Layout, Look};
+use super::look::{Kept, Layout, Look};
 use super::search::{Field, Search};
 use super::transcript::{Live, Transcript};
 use crate::runtime::control::Control;
@@ -126,12 +126,14 @@ impl App {
     /// Looks for what is typed into the search, if that is something else than before.
     pub fn search(&self, scroll: &mut Scroll, is_open: bool, width: usize) {
         if let Some(search) = scroll.search.as_mut().filter(|search| search.is_due()) {
+            let look = Look {
+                is_open,
+                ..self.stage.look().within(width)
+            };
             let field = Field {
                 conversation: self.conversation.clone(),
                 control: self.control.clone(),
-                stage: self.stage.clone(),
-                is_open,
-                width,
+                look: Kept::of(&look),
             };
             search.begin(field, &self.feed);
         }

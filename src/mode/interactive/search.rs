@@ -5,8 +5,7 @@
 
 use super::conversation::Conversation;
 use super::feed::Feed;
-use super::look::Look;
-use super::stage::Stage;
+use super::look::{Kept, Look};
 use crate::runtime::CancelToken;
 use crate::runtime::control::Control;
 use crate::tui::line::Line;
@@ -51,9 +50,7 @@ struct Found {
 pub struct Field {
     pub conversation: Conversation,
     pub control: Control,
-    pub stage: Stage,
-    pub is_open: bool,
-    pub width: usize,
+    pub look: Kept,
 }
 
 impl Search {
@@ -96,10 +93,7 @@ impl Search {
         let (feed, inbox) = (feed.clone(), self.inbox.clone());
         let look_through = move || {
             let mut hits = Vec::new();
-            let look = Look {
-                is_open: field.is_open,
-                ..field.stage.look().within(field.width)
-            };
+            let look = field.look.look();
             for at in (0..field.conversation.items().len()).rev() {
                 if cancel.is_cancelled() {
                     return;

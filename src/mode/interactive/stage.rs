@@ -13,7 +13,6 @@ use crate::tui::theme::{Backdrop, Theme};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-#[derive(Clone)]
 pub struct Stage {
     pub theme: Theme,
     pub themes: Shelf,
