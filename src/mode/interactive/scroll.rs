@@ -93,7 +93,7 @@ impl App {
     ) -> T {
         if self.conversation.follow(&self.control) {
             scroll.forget();
-            scroll.to_end();
+            scroll.go_to_end();
         }
         let look = Look {
             is_open,
@@ -171,13 +171,13 @@ impl App {
             _ => 0,
         };
         self.with_pages(scroll, is_open, width, now, |scroll, pages| match action {
-            Action::ViewTop => scroll.to_start(),
-            Action::ViewBottom => scroll.to_end(),
-            Action::ViewPreviousPrompt => scroll.to_prompt(false, pages),
-            Action::ViewNextPrompt => scroll.to_prompt(true, pages),
+            Action::ViewTop => scroll.go_to_start(),
+            Action::ViewBottom => scroll.go_to_end(),
+            Action::ViewPreviousPrompt => scroll.go_to_prompt(false, pages),
+            Action::ViewNextPrompt => scroll.go_to_prompt(true, pages),
             Action::ViewSearch => scroll.search = Some(Search::new()),
-            Action::ViewSearchNext => scroll.to_match(true, pages),
-            Action::ViewSearchPrevious => scroll.to_match(false, pages),
+            Action::ViewSearchNext => scroll.go_to_match(true, pages),
+            Action::ViewSearchPrevious => scroll.go_to_match(false, pages),
             Action::ViewSearchClose => scroll.search = None,
             _ => scroll.scroll(by, pages),
         });
@@ -204,11 +204,11 @@ impl Scroll {
         }
     }
 
-    pub fn to_end(&mut self) {
+    pub fn go_to_end(&mut self) {
         self.top = Top::End;
     }
 
-    pub fn to_start(&mut self) {
+    pub fn go_to_start(&mut self) {
         self.top = Top::At { item: 0, line: 0 };
     }
 
@@ -336,7 +336,7 @@ impl Scroll {
         if by < 0 {
             while left > line {
                 let Some(before) = item.checked_sub(1) else {
-                    return self.to_start();
+                    return self.go_to_start();
                 };
                 left -= line;
                 item = before;
@@ -356,7 +356,7 @@ impl Scroll {
                 left -= below;
                 (item, line) = (item + 1, 0);
                 if item >= pages.count() {
-                    return self.to_end();
+                    return self.go_to_end();
                 }
             }
         }
@@ -364,7 +364,7 @@ impl Scroll {
     }
 
     /// To the prompt above the topmost row, or the one below it.
-    pub fn to_prompt(&mut self, is_next: bool, pages: &Pages<'_>) {
+    pub fn go_to_prompt(&mut self, is_next: bool, pages: &Pages<'_>) {
         let (item, line) = self.first;
         let is_prompt = |at: &usize| pages.conversation.is_prompt(*at);
         let found = match is_next {
@@ -374,8 +374,8 @@ impl Scroll {
         };
         match found {
             Some(item) => self.top = Top::At { item, line: 0 },
-            None if is_next => self.to_end(),
-            None => self.to_start(),
+            None if is_next => self.go_to_end(),
+            None => self.go_to_start(),
         }
     }
 
@@ -388,7 +388,7 @@ impl Scroll {
     }
 
     /// To the next match, or the one before, from what is seen on; around past the ends.
-    pub fn to_match(&mut self, is_next: bool, pages: &Pages<'_>) {
+    pub fn go_to_match(&mut self, is_next: bool, pages: &Pages<'_>) {
         let first = self.first;
         let Some(search) = &mut self.search else {
             return;
