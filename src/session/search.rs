@@ -5,6 +5,7 @@
 use super::catalog::in_parallel;
 use super::info::{Info, boundary_before, each_text};
 use regex::{Regex, RegexBuilder};
+use std::borrow::Borrow;
 
 /// Bytes around the place that was found, on each side.
 const AROUND: usize = 40;
@@ -107,7 +108,7 @@ pub fn search(infos: &[Info], query: &Query, found: impl FnMut(Hit)) {
 
 /// The same, as long as it `is_wanted`.
 pub fn search_while(
-    infos: &[Info],
+    infos: &[impl Borrow<Info> + Sync],
     query: &Query,
     is_wanted: &(dyn Fn() -> bool + Sync),
     mut found: impl FnMut(Hit),
@@ -118,7 +119,7 @@ pub fn search_while(
         scope.spawn(move || {
             in_parallel(infos, |info| {
                 if is_wanted()
-                    && let Some(hit) = query.look(info)
+                    && let Some(hit) = query.look(info.borrow())
                 {
                     // The other end takes all there is.
                     let _ = sender.send(hit);

@@ -57,53 +57,49 @@ impl Shown {
     }
 }
 
+/// A session, and what its row itself says, to be searched in.
+#[derive(Clone)]
+pub struct Entry {
+    info: Arc<Info>,
+    text: Arc<str>,
+}
+
+impl Entry {
+    pub fn new(info: Info) -> Self {
+        let name = info.name.as_deref().unwrap_or_default();
+        let said = beginning(&info.first_message);
+        Self {
+            text: format!("{} {name} {said} {}", info.id, info.cwd).into(),
+            info: Arc::new(info),
+        }
+    }
+}
+
 /// The sessions of a scope, those that were active last first.
 #[derive(Clone, Default)]
 pub struct Sessions {
-    pub infos: Arc<Vec<Info>>,
-    /// What a row itself says, to be searched in.
-    texts: Vec<String>,
+    entries: Vec<Entry>,
+    pub infos: Arc<Vec<Arc<Info>>>,
 }
 
 impl Sessions {
-    pub fn new(mut infos: Vec<Info>) -> Self {
-        infos.sort_by(|a, b| {
+    pub fn new(mut entries: Vec<Entry>) -> Self {
+        entries.sort_by(|a, b| {
+            let (a, b) = (&a.info, &b.info);
             b.modified
                 .cmp(&a.modified)
                 .then_with(|| b.path.cmp(&a.path))
         });
-        let text = |info: &Info| {
-            let name = info.name.as_deref().unwrap_or_default();
-            format!(
-                "{} {name} {} {}",
-                info.id,
-                beginning(&info.first_message),
-                info.cwd
-            )
-        };
         Self {
-            texts: infos.iter().map(text).collect(),
-            infos: Arc::new(infos),
+            infos: Arc::new(entries.iter().map(|entry| entry.info.clone()).collect()),
+            entries,
         }
-    }
-
-    /// With more of them, those that are known already replaced.
-    pub fn with(&self, more: Vec<Info>) -> Self {
-        if self.infos.is_empty() {
-            return Self::new(more);
-        }
-        let mut by_path: HashMap<PathBuf, Info> = self
-            .infos
-            .iter()
-            .map(|info| (info.path.clone(), info.clone()))
-            .collect();
-        by_path.extend(more.into_iter().map(|info| (info.path.clone(), info)));
-        Self::new(by_path.into_values().collect())
     }
 
     pub fn without(&self, path: &Path) -> Self {
-        let others = self.infos.iter().filter(|info| info.path != path);
-        Self::new(others.cloned().collect())
+        let mut entries = self.entries.clone();
+        entries.retain(|entry| entry.info.path != path);
+        Self::new(entries)
     }
 
     /// All of them, without a search.
@@ -126,9 +122,12 @@ impl Sessions {
         let query = Query::parse_line(line)?;
         let is_plain = !line.trim_start().starts_with("re:") && !line.contains('"');
         let mut order: Vec<usize> = match is_plain {
-            true => fuzzy::filter(line, self.texts.iter().map(String::as_str)),
-            false => (0..self.texts.len())
-                .filter(|&at| self.texts.get(at).is_some_and(|text| query.fits(text)))
+            true => fuzzy::filter(line, self.entries.iter().map(|entry| &*entry.text)),
+            false => (0..self.entries.len())
+                .filter(|&at| {
+                    let entry = self.entries.get(at);
+                    entry.is_some_and(|entry| query.fits(&entry.text))
+                })
                 .collect(),
         };
         let mut is_in = vec![false; self.infos.len()];
@@ -269,7 +268,7 @@ mod tests {
     }
 
     fn sessions() -> Sessions {
-        Sessions::new(vec![
+        let infos = vec![
             info("old", 1, None),
             info("fork", 2, Some("old")),
             info("named-deep", 9, Some("fork")),
@@ -279,7 +278,8 @@ mod tests {
             info("self", 2, Some("self")),
             info("circle-a", 1, Some("circle-b")),
             info("circle-b", 1, Some("circle-a")),
-        ])
+        ];
+        Sessions::new(infos.into_iter().map(Entry::new).collect())
     }
 
     #[test]
@@ -328,13 +328,9 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_come_later_are_put_in_their_place() {
-        let some = Sessions::new(vec![info("a", 1, None), info("b", 2, None)]);
-        let more = some.with(vec![info("c", 3, None), info("a", 4, None)]);
-        let ids = |sessions: &Sessions| -> Vec<String> {
-            sessions.infos.iter().map(|info| info.id.clone()).collect()
-        };
-        assert_eq!(ids(&more), ["a", "c", "b"]);
-        assert_eq!(ids(&more.without(Path::new("/s/c"))), ["a", "b"]);
+    fn the_youngest_comes_first_and_one_can_be_taken_out() {
+        let sessions = sessions().without(Path::new("/s/other"));
+        let ids: Vec<&str> = sessions.infos.iter().map(|info| info.id.as_str()).collect();
+        assert_eq!(ids[..3], ["named-deep", "late", "lost"]);
     }
 }

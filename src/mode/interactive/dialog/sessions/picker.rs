@@ -4,7 +4,7 @@
 //! Lists are read, and texts searched, on threads of their own. They come back through a [`Link`], some at a
 //! time, and end early when nobody wants them any more.
 
-use super::list::{Sessions, Shown, Sort, beginning, lines_before};
+use super::list::{Entry, Sessions, Shown, Sort, beginning, lines_before};
 use crate::mode::interactive::dialog::frame;
 use crate::mode::interactive::look::Look;
 use crate::mode::interactive::program::{self, Job};
@@ -28,6 +28,8 @@ const ROWS_MAX: usize = 10;
 const PAUSE: Duration = Duration::from_millis(80);
 /// Hits are brought together for so long.
 const BATCH: Duration = Duration::from_millis(50);
+/// Parts of a list are shown so far apart.
+const PART: Duration = Duration::from_millis(150);
 /// How long the trash may take.
 const TRASH_LIMIT: Duration = Duration::from_secs(10);
 
@@ -159,27 +161,31 @@ impl Picker {
         let (link, store) = (self.link.clone(), self.place.store.clone());
         let cwd = (scope == Scope::Current).then(|| self.place.cwd.clone());
         self.begin("sessions", move || {
+            let mut entries: Vec<Entry> = Vec::new();
+            let mut told: Option<Instant> = None;
+            let tell = |entries: &[Entry], is_whole: bool| {
+                let (sessions, cancel) = (Sessions::new(entries.to_vec()), cancel.clone());
+                link(Box::new(move |picker| {
+                    if cancel.is_cancelled() {
+                        return;
+                    }
+                    picker.loaded_mut(scope).is_whole = is_whole;
+                    picker.put(scope, sessions);
+                    if is_whole {
+                        picker.search_texts();
+                    }
+                }));
+            };
             let part = &mut |infos: Vec<Info>| {
-                let (is_wanted, cancel) = (!cancel.is_cancelled(), cancel.clone());
-                if is_wanted && !infos.is_empty() {
-                    link(Box::new(move |picker| {
-                        if !cancel.is_cancelled() {
-                            let sessions = picker.loaded(scope).sessions.with(infos);
-                            picker.put(scope, sessions);
-                        }
-                    }));
+                entries.extend(infos.into_iter().map(Entry::new));
+                if !entries.is_empty() && told.is_none_or(|told| told.elapsed() >= PART) {
+                    tell(&entries, false);
+                    told = Some(Instant::now());
                 }
-                is_wanted
+                !cancel.is_cancelled()
             };
             let whole = store.infos_telling(cwd.as_deref(), part);
-            let sessions = Sessions::new(whole);
-            link(Box::new(move |picker| {
-                if !cancel.is_cancelled() {
-                    picker.loaded_mut(scope).is_whole = true;
-                    picker.put(scope, sessions);
-                    picker.search_texts();
-                }
-            }));
+            tell(&whole.into_iter().map(Entry::new).collect::<Vec<_>>(), true);
         });
     }
 
@@ -193,7 +199,7 @@ impl Picker {
 
     fn selected(&self) -> Option<&Info> {
         let shown = self.shown.get(self.at)?;
-        self.sessions().infos.get(shown.session)
+        self.sessions().infos.get(shown.session).map(|info| &**info)
     }
 
     /// Lays the rows out anew. The chosen session stays chosen if it is still there.
@@ -352,7 +358,7 @@ impl Picker {
             Some(Action::SelectPageDown) => (self.at + ROWS_MAX).min(last),
             Some(Action::SelectConfirm) => {
                 return match self.selected() {
-                    Some(info) => Picked::Chosen(Box::new(info.clone())),
+                    Some(info) => Picked::Chosen(Box::new(Info::clone(info))),
                     None => Picked::Stay,
                 };
             }
