@@ -157,7 +157,6 @@ impl Picker {
         if let Some(before) = loaded.loading.replace(cancel.clone()) {
             before.cancel();
         }
-        loaded.is_whole = false;
         let (link, store) = (self.link.clone(), self.place.store.clone());
         let cwd = (scope == Scope::Current).then(|| self.place.cwd.clone());
         self.begin("sessions", move || {
@@ -166,10 +165,12 @@ impl Picker {
             let tell = |entries: &[Entry], is_whole: bool| {
                 let (sessions, cancel) = (Sessions::new(entries.to_vec()), cancel.clone());
                 link(Box::new(move |picker| {
-                    if cancel.is_cancelled() {
+                    let loaded = picker.loaded_mut(scope);
+                    // What is read again is shown when it is there.
+                    if cancel.is_cancelled() || (loaded.is_whole && !is_whole) {
                         return;
                     }
-                    picker.loaded_mut(scope).is_whole = is_whole;
+                    loaded.is_whole = is_whole;
                     picker.put(scope, sessions);
                     if is_whole {
                         picker.search_texts();
