@@ -36,8 +36,8 @@ pub struct Decoder {
     alt: bool,
     /// What the last CSI-u sequence typed: some terminals send the character itself after it.
     doubled: Option<char>,
-    /// The terminal was asked where the cursor is. Its answer looks like a function key.
-    awaits_position: bool,
+    /// How often the terminal was asked where the cursor is. Its answer looks like a function key.
+    positions: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Decoder {
 
     /// The terminal has been asked where the cursor is.
     pub fn await_position(&mut self) {
-        self.awaits_position = true;
+        self.positions += 1;
     }
 
     /// Whether more bytes would change what the last ones mean, and time decides if none come.
@@ -302,8 +302,8 @@ impl Decoder {
                 }
             }
             // A report of the cursor's place, but for F3.
-            (None, b'R') if self.awaits_position => {
-                self.awaits_position = false;
+            (None, b'R') if self.positions > 0 => {
+                self.positions -= 1;
                 let from_one = |index| {
                     let number = parameters.get(index).unwrap_or(1);
                     usize::try_from(number).unwrap_or(1).saturating_sub(1)

@@ -152,13 +152,20 @@ impl Screen {
             .iter()
             .flat_map(|line| wrap(line, size.columns))
             .collect();
-        out.push_str("\x1b[H\x1b[J");
-        for line in tail
-            .get(tail.len().saturating_sub(room)..)
-            .unwrap_or_default()
-        {
+        // Row by row: some terminals put a screen that is cleared at once into the scrollback.
+        out.push_str("\x1b[H");
+        let tail = tail.get(tail.len().saturating_sub(room)..);
+        for line in tail.unwrap_or_default() {
             self.write(line, &mut out);
             out.push_str("\r\n");
+        }
+        match tail.is_some_and(|tail| !tail.is_empty()) {
+            true => out.push_str("\x1b[J"),
+            false => {
+                out.push_str("\x1b[2K");
+                out.push_str(&"\n\x1b[2K".repeat(size.rows.saturating_sub(1)));
+                out.push_str("\x1b[H");
+            }
         }
         self.forget();
         self.top = None;
@@ -176,7 +183,6 @@ impl Screen {
         reflows: Option<bool>,
         live: &[Line],
     ) -> Option<String> {
-        let top = self.top?;
         let cursor = self.column?;
         // What is left of a row that was too wide goes into further rows, or is cut off.
         let rows_of = |cells: usize| cells.div_ceil(size.columns.max(1)).max(1);
@@ -186,11 +192,13 @@ impl Screen {
             .map(|line| rows_of(line.width()))
             .sum::<usize>()
             + cursor / size.columns.max(1);
-        // A terminal that cuts rows off leaves the cursor where it was.
-        let unmoved = (top + self.row).min(size.rows.saturating_sub(1));
-        let up = match reflows.unwrap_or(at != unmoved) {
-            true => reflowed,
-            false => self.row,
+        let up = match reflows {
+            _ if reflowed == self.row => reflowed,
+            Some(true) => reflowed,
+            Some(false) => self.row,
+            // A terminal that cuts rows off leaves the cursor where it was.
+            None if at == (self.top? + self.row).min(size.rows.saturating_sub(1)) => self.row,
+            None => reflowed,
         };
         let mut out = String::new();
         if up > 0 && at > 0 {

@@ -15,6 +15,8 @@ pub struct Position {
     answers: Option<bool>,
     is_known: bool,
     asked: Option<Asked>,
+    /// Questions without an answer yet; only the last one matters.
+    open: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +50,7 @@ impl Position {
 
     /// The size has changed; true if the terminal is to be asked.
     pub fn resized(&mut self, now: Instant) -> bool {
-        if self.answers != Some(true) || !self.is_known {
+        if self.answers == Some(false) {
             return false;
         }
         self.ask(now, true);
@@ -69,6 +71,7 @@ impl Position {
     }
 
     fn ask(&mut self, now: Instant, is_resize: bool) {
+        self.open += 1;
         self.asked = Some(Asked {
             until: now + PATIENCE,
             is_resize,
@@ -92,8 +95,15 @@ impl Position {
 
     pub fn answered(&mut self) -> Meaning {
         self.answers = Some(true);
+        self.open = self.open.saturating_sub(1);
+        if self.open > 0 {
+            return Meaning::Nothing;
+        }
         match self.asked.take() {
-            Some(asked) if asked.is_resize => Meaning::Resize,
+            Some(asked) if asked.is_resize => {
+                self.is_known = true;
+                Meaning::Resize
+            }
             Some(asked) if asked.is_still => {
                 self.is_known = true;
                 Meaning::Place
@@ -109,9 +119,7 @@ impl Position {
         };
         self.asked = None;
         self.is_known = false;
-        if !asked.is_resize {
-            self.answers = Some(false);
-        }
+        self.answers.get_or_insert(false);
         asked.is_resize
     }
 }
@@ -127,4 +135,75 @@ pub fn reflows(variable: impl Fn(&str) -> Option<String>) -> Option<bool> {
         return Some(false);
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn later(now: Instant) -> Instant {
+        now + PATIENCE
+    }
+
+    #[test]
+    fn the_terminal_is_asked_once_and_again_for_a_size() {
+        let now = Instant::now();
+        let mut position = Position::default();
+        assert!(position.drawn(now));
+        assert!(!position.holds());
+        assert_eq!(position.answered(), Meaning::Place);
+        assert!(!position.drawn(now));
+        assert!(position.resized(now));
+        assert!(position.holds());
+        // A second change before the answer: only the answer to the last question counts.
+        assert!(position.resized(now));
+        assert_eq!(position.answered(), Meaning::Nothing);
+        assert!(position.holds());
+        assert_eq!(position.answered(), Meaning::Resize);
+        assert!(!position.holds());
+    }
+
+    #[test]
+    fn an_answer_that_comes_behind_another_frame_says_nothing() {
+        let now = Instant::now();
+        let mut position = Position::default();
+        assert!(position.drawn(now));
+        assert!(!position.drawn(now));
+        assert_eq!(position.answered(), Meaning::Nothing);
+        assert!(position.drawn(now));
+        assert_eq!(position.answered(), Meaning::Place);
+    }
+
+    #[test]
+    fn a_terminal_that_does_not_answer_is_not_waited_for_again() {
+        let now = Instant::now();
+        let mut position = Position::default();
+        assert!(position.drawn(now));
+        assert!(!position.expired(now));
+        assert!(!position.expired(later(now)));
+        assert!(!position.drawn(now));
+        assert!(!position.resized(now));
+        let mut slow = Position::default();
+        assert!(slow.resized(now));
+        assert!(slow.expired(later(now)));
+        assert!(!slow.resized(now));
+        // It comes late, and then it is known that it does.
+        assert_eq!(slow.answered(), Meaning::Nothing);
+        assert!(slow.resized(now));
+        assert!(!Position::unknown().drawn(now));
+    }
+
+    #[test]
+    fn how_some_terminals_lay_rows_out_is_known() {
+        for (name, value, expected) in [
+            ("TMUX", "/tmp/x", Some(true)),
+            ("VTE_VERSION", "7000", Some(true)),
+            ("XTERM_VERSION", "XTerm(390)", Some(false)),
+            ("TERM", "linux", Some(false)),
+            ("TERM", "xterm-256color", None),
+        ] {
+            let found = reflows(|asked| (asked == name).then(|| value.to_owned()));
+            assert_eq!(found, expected, "{name}");
+        }
+    }
 }

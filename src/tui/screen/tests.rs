@@ -283,9 +283,21 @@ fn a_terminal_that_cuts_rows_off_keeps_its_cursor() {
 #[test]
 fn without_a_known_place_nothing_is_said_of_it() {
     let mut terminal = Terminal::new(20, 8);
-    terminal.draw(&["one"], &lines(&["live"]));
-    let size = terminal.screen.size();
+    terminal.draw(
+        &["one"],
+        &[plain("a row that is long"), with_cursor("live", 1)],
+    );
+    let size = Size {
+        columns: 9,
+        rows: 8,
+    };
     assert_eq!(terminal.screen.resize_at(size, 1, None, &[]), None);
+    assert!(
+        terminal
+            .screen
+            .resize_at(size, 1, Some(true), &[])
+            .is_some()
+    );
 }
 
 #[test]
@@ -366,7 +378,7 @@ fn raw_blocks_on_screen_are_erased_before_it_is_filled_again() {
         terminal.draw(&["one"], &live);
     }
     let out = terminal.screen.resize(size, &[], &live);
-    assert!(out.contains("<first><second>\x1b[H\x1b[J"));
+    assert!(out.contains("<first><second>\x1b[H"));
     let out = terminal.screen.draw_raw(&raw(2, "<third>"), &live);
     terminal.parser.process(out.as_bytes());
     terminal.draw(&["1", "2", "3", "4", "5"], &live);
