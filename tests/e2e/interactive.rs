@@ -32,7 +32,8 @@ fn a_prompt_is_answered_and_the_session_can_be_resumed() {
     let (world, server) = world([Reply::text("Hello from the model.")]);
     let screen = started(&world, "");
     screen.send("What is this?");
-    screen.wait_for("Hello from the model.");
+    let text = screen.wait_for("Hello from the model.");
+    assert_eq!(text.matches("! bash").count(), 1, "{text}");
     let raw = screen.quit();
     assert!(
         raw.contains("To resume this session: pi --session "),

@@ -262,14 +262,14 @@ impl App {
         let output = ground.settings.get("fullscreenExitOutput");
         if !is_over || output.and_then(serde_json::Value::as_str) != Some("resume-hint") {
             self.conversation.follow(&self.control);
-            self.print_end(EXIT_ROWS, !is_over);
+            self.print_end(0, EXIT_ROWS, !is_over);
         }
     }
 
-    /// Prints the end of the conversation, and how to see what is above it.
-    fn print_end(&mut self, rows: usize, goes_on: bool) {
+    /// Prints the end of the conversation from an item on, and how to see what is above it.
+    fn print_end(&mut self, from: usize, rows: usize, goes_on: bool) {
         let look = self.stage.look();
-        let (lines, above) = self.conversation.end(rows, &self.control, &look);
+        let (lines, above) = self.conversation.end(from, rows, &self.control, &look);
         if above > 0 {
             let key = look.key(Action::ToolsExpand).filter(|_| goes_on);
             let how = key.map_or_else(String::new, |key| format!(" ({key} shows them)"));
@@ -492,9 +492,9 @@ impl App {
     pub fn show_conversation(&mut self) {
         self.queues = (Vec::new(), Vec::new());
         let messages = self.control.messages();
-        self.conversation.begin(&self.control);
+        let first = self.conversation.begin(&self.control);
         let rows = self.stage.size.rows.saturating_mul(3).max(60);
-        self.print_end(rows, true);
+        self.print_end(first, rows, true);
         for message in &messages {
             if let AgentMessage::User(_) = message {
                 self.editor.remember(&message.text());

@@ -46,14 +46,16 @@ impl Conversation {
         true
     }
 
-    /// Takes in the log of another conversation, or another branch.
-    pub fn begin(&mut self, control: &Control) {
+    /// Takes in the log of another conversation, or another branch. Gives the first item of it.
+    pub fn begin(&mut self, control: &Control) -> usize {
         let (places, leaf) = control.places(None).unwrap_or_default();
         if std::mem::replace(&mut self.has_begun, true) {
             self.items.clear();
         }
+        let first = self.items.len();
         self.items.extend(places.into_iter().map(Item::Stored));
         self.leaf = leaf;
+        first
     }
 
     pub fn push(&mut self, item: Item) {
@@ -145,12 +147,19 @@ impl Conversation {
         results
     }
 
-    /// The end of it, at least `rows` lines if it has as many, and how many prompts and answers are above.
-    pub fn end(&self, rows: usize, control: &Control, look: &Look<'_>) -> (Vec<Line>, usize) {
+    /// The end of it, not before item `from`: at least `rows` lines if it has as many, and how many prompts and
+    /// answers are above.
+    pub fn end(
+        &self,
+        from: usize,
+        rows: usize,
+        control: &Control,
+        look: &Look<'_>,
+    ) -> (Vec<Line>, usize) {
         let mut blocks = Vec::new();
         let mut count = 0;
         let mut first = self.items.len();
-        while first > 0 && count < rows {
+        while first > from && count < rows {
             first -= 1;
             let (block, _) = self.lines(first, control, look, false, &mut |_| None);
             count += block.len();
