@@ -60,6 +60,11 @@ pub const PAGES: &[(&str, &str, &str)] = &[
     ),
     ("settings", "settings.json", include_str!("settings.md")),
     (
+        "interactive",
+        "The terminal: conversation, viewer, fullscreen mode",
+        include_str!("interactive.md"),
+    ),
+    (
         "slash-commands",
         "What a line with a slash does in the terminal",
         include_str!("slash-commands.md"),

@@ -15,6 +15,7 @@ pub mod key;
 pub mod keymap;
 pub mod line;
 pub mod markdown_view;
+pub mod math;
 pub mod screen;
 pub mod select;
 pub mod style;

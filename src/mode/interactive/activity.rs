@@ -58,7 +58,7 @@ impl Activity {
                     error: error.clone(),
                 });
             }
-            News::RetryEnded => self.retry = None,
+            News::RetryEnded | News::RetriesFailed { .. } => self.retry = None,
             _ => {}
         }
     }

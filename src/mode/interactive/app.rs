@@ -379,6 +379,10 @@ impl App {
                     shell.print(&text);
                 }
             }
+            News::RetriesFailed { attempts, error } => {
+                let text = format!("Retry failed after {attempts} attempts: {error}");
+                self.say(Weight::Error, &text);
+            }
             News::LimitReached(reason) => {
                 self.say(Weight::Warning, &format!("The run was ended: {reason}"));
             }

@@ -212,3 +212,114 @@ fn answer_lines(
     out.extend(card::ending(answer, look));
     (out, is_final)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mode::interactive::testing::Bench;
+    use serde_json::json;
+
+    /// A conversation with calls that went well, badly and nowhere, cut by a compaction.
+    fn bench() -> Bench {
+        let bench = Bench::new();
+        let answer = |content: serde_json::Value, stop: &str| {
+            json!({"role": "assistant", "api": "", "provider": "", "model": "", "content": content,
+                "stopReason": stop})
+        };
+        let call = |id: &str, name: &str, arguments: serde_json::Value| json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments});
+        let result = |id: &str, text: &str, is_error: bool| {
+            json!({"role": "toolResult", "toolCallId": id, "toolName": "x", "isError": is_error,
+                "content": [{"type": "text", "text": text}]})
+        };
+        let mut log = bench.app.control.log();
+        for message in [
+            json!({"role": "user", "content": "look **around**"}),
+            answer(
+                json!([
+                    {"type": "thinking", "thinking": "Hm."},
+                    {"type": "text", "text": "I will."},
+                    call("1", "ls", json!({"path": "src"})),
+                    call("2", "read", json!({"path": "none"})),
+                    call("3", "bash", json!({"command": "true"})),
+                ]),
+                "toolUse",
+            ),
+            // In another order than the calls.
+            result("2", "ENOENT: none", true),
+            result("1", "a.rs\nb.rs", false),
+            answer(
+                json!([call("4", "bash", json!({"command": "sleep 9"}))]),
+                "aborted",
+            ),
+            json!({"role": "bashExecution", "command": "pwd", "output": "/x", "exitCode": 0,
+                "excludeFromContext": true}),
+            json!({"role": "hologram"}),
+            answer(json!([{"type": "text", "text": "Done."}]), "stop"),
+        ] {
+            log.append_message(&serde_json::from_value(message).unwrap())
+                .unwrap();
+        }
+        drop(log);
+        bench
+    }
+
+    #[test]
+    fn a_stored_conversation_is_drawn_as_it_was() {
+        let mut bench = bench();
+        bench.app.conversation.begin(&bench.app.control);
+        let look = bench.app.stage.look().within(40);
+        let (lines, above) = bench.app.conversation.end(0, 1000, &bench.app.control, &look);
+        assert_eq!(above, 0);
+        assert!(lines.iter().all(|line| line.width() <= 40));
+        let texts: Vec<&str> = lines.iter().map(|line| line.text().trim()).collect();
+        let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+        let rule = "─".repeat(40);
+        assert_eq!(
+            texts,
+            [
+                "look around",
+                "Hm.",
+                "I will.",
+                "ls src",
+                "a.rs",
+                "b.rs",
+                "read none",
+                "ENOENT: none",
+                "$ true",
+                "No result",
+                "$ sleep 9",
+                "Operation aborted",
+                &rule,
+                "$ pwd",
+                "Not sent to the model",
+                "/x",
+                &rule,
+                "Done.",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_the_end_is_laid_out_and_the_rest_is_counted() {
+        let mut bench = bench();
+        bench.app.conversation.begin(&bench.app.control);
+        let look = bench.app.stage.look().within(40);
+        let (lines, above) = bench.app.conversation.end(0, 1, &bench.app.control, &look);
+        assert_eq!((lines.len(), above), (2, 3));
+    }
+
+    #[test]
+    fn the_words_of_an_item_can_be_taken_away() {
+        let mut bench = bench();
+        bench.app.conversation.begin(&bench.app.control);
+        bench.app.say(Weight::Info, "noted");
+        let text = |at| bench.app.conversation.text(at, &bench.app.control);
+        assert_eq!(text(0).as_deref(), Some("look **around**"));
+        let answer = text(1).unwrap();
+        assert!(answer.starts_with("I will.\n\nls {"), "{answer}");
+        assert!(answer.ends_with("ENOENT: none\n\na.rs\nb.rs"), "{answer}");
+        let last = bench.app.conversation.items().len() - 1;
+        assert_eq!(text(last).as_deref(), Some("noted"));
+        assert_eq!(text(last + 1), None);
+    }
+}

@@ -75,6 +75,11 @@ pub enum News {
         error: String,
     },
     RetryEnded,
+    /// There is no further attempt after so many.
+    RetriesFailed {
+        attempts: u64,
+        error: String,
+    },
     /// Both queues, whole.
     Queues {
         steering: Vec<String>,
@@ -176,6 +181,14 @@ fn news(event: &Event<'_>) -> Option<News> {
             max_attempts: *max_attempts,
             delay: Duration::from_millis(*delay_ms),
             error: (*error_message).to_owned(),
+        },
+        Event::AutoRetryEnd {
+            success: false,
+            attempt,
+            final_error,
+        } => News::RetriesFailed {
+            attempts: *attempt,
+            error: final_error.unwrap_or("Unknown error").to_owned(),
         },
         Event::AutoRetryEnd { .. } => News::RetryEnded,
         Event::SessionInfoChanged { .. } => News::Renamed,

@@ -3,6 +3,7 @@
 use super::Look;
 use crate::markdown::{self, Inline, plain};
 use crate::tui::line::{self, Line};
+use crate::tui::math;
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
 use std::sync::Arc;
@@ -47,7 +48,7 @@ struct Link {
 impl Writer<'_, '_> {
     fn inline(&mut self, inline: &Inline, rest: &[Inline]) {
         match inline {
-            Inline::Text(text) => self.text(text, self.style),
+            Inline::Text(text) => self.text(&math::shown(text), self.style),
             Inline::Code(code) => {
                 let color = self.look.theme.color(Role::MdCode);
                 let style = Style {
