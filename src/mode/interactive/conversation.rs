@@ -268,7 +268,10 @@ mod tests {
         let mut bench = bench();
         bench.app.conversation.begin(&bench.app.control);
         let look = bench.app.stage.look().within(40);
-        let (lines, above) = bench.app.conversation.end(0, 1000, &bench.app.control, &look);
+        let (lines, above) = bench
+            .app
+            .conversation
+            .end(0, 1000, &bench.app.control, &look);
         assert_eq!(above, 0);
         assert!(lines.iter().all(|line| line.width() <= 40));
         let texts: Vec<&str> = lines.iter().map(|line| line.text().trim()).collect();
