@@ -47,7 +47,8 @@ fn page(topic: &str) -> Option<String> {
             .replace("{{protocols}}", &protocols())
             .replace("{{settings}}", settings().trim_end())
             .replace("{{commands}}", commands().trim_end())
-            .replace("{{theme-colors}}", &theme_colors()),
+            .replace("{{theme-colors}}", &theme_colors())
+            .replace("{{keys}}", interactive::keys().trim_end()),
     )
 }
 

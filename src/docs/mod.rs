@@ -70,6 +70,11 @@ pub const PAGES: &[(&str, &str, &str)] = &[
         include_str!("slash-commands.md"),
     ),
     (
+        "keybindings",
+        "Which key does what in the terminal; keybindings.json",
+        include_str!("keybindings.md"),
+    ),
+    (
         "themes",
         "Colours of the terminal",
         include_str!("themes.md"),

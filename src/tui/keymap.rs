@@ -317,20 +317,24 @@ impl Keymap {
 
     /// All keys of all actions that have one, as Markdown tables.
     pub fn hotkeys(&self) -> String {
+        self.tables("| Key | Action |\n|---|---|\n", |row, keys| {
+            (!keys.is_empty()).then(|| format!("| {keys} | {} |\n", row.about))
+        })
+    }
+
+    /// All actions with the names they have in the file.
+    pub fn reference(&self) -> String {
+        self.tables(
+            "| action | keys | what it does |\n|---|---|---|\n",
+            |row, keys| Some(format!("| `{}` | {keys} | {} |\n", row.id, row.about)),
+        )
+    }
+
+    /// A table for each group, with those rows that there are.
+    fn tables(&self, head: &str, line: impl Fn(&table::Row, &str) -> Option<String>) -> String {
         let mut text = String::new();
         let mut group = None;
         for (row, binding) in TABLE.iter().zip(&self.bindings) {
-            if binding.keys.is_empty() {
-                continue;
-            }
-            if group.replace(row.group) != Some(row.group) {
-                let _ = write!(
-                    text,
-                    "{}**{}**\n\n| Key | Action |\n|---|---|\n",
-                    if text.is_empty() { "" } else { "\n" },
-                    row.group.title()
-                );
-            }
             let keys: Vec<String> = binding
                 .keys
                 .iter()
@@ -339,7 +343,14 @@ impl Keymap {
                     key => format!("`{key}`"),
                 })
                 .collect();
-            let _ = writeln!(text, "| {} | {} |", keys.join(" / "), row.about);
+            let Some(line) = line(row, &keys.join(" / ")) else {
+                continue;
+            };
+            if group.replace(row.group) != Some(row.group) {
+                let gap = if text.is_empty() { "" } else { "\n" };
+                let _ = write!(text, "{gap}**{}**\n\n{head}", row.group.title());
+            }
+            text.push_str(&line);
         }
         text
     }

@@ -98,6 +98,11 @@ pub struct Options {
     pub verbose: bool,
 }
 
+/// Every action of the terminal with its keys, for the manual.
+pub fn keys() -> String {
+    crate::tui::keymap::Keymap::default().reference()
+}
+
 /// Serves the terminal until the user leaves. Gives the exit code.
 pub fn run(
     session: Session,
