@@ -400,3 +400,35 @@ fn changes_of_files_are_shown_and_taken_back() {
     let told = serde_json::to_string(requests.last().unwrap().messages()).unwrap();
     assert!(told.contains("has its earlier content again"), "{told}");
 }
+
+#[test]
+fn who_goes_elsewhere_in_the_tree_ends_what_runs() {
+    let (_open, held) = gate();
+    let (world, server) = world([
+        Reply::text("First answer."),
+        Reply::text("Half of").then_wait(held),
+        Reply::text("Third answer."),
+    ]);
+    let screen = started(&world, "");
+    screen.send("first prompt");
+    screen.wait_for("First answer.");
+    screen.send("second prompt");
+    screen.wait_for("Half of");
+    screen.send("/tree");
+    screen.wait_for("› • user: second prompt");
+    screen.type_keys(UP);
+    screen.wait_for("› • assistant: First answer.");
+    screen.type_keys(ENTER);
+    screen.wait_for("Summarize branch?");
+    screen.type_keys(ENTER);
+    screen.wait_for("Navigated to selected point");
+    screen.send("third prompt");
+    screen.wait_for("Third answer.");
+    screen.quit();
+    let requests = server.requests();
+    let told = serde_json::to_string(requests.last().unwrap().messages()).unwrap();
+    assert!(
+        told.contains("First answer.") && !told.contains("second prompt"),
+        "{told}"
+    );
+}

@@ -237,6 +237,10 @@ fn name(app: &mut App, arguments: &str) {
     {
         Ok(()) => {
             let name = app.control.snapshot().session_name.unwrap_or_default();
+            if name != arguments {
+                let text = format!("Session name was normalized from {arguments:?} to {name:?}");
+                app.say(Weight::Warning, &text);
+            }
             app.say(Weight::Info, &format!("Session name set: {name}"));
         }
         Err(Fatal(reason)) => app.say(Weight::Error, &reason),

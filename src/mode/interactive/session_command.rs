@@ -191,7 +191,7 @@ pub fn share(app: &mut App, _: &str) {
     if program::find("gh").is_none() {
         return app.say(
             Weight::Error,
-            "GitHub CLI (gh) is not installed. Install it from https://cli.github.com/",
+            "GitHub CLI (gh) is not installed. Install it from https://cli.github.com/, then run 'gh auth login'.",
         );
     }
     let (control, feed, cancel) = (app.control.clone(), app.feed.clone(), app.cancel.clone());

@@ -1,6 +1,8 @@
 //! Keys in the tree, and what it looks like.
 
 use super::*;
+use crate::mode::interactive::testing::Bench;
+use crate::runtime::control::user_message;
 use crate::runtime::outline::{Item, Said};
 use crate::tui::theme::Theme;
 use std::path::Path;
@@ -156,4 +158,80 @@ fn entries_are_named() {
             .join("\n")
             .contains("No entries found")
     );
+}
+
+/// A bench whose session holds these prompts, one behind the other.
+fn bench(prompts: &[&str]) -> Bench {
+    let bench = Bench::new();
+    for prompt in prompts {
+        let message = user_message((*prompt).to_owned(), Vec::new());
+        bench.app.control.log().append_message(&message).unwrap();
+    }
+    bench
+}
+
+#[test]
+fn a_choice_is_asked_about_and_each_question_leads_back_to_the_one_before() {
+    let mut bench = bench(&["first", "second"]);
+    bench.send("/tree");
+    assert!(bench.screen(80).contains("› • user: second"));
+    bench.press("up enter");
+    assert!(bench.screen(80).contains("Summarize with custom prompt"));
+    bench.press("up enter");
+    assert!(
+        bench
+            .screen(80)
+            .contains("Custom summarization instructions")
+    );
+    bench.type_text("the numbers");
+    assert!(bench.screen(80).contains("the numbers"));
+    bench.press("escape");
+    assert!(bench.screen(80).contains("Summarize branch?"));
+    bench.press("escape");
+    assert!(bench.screen(80).contains("› • user: first"));
+    bench.press("enter enter");
+    assert!(!bench.app.has_dialog());
+    assert_eq!(bench.app.editor.text(), "first");
+    assert!(bench.printed().contains("Navigated to selected point"));
+}
+
+#[test]
+fn the_setting_goes_without_asking() {
+    let mut bench = Bench::with(&[(
+        "settings.json",
+        r#"{"branchSummary": {"skipPrompt": true}}"#,
+    )]);
+    for prompt in ["first", "second"] {
+        let message = user_message(prompt.to_owned(), Vec::new());
+        bench.app.control.log().append_message(&message).unwrap();
+    }
+    bench.app.editor.set_text("kept");
+    super::open(&mut bench.app, None);
+    bench.press("up enter");
+    assert!(!bench.app.has_dialog());
+    assert_eq!(bench.app.editor.text(), "kept", "what was typed stays");
+}
+
+#[test]
+fn a_label_is_stored_and_a_text_is_copied() {
+    let mut bench = bench(&["first"]);
+    bench.send("/tree");
+    bench.press("shift+l");
+    bench.type_text("Here");
+    bench.press("enter");
+    assert!(bench.screen(80).contains("[Here] user: first"));
+    let marks: Vec<String> = bench
+        .app
+        .control
+        .log()
+        .bookmarks()
+        .into_values()
+        .map(|mark| mark.label)
+        .collect();
+    assert_eq!(marks, ["Here"]);
+    bench.press("escape");
+    bench.send("/fork");
+    assert!(bench.screen(80).contains("Fork from Message"));
+    bench.type_text("nothing of this");
+    assert!(bench.screen(80).contains("Nothing found"));
 }
