@@ -131,7 +131,8 @@ fn settings_are_looked_at_and_changed() {
 fn a_first_start_without_a_key_says_what_to_do_and_a_key_can_be_stored() {
     let world = World::new();
     let screen = Screen::start(world.pi());
-    screen.wait_for("No model to ask yet");
+    let text = screen.wait_for("No model to ask yet");
+    assert_eq!(text.matches("pi v").count(), 1, "{text}");
     screen.send("/login");
     screen.wait_for("Select authentication method:");
     screen.type_keys("\x1b[B");

@@ -161,6 +161,10 @@ impl Conversation {
         let mut first = self.items.len();
         while first > from && count < rows {
             first -= 1;
+            // What the program said is on screen already.
+            if matches!(self.items.get(first), Some(Item::Printed(_))) {
+                continue;
+            }
             let (block, _) = self.lines(first, control, look, false, &mut |_| None);
             count += block.len();
             blocks.push(block);
