@@ -239,3 +239,72 @@ fn a_branch_is_summed_up_where_the_conversation_goes_on() {
     assert!(moved.cancelled && moved.aborted);
     assert_eq!(leaf(&session), at);
 }
+
+#[test]
+fn a_setting_that_is_changed_counts_from_the_next_run_on() {
+    let dir = TempDir::create();
+    let (settings, _) = Settings::load(dir.path());
+    let mut session = session(&dir);
+    let control = session.control().clone();
+    control.change_ground(|ground| ground.settings = settings);
+    control
+        .change_settings(&[
+            ("retry.maxRetries", Some(9.into())),
+            ("modelThinkingLevels", None),
+        ])
+        .unwrap();
+    let ground = control.ground();
+    assert_eq!(ground.services.retry.max_retries, 9);
+    assert_eq!(ground.settings.retry().max_retries, 9);
+    say(&mut session, "go on");
+    assert_eq!(control.ground().services.retry.max_retries, 9);
+}
+
+#[test]
+fn the_models_to_change_between_can_be_replaced() {
+    let dir = TempDir::create();
+    let session = session(&dir);
+    let control = session.control();
+    let registry = control.ground().services.registry.clone();
+    let scoped = |id: &str| crate::llm::resolve::Scoped {
+        model: registry.find("faux", id).unwrap(),
+        thinking: None,
+    };
+    control.set_scope(vec![scoped("echo"), scoped("demo")]);
+    let cycled = control.cycle_model(true, &mut |_| {}).unwrap().unwrap();
+    assert!(cycled.is_scoped);
+    assert_eq!(cycled.model.id, "demo");
+    control.set_scope(vec![scoped("demo")]);
+    assert!(control.cycle_model(true, &mut |_| {}).unwrap().is_none());
+}
+
+#[test]
+fn keys_that_are_stored_and_removed_open_and_close_a_provider() {
+    use super::sign_in::{Failure, State, Way};
+    let dir = TempDir::create();
+    let session = session(&dir);
+    let (control, cancel) = (session.control(), CancelToken::new());
+    let state = |control: &super::control::Control| {
+        let mut doors = control.doors().into_iter();
+        let door = doors.find(|door| door.provider == "minimax-cn").unwrap();
+        (door.way, door.state)
+    };
+    assert_eq!(state(control), (Way::Key, State::Nothing));
+    for wrong in ["", " ", "a\nb", &"x".repeat(1 << 20)] {
+        let stored = control.store_key("minimax-cn", wrong, &cancel);
+        assert!(matches!(stored, Err(Failure::Because(_))), "{wrong:.10}");
+    }
+    control.store_key("minimax-cn", " k1\n", &cancel).unwrap();
+    assert_eq!(state(control), (Way::Key, State::Stored(Way::Key)));
+    assert_eq!(
+        control.stored(),
+        Ok(vec![("minimax-cn".to_owned(), Way::Key)])
+    );
+    assert_eq!(
+        control.default_model("minimax-cn").unwrap().id,
+        "MiniMax-M2.7"
+    );
+    assert_eq!(control.sign_out("minimax-cn", &cancel), Ok(true));
+    assert_eq!(control.sign_out("minimax-cn", &cancel), Ok(false));
+    assert_eq!(state(control), (Way::Key, State::Nothing));
+}

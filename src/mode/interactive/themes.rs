@@ -19,8 +19,9 @@ pub struct Shelf {
     themes: Vec<(PathBuf, Theme)>,
     /// The name or the pair that decides.
     setting: Option<String>,
-    /// Whatever the settings say.
+    /// Whatever the settings say, until the user chooses here.
     wanted: Option<String>,
+    is_overruled: bool,
     /// The file of the theme in use, as it was when it was read.
     used: Option<(PathBuf, Option<Stamp>)>,
     looked: Option<Instant>,
@@ -74,9 +75,15 @@ impl Shelf {
         self.setting = setting.map(str::to_owned);
     }
 
+    /// The command line decides no more.
+    pub fn overrule(&mut self) {
+        self.is_overruled = true;
+    }
+
     /// What decides: the command line, else the setting.
-    pub fn decides(&self) -> Option<&str> {
-        self.wanted.as_deref().or(self.setting.as_deref())
+    fn decides(&self) -> Option<&str> {
+        let wanted = self.wanted.as_deref().filter(|_| !self.is_overruled);
+        wanted.or(self.setting.as_deref())
     }
 
     /// Whether the theme depends on what the terminal shows behind text.
@@ -202,6 +209,10 @@ mod tests {
         assert!(shelf.follows());
         shelf.set(Some("mine"));
         assert!(!shelf.follows());
+        shelf.wanted = Some("light".to_owned());
+        assert_eq!(shelf.chosen(Backdrop::Dark).unwrap().name, "light");
+        shelf.overrule();
+        assert_eq!(shelf.chosen(Backdrop::Dark).unwrap().name, "mine");
     }
 
     #[test]

@@ -259,3 +259,23 @@ fn a_damaged_project_file_leaves_the_users_settings() {
     assert_eq!(settings.get("theme"), Some(&json!("a")));
     assert!(!settings.is_broken());
 }
+
+#[test]
+fn files_are_read_again_as_they_were_found() {
+    let scratch = Scratch::new();
+    scratch.file(
+        "agent/settings.json",
+        r#"{"theme": "a", "quietStartup": true}"#,
+    );
+    scratch.file("project/.pi/settings.json", r#"{"theme": "p"}"#);
+    let (mut settings, _) = Settings::load(&scratch.path().join("agent"));
+    assert!(!settings.has_project());
+    settings.add_project(&scratch.path().join("project"));
+    scratch.file("agent/settings.json", r#"{"theme": "b"}"#);
+    let again = settings.again();
+    assert!(again.has_project());
+    assert_eq!(again.get("theme"), Some(&json!("p")));
+    assert_eq!(again.of_user("theme"), Some(&json!("b")));
+    assert_eq!(again.get("quietStartup"), None);
+    assert_eq!(settings.of_user("theme"), Some(&json!("a")));
+}

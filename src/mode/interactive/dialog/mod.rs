@@ -6,6 +6,7 @@ pub mod fork;
 mod frame;
 pub mod login;
 pub mod model;
+mod model_levels;
 mod question;
 pub mod scope;
 pub mod sessions;

@@ -4,7 +4,7 @@
 //! project goes over the user's; it is shown, and stays.
 
 use super::frame::{indented, inside, keys, list_rows, text, title};
-use super::{Dialog, Step, scope, theme};
+use super::{Dialog, Step, model_levels, scope, theme};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::look::Look;
@@ -173,6 +173,7 @@ impl Dialogue {
         };
         match row.path {
             "theme" => theme::run(app),
+            "modelThinkingLevels" => model_levels::run(app),
             "enabledModels" => scope::run(app, ""),
             path => {
                 let ground = app.control.ground();

@@ -84,6 +84,7 @@ impl Choose {
             }
             Turn::Dark(light) => format!("{light}/{name}"),
         };
+        app.stage.themes.overrule();
         if let Err(reason) = settings::write(app, "theme", Some(setting.into())) {
             app.say(Weight::Warning, &format!("Warning: {reason}"));
         }

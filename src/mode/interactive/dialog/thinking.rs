@@ -41,7 +41,7 @@ pub fn arguments(app: &App, text: &str) -> Vec<Item> {
     list.shown().cloned().collect()
 }
 
-fn item(level: ThinkingLevel) -> Item {
+pub fn item(level: ThinkingLevel) -> Item {
     Item::new(level.name(), level.name())
         .about(about(level))
         .search(level.name().to_owned())
