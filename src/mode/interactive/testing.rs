@@ -35,9 +35,15 @@ pub struct Bench {
     waiting: Receiver<Job>,
 }
 
+impl Default for Bench {
+    fn default() -> Self {
+        Self::with(&[])
+    }
+}
+
 impl Bench {
     pub fn new() -> Self {
-        Self::with(&[])
+        Self::default()
     }
 
     /// With these files, by name, in the folder.
