@@ -70,6 +70,8 @@ pub struct App {
     pub lends: Option<Box<dyn FnOnce(&mut App)>>,
     /// Suspend the program.
     pub suspends: bool,
+    /// The user knows that a subscription may cost extra.
+    pub told_extra_usage: bool,
     /// Everything on screen is to be drawn again.
     pub redraws: bool,
     /// Sequences for the terminal that are no part of a frame.
@@ -118,6 +120,7 @@ impl App {
             lends: None,
             suspends: false,
             redraws: false,
+            told_extra_usage: false,
             sequences,
         }
     }

@@ -6,7 +6,7 @@
 mod flow;
 
 use super::frame::{indented, inside, keys, list_rows, text, title};
-use super::{Dialog, Question, Step};
+use super::{Dialog, Question, Step, model};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::look::Look;
@@ -83,7 +83,7 @@ fn way_label(door: &Door) -> &str {
 fn choose(app: &mut App, way: Option<Way>, search: &str) {
     let mut doors = app.control.doors();
     doors.retain(|door| way.is_none_or(|way| door.way == way));
-    app.open(Doors::new(doors, search));
+    app.open(Doors::new(doors, search, way.is_some()));
 }
 
 fn begin(app: &mut App, door: Door) {
@@ -104,6 +104,7 @@ fn complete(app: &mut App, provider: &str, name: &str, way: Way) {
     app.footer.count_providers(&app.control);
     if !app.control.model().is_none() {
         app.say(Weight::Info, &format!("{done}. {saved}"));
+        model::warn_of_extra_usage(app);
         return app.refresh();
     }
     let Some(model) = app.control.default_model(provider) else {
@@ -121,6 +122,7 @@ fn complete(app: &mut App, provider: &str, name: &str, way: Way) {
             app.set("defaultModel", model.id.as_str().into());
             let text = format!("{done}. Selected {}. {saved}", model.id);
             app.say(Weight::Info, &text);
+            model::warn_of_extra_usage(app);
         }
         Ok(None) => {
             let text = format!("{done}. {saved}. Use /model to select a model.");
@@ -199,10 +201,12 @@ fn sign_out(app: &mut App, name: String, provider: String, way: Way) {
 struct Doors {
     list: List,
     doors: Vec<Door>,
+    /// The question before was how, not where.
+    goes_back: bool,
 }
 
 impl Doors {
-    fn new(doors: Vec<Door>, search: &str) -> Self {
+    fn new(doors: Vec<Door>, search: &str, goes_back: bool) -> Self {
         let shows_way = doors.windows(2).any(|pair| match pair {
             [a, b] => a.way != b.way,
             _ => false,
@@ -233,7 +237,11 @@ impl Doors {
         });
         let mut list = List::new(items.collect()).searchable();
         list.set_query(search);
-        Self { list, doors }
+        Self {
+            list,
+            doors,
+            goes_back,
+        }
     }
 }
 
@@ -261,7 +269,12 @@ impl Dialog for Doors {
                 }
                 Step::Close
             }
-            Picked::Cancelled => Step::Close,
+            Picked::Cancelled => {
+                if self.goes_back {
+                    run(app, "");
+                }
+                Step::Close
+            }
             Picked::Ignored | Picked::Moved => Step::Stay,
         }
     }
@@ -380,6 +393,9 @@ mod tests {
         bench.press("down enter");
         let screen = bench.screen(80);
         assert!(screen.contains("Select provider to configure:"), "{screen}");
+        bench.press("escape");
+        assert!(bench.screen(80).contains("Select authentication method:"));
+        bench.press("down enter");
         bench.type_text("groq");
         let screen = bench.screen(80);
         assert!(screen.contains("→ Groq • unconfigured"), "{screen}");

@@ -8,6 +8,7 @@ use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::footer::tokens;
 use crate::mode::interactive::look::Look;
+use crate::mode::interactive::stage;
 use crate::runtime::control::Control;
 use crate::runtime::{Fatal, Model, ThinkingLevel};
 use crate::tui::key::Key;
@@ -123,6 +124,7 @@ pub fn choose(app: &mut App, model: &Model, saves: bool) {
             if let Some(told) = told {
                 app.say(Weight::Info, &told);
             }
+            warn_of_extra_usage(app);
         }
         Ok(None) => {
             let reason = format!("No API key for {}. Use /login.", model.provider);
@@ -131,6 +133,28 @@ pub fn choose(app: &mut App, model: &Model, saves: bool) {
         Err(Fatal(reason)) => app.say(Weight::Error, &reason),
     }
     app.refresh();
+}
+
+/// Says once that what is used on a subscription may be paid for besides it, where that is so.
+pub fn warn_of_extra_usage(app: &mut App) {
+    let model = app.control.model();
+    let warns = stage::flag(
+        &app.control.ground().settings,
+        "warnings.anthropicExtraUsage",
+    );
+    if app.told_extra_usage
+        || model.provider != "anthropic"
+        || warns == Some(false)
+        || !app.control.is_subscribed(&model)
+    {
+        return;
+    }
+    app.told_extra_usage = true;
+    app.say(
+        Weight::Warning,
+        "Anthropic bills what other programs than its own do on a subscription as extra usage, by the token: \
+         https://claude.ai/settings/usage. An API key is billed as always. (warnings.anthropicExtraUsage)",
+    );
 }
 
 fn save(app: &mut App, model: &Model) -> Option<String> {
@@ -403,6 +427,19 @@ mod tests {
         assert_eq!(bench.settings(), saved);
         open(&mut bench, "default");
         assert!(bench.screen(100).contains("→ ✓ m2 [mock] · default"));
+    }
+
+    #[test]
+    fn a_subscription_that_may_cost_extra_is_warned_of_once() {
+        let auth = r#"{"anthropic": {"type": "oauth", "access": "a", "refresh": "r", "expires": 9999999999999}}"#;
+        let mut bench = Bench::with(&[("auth.json", auth)]);
+        for warns in [true, false] {
+            bench.send("/model anthropic/claude-opus-4-8");
+            let printed = bench.printed();
+            assert_eq!(printed.contains("Anthropic bills"), warns, "{printed}");
+            bench.send("/model mock/m1");
+            bench.printed();
+        }
     }
 
     #[test]
