@@ -7,6 +7,7 @@ use crate::sessions::stored;
 use crate::world;
 use serde_json::json;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 const ENTER: &str = "\r";
 const ESCAPE: &str = "\x1b";
@@ -431,4 +432,43 @@ fn who_goes_elsewhere_in_the_tree_ends_what_runs() {
         told.contains("First answer.") && !told.contains("second prompt"),
         "{told}"
     );
+}
+
+/// A world with these programs, shell scripts, and the `PATH` that has them.
+fn programs(world: &World, scripts: &[(&str, &str)]) -> String {
+    for (name, script) in scripts {
+        let path = world.write(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = std::env::var("PATH").unwrap();
+    format!("{}:{path}", world.work().join("bin").display())
+}
+
+#[test]
+fn a_page_is_shared_through_gh_and_text_copied_by_the_desktops_program() {
+    let (world, _server) = world([Reply::text("First answer.")]);
+    let path = programs(
+        &world,
+        &[
+            (
+                "gh",
+                "[ \"$1\" = auth ] && exit 0\ncp \"$4\" shared.html\necho \"$1 $2 $3\" >asked\necho https://gist.example/abc",
+            ),
+            ("wl-copy", "cat >copied"),
+        ],
+    );
+    let pi = world.pi().words("--model mock/m1");
+    let screen = Screen::start(pi.env("PATH", path).env("WAYLAND_DISPLAY", "wayland-9"));
+    screen.wait_for("m1");
+    screen.send("first prompt");
+    screen.wait_for("First answer.");
+    screen.send("/share");
+    screen.wait_for("Gist: https://gist.example/abc");
+    assert_eq!(world.read("asked"), "gist create --public=false\n");
+    assert!(world.read("shared.html").contains("First answer."));
+    screen.send("/copy");
+    screen.wait_for("Copied last agent message to clipboard");
+    assert_eq!(world.read("copied"), "First answer.");
+    let raw = screen.quit();
+    assert!(!raw.contains("\x1b]52;"), "the terminal is not asked too");
 }
