@@ -194,13 +194,6 @@ impl Screen {
         self.seen.state.lock().unwrap().text()
     }
 
-    /// Row and column of the cursor; none while it is hidden.
-    pub fn cursor(&self) -> Option<(u16, u16)> {
-        let state = self.seen.state.lock().unwrap();
-        let screen = state.parser.screen();
-        (!screen.hide_cursor()).then(|| screen.cursor_position())
-    }
-
     /// Everything that was ever printed and is still to be found: the scrollback, then the screen.
     pub fn everything(&self) -> Vec<String> {
         let mut state = self.seen.state.lock().unwrap();

@@ -34,6 +34,9 @@ const EXIT_ROWS: usize = 2000;
 /// Asks the terminal for the size of a cell.
 const ASK_CELL: &str = "\x1b[16t";
 
+/// Done while another program has the terminal.
+pub type Lend = Box<dyn FnOnce(&mut App)>;
+
 pub struct App {
     pub control: Control,
     pub jobs: Sender<Job>,
@@ -67,7 +70,7 @@ pub struct App {
     /// The window is the one that is typed into.
     pub is_focused: bool,
     /// The terminal is to be given to this program for a while.
-    pub lends: Option<Box<dyn FnOnce(&mut App)>>,
+    pub lends: Option<Lend>,
     /// Suspend the program.
     pub suspends: bool,
     /// The user knows that a subscription may cost extra.
@@ -189,10 +192,6 @@ impl App {
             act(found, self);
         }
         self.dialogs.insert(at.min(self.dialogs.len()), dialog);
-    }
-
-    pub fn top_dialog(&mut self) -> Option<&mut Box<dyn Dialog>> {
-        self.dialogs.last_mut()
     }
 
     /// The dialog on top and what everything is drawn with.
@@ -355,7 +354,7 @@ impl App {
         self.transcript.take(&mut news, &look, now);
         self.activity.take(&news, now);
         match news {
-            News::Task(task) => return task(self),
+            News::Task(task) => task(self),
             // There is no border to say it in.
             News::RunStarted if is_dumb() => self.say(Weight::Info, "Working"),
             News::Queues {

@@ -101,9 +101,13 @@ pub fn last_lines(text: &str, count: usize) -> usize {
     }
 }
 
-/// The end of a line, about as wide as `cells` at most.
+/// Of a longer line only the end is laid out, wherever its rows would begin.
+const LINE_MAX: usize = 16 << 10;
+
+/// The end of a line, with at least `cells` in it if it has as many.
 fn end_of(line: &str, cells: usize) -> &str {
-    let mut start = line.len().saturating_sub(cells.saturating_mul(4));
+    let bytes = cells.saturating_mul(4).max(LINE_MAX);
+    let mut start = line.len().saturating_sub(bytes);
     while !line.is_char_boundary(start) {
         start += 1;
     }
