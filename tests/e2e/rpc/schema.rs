@@ -207,7 +207,11 @@ fn world(settings: &Value, replies: impl IntoIterator<Item = Reply>) -> (World, 
 
 /// What can be asked of an idle session, and set.
 fn questions(tape: &mut Tape) {
-    let (world, _server) = world(&json!({}), [Reply::text("one"), Reply::text("two")]);
+    let read = r#"data: {"choices": [], "prompt_progress": {"processed": 1, "total": 2}}"#;
+    let one = Reply::stream()
+        .then_bytes(format!("{read}\n\n"))
+        .then_text("one");
+    let (world, _server) = world(&json!({}), [one, Reply::text("two")]);
     std::fs::create_dir_all(world.agent_dir().join("prompts")).unwrap();
     std::fs::create_dir_all(world.agent_dir().join("skills/s")).unwrap();
     world.write_config("prompts/t.md", "text");
