@@ -5,6 +5,7 @@
 use super::control::Control;
 use crate::agent::message::AgentMessage;
 use crate::llm::message::{Block, Content, StopReason, ToolCall};
+use crate::session::Log;
 use crate::session::entry::{Body, Entry};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -113,7 +114,9 @@ impl Control {
 
     /// The messages of the user that a fork can begin at, oldest first.
     pub fn fork_points(&self) -> Vec<ForkPoint> {
-        self.log().fork_points()
+        let mut points = Vec::new();
+        self.each(0, Log::fork_point, |point| points.push(point));
+        points
     }
 
     /// All that an entry says; none where it says nothing.

@@ -3,6 +3,7 @@
 use super::control::Control;
 use crate::agent::message::AgentMessage;
 use crate::llm::message::{Block, StopReason, Usage, number};
+use crate::session::Log;
 use crate::session::entry::{Body, Entry};
 use serde::Serialize;
 
@@ -177,11 +178,20 @@ impl Control {
         Some((entries, leaf))
     }
 
-    /// Visits entries without keeping a run from writing for long.
-    fn each_entry(&self, first: u32, mut visit: impl FnMut(Entry)) {
+    fn each_entry(&self, first: u32, visit: impl FnMut(Entry)) {
+        self.each(first, Log::entry_at, visit);
+    }
+
+    /// Reads something of every entry, without keeping a run from writing for long.
+    pub(super) fn each<T>(
+        &self,
+        first: u32,
+        read: impl Fn(&Log, u32) -> Option<T>,
+        mut visit: impl FnMut(T),
+    ) {
         let mut next = first;
         loop {
-            let batch: Vec<Entry> = {
+            let batch: Vec<T> = {
                 let log = self.log();
                 let end = u32::try_from(log.index().slots.len()).unwrap_or(u32::MAX);
                 if next >= end {
@@ -190,7 +200,7 @@ impl Control {
                 let from = next;
                 next = end.min(from.saturating_add(BATCH));
                 (from..next)
-                    .filter_map(|position| log.entry_at(position))
+                    .filter_map(|position| read(&log, position))
                     .collect()
             };
             batch.into_iter().for_each(&mut visit);

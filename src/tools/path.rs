@@ -84,7 +84,7 @@ fn absolute(workspace: &Workspace, text: &str) -> PathBuf {
 }
 
 /// Removes `.` and resolves `..` without a look at the disk.
-fn normalize(path: &Path) -> PathBuf {
+pub fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {
         match component {

@@ -123,6 +123,13 @@ impl Feed {
 
     pub fn put(&self, news: News) {
         let mut waiting = self.waiting();
+        let news = match news {
+            News::ToolUpdated { id, output } => match replaced(&mut waiting, &id, output) {
+                Some(output) => News::ToolUpdated { id, output },
+                None => return,
+            },
+            news => news,
+        };
         match (waiting.back_mut(), news) {
             (
                 Some(News::Piece { index, kind, text }),
@@ -133,15 +140,6 @@ impl Feed {
                 },
             ) if (*index, *kind) == (at, same) => text.push_str(&more),
             (Some(News::ShellPrinted(text)), News::ShellPrinted(more)) => text.push_str(&more),
-            (
-                Some(News::ToolUpdated { id, output }),
-                News::ToolUpdated {
-                    id: same,
-                    output: new,
-                },
-            ) if *id == same => {
-                *output = new;
-            }
             (_, news) => waiting.push_back(news),
         }
         drop(waiting);
@@ -163,6 +161,22 @@ impl Feed {
     fn waiting(&self) -> MutexGuard<'_, VecDeque<News>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Puts the state of a running tool in the place of its last one, if nothing but states of tools has come
+/// since; else gives it back.
+fn replaced(waiting: &mut VecDeque<News>, id: &str, new: ToolOutput) -> Option<ToolOutput> {
+    for news in waiting.iter_mut().rev() {
+        match news {
+            News::ToolUpdated { id: same, output } if same == id => {
+                *output = new;
+                return None;
+            }
+            News::ToolUpdated { .. } => {}
+            _ => break,
+        }
+    }
+    Some(new)
 }
 
 /// What of an event is seen.
@@ -297,4 +311,51 @@ fn of_answer(event: &AssistantEvent) -> Option<News> {
             return None;
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(feed: &Feed) -> Vec<String> {
+        let text = |news| match news {
+            News::Piece { text, .. } | News::ShellPrinted(text) => text,
+            News::ToolUpdated { id, output } => {
+                let texts: String = output.content.iter().filter_map(|b| b.as_text()).collect();
+                format!("{id}: {texts}")
+            }
+            _ => String::new(),
+        };
+        feed.take().into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn what_waits_is_joined_and_of_running_tools_the_last_state_is_kept() {
+        let feed = Feed::new();
+        let piece = |index, text: &str| News::Piece {
+            index,
+            kind: Kind::Text,
+            text: text.to_owned(),
+        };
+        let state = |id: &str, text: &str| News::ToolUpdated {
+            id: id.to_owned(),
+            output: ToolOutput::text(text),
+        };
+        for news in [
+            piece(0, "a"),
+            piece(0, "b"),
+            piece(1, "c"),
+            state("x", "1"),
+            state("y", "1"),
+            state("x", "2"),
+            state("y", "2"),
+            News::ShellPrinted("d".into()),
+            state("x", "3"),
+        ] {
+            feed.put(news);
+        }
+        assert_eq!(feed.woken().len(), 1);
+        assert_eq!(texts(&feed), ["ab", "c", "x: 2", "y: 2", "d", "x: 3"]);
+        assert_eq!(texts(&feed), [] as [&str; 0]);
+    }
 }

@@ -1,7 +1,6 @@
 //! The two rows at the bottom: folder, branch and session; tokens, cost, context and model.
 
 use super::feed::Feed;
-
 use super::look::Look;
 use super::stage::Stage;
 use crate::runtime::control::Control;
@@ -117,13 +116,15 @@ impl Footer {
     /// An answer has ended.
     pub fn spend(&mut self, usage: &Usage) {
         let spent = &mut self.spent;
-        spent.input += usage.input;
-        spent.output += usage.output;
-        spent.cache_read += usage.cache_read;
-        spent.cache_write += usage.cache_write;
+        let add = |sum: &mut u64, count| *sum = sum.saturating_add(count);
+        add(&mut spent.input, usage.input);
+        add(&mut spent.output, usage.output);
+        add(&mut spent.cache_read, usage.cache_read);
+        add(&mut spent.cache_write, usage.cache_write);
         spent.cost += usage.cost.total;
-        let prompt = usage.input + usage.cache_read + usage.cache_write;
-        let seen = usage.cache_read + usage.cache_write > 0;
+        let cached = usage.cache_read.saturating_add(usage.cache_write);
+        let prompt = usage.input.saturating_add(cached);
+        let seen = cached > 0;
         spent.hit_rate = (seen && prompt > 0).then(|| percent(usage.cache_read, prompt));
     }
 

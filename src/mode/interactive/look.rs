@@ -1,5 +1,6 @@
 //! How the conversation is drawn just now: size, colours, and what the user has folded.
 
+use crate::runtime::normalize_path;
 use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::{self, Line};
 use crate::tui::markdown_view;
@@ -7,7 +8,7 @@ use crate::tui::select::Looks;
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::{Role, Theme};
 use std::fmt::Write;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// All that a part of the screen needs to draw itself.
@@ -102,7 +103,7 @@ impl<'a> Look<'a> {
             Some(rest) => self.home.join(rest),
             None => self.cwd.join(given),
         };
-        let path = plain(&path);
+        let path = normalize_path(&path);
         let shown = match path.strip_prefix(self.cwd) {
             _ if given.is_empty() || given == "." => given.to_owned(),
             Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),
@@ -187,21 +188,6 @@ impl Layout {
             && self.code_indent == look.code_indent
             && self.theme == *look.theme
     }
-}
-
-/// Without `.` and `..`, which are taken by name.
-fn plain(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                out.pop();
-            }
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 /// The address of a file.

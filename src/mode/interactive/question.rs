@@ -17,11 +17,14 @@ use crate::tui::screen::Screen;
 use crate::tui::select;
 use crate::tui::terminal::{Event, Inputs, Modes, Terminal, escape_timeout};
 use crate::tui::theme::Backdrop;
-use crossbeam_channel::{Receiver, after, never, select, unbounded};
+use crossbeam_channel::{Receiver, after, bounded, never, select};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// What threads have for the list that is not taken in yet; then they wait.
+const TASKS_MAX: usize = 16;
 
 /// What questions are drawn with.
 #[derive(Clone, Copy)]
@@ -48,13 +51,12 @@ pub fn choose(
     text: &str,
     answers: &[String],
 ) -> io::Result<Answer<usize>> {
-    let (_keep, tasks) = unbounded();
-    ask(ground, Choice::new(title, text, answers), &tasks)
+    ask(ground, Choice::new(title, text, answers), &never())
 }
 
 /// Lets the user choose a stored session.
 pub fn pick(ground: Ground<'_>, store: &Store) -> io::Result<Answer<Info>> {
-    let (sender, tasks) = unbounded::<Task>();
+    let (sender, tasks) = bounded::<Task>(TASKS_MAX);
     let link: Link = Arc::new(move |task| {
         // Nobody may ask any more.
         let _ = sender.send(task);

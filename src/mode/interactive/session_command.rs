@@ -1,7 +1,7 @@
 //! Commands about the session as a whole: what it came to, and ways to take it elsewhere.
 
 use super::app::App;
-use super::card::Weight;
+use super::card::{Weight, grouped};
 use super::dialog::Question;
 use super::footer::tokens;
 use super::look::{Look, indented};
@@ -74,9 +74,10 @@ fn info_lines(stats: &Stats, name: Option<&str>, look: &Look<'_>) -> Vec<Line> {
     rows.push(Line::new());
     rows.push(title("Tokens"));
     let used = &stats.tokens;
-    let prompt = used.input + used.cache_read + used.cache_write;
+    let stored = used.cache_read.saturating_add(used.cache_write);
+    let prompt = used.input.saturating_add(stored);
     rows.push(row("Input", &grouped(prompt)));
-    if used.cache_read + used.cache_write > 0 {
+    if stored > 0 {
         let rate = used.cache_read as f64 * 100.0 / prompt as f64;
         let cached = format!("{} ({rate:.1}%)", grouped(used.cache_read));
         rows.push(row("  Cached", &cached));
@@ -84,7 +85,7 @@ fn info_lines(stats: &Stats, name: Option<&str>, look: &Look<'_>) -> Vec<Line> {
             0 => String::new(),
             written => format!(" ({} written to cache)", grouped(written)),
         };
-        let uncached = grouped(used.input + used.cache_write);
+        let uncached = grouped(used.input.saturating_add(used.cache_write));
         rows.push(row("  Uncached", &format!("{uncached}{written}")));
     }
     rows.push(row("Output", &grouped(used.output)));
@@ -105,19 +106,6 @@ fn info_lines(stats: &Stats, name: Option<&str>, look: &Look<'_>) -> Vec<Line> {
     let width = look.width.saturating_sub(2).max(1);
     let rows = rows.iter().flat_map(|line| wrap(line, width));
     std::iter::once(Line::new()).chain(indented(rows)).collect()
-}
-
-/// `12,345`.
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// `/export [path]`.
@@ -322,18 +310,6 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(first_word(arguments), expected, "{arguments:?}");
-        }
-    }
-
-    #[test]
-    fn large_counts_are_grouped() {
-        for (count, shown) in [
-            (0, "0"),
-            (999, "999"),
-            (1_000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ] {
-            assert_eq!(grouped(count), shown);
         }
     }
 }

@@ -54,8 +54,10 @@ impl App {
         let shows = flag(&ground.settings, "terminal.showTerminalProgress").unwrap_or(false);
         if self.title.has_progress != (is_busy && shows) {
             self.title.has_progress = is_busy && shows;
-            let sequence = if is_busy { PROGRESS_ON } else { PROGRESS_OFF };
-            self.sequences.push_str(sequence);
+            self.sequences.push_str(match self.title.has_progress {
+                true => PROGRESS_ON,
+                false => PROGRESS_OFF,
+            });
         }
         match (self.title.busy_since, is_busy) {
             (None, true) => self.title.busy_since = Some(now),
@@ -68,6 +70,37 @@ impl App {
                 }
             }
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mode::interactive::feed::News;
+    use crate::mode::interactive::testing::Bench;
+
+    #[test]
+    fn progress_is_shown_as_long_as_a_run_goes_on_and_the_setting_says_so() {
+        let mut bench = Bench::new();
+        let app = &mut bench.app;
+        let now = Instant::now();
+        let said = |app: &mut App, news: Option<News>, shows: bool| {
+            app.set("terminal.showTerminalProgress", shows.into());
+            news.into_iter().for_each(|news| app.take(news, now));
+            app.tell_terminal(now);
+            let said = std::mem::take(&mut app.sequences);
+            (said.contains(PROGRESS_ON), said.contains(PROGRESS_OFF))
+        };
+        let expected = |on, off| if is_dumb() { (false, false) } else { (on, off) };
+        for (news, shows, on, off) in [
+            (None, true, false, false),
+            (Some(News::RunStarted), true, true, false),
+            (None, false, false, true),
+            (None, true, true, false),
+            (Some(News::Settled), true, false, true),
+        ] {
+            assert_eq!(said(app, news, shows), expected(on, off));
         }
     }
 }

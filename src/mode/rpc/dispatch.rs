@@ -160,7 +160,7 @@ impl Dispatcher {
             }
             Command::GetSessionStats => reply.data(control.stats()),
             Command::GetForkMessages => {
-                let points = control.log().fork_points().into_iter();
+                let points = control.fork_points().into_iter();
                 let messages: Vec<Value> = points
                     .map(|point| json!({"entryId": point.entry_id, "text": point.text}))
                     .collect();

@@ -53,14 +53,20 @@ impl Log {
     /// All messages of the user that say something, in the order of the file.
     pub fn fork_points(&self) -> Vec<ForkPoint> {
         let slots = self.index.slots.iter().zip(0..);
-        let users = slots.filter(|(slot, _)| slot.kind == Kind::User);
-        users
-            .filter_map(|(slot, position)| {
-                let text = user_text(&self.entry_at(position)?)?;
-                let entry_id = slot.id.to_string();
-                (!text.is_empty()).then_some(ForkPoint { entry_id, text })
-            })
+        slots
+            .filter_map(|(_, position)| self.fork_point(position))
             .collect()
+    }
+
+    /// The entry at `position`, if it is such a message.
+    pub fn fork_point(&self, position: u32) -> Option<ForkPoint> {
+        let slot = self.index.get(position)?;
+        if slot.kind != Kind::User {
+            return None;
+        }
+        let text = user_text(&self.entry_at(position)?)?;
+        let entry_id = slot.id.to_string();
+        (!text.is_empty()).then_some(ForkPoint { entry_id, text })
     }
 
     /// A session of `cwd` in `folder` with all entries of this one.

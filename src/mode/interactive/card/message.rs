@@ -130,7 +130,7 @@ fn to_expand(look: &Look<'_>) -> String {
 }
 
 /// `12,345`.
-fn grouped(count: u64) -> String {
+pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {

@@ -14,7 +14,7 @@ mod tool;
 
 pub use call::{Call, State};
 pub use message::{
-    answer_look, compaction, ending, message, reason, text, thinking, thinking_label,
+    answer_look, compaction, ending, grouped, message, reason, text, thinking, thinking_label,
 };
 pub use picture::Pictures;
 pub use shell::Shell;

@@ -6,7 +6,6 @@
 use super::frame::{indented, inside, keys, list_rows, text, title};
 use super::{Dialog, Step, model_levels, scope, theme};
 use crate::mode::interactive::app::App;
-use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::look::Look;
 use crate::runtime::QueueMode;
 use crate::runtime::settings::form::Form;
@@ -86,7 +85,7 @@ impl Counts {
             (_, "bash.keepBackground")
             | (
                 "defaultProvider" | "defaultModel" | "defaultTools" | "sessionDir" | "session"
-                | "sandbox" | "quietStartup" | "tuiMode" | "packages" | "extensions" | "npmCommand"
+                | "sandbox" | "quietStartup" | "packages" | "extensions" | "npmCommand"
                 | "showHardwareCursor" | "cacheWarming" | "transport",
                 _,
             ) => Self::AtStart,
@@ -317,9 +316,7 @@ pub fn write(app: &mut App, path: &str, value: Option<Value>) -> Result<(), Stri
         "retry.enabled" => app.control.use_auto_retry(settings.retry().enabled),
         _ => {}
     }
-    for problem in app.stage.read(&ground) {
-        app.say(Weight::Warning, &format!("Warning: {problem}"));
-    }
+    app.read_settings();
     if path == "theme" {
         app.ask_for_backdrop();
     }
@@ -405,6 +402,7 @@ impl Dialog for Dialogue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mode::interactive::stage::is_dumb;
     use crate::mode::interactive::testing::Bench;
     use serde_json::json;
 
@@ -447,6 +445,7 @@ mod tests {
                 "terminal",
                 json!({"trueColor": true}),
             ),
+            ("tui mode", "enter", "tuiMode", json!("fullscreen")),
         ] {
             bench.type_text(search);
             bench.press(keys);
@@ -455,6 +454,7 @@ mod tests {
         }
         assert!(bench.app.stage.hides_thinking);
         assert_eq!(bench.app.stage.padding, 2);
+        assert_eq!(bench.app.stage.is_fullscreen, !is_dumb());
         assert_eq!(bench.app.control.snapshot().steering_mode.name(), "all");
         bench.press("escape");
         assert!(!bench.app.has_dialog());

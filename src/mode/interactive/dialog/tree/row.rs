@@ -157,7 +157,10 @@ fn draw(
             text,
         ),
         Said::Compaction { tokens } => (
-            format!("[compaction: {}k tokens]", (tokens + 500) / 1000),
+            format!(
+                "[compaction: {}k tokens]",
+                tokens.saturating_add(500) / 1000
+            ),
             role(Role::BorderAccent),
             String::new(),
             text,
