@@ -75,7 +75,7 @@ pub enum Align {
 pub enum Inline {
     Text(String),
     Code(String),
-    /// A line's end that is shown as a space.
+    /// A line's end that asks for nothing: a space in print, a line on a screen.
     SoftBreak,
     HardBreak,
     Open(Style),

@@ -401,7 +401,7 @@ impl App {
                 } else if aborted {
                     self.say(Weight::Warning, "Compaction cancelled");
                 } else if let Some(error) = error {
-                    self.say(Weight::Error, &format!("Compaction failed: {error}"));
+                    self.say(Weight::Error, &error);
                 }
                 self.refresh();
                 self.send_held();

@@ -57,8 +57,8 @@ impl Writer<'_, '_> {
                 };
                 self.text(code, style);
             }
-            Inline::SoftBreak => self.text(" ", self.style),
-            Inline::HardBreak => self.done.push(std::mem::take(&mut self.line)),
+            // Answers and prompts are written by line: a list without marks, an address.
+            Inline::SoftBreak | Inline::HardBreak => self.done.push(std::mem::take(&mut self.line)),
             Inline::Open(style) => {
                 let attribute = match style {
                     markdown::Style::Emphasis => Attributes::ITALIC,

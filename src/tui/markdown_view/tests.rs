@@ -44,6 +44,15 @@ fn streamed(text: &str, step: usize, width: usize) -> Vec<Line> {
 }
 
 #[test]
+fn lines_stay_as_they_were_written() {
+    check(
+        "one\ntwo\n- three\n  four",
+        20,
+        &["one", "two", "", "- three", "  four"],
+    );
+}
+
+#[test]
 fn headings_paragraphs_and_rules() {
     check(
         "# One\n## Two\n### Three four\ntext that\nwraps  \nhard\n***",
