@@ -6,8 +6,13 @@
 
 use std::time::{Duration, Instant};
 
-/// An answer over a slow line takes so long.
+/// An answer takes so long, where it is not known whether there will be one, or where the screen waits for it.
 const PATIENCE: Duration = Duration::from_millis(250);
+/// Behind a frame on a slow line.
+const SLOW: Duration = Duration::from_secs(10);
+
+/// So many questions without an answer say that there will be none.
+const OPEN_MAX: usize = 2;
 
 #[derive(Debug, Default)]
 pub struct Position {
@@ -70,10 +75,34 @@ impl Position {
         false
     }
 
+    /// Asks behind a frame, to learn when it has arrived; true if the terminal is to be asked.
+    pub fn trace(&mut self, now: Instant) -> bool {
+        // An answer that has been lost is not waited for with every frame.
+        let asks = self.asked.is_none() && self.has_answered() && self.open < OPEN_MAX;
+        if asks {
+            self.ask(now, false);
+        }
+        asks
+    }
+
+    /// The terminal is one of those that answer.
+    pub fn has_answered(&self) -> bool {
+        self.answers == Some(true)
+    }
+
+    /// Nothing that was asked is without an answer.
+    pub fn is_quiet(&self) -> bool {
+        self.open == 0
+    }
+
     fn ask(&mut self, now: Instant, is_resize: bool) {
         self.open += 1;
+        let patience = match is_resize || !self.has_answered() {
+            true => PATIENCE,
+            false => SLOW,
+        };
         self.asked = Some(Asked {
-            until: now + PATIENCE,
+            until: now + patience,
             is_resize,
             is_still: true,
         });
@@ -118,7 +147,7 @@ impl Position {
             return false;
         };
         self.asked = None;
-        self.is_known = false;
+        self.is_known &= !asked.is_resize;
         self.answers.get_or_insert(false);
         asked.is_resize
     }

@@ -67,12 +67,19 @@ impl<'a> Serving<'a> {
             if self.pace.is_due(now) && !self.position.holds() {
                 self.paint(now)?;
             }
+            let held = self.pace.held_for(now);
+            let news = if held.is_some() {
+                never()
+            } else {
+                woken.clone()
+            };
             let in_time = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(now));
             let sleep = [
                 self.pace.due_in(now).filter(|_| !self.position.holds()),
                 in_time(self.inputs.deadline()),
                 in_time(self.position.deadline()),
                 self.app.changes_in(now),
+                held,
             ];
             let timer = sleep.into_iter().flatten().min().map_or_else(never, after);
             select! {
@@ -81,7 +88,6 @@ impl<'a> Serving<'a> {
                         let now = Instant::now();
                         let inputs = self.inputs.push(&bytes, now);
                         self.take(inputs, now)?;
-                        self.pace.at_once();
                     }
                     Ok(Event::Resized) => self.resized()?,
                     Ok(Event::Suspend) => self.app.suspends = true,
@@ -93,7 +99,7 @@ impl<'a> Serving<'a> {
                     Ok(Event::Signal(_)) => {}
                     Ok(Event::End) | Err(_) => return Ok(()),
                 },
-                recv(woken) -> _ => {
+                recv(news) -> _ => {
                     let now = Instant::now();
                     for news in self.app.feed.take() {
                         self.app.take(news, now);
@@ -111,7 +117,6 @@ impl<'a> Serving<'a> {
         if self.inputs.deadline().is_some_and(|at| at <= now) {
             let inputs = self.inputs.expire();
             self.take(inputs, now)?;
-            self.pace.at_once();
         }
         if self.position.expired(now) && self.other.is_none() {
             self.draw_all(now)?;
@@ -125,10 +130,16 @@ impl<'a> Serving<'a> {
             match &input {
                 Input::Reply(Reply::Position { row, .. }) => {
                     self.located(*row, now)?;
+                    if self.position.is_quiet() {
+                        self.pace.arrived();
+                    }
                     continue;
                 }
-                Input::Reply(reply) => self.terminal.answer(reply)?,
-                _ => {}
+                Input::Reply(reply) => {
+                    self.terminal.answer(reply)?;
+                    self.pace.soon();
+                }
+                _ => self.pace.at_once(),
             }
             self.app.input(input, now);
             if let Some(lend) = self.app.lends.take() {
@@ -267,14 +278,19 @@ impl<'a> Serving<'a> {
         }
         text.push_str(&print(&mut self.screen, printed, &live));
         text.push_str(&std::mem::take(&mut app.sequences));
+        let streams = !text.is_empty() && !self.pace.is_urgent();
         if !text.is_empty() {
             self.terminal.write(&text)?;
         }
-        self.pace.painted(now, Instant::now());
-        match self.position.drawn(now) {
-            true => self.ask(),
-            false => Ok(()),
+        let painted = Instant::now();
+        self.pace.painted(now, painted);
+        if self.position.drawn(now) || (streams && self.position.trace(now)) {
+            self.ask()?;
+            if self.position.has_answered() {
+                self.pace.asked(painted);
+            }
         }
+        Ok(())
     }
 
     /// Draws everything that there is room for, wherever it was.
