@@ -173,6 +173,12 @@ impl Screen {
         self.finish(out)
     }
 
+    /// The terminal has another height, and what is on it stays as it is.
+    pub fn set_rows(&mut self, rows: usize) {
+        self.size.rows = rows;
+        self.top = None;
+    }
+
     /// The terminal has another size, and says that the cursor is in row `at` of it. Only the live region is
     /// drawn again: what was printed is as the terminal has laid it out. None where it cannot be told how
     /// the terminal has done that: then [`Self::resize`] is what is left.

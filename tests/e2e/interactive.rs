@@ -357,7 +357,9 @@ fn every_line_is_in_the_scrollback_once() {
     drop(open);
     screen.wait_for("second answer");
     assert_eq!(counts(&screen, 300), vec![1; 300]);
-    screen.quit();
+    // Of what is on screen only what changed is written.
+    let raw = screen.quit();
+    assert!(raw.len() < 8 * text.len() + 20_000, "{}", raw.len());
 }
 
 /// What is switched on and not off again.
@@ -491,4 +493,21 @@ fn a_dumb_terminal_is_spared_all_sequences() {
     screen.wait_for("An answer");
     let raw = screen.quit();
     assert!(!raw.contains('\x1b'), "{raw:?}");
+}
+
+#[test]
+fn on_termux_another_height_draws_nothing_anew() {
+    let (world, _server) = world([Reply::text("an answer")]);
+    let pi = world
+        .pi()
+        .words("--model mock/m1")
+        .env("TERMUX_VERSION", "1");
+    let screen = Screen::start(pi);
+    screen.wait_for("m1");
+    screen.resize(80, 12);
+    screen.resize(80, 24);
+    screen.send("a question");
+    screen.wait_for("an answer");
+    assert_eq!(screen.text().matches("a question").count(), 1);
+    screen.quit();
 }

@@ -27,6 +27,10 @@ pub struct Serving<'a> {
     position: Position,
 }
 
+fn is_termux() -> bool {
+    std::env::var_os("TERMUX_VERSION").is_some()
+}
+
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -173,7 +177,15 @@ impl<'a> Serving<'a> {
 
     fn resized(&mut self) -> io::Result<()> {
         let now = Instant::now();
-        self.app.stage.size = self.terminal.size();
+        let before = std::mem::replace(&mut self.app.stage.size, self.terminal.size());
+        let size = self.app.stage.size;
+        // There the keyboard comes and goes, and with it the height: nothing is to be laid out anew.
+        if self.other.is_none() && size.columns == before.columns && is_termux() {
+            self.screen.set_rows(size.rows);
+            self.position.forget();
+            self.pace.soon();
+            return Ok(());
+        }
         if self.other.is_some() {
             self.is_stale = true;
             return self.clear_other();
