@@ -29,6 +29,7 @@ use crate::mode::report;
 use crate::mode::rpc;
 use crate::mode::signal;
 use crate::runtime::plain_text;
+use crate::tools::process::lifeline;
 use flags::{Args, Mode, UsageError};
 use input::Attach;
 use std::ffi::OsString;
@@ -57,6 +58,10 @@ type Subcommand = fn(&[OsString]) -> u8;
 
 /// Runs the program. Errors are printed here and nowhere else.
 pub fn main() -> ExitCode {
+    if lifeline::watch_if_asked() {
+        return ExitCode::SUCCESS;
+    }
+    lifeline::enable();
     signal::outlive_file_limits();
     let mut words: Vec<_> = std::env::args_os().skip(1).collect();
     let subcommand = SUBCOMMANDS

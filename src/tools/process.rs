@@ -6,7 +6,7 @@
 //! thread and a killer write to.
 //!
 //! What lives on after its shell is a survivor. It lives until pi ends: every way out calls
-//! [`shut_down`], which kills what is left. Who belongs to a command is found in [`family`]; what
+//! [`shut_down`], which kills what is left; where pi itself is killed, [`lifeline`] does. Who belongs to a command is found in [`family`]; what
 //! survivors print is read and dropped in [`drain`].
 //!
 //! Not here: time limits, output, texts (`super::bash`).
@@ -14,6 +14,7 @@
 mod drain;
 mod family;
 mod group;
+pub mod lifeline;
 mod poll;
 
 pub use family::MARKER;
@@ -82,6 +83,7 @@ pub fn kill_all() {
 pub fn shut_down() {
     commands().closed = true;
     kill_all();
+    lifeline::end();
 }
 
 /// The processes that outlived their shell and still run.
@@ -111,6 +113,7 @@ fn forget_if_ended(id: u64) {
     let mut commands = commands();
     if commands.running.get(&id).is_some_and(|entry| entry.ended) {
         commands.running.remove(&id);
+        lifeline::ended(id);
     }
 }
 
@@ -177,12 +180,15 @@ fn start(
     poll::widen(&output);
     let (wake, wake_writer) = io::pipe()?;
     // The thread comes first: once the shell runs, nothing can fail any more.
-    let (hand_over, handed_over) = mpsc::sync_channel::<Arc<Group>>(1);
+    let (hand_over, handed_over) = mpsc::sync_channel::<(Arc<Group>, Option<lifeline::Start>)>(1);
     thread::Builder::new()
         .name("pi-wait".into())
         .stack_size(128 << 10)
         .spawn(move || {
-            if let Ok(group) = handed_over.recv() {
+            if let Ok((group, start)) = handed_over.recv() {
+                if let Some(start) = start {
+                    start.launch();
+                }
                 group.await_end();
             }
         })?;
@@ -213,6 +219,7 @@ fn start(
     drop((process, confinement));
 
     let group = Arc::new(Group::new(child, wake_writer));
+    let start = lifeline::began(id, group.number().id);
     let family = Family::new(id, group.clone());
     let closed = {
         let mut commands = commands();
@@ -228,7 +235,7 @@ fn start(
         // pi began to end meanwhile, perhaps too late for `kill_all` to see this one.
         group.kill();
     }
-    let _ = hand_over.send(group);
+    let _ = hand_over.send((group, start));
     Ok(LocalChild {
         id,
         family,
@@ -422,6 +429,7 @@ impl LocalChild {
         }
         self.phase = Phase::Over;
         let survivors = self.family.members();
+        self.tell_lifeline(survivors.is_empty());
         let exit_code = self.family.group().close();
         if survivors.is_empty() {
             commands().running.remove(&self.id);
@@ -434,6 +442,22 @@ impl LocalChild {
         End {
             exit_code,
             survivors,
+        }
+    }
+}
+
+impl LocalChild {
+    /// Before the leader is reaped: afterwards its number may become another's.
+    fn tell_lifeline(&self, is_all_over: bool) {
+        let is_kept = || {
+            let commands = commands();
+            let entry = commands.running.get(&self.id);
+            entry.is_some_and(|entry| entry.keep)
+        };
+        if is_all_over || is_kept() {
+            lifeline::ended(self.id);
+        } else {
+            lifeline::outlived(self.id);
         }
     }
 }

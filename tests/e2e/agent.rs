@@ -133,6 +133,18 @@ impl World {
             .collect()
     }
 
+    /// Those that do not go by themselves, as the last ones of a pi that was killed do.
+    pub fn processes_left(&self) -> Vec<u32> {
+        let start = Instant::now();
+        loop {
+            let left = self.processes();
+            if left.is_empty() || start.elapsed() > PATIENCE {
+                return left;
+            }
+            thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+
     /// The program, ready to be given arguments.
     pub fn pi(&self) -> Pi<'_> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pi"));
@@ -153,7 +165,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        let left = self.processes();
+        let left = self.processes_left();
         for pid in &left {
             drop(Command::new("kill").args(["-9", &pid.to_string()]).status());
         }

@@ -1,8 +1,12 @@
 //! Ending by a signal, at whatever moment.
 
-use crate::server::{Reply, Step};
+use crate::agent::World;
+use crate::server::{PATIENCE, Reply, Step};
 use crate::world;
 use serde_json::json;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 const JSON: [&str; 5] = ["--model", "mock/m1", "--mode", "json", "hi"];
 
@@ -57,6 +61,97 @@ fn a_running_command_is_killed_with_all_it_started() {
         .filter(|entry| entry["message"]["role"] == "toolResult")
         .collect();
     assert_eq!(results.len(), 1, "the call has its result");
+}
+
+/// What outlives its shell, leaves its session, ignores signals, or has wiped its environment.
+const TREE: &str = "trap '' TERM HUP; (setsid sleep 300 &); nohup sleep 300 >/dev/null 2>&1 & \
+    sh -c 'sleep 300 & exec sleep 300' & env -i sleep 300 & (sleep 300 & kill -STOP $!) ; \
+    echo up > started; sleep 300";
+
+/// Waits until [`TREE`] is up and watched, kills pi, and waits until nothing is left.
+#[track_caller]
+fn kill_leaves_nothing(world: &World, pid: u32) {
+    let is_watched = || {
+        let is_watcher = |pid: &u32| {
+            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            words.starts_with(b"pi-lifeline\0")
+        };
+        world.processes().iter().any(is_watcher)
+    };
+    let start = Instant::now();
+    while !world.work().join("started").exists() || !is_watched() {
+        assert!(start.elapsed() < PATIENCE, "not watched");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let kill = Command::new("kill").args(["-9", &pid.to_string()]).status();
+    assert!(kill.unwrap().success());
+    assert_eq!(world.processes_left(), [0u32; 0]);
+}
+
+#[test]
+fn a_pi_that_is_killed_leaves_nothing_of_a_tool_call() {
+    for words in ["", "--sandbox workspace"] {
+        let (world, _server) = world([Reply::tool("t", "bash", &json!({"command": TREE}))]);
+        let running = world.pi().words(words).args(JSON).spawn();
+        kill_leaves_nothing(&world, running.pid());
+        running.wait().fails_with(137);
+    }
+}
+
+#[test]
+fn a_pi_that_is_killed_leaves_nothing_of_an_rpc_command() {
+    let (world, _server) = world([]);
+    let line = json!({"type": "bash", "command": TREE}).to_string() + "\n";
+    let mut pi = world.pi().words("--mode rpc");
+    pi.command().stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = pi.command().spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(line.as_bytes()).unwrap();
+    kill_leaves_nothing(&world, child.id());
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_pi_that_is_killed_takes_what_outlived_its_command_along_unless_that_is_kept() {
+    for (keep, kept) in [(false, 0), (true, 1)] {
+        let command = "sleep 300 >/dev/null 2>&1 &";
+        let (world, server) = world([
+            Reply::tool("t", "bash", &json!({"command": command})),
+            Reply::tool(
+                "u",
+                "bash",
+                &json!({"command": "echo up > started; sleep 300"}),
+            ),
+        ]);
+        let settings = json!({"bash": {"keepBackground": keep}});
+        world.write_config("settings.json", &settings.to_string());
+        let running = world.pi().args(JSON).spawn();
+        server.wait_for(2);
+        while !world.work().join("started").exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        running.signal("KILL");
+        running.wait().fails_with(137);
+        let start = Instant::now();
+        while world.processes().len() != kept {
+            assert!(start.elapsed() < PATIENCE, "{:?}", world.processes());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for pid in world.processes() {
+            let kill = Command::new("kill").args(["-9", &pid.to_string()]).status();
+            assert!(kill.unwrap().success());
+        }
+    }
+}
+
+#[test]
+fn the_watcher_goes_before_pi_does() {
+    let (world, _server) = world([
+        Reply::tool("t", "bash", &json!({"command": "true"})),
+        Reply::text("done"),
+    ]);
+    world.pi().args(JSON).run().success();
+    assert_eq!(world.processes(), [0u32; 0]);
 }
 
 #[test]

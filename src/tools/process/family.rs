@@ -6,7 +6,7 @@
 #[cfg_attr(not(target_os = "linux"), path = "family/other.rs")]
 mod look;
 
-use super::group::{Group, send};
+use super::group::{Group, Number, send};
 use crate::tools::backend::Survivor;
 use look::Known;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -23,13 +23,22 @@ const KILL_PAUSE: Duration = Duration::from_millis(1);
 
 /// The value of [`MARKER`] for one command, unlike that of any other command of any pi.
 pub fn marker(id: u64) -> String {
-    static PROCESS: OnceLock<String> = OnceLock::new();
-    let process = PROCESS.get_or_init(|| {
+    marker_of(process_mark(), id)
+}
+
+/// The same for a command of another pi.
+pub fn marker_of(process_mark: &str, id: u64) -> String {
+    format!("{process_mark}.{id}")
+}
+
+/// What the markers of this pi begin with.
+pub fn process_mark() -> &'static str {
+    static MARK: OnceLock<String> = OnceLock::new();
+    MARK.get_or_init(|| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let nanos = now.map_or(0, |now| now.as_nanos());
         format!("{}-{nanos:x}", std::process::id())
-    });
-    format!("{process}.{id}")
+    })
 }
 
 /// All processes of one command. Clones are the same family.
@@ -63,16 +72,17 @@ impl Family {
     /// Those that live now.
     pub fn members(&self) -> Vec<Survivor> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        look::members(&marker(self.id), &self.group, &mut known)
+        look::members(&marker(self.id), self.group.number(), &mut known)
     }
 
     /// Asks all to end. A stopped process goes on first, to hear of it.
     pub fn terminate(&self) {
         let members = self.members();
+        let number = self.group.number();
         for signal in [libc::SIGTERM, libc::SIGCONT] {
             self.group.signal(signal);
             for member in &members {
-                if !look::is_in(member.pid, &self.group) {
+                if !look::is_in(member.pid, number) {
                     send(member.pid, signal);
                 }
             }
@@ -81,18 +91,7 @@ impl Family {
 
     /// Kills all. True when nothing is left that can be killed, false when that takes too long.
     pub fn kill(&self) -> bool {
-        let until = Instant::now() + KILL_TIME_MAX;
-        let mut pause = KILL_PAUSE;
-        loop {
-            if self.strike() == 0 {
-                return true;
-            }
-            if Instant::now() + pause > until {
-                return false;
-            }
-            thread::sleep(pause);
-            pause *= 2;
-        }
+        until_none(|| self.strike())
     }
 
     /// Kills those that are there, without waiting. How many that were; another user's process (`sudo`)
@@ -101,9 +100,59 @@ impl Family {
         // Looked up first: a parent that is gone leads to nobody any more.
         let members = self.members();
         self.group.signal(libc::SIGKILL);
-        let struck = members
-            .iter()
-            .filter(|member| send(member.pid, libc::SIGKILL));
-        struck.count()
+        kill_each(&members)
     }
+}
+
+/// The processes of a command whose pi is gone.
+pub struct Orphans {
+    marker: String,
+    number: Number,
+    known: Known,
+}
+
+impl Orphans {
+    pub fn new(marker: String, number: Number) -> Self {
+        Self {
+            marker,
+            number,
+            known: Known::default(),
+        }
+    }
+
+    /// As for a [`Family`].
+    pub fn kill(&mut self) -> bool {
+        until_none(|| self.strike())
+    }
+
+    /// As for a [`Family`].
+    pub fn strike(&mut self) -> usize {
+        let members = look::members(&self.marker, self.number, &mut self.known);
+        self.number.signal(libc::SIGKILL);
+        kill_each(&members)
+    }
+}
+
+/// Strikes again and again, with pauses. False if something is left after a while.
+fn until_none(mut strike: impl FnMut() -> usize) -> bool {
+    let until = Instant::now() + KILL_TIME_MAX;
+    let mut pause = KILL_PAUSE;
+    loop {
+        if strike() == 0 {
+            return true;
+        }
+        if Instant::now() + pause > until {
+            return false;
+        }
+        thread::sleep(pause);
+        pause *= 2;
+    }
+}
+
+/// How many did not refuse.
+fn kill_each(members: &[Survivor]) -> usize {
+    let struck = members
+        .iter()
+        .filter(|member| send(member.pid, libc::SIGKILL));
+    struck.count()
 }

@@ -8,6 +8,52 @@ use std::io::{self, PipeWriter, Write};
 use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// The number of a group, which is that of its session and its leader too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Number {
+    pub id: libc::pid_t,
+    /// The leader does not hold it any more.
+    pub is_reaped: bool,
+}
+
+impl Number {
+    pub fn new(id: libc::pid_t) -> Self {
+        Self {
+            id,
+            is_reaped: false,
+        }
+    }
+
+    /// Sends a signal to the group, if the number is still its own.
+    pub fn signal(self, signal: libc::c_int) {
+        if !self.is_reaped || self.is_held_without_leader() {
+            send(-self.id, signal);
+        }
+    }
+
+    /// Where members are not known one by one, a reaped leader's group counts while no process has its
+    /// number, which the system keeps for a group that has members.
+    #[cfg(not(target_os = "linux"))]
+    fn is_held_without_leader(self) -> bool {
+        // SAFETY: no memory is involved, and signal 0 has no effect.
+        let result = unsafe { libc::kill(self.id, 0) };
+        result != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn is_held_without_leader(self) -> bool {
+        false
+    }
+
+    /// Whether there is a process in the group, or may be.
+    #[cfg(not(target_os = "linux"))]
+    pub fn is_alive(self) -> bool {
+        // SAFETY: no memory is involved, and signal 0 has no effect.
+        (!self.is_reaped || self.is_held_without_leader())
+            && unsafe { libc::kill(-self.id, 0) } == 0
+    }
+}
+
 #[derive(Debug)]
 pub struct Group {
     id: libc::pid_t,
@@ -38,9 +84,15 @@ impl Group {
         }
     }
 
-    /// The number of the group, of its session and of its leader.
-    pub fn id(&self) -> libc::pid_t {
-        self.id
+    pub fn number(&self) -> Number {
+        self.number_in(&self.state())
+    }
+
+    fn number_in(&self, state: &State) -> Number {
+        Number {
+            id: self.id,
+            is_reaped: state.leader.is_none(),
+        }
     }
 
     /// Waits for the leader's end, and wakes who waits in `next`.
@@ -56,7 +108,7 @@ impl Group {
     }
 
     pub fn signal(&self, signal: libc::c_int) {
-        self.send(&self.state(), signal);
+        self.number_in(&self.state()).signal(signal);
     }
 
     /// Kills the group, and has the thread in `next` see to those that left it.
@@ -64,37 +116,8 @@ impl Group {
         let mut state = self.state();
         // In one step with the signal: who learns of the leader's end is to know its reason.
         state.killed = true;
-        self.send(&state, libc::SIGKILL);
+        self.number_in(&state).signal(libc::SIGKILL);
         state.wake();
-    }
-
-    fn send(&self, state: &State, signal: libc::c_int) {
-        if state.leader.is_some() || self.has_number_after_leader() {
-            send(-self.id, signal);
-        }
-    }
-
-    /// Where members are not known one by one, a reaped leader's group counts while no process has its
-    /// number, which the system keeps for a group that has members.
-    #[cfg(not(target_os = "linux"))]
-    fn has_number_after_leader(&self) -> bool {
-        // SAFETY: no memory is involved, and signal 0 has no effect.
-        let result = unsafe { libc::kill(self.id, 0) };
-        result != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
-    }
-
-    #[cfg(target_os = "linux")]
-    fn has_number_after_leader(&self) -> bool {
-        false
-    }
-
-    /// Whether there is a process in the group, or may be.
-    #[cfg(not(target_os = "linux"))]
-    pub fn is_alive(&self) -> bool {
-        let state = self.state();
-        // SAFETY: no memory is involved, and signal 0 has no effect.
-        (state.leader.is_some() || self.has_number_after_leader())
-            && unsafe { libc::kill(-self.id, 0) } == 0
     }
 
     pub fn has_ended(&self) -> bool {
@@ -103,12 +126,6 @@ impl Group {
 
     pub fn is_killed(&self) -> bool {
         self.state().killed
-    }
-
-    /// Whether the number may have become another's.
-    #[cfg(target_os = "linux")]
-    pub fn is_reaped(&self) -> bool {
-        self.state().leader.is_none()
     }
 
     /// Nobody waits any more: the leader is reaped, now or at its end. Its exit code, if it has ended.

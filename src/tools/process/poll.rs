@@ -1,6 +1,6 @@
 //! The few calls on pipes that the standard library does not have.
 
-use std::io::{self, PipeReader};
+use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;
 
@@ -54,6 +54,15 @@ pub fn readable_bytes(pipe: &PipeReader) -> usize {
     match result {
         0 => usize::try_from(count).unwrap_or(0),
         _ => 0,
+    }
+}
+
+/// Has writes fail where they would wait.
+pub fn never_block(pipe: &PipeWriter) -> io::Result<()> {
+    // SAFETY: the descriptor is open.
+    match unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
     }
 }
 

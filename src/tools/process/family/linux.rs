@@ -8,7 +8,7 @@
 //! Numbers of processes and sessions are given out again. A process is known by its number and start
 //! time; a session whose leader is reaped counts only while one who is known to be of it is in it.
 
-use super::super::group::Group;
+use super::super::group::Number;
 use super::MARKER;
 use crate::tools::backend::Survivor;
 use crate::tools::plain;
@@ -29,15 +29,15 @@ const EXEC_PAUSE: Duration = Duration::from_millis(1);
 const EMPTY_LOOKS: u32 = 3;
 
 /// Those that live now; `known` are those of the last look, and then of this one.
-pub fn members(marker: &str, group: &Group, known: &mut Known) -> Vec<Survivor> {
+pub fn members(marker: &str, group: Number, known: &mut Known) -> Vec<Survivor> {
     let mark = format!("{MARKER}={marker}\0");
     let own = std::process::id().cast_signed();
     let mut open: Vec<i32> = Vec::new();
     let mut in_session: Vec<i32> = Vec::new();
-    let mut is_ours = !group.is_reaped();
+    let mut is_ours = !group.is_reaped;
     for pid in numbers(Path::new("/proc")).filter(|&pid| pid != own) {
         let is_member = || is_known(pid, known) || is_marked(pid, &mark);
-        if session_of(pid) == group.id() {
+        if session_of(pid) == group.id {
             is_ours = is_ours || is_member();
             in_session.push(pid);
         } else if is_member() {
@@ -67,9 +67,9 @@ pub fn members(marker: &str, group: &Group, known: &mut Known) -> Vec<Survivor> 
     living
 }
 
-pub fn is_in(pid: i32, group: &Group) -> bool {
+pub fn is_in(pid: i32, group: Number) -> bool {
     // SAFETY: no memory is involved.
-    group.id() == unsafe { libc::getpgid(pid) }
+    group.id == unsafe { libc::getpgid(pid) }
 }
 
 fn session_of(pid: i32) -> i32 {

@@ -1,0 +1,190 @@
+//! Has the commands killed when pi is: a signal that cannot be caught ends pi, but not what it started.
+//!
+//! With the first command comes a second process of this program, the watcher, at the other end of a
+//! pipe that only pi can write to. It is told of each command that begins and ends. When the pipe ends,
+//! however that came about, it kills what has not ended, and goes. After an orderly end nothing is left
+//! to kill.
+//!
+//! No command waits for it: the pipe is there at once, and the watcher is started beside the command. If
+//! it cannot be started, or is killed, or does not read, all goes on without it.
+//!
+//! It is the program itself, not a fork of it: a fork would hold all the memory that pi had then. So
+//! there is one only where [`enable`] was called, by a `main` that begins with [`watch_if_asked`].
+
+mod watcher;
+
+use super::{family, poll};
+use std::fmt::Display;
+use std::io::{self, PipeReader, PipeWriter, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The name that the watcher is started by.
+const NAME: &str = "pi-lifeline";
+
+/// How long the end of pi waits for the watcher's.
+const END_MAX: Duration = Duration::from_millis(200);
+
+static LIFELINE: Mutex<Lifeline> = Mutex::new(Lifeline::Disabled);
+
+enum Lifeline {
+    Disabled,
+    /// There was no command yet.
+    Ready,
+    Open {
+        wire: PipeWriter,
+        /// `None` while it is being started.
+        watcher: Option<Watcher>,
+    },
+    /// pi ends, or the watcher did.
+    Over,
+}
+
+struct Watcher {
+    process: Child,
+    /// Closed by its end.
+    alive: PipeReader,
+}
+
+fn lifeline() -> MutexGuard<'static, Lifeline> {
+    LIFELINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The whole program, if it was started as the watcher: to be called before anything else.
+pub fn watch_if_asked() -> bool {
+    let mut words = std::env::args_os();
+    let is_asked = words.next().is_some_and(|name| name == NAME);
+    if let (true, Some(mark), None) = (is_asked, words.next(), words.next()) {
+        watcher::run(&mark.to_string_lossy());
+    }
+    is_asked
+}
+
+/// Lets the first command start a watcher.
+pub fn enable() {
+    let mut lifeline = lifeline();
+    if matches!(*lifeline, Lifeline::Disabled) {
+        *lifeline = Lifeline::Ready;
+    }
+}
+
+/// What a watcher can be started with.
+#[must_use]
+pub struct Start(PipeReader);
+
+/// A command runs. The first one gets the means to start the watcher.
+pub fn began(id: u64, group: libc::pid_t) -> Option<Start> {
+    let mut lifeline = lifeline();
+    let start = match *lifeline {
+        Lifeline::Ready => match open() {
+            Ok((wire, start)) => {
+                let watcher = None;
+                *lifeline = Lifeline::Open { wire, watcher };
+                Some(start)
+            }
+            Err(_) => {
+                *lifeline = Lifeline::Over;
+                None
+            }
+        },
+        _ => None,
+    };
+    lifeline.say(format_args!("+{id} {group}\n"));
+    start
+}
+
+/// The number of the command's group is about to be given back, and survivors are left.
+pub fn outlived(id: u64) {
+    lifeline().say(format_args!("~{id}\n"));
+}
+
+/// Nothing is left of the command, or it is to be kept.
+pub fn ended(id: u64) {
+    lifeline().say(format_args!("-{id}\n"));
+}
+
+/// Nothing will be said any more. Returns when the watcher is gone, unless that takes long.
+pub fn end() {
+    let over = std::mem::replace(&mut *lifeline(), Lifeline::Over);
+    let Lifeline::Open { wire, watcher } = over else {
+        return;
+    };
+    drop(wire);
+    if let Some(mut watcher) = watcher {
+        let until = Instant::now() + END_MAX;
+        if let Ok([true]) = poll::poll([watcher.alive.as_raw_fd()], Some(until)) {
+            let _ = watcher.process.wait();
+        }
+    }
+}
+
+fn open() -> io::Result<(PipeWriter, Start)> {
+    let (reader, wire) = io::pipe()?;
+    poll::never_block(&wire)?;
+    Ok((wire, Start(reader)))
+}
+
+impl Lifeline {
+    /// In one write, which a pipe takes whole or not at all.
+    fn say(&mut self, line: impl Display) {
+        let Self::Open { wire, watcher } = self else {
+            return;
+        };
+        if wire.write_all(line.to_string().as_bytes()).is_ok() {
+            return;
+        }
+        // It has ended, or has been stopped for so long that the pipe is full. With words missing it
+        // could kill a stranger.
+        if let Some(watcher) = watcher {
+            let _ = watcher.process.kill();
+            let _ = watcher.process.wait();
+        }
+        *self = Self::Over;
+    }
+}
+
+impl Start {
+    /// Starts the watcher. Without success the pipe ends, and with it the lifeline.
+    pub fn launch(self) {
+        let Ok(mut watcher) = self.spawn() else {
+            return;
+        };
+        let mut lifeline = lifeline();
+        if let Lifeline::Open { watcher: place, .. } = &mut *lifeline {
+            *place = Some(watcher);
+        } else {
+            drop(lifeline);
+            // It has nobody to listen to. If words are missing, it must not act on the others.
+            let _ = watcher.process.kill();
+            let _ = watcher.process.wait();
+        }
+    }
+
+    fn spawn(self) -> io::Result<Watcher> {
+        let (alive, end) = io::pipe()?;
+        let process = Command::new(program()?)
+            .arg0(NAME)
+            .arg(family::process_mark())
+            .current_dir("/")
+            .stdin(self.0)
+            .stdout(end)
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Watcher { process, alive })
+    }
+}
+
+/// This program, even when its file has been replaced.
+fn program() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        return Ok("/proc/self/exe".into());
+    }
+    std::env::current_exe()
+}
+
+#[cfg(test)]
+mod tests;
