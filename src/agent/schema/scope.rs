@@ -1,0 +1,139 @@
+//! What `$ref` leads to, without getting lost on the way.
+//!
+//! Only references within the document are followed: `#`, and `#/` with a JSON pointer. Others are not
+//! checked, as any keyword that is not known. A schema that refers to itself is fine as long as the value
+//! gets smaller with each turn; one that returns to a reference without a step into the value has no
+//! meaning. And since a few recursive choices can mean any amount of work, that is bounded by the size of
+//! the value.
+
+use serde_json::Value;
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+
+pub const ENDLESS: &str = "the schema refers to itself without end";
+
+/// References and steps into the value, one within the other.
+pub const DEPTH_MAX: usize = 400;
+
+/// References that may be followed, at first and for each part of the value.
+const FOLLOWED_MAX: usize = 4096;
+const FOLLOWED_PER_PART: usize = 256;
+
+/// One check of one value.
+pub struct Scope<'a> {
+    root: &'a Value,
+    /// Where the check is: references that are being followed; `None` for a step into the value.
+    path: RefCell<Vec<Option<&'a str>>>,
+    /// References that may still be followed.
+    left: Cell<usize>,
+}
+
+/// On the way, until it is dropped.
+pub struct Step<'s, 'a> {
+    scope: &'s Scope<'a>,
+    target: &'a Value,
+}
+
+impl<'a> Scope<'a> {
+    pub fn new(root: &'a Value, value: &Value) -> Self {
+        let left = parts(value)
+            .saturating_mul(FOLLOWED_PER_PART)
+            .saturating_add(FOLLOWED_MAX);
+        Self {
+            root,
+            path: RefCell::default(),
+            left: Cell::new(left),
+        }
+    }
+
+    /// What `schema` refers to, if it does and that can be found.
+    pub fn follow(&self, schema: &'a Value) -> Result<Option<Step<'_, 'a>>, &'static str> {
+        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else {
+            return Ok(None);
+        };
+        let Some(target) = resolve(self.root, reference) else {
+            return Ok(None);
+        };
+        {
+            let path = self.path.borrow();
+            let mut here = path.iter().rev().map_while(|step| *step);
+            if here.any(|followed| followed == reference) {
+                return Err(ENDLESS);
+            }
+            if path.len() >= DEPTH_MAX {
+                return Err("is nested too deeply to be checked");
+            }
+        }
+        let Some(left) = self.left.get().checked_sub(1) else {
+            return Err("takes too long to be checked");
+        };
+        self.left.set(left);
+        Ok(Some(self.step(Some(reference), target)))
+    }
+
+    /// To be held while the parts of a value are looked at.
+    pub fn enter(&self) -> Step<'_, 'a> {
+        self.step(None, self.root)
+    }
+
+    fn step(&self, step: Option<&'a str>, target: &'a Value) -> Step<'_, 'a> {
+        self.path.borrow_mut().push(step);
+        Step {
+            scope: self,
+            target,
+        }
+    }
+}
+
+impl<'a> Step<'_, 'a> {
+    pub fn target(&self) -> &'a Value {
+        self.target
+    }
+}
+
+impl Drop for Step<'_, '_> {
+    fn drop(&mut self) {
+        self.scope.path.borrow_mut().pop();
+    }
+}
+
+/// What a reference names in its own document.
+pub fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let pointer = decoded(reference.strip_prefix('#')?);
+    root.pointer(&pointer)
+}
+
+/// A fragment without its `%XX`.
+fn decoded(fragment: &str) -> Cow<'_, str> {
+    if !fragment.contains('%') {
+        return fragment.into();
+    }
+    let mut parts = fragment.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let byte = part
+            .split_at_checked(2)
+            .and_then(|(digits, rest)| Some((u8::from_str_radix(digits, 16).ok()?, rest)));
+        match byte {
+            Some((byte, rest)) => {
+                bytes.push(byte);
+                bytes.extend_from_slice(rest.as_bytes());
+            }
+            None => {
+                bytes.push(b'%');
+                bytes.extend_from_slice(part.as_bytes());
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned().into()
+}
+
+/// The value itself, and all that is in it.
+fn parts(value: &Value) -> usize {
+    let inner: usize = match value {
+        Value::Array(items) => items.iter().map(parts).sum(),
+        Value::Object(map) => map.values().map(parts).sum(),
+        _ => 0,
+    };
+    inner + 1
+}
