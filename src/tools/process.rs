@@ -214,12 +214,13 @@ fn start(
             _ => Ok(()),
         });
     }
-    let child = process.spawn()?;
+    let start = lifeline::begins(id);
+    let child = process.spawn().inspect_err(|_| lifeline::ended(id))?;
     // Our ends for writing go, else the output would never be over.
     drop((process, confinement));
 
     let group = Arc::new(Group::new(child, wake_writer));
-    let start = lifeline::began(id, group.number().id);
+    lifeline::began(id, group.number().id);
     let family = Family::new(id, group.clone());
     let closed = {
         let mut commands = commands();

@@ -17,6 +17,12 @@ pub struct Number {
 }
 
 impl Number {
+    /// Stands for no group.
+    pub const UNKNOWN: Self = Self {
+        id: 0,
+        is_reaped: true,
+    };
+
     pub fn new(id: libc::pid_t) -> Self {
         Self {
             id,

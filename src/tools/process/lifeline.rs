@@ -76,8 +76,8 @@ pub fn enable() {
 #[must_use]
 pub struct Start(PipeReader);
 
-/// A command runs. The first one gets the means to start the watcher.
-pub fn began(id: u64, group: libc::pid_t) -> Option<Start> {
+/// A command is about to run. The first one gets the means to start the watcher.
+pub fn begins(id: u64) -> Option<Start> {
     let mut lifeline = lifeline();
     let start = match *lifeline {
         Lifeline::Ready => match open() {
@@ -93,8 +93,13 @@ pub fn began(id: u64, group: libc::pid_t) -> Option<Start> {
         },
         _ => None,
     };
-    lifeline.say(format_args!("+{id} {group}\n"));
+    lifeline.say(format_args!("+{id}\n"));
     start
+}
+
+/// The command runs, in this group.
+pub fn began(id: u64, group: libc::pid_t) {
+    lifeline().say(format_args!("+{id} {group}\n"));
 }
 
 /// The number of the command's group is about to be given back, and survivors are left.

@@ -31,6 +31,9 @@ fn commands_run_from_their_begin_to_their_end() {
     check(&["+1 70", "+2 80"], &[(1, 70, false), (2, 80, false)]);
     check(&["+1 70", "+2 80", "-1"], &[(2, 80, false)]);
     check(&["+1 70", "~1"], &[(1, 70, true)]);
+    check(&["+1"], &[(1, 0, true)]);
+    check(&["+1", "+1 70"], &[(1, 70, false)]);
+    check(&["+1", "-1"], &[]);
     check(&["+1 70", "~1", "-1"], &[]);
     check(&["-1", "~1"], &[]);
 }
@@ -43,8 +46,6 @@ fn a_line_that_is_none_changes_nothing() {
         "+",
         "-",
         "~",
-        "+1",
-        "+2 ",
         "+2 x",
         "+x 70",
         "-1 70",

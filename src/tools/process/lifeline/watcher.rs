@@ -47,6 +47,10 @@ impl Running {
             ("+", Ok(group)) => {
                 self.0.insert(id, Number::new(group));
             }
+            // Not yet known by a number, but by its mark.
+            ("+", Err(_)) if group.is_empty() => {
+                self.0.insert(id, Number::UNKNOWN);
+            }
             ("~", Err(_)) => {
                 if let Some(number) = self.0.get_mut(&id) {
                     number.is_reaped = true;
