@@ -8,6 +8,9 @@ use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 
+/// Two rules, the field that is searched in, a row and its number.
+const LIST_ROWS_MIN: usize = 5;
+
 /// Cells inside of the margins.
 pub fn inside(look: &Look<'_>) -> usize {
     look.width.saturating_sub(2).max(1)
@@ -39,7 +42,9 @@ pub fn indented(mut body: Vec<Line>, look: &Look<'_>, rows: usize) -> Vec<Line> 
     lines.iter().map(|line| line.cut(look.width)).collect()
 }
 
-/// Rows for a list, where so many others are drawn.
-pub fn list_rows(rows: usize, others: usize, most: usize) -> usize {
-    rows.saturating_sub(others).clamp(1, most)
+/// Rows for a list below a head and above so many others. The head gives way to what is chosen.
+pub fn list_rows(rows: usize, head: &mut Vec<Line>, others: usize, most: usize) -> usize {
+    let rows_of_list = rows.saturating_sub(head.len() + others).clamp(1, most);
+    head.truncate(rows.saturating_sub(LIST_ROWS_MIN));
+    rows_of_list
 }

@@ -248,7 +248,7 @@ impl Doors {
 impl Dialog for Doors {
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
         let mut body = vec![title("Select provider to configure:", look), Line::new()];
-        self.list.set_rows(list_rows(rows, 8, ROWS));
+        self.list.set_rows(list_rows(rows, &mut body, 7, ROWS));
         body.extend(self.list.render(inside(look), &look.looks()));
         body.push(Line::new());
         body.push(keys(

@@ -279,7 +279,7 @@ impl Dialog for Models {
                 look,
             ),
         };
-        self.list.set_rows(list_rows(rows, body.len() + 8, ROWS));
+        self.list.set_rows(list_rows(rows, &mut body, 8, ROWS));
         body.push(Line::new());
         if self.models.is_empty() {
             let none = match self.is_looking {

@@ -143,7 +143,7 @@ impl Dialog for ModelLevels {
         let mut body = vec![title(&name, look)];
         body.extend(text(about, Role::Muted, look));
         body.push(Line::new());
-        list.set_rows(list_rows(rows, body.len() + 6, ROWS));
+        list.set_rows(list_rows(rows, &mut body, 6, ROWS));
         body.extend(list.render(inside(look), &look.looks()));
         body.push(Line::new());
         body.push(keys(

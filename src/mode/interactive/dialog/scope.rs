@@ -248,7 +248,7 @@ impl Dialog for Scope {
             body.extend(text(&about, Role::Muted, look));
         }
         body.push(Line::new());
-        self.list.set_rows(list_rows(rows, body.len() + 8, ROWS));
+        self.list.set_rows(list_rows(rows, &mut body, 8, ROWS));
         body.extend(self.list.render(inside(look), &look.looks()));
         body.push(Line::new());
         if let Some(item) = self.list.selected() {

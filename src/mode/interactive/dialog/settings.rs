@@ -327,7 +327,7 @@ pub fn write(app: &mut App, path: &str, value: Option<Value>) -> Result<(), Stri
 impl Dialog for Dialogue {
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
         let mut body = vec![title("Settings", look)];
-        self.list.set_rows(list_rows(rows, 12, ROWS));
+        self.list.set_rows(list_rows(rows, &mut body, 11, ROWS));
         body.extend(self.list.render(inside(look), &look.looks()));
         if let Some((_, input)) = &mut self.editing {
             body.push(input.render(inside(look), &look.looks()));

@@ -125,7 +125,7 @@ impl Dialog for Choose {
         let mut body = vec![title(name, look)];
         body.extend(text(about, Role::Muted, look));
         body.push(Line::new());
-        self.list.set_rows(list_rows(rows, body.len() + 6, ROWS));
+        self.list.set_rows(list_rows(rows, &mut body, 6, ROWS));
         body.extend(self.list.render(inside(look), &look.looks()));
         body.push(Line::new());
         body.push(keys(

@@ -120,7 +120,7 @@ impl Dialog for Levels {
         }
         body.push(Line::new());
         self.list
-            .set_rows(list_rows(rows, body.len() + 6, self.levels.len().max(1)));
+            .set_rows(list_rows(rows, &mut body, 6, self.levels.len().max(1)));
         body.extend(self.list.render(inside(look), &look.looks()));
         body.push(Line::new());
         body.push(keys(

@@ -71,7 +71,7 @@ impl Dialog for Tools {
         let about = "What the model may call in this session, from its next answer on.";
         body.extend(text(about, Role::Muted, look));
         body.push(Line::new());
-        self.list.set_rows(list_rows(rows, body.len() + 6, ROWS));
+        self.list.set_rows(list_rows(rows, &mut body, 6, ROWS));
         body.extend(self.list.render(inside(look), &look.looks()));
         body.push(Line::new());
         body.push(keys(

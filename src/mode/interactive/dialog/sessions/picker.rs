@@ -22,6 +22,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Two rules, the field that is searched in, a space and a session.
+const ROWS_MIN: usize = 5;
 /// Rows of sessions at most.
 const ROWS_MAX: usize = 10;
 /// Texts are searched when nothing was typed for so long.
@@ -489,6 +491,7 @@ impl Picker {
         let mut body = vec![self.head(width, look)];
         body.extend(self.hints(look));
         body.push(Line::new());
+        body.truncate(rows.saturating_sub(ROWS_MIN));
         body.push(self.search.render(width, &looks));
         body.push(Line::new());
         let height = rows.saturating_sub(body.len() + 4).clamp(1, ROWS_MAX);
