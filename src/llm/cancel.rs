@@ -52,6 +52,11 @@ impl CancelToken {
         child
     }
 
+    /// Both are one: what cancels this one cancels the other.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Cancels: runs every registered callback once, then wakes all receivers. Later calls do nothing.
     pub fn cancel(&self) {
         let (sender, hooks) = {

@@ -178,7 +178,7 @@ impl Host for Conductor<'_> {
                 self.control.state().messages.push((*message).clone());
                 self.compaction.saw(message);
             }
-            AgentEvent::TurnEnd { .. } => self.control.log().turn_ended(),
+            AgentEvent::TurnEnd { .. } => self.control.turn_ended(),
             _ => {}
         }
         (self.listener)(&Event::Agent(*event))?;

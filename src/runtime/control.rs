@@ -568,6 +568,16 @@ impl Control {
         old.finish().map_err(|error| Fatal(error.to_string()))
     }
 
+    /// What a turn wrote is handed to the disk. The log is not held meanwhile: others look at it, and a disk may
+    /// be slow.
+    pub(super) fn turn_ended(&self) {
+        let unsynced = self.log().turn_unsynced();
+        if let Some(unsynced) = unsynced {
+            let done = unsynced.sync();
+            self.log().synced(done);
+        }
+    }
+
     /// Writes what was held back during a run.
     pub(super) fn settle_log(&self) -> Result<(), Fatal> {
         let mut log = self.log();
@@ -708,7 +718,17 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         match self.kind {
             Work::Run => self.control.state().run = None,
-            Work::Compaction => self.control.state().compaction = None,
+            Work::Compaction => {
+                let mut state = self.control.state();
+                // Its listeners were told before, and may have begun another one.
+                if state
+                    .compaction
+                    .as_ref()
+                    .is_some_and(|of| of.is(&self.cancel))
+                {
+                    state.compaction = None;
+                }
+            }
             Work::Over => {}
         }
         self.wake_idle();

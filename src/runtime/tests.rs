@@ -308,3 +308,18 @@ fn keys_that_are_stored_and_removed_open_and_close_a_provider() {
     assert_eq!(control.sign_out("minimax-cn", &cancel), Ok(false));
     assert_eq!(state(control), (Way::Key, State::Nothing));
 }
+
+#[test]
+fn a_compaction_that_is_over_leaves_the_next_one_alone() {
+    let dir = TempDir::create();
+    let session = session(&dir);
+    let control = session.control();
+    let first = control.begin_compaction().unwrap();
+    // Its listeners are told, and one of them asks for another.
+    control.end_compaction();
+    let second = control.begin_compaction().unwrap();
+    drop(first);
+    assert!(!control.is_idle());
+    drop(second);
+    assert!(control.is_idle());
+}

@@ -29,6 +29,29 @@ pub(super) struct SessionFile {
     doubt: Option<String>,
 }
 
+/// What was written and may not be on the disk yet.
+pub struct Unsynced {
+    file: File,
+    /// That holds the file's name, if the name is new.
+    folder: Option<PathBuf>,
+}
+
+impl Unsynced {
+    pub fn sync(self) -> io::Result<()> {
+        failpoint::hit("session.sync")?;
+        self.file.sync_data()?;
+        if let Some(folder) = self.folder {
+            sync_folder(&folder);
+        }
+        Ok(())
+    }
+}
+
+/// Hands the names in a folder to the disk. Not every file system can, and none has to be asked twice.
+fn sync_folder(folder: &Path) {
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+}
+
 impl SessionFile {
     /// Makes a new file (0600 whatever the umask, its folders 0700), locked. It must not exist.
     pub fn create(path: &Path) -> Result<Self, SessionError> {
@@ -187,22 +210,32 @@ impl SessionFile {
     /// Hands what was written to the disk. A failure is final: what the system could not store it may
     /// have dropped, so the next append goes to a new file.
     pub fn sync(&mut self) -> Result<(), SessionError> {
-        let sync = || {
-            failpoint::hit("session.sync")?;
-            self.file.sync_data()
-        };
-        sync().inspect(|()| self.sync_name()).map_err(|error| {
+        let done = self.unsynced().and_then(Unsynced::sync);
+        self.synced(done)
+    }
+
+    /// The same in two steps: what is to be handed over, which takes its time, and what came of it.
+    pub fn unsynced(&mut self) -> io::Result<Unsynced> {
+        let folder = std::mem::take(&mut self.unnamed).then(|| self.path.parent());
+        Ok(Unsynced {
+            file: self.file.try_clone()?,
+            folder: folder.flatten().map(Path::to_owned),
+        })
+    }
+
+    pub fn synced(&mut self, done: io::Result<()>) -> Result<(), SessionError> {
+        done.map_err(|error| {
             self.doubt = Some(format!("could not be stored safely ({error})"));
             SessionError::io("store the session file", &self.path)(error)
         })
     }
 
-    /// Hands the file's name to the disk. Not every file system can, and none has to be asked twice.
+    /// Hands the file's name to the disk.
     pub fn sync_name(&mut self) {
         if std::mem::take(&mut self.unnamed)
             && let Some(folder) = self.path.parent()
         {
-            let _ = File::open(folder).and_then(|folder| folder.sync_all());
+            sync_folder(folder);
         }
     }
 

@@ -11,13 +11,14 @@
 use super::entry::{
     self, Body, Entry, Header, ModelChange, SessionInfo, ThinkingLevelChange, VERSION,
 };
-use super::file::{self, SessionFile};
+use super::file::{self, SessionFile, Unsynced};
 use super::index::{Index, Kind, Slot};
 use super::place::{Later, Place, draft_of, file_name};
 use super::{Notice, SessionError, id, time};
 use crate::agent::message::AgentMessage;
 use crate::llm::message::now_ms;
 use std::borrow::Cow;
+use std::io;
 use std::path::Path;
 
 pub mod fork;
@@ -355,8 +356,35 @@ impl Log {
         }
     }
 
+    /// The same in two steps, for who must not hold the log while the disk takes its time: what a turn leaves
+    /// to be handed over, if there is any, and what came of it.
+    pub fn turn_unsynced(&mut self) -> Option<Unsynced> {
+        if self.sync != SyncMode::Turn {
+            return None;
+        }
+        match self.place.file()?.unsynced() {
+            Ok(unsynced) => Some(unsynced),
+            Err(error) => {
+                self.synced(Err(error));
+                None
+            }
+        }
+    }
+
+    pub fn synced(&mut self, done: io::Result<()>) {
+        if let Some(file) = self.place.file() {
+            let done = file.synced(done);
+            self.tell(done);
+        }
+    }
+
     fn sync(&mut self) {
-        if let Err(error) = self.place.sync() {
+        let done = self.place.sync();
+        self.tell(done);
+    }
+
+    fn tell(&mut self, synced: Result<(), SessionError>) {
+        if let Err(error) = synced {
             let why = error.to_string();
             self.notices.push(Notice::NotStored { why });
         }

@@ -246,9 +246,14 @@ impl Place {
     }
 
     pub fn sync(&mut self) -> Result<(), SessionError> {
+        self.file().map_or(Ok(()), SessionFile::sync)
+    }
+
+    /// The file that is written to, if there is one.
+    pub fn file(&mut self) -> Option<&mut SessionFile> {
         match self {
-            Self::Disk { file, .. } => file.sync(),
-            Self::Memory { .. } => Ok(()),
+            Self::Disk { file, .. } => Some(file),
+            Self::Memory { .. } => None,
         }
     }
 

@@ -379,6 +379,8 @@ fn changes_of_files_are_shown_and_taken_back() {
     screen.wait_for("There is nothing to undo");
     screen.send("change it");
     screen.wait_for("First answer.");
+    // What was written goes to the disk before the run is over.
+    screen.wait_until_gone("Working");
     assert_eq!(world.read("a.txt"), "two\nsame\n");
     screen.send("/undo");
     let text = screen.wait_for("Undo changes of files?");

@@ -123,6 +123,13 @@ impl List {
         self
     }
 
+    /// Those that fit a search, the best first.
+    pub fn found(items: Vec<Item>, query: &str) -> Vec<Item> {
+        let mut list = Self::new(items).searchable();
+        list.set_query(query);
+        list.shown().cloned().collect()
+    }
+
     /// Shows so many at once.
     pub fn rows(mut self, rows: usize) -> Self {
         self.roll.rows = rows.max(1);

@@ -67,9 +67,7 @@ pub fn arguments(app: &App, text: &str) -> Vec<Item> {
     let items = doors
         .iter()
         .map(|door| Item::new(&door.provider, &door.provider).about(&door.name));
-    let mut list = List::new(items.collect()).searchable();
-    list.set_query(text);
-    list.shown().cloned().collect()
+    List::found(items.collect(), text)
 }
 
 fn way_label(door: &Door) -> &str {

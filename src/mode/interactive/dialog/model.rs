@@ -67,9 +67,7 @@ pub fn arguments(app: &App, text: &str) -> Vec<Item> {
             .about(&model.provider)
             .search(search_text(model))
     });
-    let mut list = List::new(items.collect()).searchable();
-    list.set_query(text);
-    list.shown().cloned().collect()
+    List::found(items.collect(), text)
 }
 
 fn full(model: &Model) -> String {

@@ -36,9 +36,7 @@ pub fn run(app: &mut App, name: &str) {
 pub fn arguments(app: &App, text: &str) -> Vec<Item> {
     let levels = app.control.thinking_levels();
     let items = levels.iter().map(|level| item(*level));
-    let mut list = List::new(items.collect()).searchable();
-    list.set_query(text);
-    list.shown().cloned().collect()
+    List::found(items.collect(), text)
 }
 
 pub fn item(level: ThinkingLevel) -> Item {
