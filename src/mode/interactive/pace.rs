@@ -15,6 +15,9 @@ const SLOWEST: Duration = Duration::from_millis(500);
 /// Share of the time that drawing may take: one part in so many.
 const SHARE: u32 = 3;
 
+/// A frame that takes longer to arrive goes over a slow line, or to a far place.
+const SLOW: Duration = Duration::from_millis(300);
+
 /// An answer that does not come is not waited for longer.
 const ANSWER: Duration = Duration::from_secs(10);
 
@@ -28,6 +31,10 @@ pub struct Pace {
     next: Instant,
     /// The last frame may still be on its way.
     on_its_way: Option<Instant>,
+    /// When it was sent.
+    sent: Instant,
+    /// The frame before it took long to arrive.
+    is_slow: bool,
 }
 
 impl Default for Pace {
@@ -37,6 +44,8 @@ impl Default for Pace {
             is_urgent: false,
             next: Instant::now(),
             on_its_way: None,
+            sent: Instant::now(),
+            is_slow: false,
         }
     }
 }
@@ -86,11 +95,19 @@ impl Pace {
     /// Behind the frame the terminal was asked something.
     pub fn asked(&mut self, now: Instant) {
         self.on_its_way = Some(now + ANSWER);
+        self.sent = now;
     }
 
     /// All that was written has come to the terminal.
-    pub fn arrived(&mut self) {
-        self.on_its_way = None;
+    pub fn arrived(&mut self, now: Instant) {
+        if self.on_its_way.take().is_some() {
+            self.is_slow = now.saturating_duration_since(self.sent) > SLOW;
+        }
+    }
+
+    /// The line takes long over a frame.
+    pub fn is_slow(&self) -> bool {
+        self.is_slow
     }
 }
 
@@ -114,12 +131,25 @@ mod tests {
         pace.painted(now, now);
         pace.soon();
         assert!(!pace.is_due(now + FRAME));
-        pace.arrived();
+        pace.arrived(now);
+        assert!(!pace.is_slow());
         assert!(pace.is_due(now + FRAME));
         pace.asked(now);
         assert_eq!(pace.held_for(now), Some(ANSWER));
         assert_eq!(pace.held_for(now + ANSWER), None);
         assert!(pace.is_due(now + ANSWER));
+    }
+
+    #[test]
+    fn a_frame_that_arrives_late_shows_a_slow_line() {
+        let now = Instant::now();
+        let mut pace = Pace::default();
+        pace.asked(now);
+        pace.arrived(now + SLOW * 2);
+        assert!(pace.is_slow());
+        pace.asked(now);
+        pace.arrived(now + SLOW / 2);
+        assert!(!pace.is_slow());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::tui::line::Line;
 use crate::tui::screen::Screen;
 use crate::tui::terminal::{ASK_POSITION, Event, Inputs, Modes, Terminal, escape_timeout};
 use crossbeam_channel::{after, never, select};
+use std::collections::VecDeque;
 use std::io;
 use std::time::Instant;
 
@@ -25,6 +26,8 @@ pub struct Serving<'a> {
     inputs: Inputs,
     pace: Pace,
     position: Position,
+    /// Printed when the line has room for it.
+    backlog: VecDeque<Printed>,
 }
 
 fn is_termux() -> bool {
@@ -50,6 +53,7 @@ impl<'a> Serving<'a> {
                 true => Position::unknown(),
                 false => Position::default(),
             },
+            backlog: VecDeque::new(),
         }
     }
 
@@ -135,7 +139,7 @@ impl<'a> Serving<'a> {
                 Input::Reply(Reply::Position { row, .. }) => {
                     self.located(*row, now)?;
                     if self.position.is_quiet() {
-                        self.pace.arrived();
+                        self.pace.arrived(now);
                     }
                     continue;
                 }
@@ -281,7 +285,14 @@ impl<'a> Serving<'a> {
         self.leave_other(now)?;
         let app = &mut *self.app;
         app.tell_terminal(now);
-        let printed = app.settle(now);
+        self.backlog.extend(app.settle(now));
+        let rows = match (self.pace.is_slow(), self.pace.is_urgent()) {
+            (false, _) => usize::MAX,
+            (true, false) => app.stage.size.rows,
+            // A key is not to wait for what streams.
+            (true, true) => 0,
+        };
+        let printed = take_rows(&mut self.backlog, rows);
         let live = app.live(now);
         let mut text = String::new();
         if std::mem::take(&mut app.redraws) {
@@ -296,6 +307,9 @@ impl<'a> Serving<'a> {
         }
         let painted = Instant::now();
         self.pace.painted(now, painted);
+        if !self.backlog.is_empty() {
+            self.pace.soon();
+        }
         if self.position.drawn(now) || (streams && self.position.trace(now)) {
             self.ask()?;
             if self.position.has_answered() {
@@ -321,7 +335,8 @@ impl<'a> Serving<'a> {
         self.leave_other(now)?;
         let app = &mut *self.app;
         app.leave_fullscreen(true);
-        let mut printed = app.settle(now);
+        let mut printed: Vec<Printed> = self.backlog.drain(..).collect();
+        printed.extend(app.settle(now));
         let live = app.transcript.live(&app.stage.look(), now, usize::MAX);
         printed.push(Printed::Lines(live));
         let text = print(&mut self.screen, printed, &[]) + &app.title.end();
@@ -330,6 +345,30 @@ impl<'a> Serving<'a> {
 }
 
 /// Prints for good, above what is live.
+/// The first `rows` rows of what is to be printed, or somewhat more.
+fn take_rows(backlog: &mut VecDeque<Printed>, rows: usize) -> Vec<Printed> {
+    let mut out = Vec::new();
+    let mut room = rows;
+    while room > 0
+        && let Some(next) = backlog.pop_front()
+    {
+        match next {
+            Printed::Lines(mut lines) => {
+                if lines.len() > room {
+                    backlog.push_front(Printed::Lines(lines.split_off(room)));
+                }
+                room -= lines.len();
+                out.push(Printed::Lines(lines));
+            }
+            Printed::Image(raw) => {
+                room = room.saturating_sub(raw.rows);
+                out.push(Printed::Image(raw));
+            }
+        }
+    }
+    out
+}
+
 fn print(screen: &mut Screen, printed: Vec<Printed>, live: &[Line]) -> String {
     if printed.is_empty() {
         return screen.draw(&[], live);
