@@ -271,12 +271,17 @@ mod tests {
 
     /// A reader that takes nothing until it is let.
     struct Gated {
+        /// Told of every write that begins, if somebody wants to know.
+        begun: Option<Sender<()>>,
         gate: Receiver<()>,
         written: Arc<Mutex<Vec<u8>>>,
     }
 
     impl Write for Gated {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if let Some(begun) = &self.begun {
+                let _ = begun.try_send(());
+            }
             let _ = self.gate.recv();
             self.written.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -291,6 +296,7 @@ mod tests {
         let (open, gate) = bounded(0);
         let written = Arc::new(Mutex::new(Vec::new()));
         let sink = Gated {
+            begun: None,
             gate,
             written: written.clone(),
         };
@@ -356,8 +362,17 @@ mod tests {
 
     #[test]
     fn commands_are_answered_while_a_run_waits_for_its_reader() {
-        let (open, written, output) = gated();
-        let output = Arc::new(output);
+        let ((open, gate), (begun, first)) = (bounded::<()>(0), bounded(1));
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let sink = Gated {
+            begun: Some(begun),
+            gate,
+            written: written.clone(),
+        };
+        let output = Arc::new(Output::start(sink, false, CancelToken::new()).unwrap());
+        output.event(&Event::AgentSettled).unwrap();
+        // The writer has it, and takes nothing more.
+        first.recv().unwrap();
         let name = "x".repeat(JOIN_ABOVE);
         let (waits, waiting) = bounded(WAIT_ABOVE / JOIN_ABOVE + 8);
         let run = {
@@ -370,8 +385,8 @@ mod tests {
                 }
             })
         };
-        // One line is with the reader, so many wait, and the next one's writer does.
-        for _ in 0..=WAIT_ABOVE / JOIN_ABOVE {
+        // So many wait, and the next one's writer does.
+        for _ in 0..WAIT_ABOVE / JOIN_ABOVE {
             waiting.recv().unwrap();
         }
         for n in 0..100 {
