@@ -24,7 +24,7 @@ use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::terminal::Modes;
 use crate::tui::theme::Role;
-use crossbeam_channel::Sender;
+use crossbeam_channel::{Receiver, Sender, bounded};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -63,6 +63,8 @@ pub struct App {
     /// Prompts that came during a compaction; they are sent behind it.
     pub held: Vec<(String, Streaming)>,
     dialogs: Vec<Box<dyn Dialog>>,
+    /// Held by every thread that does something for the app.
+    threads: (Sender<()>, Receiver<()>),
     pub last_clear: Option<Instant>,
     pub last_escape: Option<Instant>,
     /// The program is to end.
@@ -116,6 +118,7 @@ impl App {
             queues: (Vec::new(), Vec::new()),
             held: Vec::new(),
             dialogs: Vec::new(),
+            threads: bounded(0),
             last_clear: None,
             last_escape: None,
             is_over: false,
@@ -150,6 +153,23 @@ impl App {
         if self.jobs.try_send(Box::new(job)).is_err() {
             self.say(Weight::Error, "The session has too much to do; try again");
         }
+    }
+
+    /// Does something on a thread of its own. The end of the program waits for it, if not for ever.
+    pub fn begin_thread(&mut self, name: &str, work: impl FnOnce() + Send + 'static) {
+        let alive = self.threads.0.clone();
+        let work = move || {
+            work();
+            drop(alive);
+        };
+        if let Err(error) = std::thread::Builder::new().name(name.into()).spawn(work) {
+            self.say(Weight::Error, &format!("Cannot start a thread: {error}"));
+        }
+    }
+
+    /// Disconnected when the app is gone and the last of its threads has ended.
+    pub fn threads(&self) -> Receiver<()> {
+        self.threads.1.clone()
     }
 
     /// Does something that takes a while on a thread of its own, and then something here.

@@ -15,7 +15,6 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-use std::thread;
 use std::time::Duration;
 
 /// Of one program.
@@ -188,13 +187,6 @@ impl App {
             });
         };
         self.begin_thread("clipboard", paste);
-    }
-
-    /// Does something on a thread of its own.
-    pub fn begin_thread(&mut self, name: &str, work: impl FnOnce() + Send + 'static) {
-        if let Err(error) = thread::Builder::new().name(name.into()).spawn(work) {
-            self.say(Weight::Error, &format!("Cannot start a thread: {error}"));
-        }
     }
 }
 

@@ -66,9 +66,13 @@ use stage::{Places, Stage};
 use std::io;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 /// Jobs that wait for the session's thread.
 const JOBS_MAX: usize = 64;
+
+/// What else is under way at the end gets so much time.
+const THREADS: Duration = Duration::from_secs(2);
 
 /// The slash commands, for the manual: name, what may stand behind it, what it does.
 pub fn commands() -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
@@ -184,7 +188,9 @@ pub fn run(
         let path = log.path().map(std::path::Path::to_owned);
         path.map(|path| (path, log.header().id.clone()))
     };
+    let threads = app.threads();
     drop(app);
+    let _ = threads.recv_timeout(THREADS);
     let closed = match worker.join() {
         Ok(mut session) => {
             session.take_notices().iter().for_each(report::warning);

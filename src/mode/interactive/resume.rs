@@ -64,15 +64,20 @@ pub fn open(app: &mut App, wish: Wish) {
     });
 }
 
-/// Asks about a project that nothing was decided about. Undecided, it is not trusted.
+/// Asks about a project that nothing was decided about, or that runs other things than when it was trusted.
+/// Undecided, it is not trusted.
 fn about_trust(app: &App, home: &Path, wish: &Wish) -> Option<Question> {
     const SHOWN: usize = 4;
     let ground = app.control.ground();
     let project = Project::new(home, app.dirs.home());
     let store = Store::new(app.dirs.agent());
     let surfaces = project.surfaces();
-    let is_open = matches!(store.find(&project), Ok(None))
-        && !matches!(ground.settings.default_project_trust(), "always" | "never");
+    let is_preset = matches!(ground.settings.default_project_trust(), "always" | "never");
+    let has_changed = match store.find(&project) {
+        Ok(Some(entry)) if entry.is_trusted => store.has_changed(&project).unwrap_or(true),
+        _ => false,
+    };
+    let is_open = has_changed || (matches!(store.find(&project), Ok(None)) && !is_preset);
     if surfaces.is_empty() || !is_open {
         return None;
     }
@@ -84,8 +89,12 @@ fn about_trust(app: &App, home: &Path, wish: &Wish) -> Option<Question> {
     if surfaces.len() > SHOWN {
         names.push(format!("{} more", surfaces.len() - SHOWN));
     }
+    let changed = match has_changed {
+        true => "\n\nWhat it runs has changed since it was trusted.",
+        false => "",
+    };
     let text = format!(
-        "{}\n\nIt brings {}. Trusted, its settings, prompts and skills are used and its extensions run.",
+        "{}{changed}\n\nIt brings {}. Trusted, its settings, prompts and skills are used and its extensions run.",
         project.root().display(),
         names.join(", ")
     );
