@@ -111,6 +111,7 @@ impl Decoder {
     }
 
     fn step(&mut self, byte: u8, out: &mut Vec<Input>) {
+        let (alt, before) = (self.alt, out.len());
         match self.state {
             State::Ground => self.ground(byte, out),
             State::Character { missing } => self.character(byte, missing, out),
@@ -143,6 +144,14 @@ impl Decoder {
             }
             State::String { kind, ending } => self.string(byte, kind, ending, out),
             State::Paste => {}
+        }
+        // An answer carries no Alt: the Escape before it was a key of its own.
+        let answered = out
+            .get(before)
+            .is_some_and(|input| !matches!(input, Input::Key(_)));
+        if alt && (answered || self.state == State::Paste) {
+            out.insert(before, Input::Key(Key::plain(Code::Escape)));
+            self.alt = false;
         }
     }
 

@@ -1,6 +1,7 @@
 //! The loop: waits for keys, news and time, takes in what is there, then draws once.
 
 use super::app::App;
+use super::feed::News;
 use super::pace::Pace;
 use super::position::{Meaning, Position, reflows};
 use super::stage::is_dumb;
@@ -13,7 +14,10 @@ use crate::tui::terminal::{ASK_POSITION, Event, Inputs, Modes, Terminal, escape_
 use crossbeam_channel::{after, never, select};
 use std::collections::VecDeque;
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Text that is laid out between two looks at the keyboard, in bytes.
+const TEXT_AT_ONCE: usize = 16 << 10;
 
 pub struct Serving<'a> {
     app: &'a mut App,
@@ -26,6 +30,8 @@ pub struct Serving<'a> {
     inputs: Inputs,
     pace: Pace,
     position: Position,
+    /// Taken from the feed, and not looked at yet.
+    news: VecDeque<News>,
     /// Printed when the line has room for it.
     backlog: VecDeque<Printed>,
 }
@@ -53,6 +59,7 @@ impl<'a> Serving<'a> {
                 true => Position::unknown(),
                 false => Position::default(),
             },
+            news: VecDeque::new(),
             backlog: VecDeque::new(),
         }
     }
@@ -88,6 +95,8 @@ impl<'a> Serving<'a> {
                 in_time(self.position.deadline()),
                 self.app.changes_in(now),
                 held,
+                // There is more to take in, but keys come first.
+                (!self.news.is_empty() && held.is_none()).then_some(Duration::ZERO),
             ];
             let timer = sleep.into_iter().flatten().min().map_or_else(never, after);
             select! {
@@ -108,11 +117,8 @@ impl<'a> Serving<'a> {
                     Ok(Event::End) | Err(_) => return Ok(()),
                 },
                 recv(news) -> _ => {
-                    let now = Instant::now();
-                    for news in self.app.feed.take() {
-                        self.app.take(news, now);
-                    }
-                    self.pace.soon();
+                    self.news.extend(self.app.feed.take());
+                    self.take_news(Instant::now());
                 },
                 recv(timer) -> _ => self.timed()?,
                 recv(cancel.receiver()) -> _ => {}
@@ -120,8 +126,32 @@ impl<'a> Serving<'a> {
         }
     }
 
+    /// Takes in what happened, but only so much text that a key does not wait for it.
+    fn take_news(&mut self, now: Instant) {
+        let mut room = TEXT_AT_ONCE;
+        while room > 0
+            && let Some(mut news) = self.news.pop_front()
+        {
+            if let News::Piece { index, kind, text } = &mut news {
+                let cut = text.floor_char_boundary(room);
+                if cut < text.len() {
+                    let rest = text.split_off(cut);
+                    let (index, kind) = (*index, *kind);
+                    let text = rest;
+                    self.news.push_front(News::Piece { index, kind, text });
+                }
+                room = room.saturating_sub(text.len().max(1));
+            }
+            self.app.take(news, now);
+        }
+        self.pace.soon();
+    }
+
     fn timed(&mut self) -> io::Result<()> {
         let now = Instant::now();
+        if self.pace.held_for(now).is_none() {
+            self.take_news(now);
+        }
         if self.inputs.deadline().is_some_and(|at| at <= now) {
             let inputs = self.inputs.expire();
             self.take(inputs, now)?;
@@ -331,6 +361,10 @@ impl<'a> Serving<'a> {
 
     /// What there is of the conversation stays, the rest is taken away.
     fn end(&mut self, now: Instant) -> io::Result<()> {
+        self.news.extend(self.app.feed.take());
+        for news in self.news.drain(..) {
+            self.app.take(news, now);
+        }
         self.app.dismiss();
         self.leave_other(now)?;
         let app = &mut *self.app;

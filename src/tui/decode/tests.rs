@@ -201,3 +201,37 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_escape_right_before_an_answer_is_a_key() {
+    for (answer, expected) in [
+        (
+            "\x1b[17;1R",
+            Input::Reply(Reply::Position { row: 16, column: 0 }),
+        ),
+        ("\x1b[?62;22c", Input::Reply(Reply::Attributes)),
+        ("\x1b[?1u", Input::Reply(Reply::Keyboard(1))),
+        ("\x1b[I", Input::Focus(true)),
+        (
+            "\x1b]11;rgb:00/00/00\x07",
+            Input::Reply(Reply::Background(0, 0, 0)),
+        ),
+        ("\x1b[200~x\x1b[201~", Input::Paste("x".into())),
+    ] {
+        let text = format!("\x1b{answer}");
+        for cut in 0..=text.len() {
+            let mut decoder = Decoder::default();
+            decoder.await_position();
+            let mut out = Vec::new();
+            let (first, rest) = text.split_at(cut);
+            decoder.push(first.as_bytes(), &mut out);
+            decoder.push(rest.as_bytes(), &mut out);
+            let escape = Input::Key(Key::plain(Code::Escape));
+            assert_eq!(out, [escape, expected.clone()], "{answer:?} {cut}");
+            // What comes then has no Alt of it.
+            out.clear();
+            decoder.push(b"a", &mut out);
+            assert_eq!(out, [Input::Key(Key::plain(Code::Char('a')))]);
+        }
+    }
+}
