@@ -133,7 +133,10 @@ impl<'a> Serving<'a> {
             && let Some(mut news) = self.news.pop_front()
         {
             if let News::Piece { index, kind, text } = &mut news {
-                let cut = text.floor_char_boundary(room);
+                let mut cut = room.min(text.len());
+                while !text.is_char_boundary(cut) {
+                    cut -= 1;
+                }
                 if cut < text.len() {
                     let rest = text.split_off(cut);
                     let (index, kind) = (*index, *kind);
