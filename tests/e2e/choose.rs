@@ -121,7 +121,7 @@ fn settings_are_looked_at_and_changed() {
         text.contains("Default model") && text.contains("m2")
     });
     screen.type_keys(ESCAPE);
-    screen.wait_until_gone("in settings.json");
+    screen.wait_until_gone("Type to search");
     screen.quit();
     let saved = json!({"quietStartup": true, "defaultModel": "m2"});
     assert_eq!(settings(&world), saved);
