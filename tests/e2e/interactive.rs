@@ -511,3 +511,20 @@ fn on_termux_another_height_draws_nothing_anew() {
     assert_eq!(screen.text().matches("a question").count(), 1);
     screen.quit();
 }
+
+#[test]
+fn the_wait_before_another_try_says_how_to_end_it() {
+    let (world, server) = world([Reply::error(503, "busy")]);
+    world.write_config(
+        "settings.json",
+        r#"{"retry": {"enabled": true, "baseDelayMs": 60000}}"#,
+    );
+    let screen = started(&world, "");
+    screen.send("hello");
+    let text = screen.wait_for("(escape to cancel)");
+    assert!(text.contains("Retrying (1/"), "{text}");
+    screen.type_keys(ESCAPE);
+    screen.wait_until_gone("Retrying");
+    screen.quit();
+    assert_eq!(server.requests().len(), 1);
+}

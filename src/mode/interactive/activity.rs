@@ -111,6 +111,11 @@ impl Activity {
         (tokens > 1 && took > 0.0).then(|| tokens as f64 / took)
     }
 
+    /// It waits, or does what nobody asked for just now: that it can be ended is worth a word.
+    pub fn names_escape(&self) -> bool {
+        self.retry.is_some() || self.compaction.is_some()
+    }
+
     pub fn is_busy(&self) -> bool {
         self.run.is_some()
             || self.compaction.is_some()

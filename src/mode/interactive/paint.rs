@@ -144,7 +144,11 @@ impl App {
             .render(width, rows_max, look.style(Role::Text), marker);
         let top = match activity {
             Some((label, running)) => {
-                let label = loader(&label, running, &look.looks());
+                let mut label = loader(&label, running, &look.looks());
+                let key = look.keymap.keys(Action::Interrupt).first();
+                if let Some(key) = key.filter(|_| self.activity.names_escape()) {
+                    label.push(&format!(" ({key} to cancel)"), look.style(Role::Muted));
+                }
                 border_with(&label, view.above, &look, border)
             }
             None => border_with(&Line::new(), view.above, &look, border),
