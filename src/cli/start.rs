@@ -22,7 +22,7 @@ use crate::mode::report::{self, warning as warn};
 use crate::resources::context_file;
 use crate::resources::dirs::Dirs;
 use crate::resources::place::{self, Kind, Places};
-use crate::resources::prompt::{self, PromptOptions, PromptTool};
+use crate::resources::prompt::{self, UserPrompts};
 use crate::resources::settings::Settings;
 use crate::resources::{Diagnostic, skill, template};
 use crate::runtime::approval::{Ask, Rules};
@@ -30,6 +30,7 @@ use crate::runtime::expand::Commands;
 use crate::runtime::limit::Limits;
 use crate::runtime::outcome::Wanted;
 use crate::runtime::output_dir::{Beside, Passing};
+use crate::runtime::prompt::Source;
 use crate::runtime::service::Services;
 use crate::runtime::session::{Ground, Parts, Prompt, Session, Themes};
 use crate::runtime::succession::{Folder, Succession};
@@ -577,27 +578,15 @@ fn prompt_source(
         .into_iter()
         .chain(wanted.map(Wanted::demand))
         .collect();
-    let addendum = (!addendum.is_empty()).then(|| addendum.join("\n\n"));
-    let (cwd, skills) = (world.cwd.clone(), commands.skills.clone());
     let context_paths = context_files.iter().map(|file| file.path.clone()).collect();
-    let prompt: Prompt = Arc::new(move |tools| {
-        let tools: Vec<PromptTool<'_>> = tools
-            .iter()
-            .map(|tool| tool.info())
-            .map(|info| PromptTool {
-                name: &info.spec.name,
-                snippet: info.snippet.as_deref(),
-                rules: &info.rules,
-            })
-            .collect();
-        prompt::sections(&PromptOptions {
-            custom: texts.custom.as_deref(),
-            addendum: addendum.as_deref(),
-            tools: &tools,
-            context_files: &context_files,
-            skills: &skills,
-            cwd: &cwd,
-        })
-    });
-    (prompt, context_paths)
+    let source = Source {
+        texts: UserPrompts {
+            custom: texts.custom,
+            addendum: (!addendum.is_empty()).then(|| addendum.join("\n\n")),
+        },
+        context_files,
+        skills: commands.skills.clone(),
+        cwd: world.cwd.clone(),
+    };
+    (source.into_prompt(), context_paths)
 }

@@ -14,6 +14,7 @@ mod model;
 pub mod outcome;
 pub mod outline;
 pub mod output_dir;
+pub mod prompt;
 pub mod reading;
 mod retry;
 pub mod service;

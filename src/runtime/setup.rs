@@ -8,8 +8,9 @@
 
 use super::expand::Commands;
 use super::output_dir::{Beside, Passing};
+use super::prompt::Source;
 use super::service::Services;
-use super::session::{Ground, Parts, Prompt, Session, Themes};
+use super::session::{Ground, Parts, Session, Themes};
 use super::undo::Journal;
 use crate::agent::tool::Tool;
 use crate::llm::cancel::CancelToken;
@@ -18,7 +19,7 @@ use crate::llm::env::Env;
 use crate::llm::faux;
 use crate::llm::model::ThinkingLevel;
 use crate::llm::models::Registry;
-use crate::resources::prompt::{self, PromptOptions, PromptTool};
+use crate::resources::prompt::UserPrompts;
 use crate::resources::settings::Settings;
 use crate::session::Log;
 use crate::tools::local::Local;
@@ -128,7 +129,15 @@ impl Setup {
                 settings,
                 workspace,
                 tools,
-                prompt: prompt(self.cwd, self.system_prompt),
+                prompt: Source {
+                    texts: UserPrompts {
+                        custom: self.system_prompt,
+                        addendum: None,
+                    },
+                    cwd: self.cwd,
+                    ..Source::default()
+                }
+                .into_prompt(),
                 commands: Commands::default(),
                 scope: Vec::new(),
                 limits: Default::default(),
@@ -162,28 +171,6 @@ fn workspace(cwd: PathBuf, log: &Log, settings: &Settings) -> Arc<Workspace> {
         env: Mutex::default(),
         outputs,
         changes,
-    })
-}
-
-fn prompt(cwd: PathBuf, custom: Option<String>) -> Prompt {
-    Arc::new(move |tools| {
-        let tools: Vec<PromptTool<'_>> = tools
-            .iter()
-            .map(|tool| tool.info())
-            .map(|info| PromptTool {
-                name: &info.spec.name,
-                snippet: info.snippet.as_deref(),
-                rules: &info.rules,
-            })
-            .collect();
-        prompt::sections(&PromptOptions {
-            custom: custom.as_deref(),
-            addendum: None,
-            tools: &tools,
-            context_files: &[],
-            skills: &[],
-            cwd: &cwd,
-        })
     })
 }
 

@@ -54,6 +54,11 @@ impl Store {
         }
     }
 
+    /// The folder that the user chose for sessions.
+    pub fn named(&self) -> Option<&Path> {
+        self.named.as_deref()
+    }
+
     /// The folder for sessions of `cwd`.
     pub fn folder(&self, cwd: &Path) -> PathBuf {
         match &self.named {

@@ -1,12 +1,10 @@
 //! Choosing and configuring in the interactive terminal: models, thinking, settings, keys.
 
 use crate::agent::World;
-use crate::screen::Screen;
+use crate::screen::{ENTER, ESCAPE, Screen};
 use crate::server::{Reply, Server};
 use serde_json::{Value, json};
 
-const ENTER: &str = "\r";
-const ESCAPE: &str = "\x1b";
 const CTRL_L: &str = "\x0c";
 const CTRL_S: &str = "\x13";
 const CTRL_U: &str = "\x15";

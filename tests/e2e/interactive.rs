@@ -1,25 +1,16 @@
 //! The interactive terminal, as one sees it.
 
 use crate::agent::World;
-use crate::screen::Screen;
+use crate::screen::{CTRL_C, ENTER, ESCAPE, Screen, started};
 use crate::server::{Reply, Server, gate};
 use crate::world;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
-const ESCAPE: &str = "\x1b";
-const ENTER: &str = "\r";
 const ALT_ENTER: &str = "\x1b\r";
 const ALT_UP: &str = "\x1b[1;3A";
-const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
 const CTRL_G: &str = "\x07";
-
-fn started(world: &World, words: &str) -> Screen {
-    let screen = Screen::start(world.pi().words("--model mock/m1").words(words));
-    screen.wait_for("m1");
-    screen
-}
 
 /// What the model was told, of the last request.
 fn told(server: &Server) -> String {
@@ -527,4 +518,18 @@ fn the_wait_before_another_try_says_how_to_end_it() {
     screen.wait_until_gone("Retrying");
     screen.quit();
     assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn the_command_to_resume_names_a_folder_that_was_given() {
+    let (world, _server) = world([Reply::text("Kept.")]);
+    let folder = world.work().join("my sessions");
+    let words = ["--session-dir", folder.to_str().unwrap()];
+    let screen = Screen::start(world.pi().words("--model mock/m1").args(words));
+    screen.wait_for("m1");
+    screen.send("keep it");
+    screen.wait_for("Kept.");
+    let raw = screen.quit();
+    let named = format!("pi --session-dir '{}' --session ", folder.display());
+    assert!(raw.contains(&named), "{raw}");
 }

@@ -3,7 +3,7 @@
 //! The emulator's side answers what a terminal answers (its attributes, a dark background), and keeps every
 //! byte that came, so that tests can look at what was written besides what is seen.
 
-use crate::agent::{Pi, terminal};
+use crate::agent::{Pi, World, terminal};
 use crate::server::PATIENCE;
 use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Read, Write};
@@ -14,6 +14,10 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
+
+pub const ENTER: &str = "\r";
+pub const ESCAPE: &str = "\x1b";
+pub const CTRL_C: &str = "\x03";
 
 /// Rows that scrolled away and are kept.
 const SCROLLBACK: usize = 100_000;
@@ -28,6 +32,13 @@ pub struct Screen {
     /// As the terminal was before pi came.
     modes: libc::termios,
     stop: Option<PipeWriter>,
+}
+
+/// Pi with the scripted model, ready for the first prompt.
+pub fn started(world: &World, words: &str) -> Screen {
+    let screen = Screen::start(world.pi().words("--model mock/m1").words(words));
+    screen.wait_for("m1");
+    screen
 }
 
 struct Seen {

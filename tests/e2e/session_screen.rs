@@ -1,7 +1,7 @@
 //! Sessions on the interactive terminal: picked, forked, gone about in; and what is asked before there is one.
 
 use crate::agent::World;
-use crate::screen::Screen;
+use crate::screen::{CTRL_C, ENTER, ESCAPE, Screen, started};
 use crate::server::{Reply, gate};
 use crate::sessions::stored;
 use crate::world;
@@ -9,17 +9,8 @@ use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-const ENTER: &str = "\r";
-const ESCAPE: &str = "\x1b";
 const UP: &str = "\x1b[A";
 const DOWN: &str = "\x1b[B";
-const CTRL_C: &str = "\x03";
-
-fn started(world: &World, words: &str) -> Screen {
-    let screen = Screen::start(world.pi().words("--model mock/m1").words(words));
-    screen.wait_for("m1");
-    screen
-}
 
 /// The last line of a session's file that speaks of `part`.
 fn tells(path: &std::path::Path, part: &str) -> bool {

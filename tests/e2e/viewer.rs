@@ -1,12 +1,11 @@
 //! The viewer of the whole conversation, and the fullscreen mode.
 
-use crate::screen::Screen;
+use crate::screen::{ESCAPE, Screen};
 use crate::server::{Reply, gate};
 use crate::world;
 use serde_json::json;
 
 const CTRL_O: &str = "\x0f";
-const ESCAPE: &str = "\x1b";
 const PAGE_UP: &str = "\x1b[5~";
 const END: &str = "\x1b[F";
 const HOME: &str = "\x1b[H";

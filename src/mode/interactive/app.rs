@@ -28,6 +28,9 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Prompts of a conversation that can be called back.
+const PROMPTS: usize = 100;
+
 /// Rows that are printed of a conversation when the fullscreen mode is left.
 const EXIT_ROWS: usize = 2000;
 
@@ -521,11 +524,13 @@ impl App {
         let first = self.conversation.begin(&self.control);
         let rows = self.stage.size.rows.saturating_mul(3).max(60);
         self.print_end(first, rows, true);
-        for message in &messages {
-            if let AgentMessage::User(_) = message {
-                self.editor.remember(&message.text());
-            }
-        }
+        let prompts = messages.iter().rev();
+        let prompts = prompts.filter(|message| matches!(message, AgentMessage::User(_)));
+        let prompts: Vec<String> = prompts.take(PROMPTS).map(AgentMessage::text).collect();
+        prompts
+            .iter()
+            .rev()
+            .for_each(|prompt| self.editor.remember(prompt));
         self.refresh();
     }
 }

@@ -22,6 +22,8 @@ pub struct Footer {
     branch: Option<String>,
     pub name: Option<String>,
     spent: Spent,
+    /// Counts what has been spent and which conversations there were: a sum that took long may be too late.
+    changes: u64,
     context: Option<Context>,
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
@@ -53,6 +55,7 @@ impl Footer {
             branch: None,
             name: None,
             spent: Spent::default(),
+            changes: 0,
             context: None,
             model: now.model,
             thinking: now.thinking,
@@ -65,37 +68,41 @@ impl Footer {
         footer
     }
 
-    /// Another conversation: sums up what it has cost.
+    /// Another conversation: sums up what it has cost. All else is for [`Self::refresh`].
     pub fn begin(&mut self, control: &Control, feed: &Arc<Feed>) {
         self.count_providers(control);
         self.spent = Spent::default();
-        let entries = control.log().index().slots.len();
-        if entries <= AT_ONCE {
-            self.count(control);
-        } else {
-            let (control, feed) = (control.clone(), feed.clone());
-            let sum = move || {
-                let stats = control.stats();
-                feed.task(move |app| {
+        self.sum(control, feed);
+    }
+
+    fn sum(&mut self, control: &Control, feed: &Arc<Feed>) {
+        self.changes += 1;
+        if control.log().index().slots.len() <= AT_ONCE {
+            self.spent = Spent::of(&control.stats());
+            return;
+        }
+        let (control, feed, changes) = (control.clone(), feed.clone(), self.changes);
+        let sum = move || {
+            let stats = control.stats();
+            feed.task(move |app| match app.footer.changes == changes {
+                true => {
+                    let hit_rate = app.footer.spent.hit_rate;
                     app.footer.spent = Spent {
-                        hit_rate: app.footer.spent.hit_rate,
+                        hit_rate,
                         ..Spent::of(&stats)
                     };
-                });
-            };
-            // Without the thread the sums are missing, nothing else.
-            let _ = std::thread::Builder::new().name("sums".into()).spawn(sum);
-        }
-        self.refresh(control);
+                }
+                // Whether what came meanwhile is in it cannot be known.
+                false => app.footer.sum(&app.control, &app.feed),
+            });
+        };
+        // Without the thread the sums are missing, nothing else.
+        let _ = std::thread::Builder::new().name("sums".into()).spawn(sum);
     }
 
     /// Looks again at how many providers could be used.
     pub fn count_providers(&mut self, control: &Control) {
         self.names_provider = control.usable_providers().len() > 1;
-    }
-
-    fn count(&mut self, control: &Control) {
-        self.spent = Spent::of(&control.stats());
     }
 
     /// Looks at the session again; costs nothing that grows with its file.
@@ -115,6 +122,7 @@ impl Footer {
 
     /// An answer has ended.
     pub fn spend(&mut self, usage: &Usage) {
+        self.changes += 1;
         let spent = &mut self.spent;
         let add = |sum: &mut u64, count| *sum = sum.saturating_add(count);
         add(&mut spent.input, usage.input);

@@ -64,6 +64,7 @@ use feed::Feed;
 use serve::Serving;
 use stage::{Places, Stage};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -125,8 +126,14 @@ pub fn run(
         true => Modes::usual(true),
         false => Modes::usual(false) | Modes::SCHEME,
     };
-    let mut terminal =
-        Terminal::open(modes).map_err(|error| format!("Cannot use the terminal: {error}"))?;
+    let mut terminal = match Terminal::open(modes) {
+        Ok(terminal) => terminal,
+        Err(error) => {
+            // What there is of the session is worth more than a second error.
+            let _ = session.close();
+            return Err(format!("Cannot use the terminal: {error}"));
+        }
+    };
     let diverted = {
         let feed = feed.clone();
         report::divert(move |text| work::say(&feed, Weight::Warning, text))
@@ -141,11 +148,7 @@ pub fn run(
     };
     let places = Places {
         cwd: control.snapshot().cwd,
-        home: options
-            .dirs
-            .home()
-            .unwrap_or(std::path::Path::new("/"))
-            .to_owned(),
+        home: options.dirs.home().unwrap_or(Path::new("/")).to_owned(),
         agent: options.dirs.agent().to_owned(),
     };
     let ground = control.ground();
@@ -185,9 +188,10 @@ pub fn run(
     control.abort_shells();
     let resume = {
         let log = control.log();
-        let path = log.path().map(std::path::Path::to_owned);
+        let path = log.path().map(Path::to_owned);
         path.map(|path| (path, log.header().id.clone()))
     };
+    let sessions = app.store.named().map(Path::to_owned);
     let threads = app.threads();
     drop(app);
     let _ = threads.recv_timeout(THREADS);
@@ -213,7 +217,21 @@ pub fn run(
         && let Some((path, id)) = resume
         && path.exists()
     {
-        report::note(format_args!("To resume this session: pi --session {id}"));
+        let dir = sessions.map(|dir| format!(" --session-dir {}", shell_word(&dir)));
+        report::note(format_args!(
+            "To resume this session: pi{} --session {id}",
+            dir.unwrap_or_default()
+        ));
     }
     Ok(watch.exit_code().unwrap_or(code))
+}
+
+/// A path as a shell takes it for one word.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%".contains(letter);
+    match text.chars().all(is_plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }

@@ -379,7 +379,8 @@ impl Transcript {
                 Printed::Lines(lines) => lines,
                 Printed::Image(raw) => &raw.instead,
             };
-            self.printed.extend(lines.iter().cloned());
+            let seen = lines.len().saturating_sub(PRINTED_MAX);
+            self.printed.extend(lines.iter().skip(seen).cloned());
         }
         let surplus = self.printed.len().saturating_sub(PRINTED_MAX);
         self.printed.drain(..surplus);

@@ -1,0 +1,41 @@
+//! The system prompt of a session: what is fixed when its files are read, and the tools of the moment.
+
+use super::session::Prompt;
+use crate::resources::context_file::ContextFile;
+use crate::resources::prompt::{self, PromptOptions, PromptTool, UserPrompts};
+use crate::resources::skill::Skill;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What the prompt is made of, but for the tools.
+#[derive(Default)]
+pub struct Source {
+    pub texts: UserPrompts,
+    pub context_files: Vec<ContextFile>,
+    pub skills: Vec<Skill>,
+    pub cwd: PathBuf,
+}
+
+impl Source {
+    pub fn into_prompt(self) -> Prompt {
+        Arc::new(move |tools| {
+            let tools: Vec<PromptTool<'_>> = tools
+                .iter()
+                .map(|tool| tool.info())
+                .map(|info| PromptTool {
+                    name: &info.spec.name,
+                    snippet: info.snippet.as_deref(),
+                    rules: &info.rules,
+                })
+                .collect();
+            prompt::sections(&PromptOptions {
+                custom: self.texts.custom.as_deref(),
+                addendum: self.texts.addendum.as_deref(),
+                tools: &tools,
+                context_files: &self.context_files,
+                skills: &self.skills,
+                cwd: &self.cwd,
+            })
+        })
+    }
+}
