@@ -8,44 +8,15 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("llm", &[], &[]),
     ("agent", &["llm"], &[]),
     ("tui", &["markdown"], &[]),
-    (
-        "tools",
-        &["agent", "llm"],
-        &["llm::api", "llm::http", "llm::sse", "llm::stream"],
-    ),
+    ("tools", &["agent", "llm"], &["llm::api", "llm::http", "llm::sse", "llm::stream"]),
     ("markdown", &[], &[]),
-    (
-        "session",
-        &["llm", "agent", "markdown"],
-        &["llm::http", "llm::sse"],
-    ),
-    (
-        "resources",
-        &["llm"],
-        &["llm::api", "llm::http", "llm::sse", "llm::stream"],
-    ),
-    (
-        "runtime",
-        &["llm", "agent", "tools", "session", "resources"],
-        &["llm::http", "llm::sse"],
-    ),
+    ("session", &["llm", "agent", "markdown"], &["llm::http", "llm::sse"]),
+    ("resources", &["llm"], &["llm::api", "llm::http", "llm::sse", "llm::stream"]),
+    ("runtime", &["llm", "agent", "tools", "session", "resources"], &["llm::http", "llm::sse"]),
     ("jsonrpc", &[], &[]),
     // Of the modes only the interactive one uses the terminal.
     ("mode", &["runtime", "jsonrpc", "tui"], &[]),
-    (
-        "cli",
-        &[
-            "llm",
-            "agent",
-            "tools",
-            "session",
-            "resources",
-            "runtime",
-            "mode",
-            "docs",
-        ],
-        &[],
-    ),
+    ("cli", &["llm", "agent", "tools", "session", "resources", "runtime", "mode", "docs"], &[]),
     ("client", &[], &[]),
     ("docs", &[], &[]),
 ];
@@ -88,10 +59,7 @@ fn product(path: &Path) -> String {
         return String::new();
     }
     let text = fs::read_to_string(path).unwrap();
-    text.split("\n#[cfg(test)]\nmod ")
-        .next()
-        .unwrap()
-        .to_owned()
+    text.split("\n#[cfg(test)]\nmod ").next().unwrap().to_owned()
 }
 
 #[test]
@@ -101,22 +69,12 @@ fn rooms_use_only_what_they_may() {
             for (number, line) in product(&path).lines().enumerate() {
                 let code = line.split("//").next().unwrap_or("");
                 for used in code.split("crate::").skip(1) {
-                    let name: String = used
-                        .chars()
-                        .take_while(|c| c.is_alphanumeric() || *c == '_')
-                        .collect();
+                    let name: String =
+                        used.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
                     let place = || format!("{}:{}: {line}", path.display(), number + 1);
                     let known = ARROWS.iter().any(|(other, ..)| *other == name);
-                    assert!(
-                        name == *room || !known || allowed.contains(&&*name),
-                        "{}",
-                        place()
-                    );
-                    assert!(
-                        !hidden.iter().any(|part| used.starts_with(part)),
-                        "{}",
-                        place()
-                    );
+                    assert!(name == *room || !known || allowed.contains(&&*name), "{}", place());
+                    assert!(!hidden.iter().any(|part| used.starts_with(part)), "{}", place());
                 }
             }
         }
@@ -128,10 +86,7 @@ fn every_room_is_in_the_table() {
     for entry in fs::read_dir(root().join("src")).unwrap().flatten() {
         if entry.path().is_dir() {
             let name = entry.file_name().into_string().unwrap();
-            assert!(
-                ARROWS.iter().any(|(room, ..)| *room == name),
-                "{name} has no arrows"
-            );
+            assert!(ARROWS.iter().any(|(room, ..)| *room == name), "{name} has no arrows");
         }
     }
 }
@@ -140,30 +95,18 @@ fn every_room_is_in_the_table() {
 fn every_file_says_what_it_is() {
     for path in rust_files(&root().join("src")) {
         let text = fs::read_to_string(&path).unwrap();
-        assert!(
-            text.starts_with("//!") || path.ends_with("main.rs"),
-            "{} has no header",
-            path.display()
-        );
+        assert!(text.starts_with("//!") || path.ends_with("main.rs"), "{} has no header", path.display());
     }
 }
 
 #[test]
 fn programs_are_started_in_few_places() {
     for path in rust_files(&root().join("src")) {
-        let name = path
-            .strip_prefix(root())
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .to_owned();
+        let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
         if SPAWNERS.iter().any(|known| name.starts_with(known)) {
             continue;
         }
-        assert!(
-            !product(&path).contains("Command::new"),
-            "{name} starts a program"
-        );
+        assert!(!product(&path).contains("Command::new"), "{name} starts a program");
     }
 }
 
@@ -172,12 +115,14 @@ fn the_top_level_stays_small() {
     const KNOWN: &[&str] = &[
         ".ci",
         ".git",
+        ".git-blame-ignore-revs",
         ".gitignore",
         "CHANGELOG.md",
         "Cargo.lock",
         "Cargo.toml",
         "LICENSE",
         "README.md",
+        "rustfmt.toml",
         "scripts",
         "src",
         "target",

@@ -12,23 +12,18 @@ use std::error::Error;
 fn main() -> Result<(), Box<dyn Error>> {
     let parameters =
         json!({"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}}});
-    let weather =
-        FnTool::new("weather", "The weather in a city", parameters, |call| {
-            match call.arguments["city"].as_str() {
-                Some("Lisbon") => Ok(ToolOutput::text("Sunny, 24 degrees")),
-                _ => Err(ToolError::new("There is no forecast for this city")),
-            }
-        });
+    let weather = FnTool::new("weather", "The weather in a city", parameters, |call| {
+        match call.arguments["city"].as_str() {
+            Some("Lisbon") => Ok(ToolOutput::text("Sunny, 24 degrees")),
+            _ => Err(ToolError::new("There is no forecast for this city")),
+        }
+    });
     let model = std::env::args().nth(1).unwrap_or("faux/script".into());
     let (mut session, _) = Setup::new(std::env::current_dir()?, Dirs::find()?.agent(), model)
         .system_prompt("You tell the weather in one sentence.")
         .tool(weather)
         .start(&CancelToken::new())?;
-    session.prompt(
-        "Do I need an umbrella in Lisbon?".into(),
-        Vec::new(),
-        &mut |_| Ok(()),
-    )?;
+    session.prompt("Do I need an umbrella in Lisbon?".into(), Vec::new(), &mut |_| Ok(()))?;
     let answer = session.last_answer().ok_or("There is no answer")?;
     let text: String = answer.content.iter().filter_map(Block::as_text).collect();
     println!("{text}");

@@ -25,12 +25,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut registry, _) = Registry::load(dirs.agent());
     registry.add(faux::models());
     let (provider, id) = name.split_once('/').ok_or("a model is PROVIDER/ID")?;
-    let model = registry
-        .find(provider, id)
-        .ok_or("There is no such model")?;
+    let model = registry.find(provider, id).ok_or("There is no such model")?;
     let configured = registry.configured(provider, Some(id));
-    let key =
-        Credentials::load(dirs.agent(), Env::process()).resolve(&model, &configured, &cancel)?;
+    let key = Credentials::load(dirs.agent(), Env::process()).resolve(&model, &configured, &cancel)?;
     let options = StreamOptions {
         api_key: key.key,
         headers: key.headers,
@@ -39,9 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..StreamOptions::default()
     };
     let message = Message::User(UserMessage::new(Content::Text(text)).into());
-    let context = Context {
-        messages: vec![message],
-    };
+    let context = Context { messages: vec![message] };
     let mut answer = stream(&model, context, options, &cancel);
     while let Some(event) = answer.next_event() {
         if let AssistantEvent::TextDelta { delta, .. } = event {

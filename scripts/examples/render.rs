@@ -5,9 +5,7 @@
 use pi::resources::dirs::Dirs;
 use pi::runtime::event::Event;
 use pi::runtime::setup::Setup;
-use pi::runtime::{
-    AgentEvent, AgentMessage, AssistantEvent, CancelToken, end_children, plain_text,
-};
+use pi::runtime::{AgentEvent, AgentMessage, AssistantEvent, CancelToken, end_children, plain_text};
 use std::error::Error;
 
 /// Puts together what comes in pieces.
@@ -23,10 +21,7 @@ impl Renderer {
         let Event::Agent(event) = event else { return };
         match event {
             AgentEvent::TurnStart => self.turns += 1,
-            AgentEvent::MessageUpdate {
-                event: AssistantEvent::TextDelta { delta, .. },
-                ..
-            } => {
+            AgentEvent::MessageUpdate { event: AssistantEvent::TextDelta { delta, .. }, .. } => {
                 self.text.push_str(delta);
                 // Whole lines only: nothing on the screen has to be taken back.
                 while let Some((line, rest)) = self.text.split_once('\n') {
@@ -34,18 +29,11 @@ impl Renderer {
                     self.text = rest.to_owned();
                 }
             }
-            AgentEvent::MessageEnd {
-                message: AgentMessage::Assistant(answer),
-            } => {
-                println!(
-                    "  {}",
-                    plain_text(std::mem::take(&mut self.text).as_bytes())
-                );
+            AgentEvent::MessageEnd { message: AgentMessage::Assistant(answer) } => {
+                println!("  {}", plain_text(std::mem::take(&mut self.text).as_bytes()));
                 self.tokens += answer.usage.total_tokens;
             }
-            AgentEvent::ToolStart {
-                name, arguments, ..
-            } => {
+            AgentEvent::ToolStart { name, arguments, .. } => {
                 let arguments = serde_json::to_string(arguments).unwrap_or_default();
                 println!("> {name} {}", plain_text(arguments.as_bytes()));
             }
@@ -65,10 +53,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (Some(model), Some(text)) = (words.next(), words.next()) else {
         return Err("usage: render PROVIDER/ID TEXT".into());
     };
-    let (mut session, warnings) =
-        Setup::new(std::env::current_dir()?, Dirs::find()?.agent(), model)
-            .builtin(&["read", "ls", "bash"])
-            .start(&CancelToken::new())?;
+    let (mut session, warnings) = Setup::new(std::env::current_dir()?, Dirs::find()?.agent(), model)
+        .builtin(&["read", "ls", "bash"])
+        .start(&CancelToken::new())?;
     warnings.iter().for_each(|warning| eprintln!("{warning}"));
     let mut renderer = Renderer::default();
     session.prompt(text, Vec::new(), &mut |event| {

@@ -10,9 +10,7 @@ use super::run::{Agent, Fatal, Host, Permission};
 use super::schema;
 use super::tool::{Invocation, Tool, ToolError, ToolOutput};
 use crate::llm::cancel::CancelToken;
-use crate::llm::message::{
-    AssistantMessage, Block, Extra, StopReason, ToolCall, ToolResultMessage, now_ms,
-};
+use crate::llm::message::{AssistantMessage, Block, Extra, StopReason, ToolCall, ToolResultMessage, now_ms};
 use crate::llm::model::Model;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::{Map, Value};
@@ -56,22 +54,12 @@ pub(super) fn run(
 ) -> Result<Batch, Fatal> {
     let calls: Vec<&ToolCall> = message.tool_calls().collect();
     let sequential = agent.sequential
-        || calls
-            .iter()
-            .any(|call| find(agent, &call.name).is_some_and(|tool| tool.info().sequential));
-    let mut batch = Batch {
-        results: Vec::new(),
-        wants_answer: false,
-    };
+        || calls.iter().any(|call| find(agent, &call.name).is_some_and(|tool| tool.info().sequential));
+    let mut batch = Batch { results: Vec::new(), wants_answer: false };
     let mut all_terminate = true;
     let mut keep = |agent: &mut Agent, host: &mut dyn Host, call: &ToolCall, finished: Finished| {
         all_terminate &= finished.output.terminate;
-        super::run::add(
-            agent,
-            host,
-            &mut batch.results,
-            result_message(call, finished),
-        )
+        super::run::add(agent, host, &mut batch.results, result_message(call, finished))
     };
     if message.stop_reason == StopReason::Length {
         for call in &calls {
@@ -131,16 +119,12 @@ fn run_calls(
                         if jobs.send(prepared).is_ok() && threads < THREADS_MAX {
                             let (waiting, notes) = (waiting.clone(), notes.clone());
                             let worker = move || work(&waiting, &notes, calls, model, cancel);
-                            match thread::Builder::new()
-                                .name("tool".into())
-                                .spawn_scoped(scope, worker)
-                            {
+                            match thread::Builder::new().name("tool".into()).spawn_scoped(scope, worker) {
                                 Ok(_) => threads += 1,
                                 // A thread that runs already takes the call.
                                 Err(_) if threads > 0 => {}
                                 Err(error) => {
-                                    let text =
-                                        format!("Cannot start a thread for the tool: {error}");
+                                    let text = format!("Cannot start a thread for the tool: {error}");
                                     let immediate = failed(text);
                                     tell_end(host, call, &immediate)?;
                                     finished[index] = Some(immediate);
@@ -164,19 +148,12 @@ fn run_calls(
             outcome = match note {
                 Note::Update(index, output) => {
                     let call = calls[index];
-                    let (id, name, arguments) =
-                        (call.id.as_str(), call.name.as_str(), &call.arguments);
-                    host.event(&AgentEvent::ToolUpdate {
-                        id,
-                        name,
-                        arguments,
-                        output: &output,
-                    })
+                    let (id, name, arguments) = (call.id.as_str(), call.name.as_str(), &call.arguments);
+                    host.event(&AgentEvent::ToolUpdate { id, name, arguments, output: &output })
                 }
                 Note::End(index, result) => {
                     let mut ended = conclude(result);
-                    ended.is_error =
-                        host.after_tool(calls[index], &mut ended.output, ended.is_error);
+                    ended.is_error = host.after_tool(calls[index], &mut ended.output, ended.is_error);
                     let told = tell_end(host, calls[index], &ended);
                     finished[index] = Some(ended);
                     told
@@ -215,21 +192,11 @@ fn work(
     model: &Model,
     cancel: &CancelToken,
 ) {
-    for Prepared {
-        index,
-        tool,
-        arguments,
-    } in waiting
-    {
+    for Prepared { index, tool, arguments } in waiting {
         // An update is a snapshot: one that finds the reader busy is followed by a later one.
         let update = |output| drop(notes.try_send(Note::Update(index, output)));
-        let invocation = Invocation {
-            id: &calls[index].id,
-            arguments: &arguments,
-            cancel,
-            model,
-            update: &update,
-        };
+        let invocation =
+            Invocation { id: &calls[index].id, arguments: &arguments, cancel, model, update: &update };
         let result = if cancel.is_cancelled() {
             Err(ToolError::aborted())
         } else {
@@ -247,10 +214,7 @@ fn work(
 }
 
 fn find<'a>(agent: &'a Agent, name: &str) -> Option<&'a Arc<dyn Tool>> {
-    agent
-        .tools
-        .iter()
-        .find(|tool| tool.info().spec.name == name)
+    agent.tools.iter().find(|tool| tool.info().spec.name == name)
 }
 
 /// Looks the tool up, checks the arguments and asks the host. `Err` is the result of a call that does not run.
@@ -264,9 +228,8 @@ fn prepare(
     if cancel.is_cancelled() {
         return Err(Box::new(conclude(Err(ToolError::aborted()))));
     }
-    let tool = find(agent, &call.name)
-        .ok_or_else(|| refused(format!("Tool {} not found", call.name)))?
-        .clone();
+    let tool =
+        find(agent, &call.name).ok_or_else(|| refused(format!("Tool {} not found", call.name)))?.clone();
     if let Some(fault) = &call.invalid {
         return Err(refused(format!(
             "The arguments of the call to \"{}\" are not valid JSON, so it was not executed: {fault}",
@@ -285,25 +248,15 @@ fn prepare(
             return Err(Box::new(blocked));
         }
     }
-    Ok(Prepared {
-        index,
-        tool,
-        arguments,
-    })
+    Ok(Prepared { index, tool, arguments })
 }
 
 fn conclude(result: Result<ToolOutput, ToolError>) -> Finished {
     match result {
-        Ok(output) => Finished {
-            output,
-            is_error: false,
-        },
+        Ok(output) => Finished { output, is_error: false },
         Err(error) => {
             let details = error.details.unwrap_or_else(|| Value::Object(Map::new()));
-            Finished {
-                output: ToolOutput::text(error.message).with_details(details),
-                is_error: true,
-            }
+            Finished { output: ToolOutput::text(error.message).with_details(details), is_error: true }
         }
     }
 }
@@ -318,21 +271,12 @@ fn refused(message: String) -> Box<Finished> {
 }
 
 fn tell_start(host: &mut dyn Host, call: &ToolCall) -> Result<(), Fatal> {
-    host.event(&AgentEvent::ToolStart {
-        id: &call.id,
-        name: &call.name,
-        arguments: &call.arguments,
-    })
+    host.event(&AgentEvent::ToolStart { id: &call.id, name: &call.name, arguments: &call.arguments })
 }
 
 fn tell_end(host: &mut dyn Host, call: &ToolCall, finished: &Finished) -> Result<(), Fatal> {
     let Finished { output, is_error } = finished;
-    host.event(&AgentEvent::ToolEnd {
-        id: &call.id,
-        name: &call.name,
-        output,
-        is_error: *is_error,
-    })
+    host.event(&AgentEvent::ToolEnd { id: &call.id, name: &call.name, output, is_error: *is_error })
 }
 
 fn result_message(call: &ToolCall, finished: Finished) -> AgentMessage {

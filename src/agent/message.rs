@@ -5,8 +5,8 @@
 //! their own shape in events and files; [`to_llm`] alone turns them into user text, at the call.
 
 use crate::llm::message::{
-    AssistantMessage, Block, Content, Extra, Message, SystemMessage, ToolResultMessage,
-    UserMessage, number, text_of,
+    AssistantMessage, Block, Content, Extra, Message, SystemMessage, ToolResultMessage, UserMessage, number,
+    text_of,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -179,11 +179,7 @@ pub fn to_llm(messages: &[AgentMessage]) -> Vec<Message> {
 }
 
 fn user(blocks: Vec<Block>, timestamp: u64) -> Message {
-    Message::User(Arc::new(UserMessage {
-        content: Content::Blocks(blocks),
-        timestamp,
-        extra: Extra::new(),
-    }))
+    Message::User(Arc::new(UserMessage { content: Content::Blocks(blocks), timestamp, extra: Extra::new() }))
 }
 
 impl BashExecution {
@@ -266,11 +262,7 @@ mod tests {
 
     #[test]
     fn every_kind_survives_and_becomes_what_a_provider_knows() {
-        check(
-            r#"{"role":"user","content":"hi","timestamp":5}"#,
-            "user",
-            Some("hi"),
-        );
+        check(r#"{"role":"user","content":"hi","timestamp":5}"#, "user", Some("hi"));
         check(
             r#"{"role":"toolResult","toolCallId":"1","toolName":"bash","content":[{"type":"text","text":"x"}],"isError":false,"timestamp":5,"later":1}"#,
             "toolResult",
@@ -300,17 +292,9 @@ mod tests {
                 "To save space, the conversation up to here was replaced by this summary of it:\n\n<summary>\ns\n</summary>",
             ),
         );
-        check(
-            r#"{"role":"hologram","timestamp":5,"z":{"a":[1]}}"#,
-            "hologram",
-            None,
-        );
+        check(r#"{"role":"hologram","timestamp":5,"z":{"a":[1]}}"#, "hologram", None);
         // A known role without what makes it one.
-        check(
-            r#"{"role":"assistant","timestamp":5,"z":null}"#,
-            "assistant",
-            None,
-        );
+        check(r#"{"role":"assistant","timestamp":5,"z":null}"#, "assistant", None);
     }
 
     #[test]
@@ -338,10 +322,7 @@ mod tests {
         for (fields, told) in rows {
             let json = format!(r#"{{"role":"bashExecution",{fields},"timestamp":5}}"#);
             check(&json, "bashExecution", *told);
-            let hidden = json.replace(
-                "\"timestamp\":5",
-                "\"timestamp\":5,\"excludeFromContext\":true",
-            );
+            let hidden = json.replace("\"timestamp\":5", "\"timestamp\":5,\"excludeFromContext\":true");
             check(&hidden, "bashExecution", None);
         }
     }
@@ -349,23 +330,12 @@ mod tests {
     #[test]
     fn a_conversation_keeps_its_order() {
         let messages: Vec<AgentMessage> = vec![
-            UserMessage {
-                content: Content::Text("a".into()),
-                ..UserMessage::default()
-            }
-            .into(),
+            UserMessage { content: Content::Text("a".into()), ..UserMessage::default() }.into(),
             AgentMessage::Unknown(Arc::new(Value::Null)),
-            BranchSummary {
-                summary: "b".into(),
-                ..BranchSummary::default()
-            }
-            .into(),
+            BranchSummary { summary: "b".into(), ..BranchSummary::default() }.into(),
             AssistantMessage::default().into(),
         ];
         let told = to_llm(&messages);
-        assert!(matches!(
-            told.as_slice(),
-            [Message::User(_), Message::User(_), Message::Assistant(_)]
-        ));
+        assert!(matches!(told.as_slice(), [Message::User(_), Message::User(_), Message::Assistant(_)]));
     }
 }

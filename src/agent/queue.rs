@@ -38,10 +38,7 @@ pub struct Queue {
 
 impl Queue {
     pub fn new(mode: QueueMode) -> Self {
-        Self {
-            mode,
-            ..Self::default()
-        }
+        Self { mode, ..Self::default() }
     }
 
     pub fn push(&mut self, message: AgentMessage) {
@@ -67,10 +64,7 @@ impl Queue {
 
     /// Empties the list. A message that was taken goes on its way all the same.
     pub fn clear(&mut self) -> Vec<AgentMessage> {
-        self.leaving
-            .drain(..)
-            .chain(self.waiting.drain(..))
-            .collect()
+        self.leaving.drain(..).chain(self.waiting.drain(..)).collect()
     }
 
     /// Whether nothing waits to be taken.
@@ -95,11 +89,7 @@ mod tests {
     use crate::llm::message::{Content, UserMessage};
 
     fn message(text: &str) -> AgentMessage {
-        UserMessage {
-            content: Content::Text(text.into()),
-            ..UserMessage::default()
-        }
-        .into()
+        UserMessage { content: Content::Text(text.into()), ..UserMessage::default() }.into()
     }
 
     fn texts<'a>(messages: impl IntoIterator<Item = &'a AgentMessage>) -> Vec<String> {
@@ -108,10 +98,7 @@ mod tests {
 
     #[test]
     fn a_message_stays_in_the_list_until_it_is_in_the_conversation() {
-        for (mode, first) in [
-            (QueueMode::OneAtATime, vec!["a"]),
-            (QueueMode::All, vec!["a", "b"]),
-        ] {
+        for (mode, first) in [(QueueMode::OneAtATime, vec!["a"]), (QueueMode::All, vec!["a", "b"])] {
             let mut queue = Queue::new(mode);
             queue.push(message("a"));
             queue.push(message("b"));

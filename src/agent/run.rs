@@ -173,24 +173,15 @@ pub fn run(
         added.push(AgentMessage::Assistant(message.clone()));
         if matches!(message.stop_reason, StopReason::Error | StopReason::Aborted) {
             host.after_turn(&message, &[]);
-            host.event(&AgentEvent::TurnEnd {
-                message: &message,
-                tool_results: &[],
-            })?;
+            host.event(&AgentEvent::TurnEnd { message: &message, tool_results: &[] })?;
             let will_retry = host.will_retry(&message, agent.failure.as_ref());
-            host.event(&AgentEvent::AgentEnd {
-                messages: &added,
-                will_retry,
-            })?;
+            host.event(&AgentEvent::AgentEnd { messages: &added, will_retry })?;
             return Ok(added);
         }
         let batch = batch::run(agent, &message, host, cancel)?;
         added.extend(batch.results.iter().cloned());
         let next = host.after_turn(&message, &batch.results);
-        host.event(&AgentEvent::TurnEnd {
-            message: &message,
-            tool_results: &batch.results,
-        })?;
+        host.event(&AgentEvent::TurnEnd { message: &message, tool_results: &batch.results })?;
         if next == AfterTurn::End {
             break;
         }
@@ -203,19 +194,13 @@ pub fn run(
             break;
         }
     }
-    host.event(&AgentEvent::AgentEnd {
-        messages: &added,
-        will_retry: false,
-    })?;
+    host.event(&AgentEvent::AgentEnd { messages: &added, will_retry: false })?;
     Ok(added)
 }
 
 /// What a run without a new prompt begins with: nothing, or messages that wait.
 fn continuation(agent: &Agent, host: &mut dyn Host) -> Result<Vec<AgentMessage>, Fatal> {
-    let mut spoken = agent
-        .messages
-        .iter()
-        .filter(|message| !matches!(message, AgentMessage::System(_)));
+    let mut spoken = agent.messages.iter().filter(|message| !matches!(message, AgentMessage::System(_)));
     let stuck = match spoken.next_back() {
         None => "Cannot continue: no messages in context",
         Some(AgentMessage::Assistant(_)) => "Cannot continue from message role: assistant",
@@ -225,11 +210,7 @@ fn continuation(agent: &Agent, host: &mut dyn Host) -> Result<Vec<AgentMessage>,
     if waiting.is_empty() {
         waiting = host.follow_up();
     }
-    if waiting.is_empty() {
-        Err(Fatal(stuck.into()))
-    } else {
-        Ok(waiting)
-    }
+    if waiting.is_empty() { Err(Fatal(stuck.into())) } else { Ok(waiting) }
 }
 
 /// A complete message joins the conversation.
@@ -275,10 +256,7 @@ fn answer(agent: &mut Agent, host: &mut dyn Host, cancel: &CancelToken) -> Resul
                 }
             }
             AssistantEvent::Done { .. } | AssistantEvent::Error(_) => break,
-            event => host.event(&AgentEvent::MessageUpdate {
-                event: &event,
-                fold: stream.fold(),
-            })?,
+            event => host.event(&AgentEvent::MessageUpdate { event: &event, fold: stream.fold() })?,
         }
     }
     let (message, failure) = stream.finish();

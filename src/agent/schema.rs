@@ -66,43 +66,27 @@ fn shortened(arguments: &Map<String, Value>) -> Map<String, Value> {
                 None => value.clone(),
             },
             Value::Array(items) => items.iter().map(shorten).collect(),
-            Value::Object(map) => map
-                .iter()
-                .map(|(key, value)| (key.clone(), shorten(value)))
-                .collect(),
+            Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), shorten(value))).collect(),
             other => other.clone(),
         }
     }
-    arguments
-        .iter()
-        .map(|(key, value)| (key.clone(), shorten(value)))
-        .collect()
+    arguments.iter().map(|(key, value)| (key.clone(), shorten(value))).collect()
 }
 
 fn types(schema: &Value) -> impl Iterator<Item = &str> {
     let kind = &schema["type"];
-    kind.as_str().into_iter().chain(
-        kind.as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str),
-    )
+    kind.as_str().into_iter().chain(kind.as_array().into_iter().flatten().filter_map(Value::as_str))
 }
 
 fn names(list: &Value) -> impl Iterator<Item = &str> {
-    list.as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
+    list.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 fn has_type(value: &Value, kind: &str) -> bool {
     match kind {
         "number" => value.is_number(),
         "integer" => {
-            value.is_i64()
-                || value.is_u64()
-                || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
         }
         "boolean" => value.is_boolean(),
         "string" => value.is_string(),
@@ -114,11 +98,7 @@ fn has_type(value: &Value, kind: &str) -> bool {
 }
 
 fn join(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        key.into()
-    } else {
-        format!("{path}.{key}")
-    }
+    if path.is_empty() { key.into() } else { format!("{path}.{key}") }
 }
 
 #[cfg(test)]

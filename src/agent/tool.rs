@@ -100,10 +100,7 @@ pub struct ToolOutput {
 
 impl ToolOutput {
     pub fn text(text: impl Into<String>) -> Self {
-        Self {
-            content: vec![Block::text(text)],
-            ..Self::default()
-        }
+        Self { content: vec![Block::text(text)], ..Self::default() }
     }
 
     pub fn with_details(mut self, details: Value) -> Self {
@@ -121,10 +118,7 @@ pub struct ToolError {
 
 impl ToolError {
     pub fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            details: None,
-        }
+        Self { message: message.into(), details: None }
     }
 
     pub fn aborted() -> Self {

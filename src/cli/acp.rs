@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 /// Answers an editor until stdin ends. Gives the exit code.
 pub fn serve(args: &Args) -> Result<u8, String> {
     if !args.files.is_empty() || !args.messages.is_empty() {
-        return Err("Prompts and @file arguments are not supported in ACP mode: the editor sends the prompts".into());
+        return Err(
+            "Prompts and @file arguments are not supported in ACP mode: the editor sends the prompts".into(),
+        );
     }
     if args.resume
         || args.continue_last
@@ -27,15 +29,12 @@ pub fn serve(args: &Args) -> Result<u8, String> {
     if let Some(dir) = &args.cwd {
         std::env::set_current_dir(dir).map_err(|error| format!("Cannot work in {dir}: {error}"))?;
     }
-    let started_in = std::env::current_dir()
-        .map_err(|error| format!("The current folder cannot be used: {error}"))?;
+    let started_in =
+        std::env::current_dir().map_err(|error| format!("The current folder cannot be used: {error}"))?;
     let cancel = CancelToken::new();
-    let watch = signal::watch(cancel.clone())
-        .map_err(|error| format!("Cannot watch for signals: {error}"))?;
-    let host = Opener {
-        args: args.clone(),
-        started_in,
-    };
+    let watch =
+        signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
+    let host = Opener { args: args.clone(), started_in };
     acp::run(host, &cancel, &watch)
 }
 
@@ -47,10 +46,7 @@ struct Opener {
 
 impl Opener {
     fn world(&self, cwd: &Path) -> Result<(Args, World), String> {
-        let args = Args {
-            cwd: Some(cwd.to_string_lossy().into_owned()),
-            ..self.args.clone()
-        };
+        let args = Args { cwd: Some(cwd.to_string_lossy().into_owned()), ..self.args.clone() };
         let mut world = World::load_unasked(&args)?;
         world.started_in.clone_from(&self.started_in);
         Ok((args, world))
@@ -88,18 +84,12 @@ impl Host for Opener {
         world.files = Some(files);
         let log = self.log(&world, stored)?;
         start::session_of(&args, world, log, cancel).map_err(|reason| {
-            if model::is_missing(&reason) {
-                Refusal::NoModel(reason)
-            } else {
-                Refusal::Failed(reason)
-            }
+            if model::is_missing(&reason) { Refusal::NoModel(reason) } else { Refusal::Failed(reason) }
         })
     }
 
     fn list(&mut self, cwd: Option<&Path>) -> Result<Vec<Listed>, Refusal> {
-        let (_, world) = self
-            .world(cwd.unwrap_or(&self.started_in))
-            .map_err(Refusal::Failed)?;
+        let (_, world) = self.world(cwd.unwrap_or(&self.started_in)).map_err(Refusal::Failed)?;
         let dir = self.args.session_dir.as_deref();
         let store = open::store(&world.dirs, &world.settings, dir, &world.cwd);
         let infos = match cwd {

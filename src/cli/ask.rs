@@ -17,12 +17,7 @@ pub fn is_drawn(args: &Args) -> bool {
 }
 
 /// Lets the user choose, on a drawn list; none when nothing was chosen.
-pub fn choose_drawn(
-    ground: Ground<'_>,
-    title: &str,
-    text: &str,
-    answers: &[String],
-) -> Option<usize> {
+pub fn choose_drawn(ground: Ground<'_>, title: &str, text: &str, answers: &[String]) -> Option<usize> {
     given(question::choose(ground, title, text, answers))
 }
 
@@ -52,12 +47,7 @@ pub fn possible() -> bool {
 
 /// Lets the user choose; none when nothing was chosen.
 pub fn choose(question: &str, options: &[String]) -> Option<usize> {
-    choose_from(
-        &mut io::stdin().lock(),
-        &mut io::stderr(),
-        question,
-        options,
-    )
+    choose_from(&mut io::stdin().lock(), &mut io::stderr(), question, options)
 }
 
 /// Asks for a yes; anything else is a no.
@@ -117,10 +107,7 @@ mod tests {
 
     #[test]
     fn a_number_is_a_choice_and_nothing_is_none() {
-        assert_eq!(
-            check("2\n", Some(1)),
-            "Which?\n  1) one\n  2) two\nNumber (empty: none of them): "
-        );
+        assert_eq!(check("2\n", Some(1)), "Which?\n  1) one\n  2) two\nNumber (empty: none of them): ");
         check(" 1 ", Some(0));
         check("x\n3\n1\n", Some(0));
         for none in ["", "\n", "0\n3\n-1\n1\n", "q\n"] {

@@ -61,11 +61,7 @@ fn usage(problem: &str) -> u8 {
 }
 
 fn path(world: &World, local: bool) -> PathBuf {
-    if local {
-        settings::project_path(&world.cwd)
-    } else {
-        world.settings.path().to_owned()
-    }
+    if local { settings::project_path(&world.cwd) } else { world.settings.path().to_owned() }
 }
 
 fn list(settings: &Settings) -> String {
@@ -88,12 +84,8 @@ fn list(settings: &Settings) -> String {
 
 fn find(name: &str) -> Result<&'static Key, String> {
     table::find(name).ok_or_else(|| {
-        let near = table::keys().map(|key| {
-            (
-                between(&letters(name), &letters(key.path), Compare::Whole),
-                key.path,
-            )
-        });
+        let near =
+            table::keys().map(|key| (between(&letters(name), &letters(key.path), Compare::Whole), key.path));
         match near.min().filter(|(distance, _)| *distance <= 3) {
             Some((_, near)) => format!("There is no setting {name}. Did you mean {near}?"),
             None => format!("There is no setting {name}. pi config lists all."),
@@ -103,10 +95,7 @@ fn find(name: &str) -> Result<&'static Key, String> {
 
 fn get(settings: &Settings, name: &str) -> Result<u8, String> {
     let key = find(name)?;
-    let value = settings
-        .get(key.path)
-        .cloned()
-        .or_else(|| key.preset.value());
+    let value = settings.get(key.path).cloned().or_else(|| key.preset.value());
     match value {
         Some(Value::String(text)) => Ok(super::say_plain(&format!("{text}\n"))),
         Some(value) => Ok(super::say(&format!("{value}\n"))),
@@ -120,9 +109,7 @@ fn set(world: &World, name: &str, word: Option<&str>, local: bool) -> Result<u8,
         return Err("Project is not trusted. Use --approve to modify its settings.".into());
     }
     if local && key.is_global {
-        return Err(format!(
-            "{name} can only be set in the agent folder, without --local"
-        ));
+        return Err(format!("{name} can only be set in the agent folder, without --local"));
     }
     let value = match word {
         None => None,
@@ -162,11 +149,7 @@ fn edit(world: &World, local: bool) -> Result<u8, String> {
         diagnostics.extend(now.add_project(&world.cwd));
     }
     diagnostics.iter().for_each(report::warning);
-    Ok(if diagnostics.is_empty() {
-        print::DONE
-    } else {
-        print::FAILED
-    })
+    Ok(if diagnostics.is_empty() { print::DONE } else { print::FAILED })
 }
 
 /// What a session in this folder would be made of.
@@ -179,25 +162,16 @@ fn context(args: &Args, world: &World) -> String {
     };
     let _ = writeln!(text, "Project: {} ({trust})", world.cwd.display());
     let project = world.is_trusted.then_some(world.cwd.as_path());
-    for (title, name) in [
-        ("System prompt", "SYSTEM.md"),
-        ("Added to it", "APPEND_SYSTEM.md"),
-    ] {
+    for (title, name) in [("System prompt", "SYSTEM.md"), ("Added to it", "APPEND_SYSTEM.md")] {
         if let Some(path) = prompt_file(&world.dirs, project, name) {
             let _ = writeln!(text, "{title}: {}", path.display());
         }
     }
     if !args.no_context_files {
-        let (files, diagnostics) =
-            context_file::load(world.dirs.agent(), &world.cwd, world.dirs.home());
+        let (files, diagnostics) = context_file::load(world.dirs.agent(), &world.cwd, world.dirs.home());
         diagnostics.iter().for_each(report::warning);
         for file in files {
-            let _ = writeln!(
-                text,
-                "Context: {} ({} bytes)",
-                file.path.display(),
-                file.content.len()
-            );
+            let _ = writeln!(text, "Context: {} ({} bytes)", file.path.display(), file.content.len());
             for import in file.imports {
                 let _ = writeln!(text, "  imports {}", import.display());
             }
@@ -206,20 +180,10 @@ fn context(args: &Args, world: &World) -> String {
     let (commands, diagnostics) = world.find_commands(args);
     diagnostics.iter().for_each(report::warning);
     for skill in &commands.skills {
-        let _ = writeln!(
-            text,
-            "Skill: {} ({})",
-            skill.name,
-            skill.source.path.display()
-        );
+        let _ = writeln!(text, "Skill: {} ({})", skill.name, skill.source.path.display());
     }
     for template in &commands.templates {
-        let _ = writeln!(
-            text,
-            "Prompt template: /{} ({})",
-            template.name,
-            template.source.path.display()
-        );
+        let _ = writeln!(text, "Prompt template: /{} ({})", template.name, template.source.path.display());
     }
     text
 }

@@ -30,10 +30,7 @@ pub fn run(words: &[OsString]) -> u8 {
             super::say(&format!("{:#}\n", rpc::schema()))
         }
         _ => {
-            report::error(format_args!(
-                "pi docs takes one topic.\n\n{}",
-                docs::contents()
-            ));
+            report::error(format_args!("pi docs takes one topic.\n\n{}", docs::contents()));
             super::BAD_USAGE
         }
     }
@@ -55,18 +52,9 @@ fn page(topic: &str) -> Option<String> {
 fn flags() -> String {
     let mut text = String::new();
     for group in GROUPS.iter().filter(|group| !group.title.is_empty()) {
-        let _ = write!(
-            text,
-            "## {}\n\n| flag | meaning |\n|---|---|\n",
-            group.title
-        );
+        let _ = write!(text, "## {}\n\n| flag | meaning |\n|---|---|\n", group.title);
         for flag in group.flags {
-            let _ = writeln!(
-                text,
-                "| `{}` | {} |",
-                cell(&help::name(flag)),
-                cell(flag.help)
-            );
+            let _ = writeln!(text, "| `{}` | {} |", cell(&help::name(flag)), cell(flag.help));
         }
         text.push('\n');
     }
@@ -105,20 +93,14 @@ fn theme_colors() -> String {
 
 fn protocols() -> String {
     let names = api::names().into_iter().filter(|name| name != "faux");
-    names
-        .map(|name| format!("`{name}`"))
-        .collect::<Vec<_>>()
-        .join(", ")
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn settings() -> String {
     let mut text = String::new();
     for group in table::GROUPS {
-        let _ = write!(
-            text,
-            "## {}\n\n| key | value | default | meaning |\n|---|---|---|---|\n",
-            group.title
-        );
+        let _ =
+            write!(text, "## {}\n\n| key | value | default | meaning |\n|---|---|---|---|\n", group.title);
         for key in group.keys {
             let preset = match key.preset {
                 Preset::Told(words) => words.to_owned(),
@@ -144,26 +126,17 @@ fn cell(text: &str) -> String {
 }
 
 fn providers() -> String {
-    let mut text = String::from(
-        "| provider | name | key | also needed | also looked at |\n|---|---|---|---|---|\n",
-    );
+    let mut text =
+        String::from("| provider | name | key | also needed | also looked at |\n|---|---|---|---|---|\n");
     let names = |names: &[&str]| {
-        let each = names
-            .iter()
-            .map(|name| format!("`{}`", name.replace('|', "` or `")));
+        let each = names.iter().map(|name| format!("`{}`", name.replace('|', "` or `")));
         each.collect::<Vec<_>>().join(", ")
     };
     for provider in provider::PROVIDERS {
-        let (keys, required, optional) = (
-            names(provider.keys),
-            names(provider.required),
-            names(provider.optional),
-        );
-        let _ = writeln!(
-            text,
-            "| `{}` | {} | {keys} | {required} | {optional} |",
-            provider.id, provider.name
-        );
+        let (keys, required, optional) =
+            (names(provider.keys), names(provider.required), names(provider.optional));
+        let _ =
+            writeln!(text, "| `{}` | {} | {keys} | {required} | {optional} |", provider.id, provider.name);
     }
     text
 }

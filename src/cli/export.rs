@@ -97,9 +97,7 @@ fn parse(words: &[OsString]) -> Result<Args, String> {
                 let known = Format::ALL.map(Format::name).join(", ");
                 let format = Format::parse(&word);
                 args.format =
-                    Some(format.ok_or_else(|| {
-                        format!("Invalid format \"{word}\". Valid values: {known}")
-                    })?);
+                    Some(format.ok_or_else(|| format!("Invalid format \"{word}\". Valid values: {known}"))?);
             }
             Arg::Value(word) => given.push(word),
             other => return Err(other.unexpected().to_string()),
@@ -110,8 +108,7 @@ fn parse(words: &[OsString]) -> Result<Args, String> {
     let mut given = given.into_iter();
     if !newest {
         let session = given.next().map(OsString::into_string).transpose();
-        args.session =
-            session.map_err(|word| format!("{} is not UTF-8", word.to_string_lossy()))?;
+        args.session = session.map_err(|word| format!("{} is not UTF-8", word.to_string_lossy()))?;
     }
     args.file = given.next().map(PathBuf::from);
     match given.next() {
@@ -135,20 +132,12 @@ fn export(args: &Args) -> Result<u8, String> {
         }
         false => None,
     };
-    let options = Options {
-        format,
-        all: args.all,
-        redactor,
-    };
+    let options = Options { format, all: args.all, redactor };
     if to_stdout {
         return to_stdout_of(log, &options);
     }
     let out = named.map(|named| place.given(named));
-    to_file(
-        log,
-        &options,
-        &out.unwrap_or_else(|| export::default_name(&path, format)),
-    )
+    to_file(log, &options, &out.unwrap_or_else(|| export::default_name(&path, format)))
 }
 
 /// Where the program was started, and where the user's files are.
@@ -177,11 +166,7 @@ impl Place {
 
 fn session_file(args: &Args, place: &Place) -> Result<PathBuf, String> {
     let (settings, _) = Settings::load(place.dirs.agent());
-    let named = place.dirs.sessions(
-        args.session_dir.as_deref(),
-        settings.session_dir(),
-        &place.cwd,
-    );
+    let named = place.dirs.sessions(args.session_dir.as_deref(), settings.session_dir(), &place.cwd);
     let store = Store::new(place.dirs.agent(), named, SyncMode::Never);
     let Some(wanted) = &args.session else {
         let newest = store.list(&place.cwd).into_iter().next();
@@ -243,9 +228,8 @@ fn secrets(agent_dir: &Path) -> Vec<String> {
         parts.iter().any(|part| name.contains(part)) && !name.ends_with("_FILE")
     };
     let variables = std::env::vars_os();
-    let variables = variables.filter_map(|(name, value)| {
-        secret_name(name.to_str()?).then(|| value.into_string().ok())?
-    });
+    let variables = variables
+        .filter_map(|(name, value)| secret_name(name.to_str()?).then(|| value.into_string().ok())?);
     let mut found: Vec<String> = variables.filter(|value| !value.starts_with('/')).collect();
     for name in ["auth.json", "models.json"] {
         let text = std::fs::read(agent_dir.join(name)).unwrap_or_default();
@@ -299,16 +283,9 @@ mod tests {
         check("-c b", Ok(args(None, Some("b"))));
         check("a b c", Err("Unexpected argument: c"));
         check("--wrong", Err("invalid option '--wrong'"));
-        check(
-            "--format pdf",
-            Err("Invalid format \"pdf\". Valid values: html, md, jsonl"),
-        );
-        let all = Args {
-            format: Some(Format::Markdown),
-            all: true,
-            redact: true,
-            ..args(Some("a"), Some("b"))
-        };
+        check("--format pdf", Err("Invalid format \"pdf\". Valid values: html, md, jsonl"));
+        let all =
+            Args { format: Some(Format::Markdown), all: true, redact: true, ..args(Some("a"), Some("b")) };
         check("--redact a --format=markdown b --all", Ok(all));
     }
 

@@ -95,11 +95,7 @@ pub enum Mode {
 pub struct UsageError(pub String);
 
 fn list(text: &str) -> Vec<String> {
-    text.split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .map(str::to_owned)
-        .collect()
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
 /// Reads the arguments, the program's name left out.
@@ -120,10 +116,7 @@ fn parse_into(args: &mut Args, parser: &mut Parser) -> Result<(), String> {
             return raw.skip(1).try_for_each(|word| positional(args, word));
         }
         if let Some(mut raw) = parser.try_raw_args()
-            && let Some(flag) = raw
-                .peek()
-                .and_then(|word| word.to_str())
-                .and_then(long_short)
+            && let Some(flag) = raw.peek().and_then(|word| word.to_str()).and_then(long_short)
         {
             raw.next();
             set(args, flag, parser)?;
@@ -133,20 +126,14 @@ fn parse_into(args: &mut Args, parser: &mut Parser) -> Result<(), String> {
             None => return Ok(()),
             Some(Arg::Long(name)) => {
                 let name = name.to_owned();
-                let flag = flags()
-                    .find(|flag| flag.long == name)
-                    .ok_or_else(|| unknown(&name))?;
+                let flag = flags().find(|flag| flag.long == name).ok_or_else(|| unknown(&name))?;
                 set(args, flag, parser)?;
             }
             Some(Arg::Short(letter)) => {
                 let mut short = [0; 4];
                 let short: &str = letter.encode_utf8(&mut short);
                 let flag = flags().find(|flag| flag.short == Some(short));
-                set(
-                    args,
-                    flag.ok_or_else(|| format!("Unknown option: -{letter}"))?,
-                    parser,
-                )?;
+                set(args, flag.ok_or_else(|| format!("Unknown option: -{letter}"))?, parser)?;
             }
             Some(Arg::Value(word)) => positional(args, word)?,
         }
@@ -182,9 +169,7 @@ fn set(args: &mut Args, flag: &Flag, parser: &mut Parser) -> Result<(), String> 
     let value = match flag.value {
         Value::None => None,
         Value::Required(_) => {
-            let value = parser
-                .value()
-                .map_err(|_| format!("--{} requires a value", flag.long))?;
+            let value = parser.value().map_err(|_| format!("--{} requires a value", flag.long))?;
             Some(string(value)?)
         }
         Value::Optional(_) => Some(optional(flag, parser)?.unwrap_or_default()),
@@ -220,16 +205,9 @@ fn optional(flag: &Flag, parser: &mut Parser) -> Result<Option<String>, String> 
 }
 
 fn unknown(name: &str) -> String {
-    let near = flags()
-        .filter(|flag| !matches!(flag.set, Set::Absent | Set::Nothing))
-        .map(|flag| flag.long);
+    let near = flags().filter(|flag| !matches!(flag.set, Set::Absent | Set::Nothing)).map(|flag| flag.long);
     match near
-        .map(|long| {
-            (
-                between(&letters(name), &letters(long), Compare::Whole),
-                long,
-            )
-        })
+        .map(|long| (between(&letters(name), &letters(long), Compare::Whole), long))
         .min()
         .filter(|(distance, _)| *distance <= 2)
     {
@@ -250,10 +228,7 @@ fn check_combinations(args: &Args) -> Result<(), String> {
         let others: Vec<&str> = others.map(|(_, other)| *other).collect();
         match others.as_slice() {
             [] => Ok(()),
-            _ => Err(format!(
-                "{flag} cannot be combined with {}",
-                others.join(", ")
-            )),
+            _ => Err(format!("{flag} cannot be combined with {}", others.join(", "))),
         }
     };
     if args.fork.is_some() {
@@ -297,12 +272,8 @@ mod tests {
     fn short_names_of_several_letters_are_whole_words() {
         check("-nt", |args| args.no_tools = true);
         check("-n t", |args| args.name = Some("t".into()));
-        check("-nbt -nc", |args| {
-            (args.no_builtin_tools, args.no_context_files) = (true, true)
-        });
-        check("-xt read,bash", |args| {
-            args.exclude_tools = Some(vec!["read".into(), "bash".into()])
-        });
+        check("-nbt -nc", |args| (args.no_builtin_tools, args.no_context_files) = (true, true));
+        check("-xt read,bash", |args| args.exclude_tools = Some(vec!["read".into(), "bash".into()]));
         check("-ne -ns -np -na", |args| {
             (args.no_skills, args.no_prompt_templates) = (true, true);
             args.approve = Some(false);
@@ -311,15 +282,9 @@ mod tests {
 
     #[test]
     fn print_takes_the_next_word_unless_it_is_a_flag_or_a_file() {
-        check("-p hello", |args| {
-            (args.print, args.messages) = (true, vec!["hello".into()])
-        });
-        check("-p ---x", |args| {
-            (args.print, args.messages) = (true, vec!["---x".into()])
-        });
-        check("-p -c", |args| {
-            (args.print, args.continue_last) = (true, true)
-        });
+        check("-p hello", |args| (args.print, args.messages) = (true, vec!["hello".into()]));
+        check("-p ---x", |args| (args.print, args.messages) = (true, vec!["---x".into()]));
+        check("-p -c", |args| (args.print, args.continue_last) = (true, true));
         check("-p @a b", |args| {
             (args.print, args.files, args.messages) = (true, vec!["a".into()], vec!["b".into()]);
         });
@@ -340,45 +305,24 @@ mod tests {
         check("--model=a/b:high --thinking low", |args| {
             (args.model, args.thinking) = (Some("a/b:high".into()), Some(ThinkingLevel::Low));
         });
-        check(
-            "--append-system-prompt -x --append-system-prompt y",
-            |args| {
-                args.append_system_prompt = vec!["-x".into(), "y".into()];
-            },
-        );
-        check("--list-models -p", |args| {
-            (args.list_models, args.print) = (Some(String::new()), true)
+        check("--append-system-prompt -x --append-system-prompt y", |args| {
+            args.append_system_prompt = vec!["-x".into(), "y".into()];
         });
-        check("--list-models son", |args| {
-            args.list_models = Some("son".into())
-        });
-        check("--tools read,,grep,", |args| {
-            args.tools = Some(vec!["read".into(), "grep".into()])
-        });
+        check("--list-models -p", |args| (args.list_models, args.print) = (Some(String::new()), true));
+        check("--list-models son", |args| args.list_models = Some("son".into()));
+        check("--tools read,,grep,", |args| args.tools = Some(vec!["read".into(), "grep".into()]));
     }
 
     #[test]
     fn bad_usage_is_named() {
         refused("--bogus", "Unknown option: --bogus");
-        refused(
-            "--modell x",
-            "Unknown option: --modell. Did you mean --model?",
-        );
+        refused("--modell x", "Unknown option: --modell. Did you mean --model?");
         refused("-z", "Unknown option: -z");
         refused("--mode", "--mode requires a value");
-        refused(
-            "--mode foo",
-            "Invalid mode \"foo\". Valid values: text, json, rpc, acp",
-        );
+        refused("--mode foo", "Invalid mode \"foo\". Valid values: text, json, rpc, acp");
         refused("--model", "--model requires a value");
-        refused(
-            "--session-id a --session b",
-            "--session-id cannot be combined with --session",
-        );
-        refused(
-            "--session-id a -c",
-            "--session-id cannot be combined with --continue",
-        );
+        refused("--session-id a --session b", "--session-id cannot be combined with --session");
+        refused("--session-id a -c", "--session-id cannot be combined with --continue");
         assert!(parse_words("--session-id a/b").is_err());
         assert!(parse_words("--session-id .a").is_err());
         refused(
@@ -397,11 +341,7 @@ mod tests {
     #[test]
     fn every_name_is_there_once() {
         let mut names: Vec<String> = flags().map(|flag| format!("--{}", flag.long)).collect();
-        names.extend(
-            flags()
-                .filter_map(|flag| flag.short)
-                .map(|short| format!("-{short}")),
-        );
+        names.extend(flags().filter_map(|flag| flag.short).map(|short| format!("-{short}")));
         let count = names.len();
         names.sort();
         names.dedup();

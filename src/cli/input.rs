@@ -30,11 +30,7 @@ pub fn piped(note: impl FnOnce()) -> Result<Option<String>, String> {
     if stdin.is_terminal() {
         return Ok(None);
     }
-    let mut wait = libc::pollfd {
-        fd: stdin.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    };
+    let mut wait = libc::pollfd { fd: stdin.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one valid pollfd, and the count says one.
     if unsafe { libc::poll(&raw mut wait, 1, 2000) } == 0 {
         note();
@@ -89,21 +85,18 @@ impl Attach<'_> {
             Some(_) => file.to_owned(),
             None => self.from.join(file).to_string_lossy().into_owned(),
         };
-        let path =
-            path::resolve_existing(self.workspace, &given).map_err(|error| error.to_string())?;
+        let path = path::resolve_existing(self.workspace, &given).map_err(|error| error.to_string())?;
         let shown = path.display();
         let fault = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => format!("File not found: {shown}"),
             _ => format!("Could not read file {shown}: {error}"),
         };
         if path.metadata().map_err(fault)?.is_dir() {
-            return Err(format!(
-                "{shown} is a folder; name a file, or let the agent look into it"
-            ));
+            return Err(format!("{shown} is a folder; name a file, or let the agent look into it"));
         }
         let mut bytes = Vec::new();
-        let read = std::fs::File::open(&path)
-            .and_then(|file| file.take(INPUT_MAX + 1).read_to_end(&mut bytes));
+        let read =
+            std::fs::File::open(&path).and_then(|file| file.take(INPUT_MAX + 1).read_to_end(&mut bytes));
         if read.map_err(fault)? as u64 > INPUT_MAX {
             return Err(format!("{shown} holds more than 100 MB"));
         }
@@ -114,25 +107,19 @@ impl Attach<'_> {
                 ));
             };
             if !text.is_empty() {
-                prompt
-                    .text
-                    .push_str(&format!("<file name=\"{shown}\">\n{text}\n</file>\n"));
+                prompt.text.push_str(&format!("<file name=\"{shown}\">\n{text}\n</file>\n"));
             }
             return Ok(());
         };
         let limits = Limits::of(self.model, self.workspace.options.resize_images);
         let about = match image::prepare(&bytes, kind, &limits, self.cancel) {
             Ok(prepared) => {
-                prompt
-                    .images
-                    .push(Block::image(prepared.data, prepared.mime_type));
+                prompt.images.push(Block::image(prepared.data, prepared.mime_type));
                 prepared.hints.join("\n")
             }
             Err(note) => note,
         };
-        prompt
-            .text
-            .push_str(&format!("<file name=\"{shown}\">{about}</file>\n"));
+        prompt.text.push_str(&format!("<file name=\"{shown}\">{about}</file>\n"));
         Ok(())
     }
 }
@@ -142,11 +129,7 @@ fn text_of(bytes: &[u8]) -> Option<String> {
     let head = bytes.get(..text::SNIFF_BYTES).unwrap_or(bytes);
     match text::sniff(head) {
         Content::Binary => None,
-        Content::Text(Encoding::Utf8, mark) => {
-            Some(String::from_utf8_lossy(&bytes[mark..]).into_owned())
-        }
-        Content::Text(encoding, mark) => encoding
-            .decode(&bytes[mark..])
-            .map(std::borrow::Cow::into_owned),
+        Content::Text(Encoding::Utf8, mark) => Some(String::from_utf8_lossy(&bytes[mark..]).into_owned()),
+        Content::Text(encoding, mark) => encoding.decode(&bytes[mark..]).map(std::borrow::Cow::into_owned),
     }
 }

@@ -16,24 +16,18 @@ use std::path::Path;
 /// Moves what there is. Without anything old this is three looks at the disk.
 pub fn run(agent: &Path) {
     if let Err(error) = keys(agent) {
-        report::warning(format_args!(
-            "Keys of an earlier version were not taken over: {error}"
-        ));
+        report::warning(format_args!("Keys of an earlier version were not taken over: {error}"));
     }
     for (from, to) in upkeep::bring_home(agent) {
-        report::note(format_args!(
-            "Moved the session {} to {}",
-            from.display(),
-            to.display()
-        ));
+        report::note(format_args!("Moved the session {} to {}", from.display(), to.display()));
     }
     let (old, new) = (agent.join("commands"), agent.join("prompts"));
     if old.is_dir() && new.symlink_metadata().is_err() {
         match fs::rename(&old, &new) {
             Ok(()) => report::note("Migrated Global commands/ → prompts/"),
-            Err(error) => report::warning(format_args!(
-                "Could not migrate Global commands/ to prompts/: {error}"
-            )),
+            Err(error) => {
+                report::warning(format_args!("Could not migrate Global commands/ to prompts/: {error}"))
+            }
         }
     }
 }
@@ -55,12 +49,7 @@ fn keys(agent: &Path) -> Result<(), String> {
     }
     let has_logins = !found.is_empty();
     let stored = read(&settings).and_then(|mut settings| settings.remove("apiKeys"));
-    for (provider, key) in stored
-        .as_ref()
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
+    for (provider, key) in stored.as_ref().and_then(Value::as_object).into_iter().flatten() {
         if key.is_string() && !found.contains_key(provider) {
             let entry = serde_json::json!({"type": "api_key", "key": key});
             found.insert(provider.clone(), entry);

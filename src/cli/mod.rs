@@ -64,9 +64,7 @@ pub fn main() -> ExitCode {
     lifeline::enable();
     signal::outlive_file_limits();
     let mut words: Vec<_> = std::env::args_os().skip(1).collect();
-    let subcommand = SUBCOMMANDS
-        .iter()
-        .find(|(name, _)| words.first().is_some_and(|word| word == name));
+    let subcommand = SUBCOMMANDS.iter().find(|(name, _)| words.first().is_some_and(|word| word == name));
     let code = if let Some((_, run)) = subcommand {
         words.remove(0);
         run(&words)
@@ -112,14 +110,7 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
     }
     let mut world = start::World::load(args)?;
     if let Some(search) = &args.list_models {
-        if world
-            .services
-            .credentials
-            .env()
-            .get("PI_LOCAL_URL")
-            .is_some()
-            || search.starts_with("local")
-        {
+        if world.services.credentials.env().get("PI_LOCAL_URL").is_some() || search.starts_with("local") {
             world.find_local();
         }
         let services = &world.services;
@@ -130,9 +121,8 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
     if args.mode == Some(Mode::Rpc) {
         return serve(args, world);
     }
-    let piped = input::piped(|| {
-        report::note("Reading from stdin; end it with Ctrl-D, or start pi with </dev/null")
-    })?;
+    let piped =
+        input::piped(|| report::note("Reading from stdin; end it with Ctrl-D, or start pi with </dev/null"))?;
     let is_print = args.print || args.mode.is_some() || piped.is_some();
     if !is_print && io::stdin().is_terminal() && io::stdout().is_terminal() {
         return talk(args, world);
@@ -140,28 +130,19 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
     // Questions are asked before signals are watched: there Ctrl-C simply ends the program.
     let log = open::log(args, &mut world)?;
     let cancel = CancelToken::new();
-    let watch = signal::watch(cancel.clone())
-        .map_err(|error| format!("Cannot watch for signals: {error}"))?;
+    let watch =
+        signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
     let from = world.started_in.clone();
     let session = start::session(args, world, log, &cancel)?;
     let mut messages = args.messages.clone().into_iter();
-    let attach = Attach {
-        from: &from,
-        workspace: session.workspace(),
-        model: session.model(),
-        cancel: &cancel,
-    };
+    let attach =
+        Attach { from: &from, workspace: session.workspace(), model: session.model(), cancel: &cancel };
     let prompt = input::assemble(piped, &args.files, messages.next(), &attach)?;
     let is_empty = prompt.text.is_empty() && prompt.images.is_empty();
     let first = (!is_empty).then_some((prompt.text, prompt.images));
-    let prompts = Prompts {
-        first,
-        rest: messages.collect(),
-    };
+    let prompts = Prompts { first, rest: messages.collect() };
     let form = match args.mode {
-        Some(Mode::Json) => Form::Json {
-            cumulative: args.cumulative_events,
-        },
+        Some(Mode::Json) => Form::Json { cumulative: args.cumulative_events },
         _ => Form::Text,
     };
     Ok(print::run(session, prompts, form, &cancel, &watch))
@@ -171,20 +152,16 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
 fn talk(args: &Args, mut world: start::World) -> Result<u8, String> {
     let log = open::log(args, &mut world)?;
     let cancel = CancelToken::new();
-    let watch = signal::watch(cancel.clone())
-        .map_err(|error| format!("Cannot watch for signals: {error}"))?;
+    let watch =
+        signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
     let (from, dirs) = (world.started_in.clone(), world.dirs.clone());
     let draft = world.draft.take();
     let dir = args.session_dir.as_deref();
     let store = open::store(&dirs, &world.settings, dir, &world.cwd);
     let session = start::session(args, world, log, &cancel)?;
     let mut messages = args.messages.clone().into_iter();
-    let attach = Attach {
-        from: &from,
-        workspace: session.workspace(),
-        model: session.model(),
-        cancel: &cancel,
-    };
+    let attach =
+        Attach { from: &from, workspace: session.workspace(), model: session.model(), cancel: &cancel };
     let prompt = input::assemble(None, &args.files, messages.next(), &attach)?;
     let is_empty = prompt.text.is_empty() && prompt.images.is_empty();
     let options = interactive::Options {
@@ -201,11 +178,7 @@ fn talk(args: &Args, mut world: start::World) -> Result<u8, String> {
 
 /// Prints text that others wrote: a terminal gets no control sequences of theirs.
 fn say_plain(text: &str) -> u8 {
-    if io::stdout().is_terminal() {
-        say(&plain_text(text.as_bytes()))
-    } else {
-        say(text)
-    }
+    if io::stdout().is_terminal() { say(&plain_text(text.as_bytes())) } else { say(text) }
 }
 
 /// Takes commands from stdin until it ends. Gives the exit code.
@@ -215,23 +188,17 @@ fn serve(args: &Args, mut world: start::World) -> Result<u8, String> {
     }
     let log = open::log(args, &mut world)?;
     let cancel = CancelToken::new();
-    let watch = signal::watch(cancel.clone())
-        .map_err(|error| format!("Cannot watch for signals: {error}"))?;
+    let watch =
+        signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
     let session = start::session(args, world, log, &cancel)?;
-    let options = rpc::Options {
-        cumulative: args.cumulative_events,
-        ready: args.ready,
-    };
+    let options = rpc::Options { cumulative: args.cumulative_events, ready: args.ready };
     rpc::run(session, options, &cancel, &watch)
 }
 
 /// Prints what was asked for. Gives the exit code.
 fn say(text: &str) -> u8 {
     let mut stdout = io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Ok(()) => print::DONE,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => print::PIPE_CLOSED,
         Err(error) => {

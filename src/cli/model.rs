@@ -19,31 +19,17 @@ pub struct Choice {
 
 /// The model of the command line, else of the session, else of the settings, else what can be used.
 pub fn choose(args: &Args, world: &mut World, context: &SessionContext) -> Result<Choice, String> {
-    let saved = world
-        .settings
-        .default_provider()
-        .zip(world.settings.default_model());
+    let saved = world.settings.default_provider().zip(world.settings.default_model());
     let saved = saved.map(|(provider, id)| (provider.to_owned(), id.to_owned()));
-    let stored = context
-        .model
-        .as_ref()
-        .filter(|_| !context.messages.is_empty());
-    let names_local = |name: Option<&str>| {
-        name.is_some_and(|name| name == local::PROVIDER || name.starts_with("local/"))
-    };
+    let stored = context.model.as_ref().filter(|_| !context.messages.is_empty());
+    let names_local =
+        |name: Option<&str>| name.is_some_and(|name| name == local::PROVIDER || name.starts_with("local/"));
     let wanted = args.model.as_deref().or(args.provider.as_deref());
     let asks_local = names_local(wanted)
         || args.provider.as_deref() == Some(local::PROVIDER)
-        || args
-            .models
-            .iter()
-            .flatten()
-            .any(|pattern| names_local(Some(pattern)))
+        || args.models.iter().flatten().any(|pattern| names_local(Some(pattern)))
         || (wanted.is_none() && stored.is_some_and(|model| model.provider == local::PROVIDER))
-        || (wanted.is_none()
-            && saved
-                .as_ref()
-                .is_some_and(|(provider, _)| provider == local::PROVIDER));
+        || (wanted.is_none() && saved.as_ref().is_some_and(|(provider, _)| provider == local::PROVIDER));
     let found = asks_local.then(|| world.find_local());
     let is_local = names_local(wanted) || args.provider.as_deref() == Some(local::PROVIDER);
     let scope = listed(args, world);
@@ -61,18 +47,13 @@ pub fn choose(args: &Args, world: &mut World, context: &SessionContext) -> Resul
         )?,
     };
     if choice.is_none() && found.is_none() {
-        choice = world
-            .find_local()
-            .preferred()
-            .map(|offer| told(args, offer));
+        choice = world.find_local().preferred().map(|offer| told(args, offer));
     }
     let choice = match choice {
         Some(choice) => choice,
-        None if world.is_interactive => Choice {
-            model: Arc::new(Model::none()),
-            thinking: None,
-            scope: Vec::new(),
-        },
+        None if world.is_interactive => {
+            Choice { model: Arc::new(Model::none()), thinking: None, scope: Vec::new() }
+        }
         None => return Err(no_models()),
     };
     Ok(Choice { scope, ..choice })
@@ -117,11 +98,7 @@ fn pick(
         if let Some(text) = &choice.warning {
             warn(text);
         }
-        Choice {
-            model: choice.model,
-            thinking: choice.thinking,
-            scope: Vec::new(),
-        }
+        Choice { model: choice.model, thinking: choice.thinking, scope: Vec::new() }
     }))
 }
 
@@ -133,25 +110,15 @@ fn named_local(args: &Args, found: &local::Found, name: &str) -> Result<Choice, 
     if let Some((name, level)) = name.rsplit_once(':')
         && let (Some(offer), Some(level)) = (found.find(name), ThinkingLevel::parse(level))
     {
-        return Ok(Choice {
-            thinking: Some(level),
-            ..told(args, offer)
-        });
+        return Ok(Choice { thinking: Some(level), ..told(args, offer) });
     }
     if found.offers.is_empty() {
         return Err(format!(
             "No server on this machine answered, so there is no model \"{name}\". See: pi docs local"
         ));
     }
-    let names: Vec<&str> = found
-        .offers
-        .iter()
-        .map(|offer| offer.model.id.as_str())
-        .collect();
-    Err(format!(
-        "No server on this machine has the model \"{name}\". There are: {}",
-        names.join(", ")
-    ))
+    let names: Vec<&str> = found.offers.iter().map(|offer| offer.model.id.as_str()).collect();
+    Err(format!("No server on this machine has the model \"{name}\". There are: {}", names.join(", ")))
 }
 
 /// Says which model was taken, since nobody configured it.
@@ -163,11 +130,7 @@ fn told(args: &Args, offer: &local::Offer) -> Choice {
     {
         warn(reason);
     }
-    Choice {
-        model: offer.model.clone(),
-        thinking: None,
-        scope: Vec::new(),
-    }
+    Choice { model: offer.model.clone(), thinking: None, scope: Vec::new() }
 }
 
 /// Whether `reason` says that there is no model at all.
@@ -184,25 +147,10 @@ fn no_models() -> String {
 }
 
 /// The level to begin with, as the model has it.
-pub fn thinking(
-    args: &Args,
-    world: &World,
-    context: &SessionContext,
-    choice: &Choice,
-) -> ThinkingLevel {
-    let stored = context
-        .thinking_level
-        .as_deref()
-        .and_then(ThinkingLevel::parse);
+pub fn thinking(args: &Args, world: &World, context: &SessionContext, choice: &Choice) -> ThinkingLevel {
+    let stored = context.thinking_level.as_deref().and_then(ThinkingLevel::parse);
     let stored = stored.filter(|_| !context.messages.is_empty());
     let asked = args.thinking.or(choice.thinking).or(stored);
-    let of_model = world
-        .settings
-        .model_thinking_level(&choice.model.provider, &choice.model.id);
-    resolve::thinking_level(
-        &choice.model,
-        asked,
-        of_model,
-        world.settings.default_thinking_level(),
-    )
+    let of_model = world.settings.model_thinking_level(&choice.model.provider, &choice.model.id);
+    resolve::thinking_level(&choice.model, asked, of_model, world.settings.default_thinking_level())
 }

@@ -98,12 +98,7 @@ fn stay_here(log: &Log, world: &World) -> Result<(), String> {
 fn find(args: &Args, world: &mut World) -> Result<Log, String> {
     let say = |error: SessionError| error.to_string();
     let cwd = &world.cwd.clone();
-    let store = store(
-        &world.dirs,
-        &world.settings,
-        args.session_dir.as_deref(),
-        cwd,
-    );
+    let store = store(&world.dirs, &world.settings, args.session_dir.as_deref(), cwd);
     let id = args.session_id.as_deref();
     if args.no_session {
         return Log::in_memory(cwd, id).map_err(say);
@@ -132,9 +127,7 @@ fn find(args: &Args, world: &mut World) -> Result<Log, String> {
         if let Some(log) = store.open_id(cwd, id).map_err(say)? {
             return Ok(log);
         }
-        warn(format_args!(
-            "No project session found with id '{id}'; creating a new session with that id."
-        ));
+        warn(format_args!("No project session found with id '{id}'; creating a new session with that id."));
     } else {
         offer_drafts(args, &store, world);
     }
@@ -164,10 +157,8 @@ fn open(store: &Store, path: &Path, world: &World) -> Result<Log, String> {
         Err(error @ SessionError::Held { .. }) => error,
         opened => return opened.map_err(|error| error.to_string()),
     };
-    let answers = [
-        "Fork it: go on in a copy".to_owned(),
-        "Read it only: what follows is not stored".to_owned(),
-    ];
+    let answers =
+        ["Fork it: go on in a copy".to_owned(), "Read it only: what follows is not stored".to_owned()];
     let chosen = match choose(world, "Session in use", &error.to_string(), &answers) {
         Asked::Chosen(at) => at,
         Asked::Nothing => return Err("No session selected".into()),
@@ -185,14 +176,9 @@ fn elsewhere(store: &Store, stored: &Stored, world: &World) -> Result<Log, Strin
     let cwd = world.cwd.as_path();
     let (id, home) = (&stored.header.id, &stored.header.cwd);
     let problem = format!("Session found in different project: {home}");
-    let answers = [
-        "Fork it into this folder".to_owned(),
-        "Open it in its own folder".to_owned(),
-    ];
+    let answers = ["Fork it into this folder".to_owned(), "Open it in its own folder".to_owned()];
     match choose(world, "Session of another folder", &problem, &answers) {
-        Asked::Chosen(0) => store
-            .fork_from(&stored.path, cwd, None)
-            .map_err(|error| error.to_string()),
+        Asked::Chosen(0) => store.fork_from(&stored.path, cwd, None).map_err(|error| error.to_string()),
         Asked::Chosen(_) => open(store, &stored.path, world),
         Asked::Nothing => Err("No session selected".into()),
         Asked::Nobody => Err(format!(
@@ -238,10 +224,7 @@ fn pick(store: &Store, world: &World) -> Result<PathBuf, String> {
     }
     let mut infos = store.infos(&world.cwd);
     if infos.is_empty() {
-        return Err(
-            "There is no session of this folder. Look for others with: pi sessions list --all"
-                .into(),
-        );
+        return Err("There is no session of this folder. Look for others with: pi sessions list --all".into());
     }
     infos.truncate(OFFERED_MAX);
     let rows = sessions::rows(&infos, false);
@@ -278,11 +261,8 @@ fn offer_draft(ground: question::Ground<'_>, draft: &Stored) -> Option<String> {
     let prompt = log.fork_points().pop()?.text;
     let mut text = format!("It is from {}:\n\n", draft.header.timestamp);
     text.extend(prompt.chars().take(SHOWN));
-    let answers = [
-        "Put it into the editor".to_owned(),
-        "Keep it for later".to_owned(),
-        "Delete it".to_owned(),
-    ];
+    let answers =
+        ["Put it into the editor".to_owned(), "Keep it for later".to_owned(), "Delete it".to_owned()];
     let chosen = ask::choose_drawn(ground, "A prompt got no answer", &text, &answers);
     let is_taken = match chosen {
         Some(0) => true,

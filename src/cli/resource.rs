@@ -27,11 +27,7 @@ pub fn skills(words: &[OsString]) -> u8 {
             [] | ["list"] => {
                 let mut text = String::new();
                 for skill in skills {
-                    let hidden = if skill.is_hidden {
-                        ", called by you alone"
-                    } else {
-                        ""
-                    };
+                    let hidden = if skill.is_hidden { ", called by you alone" } else { "" };
                     let (scope, path) = (skill.source.scope.name(), skill.source.path.display());
                     let _ = writeln!(
                         text,
@@ -42,10 +38,9 @@ pub fn skills(words: &[OsString]) -> u8 {
                 }
                 Some(super::say_plain(&text))
             }
-            ["check"] if diagnostics.is_empty() => Some(super::say(&format!(
-                "{} skills, nothing wrong\n",
-                skills.len()
-            ))),
+            ["check"] if diagnostics.is_empty() => {
+                Some(super::say(&format!("{} skills, nothing wrong\n", skills.len())))
+            }
             ["check"] => Some(print::FAILED),
             _ => None,
         }
@@ -62,13 +57,8 @@ pub fn prompts(words: &[OsString]) -> u8 {
                 diagnostics.iter().for_each(report::warning);
                 let mut text = String::new();
                 for template in &commands.templates {
-                    let hint = template
-                        .hint
-                        .iter()
-                        .map(|hint| format!(" {hint}"))
-                        .collect::<String>();
-                    let (scope, path) =
-                        (template.source.scope.name(), template.source.path.display());
+                    let hint = template.hint.iter().map(|hint| format!(" {hint}")).collect::<String>();
+                    let (scope, path) = (template.source.scope.name(), template.source.path.display());
                     let _ = writeln!(
                         text,
                         "/{}{hint} ({scope}): {}\n  {path}",
@@ -80,15 +70,8 @@ pub fn prompts(words: &[OsString]) -> u8 {
             }
             ["show", name] => {
                 let name = name.strip_prefix('/').unwrap_or(name);
-                match commands
-                    .templates
-                    .iter()
-                    .find(|template| template.name == name)
-                {
-                    Some(template) => Some(super::say_plain(&format!(
-                        "{}\n",
-                        template.content.trim_end()
-                    ))),
+                match commands.templates.iter().find(|template| template.name == name) {
+                    Some(template) => Some(super::say_plain(&format!("{}\n", template.content.trim_end()))),
                     None => {
                         report::error(format_args!(
                             "There is no prompt template /{name}. pi prompts lists all."
@@ -103,11 +86,7 @@ pub fn prompts(words: &[OsString]) -> u8 {
 }
 
 /// `run` gives `None` for words that make no sense.
-fn with_world(
-    words: &[OsString],
-    usage: &str,
-    run: impl FnOnce(&Args, &World) -> Option<u8>,
-) -> u8 {
+fn with_world(words: &[OsString], usage: &str, run: impl FnOnce(&Args, &World) -> Option<u8>) -> u8 {
     let bad = |problem: &str| {
         report::error(format_args!("{problem}\n{usage}"));
         super::BAD_USAGE

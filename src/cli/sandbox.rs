@@ -37,9 +37,7 @@ fn mode(name: &str) -> Result<Option<Mode>, String> {
         "off" => Ok(None),
         "read-only" => Ok(Some(Mode::ReadOnly)),
         "workspace" => Ok(Some(Mode::Workspace)),
-        _ => Err(format!(
-            "Invalid sandbox \"{name}\". Valid values: off, read-only, workspace"
-        )),
+        _ => Err(format!("Invalid sandbox \"{name}\". Valid values: off, read-only, workspace")),
     }
 }
 
@@ -84,19 +82,12 @@ fn try_run(words: &[OsString]) -> Result<u8, UsageError> {
     };
     let name = args.sandbox.as_deref().unwrap_or("workspace");
     let mode = mode(name).map_err(UsageError)?;
-    let mode =
-        mode.ok_or_else(|| UsageError("Without a sandbox there is nothing to try".into()))?;
+    let mode = mode.ok_or_else(|| UsageError("Without a sandbox there is nothing to try".into()))?;
     let ran = std::env::current_dir()
         .map_err(|error| format!("The current folder cannot be used: {error}"))
         .and_then(|cwd| {
             let dirs = Dirs::find().map_err(|error| error.to_string())?;
-            sandbox(
-                mode,
-                args.sandbox_net,
-                args.sandbox_write.iter(),
-                &dirs,
-                &cwd,
-            )
+            sandbox(mode, args.sandbox_net, args.sandbox_write.iter(), &dirs, &cwd)
         })
         .and_then(|sandbox| {
             wait(&sandbox, Path::new(program), arguments)

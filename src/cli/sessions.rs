@@ -77,9 +77,7 @@ pub fn run(words: &[OsString]) -> u8 {
             report::error(text);
             print::FAILED
         }
-        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            print::PIPE_CLOSED
-        }
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => print::PIPE_CLOSED,
         Err(Failure::Output(error)) => {
             report::error(format_args!("Cannot write to stdout: {error}"));
             print::FAILED
@@ -145,21 +143,13 @@ fn try_run(words: &[OsString]) -> Result<u8, Failure> {
     if let Some(dir) = &options.cwd {
         std::env::set_current_dir(dir).map_err(|error| format!("Cannot work in {dir}: {error}"))?;
     }
-    let cwd = std::env::current_dir()
-        .map_err(|error| format!("The current folder cannot be used: {error}"))?;
+    let cwd =
+        std::env::current_dir().map_err(|error| format!("The current folder cannot be used: {error}"))?;
     let dirs = Dirs::find().map_err(|error| error.to_string())?;
     let (settings, _) = Settings::load(dirs.agent());
     let store = open::store(&dirs, &settings, options.session_dir.as_deref(), &cwd);
-    let desk = Desk {
-        dirs,
-        store,
-        cwd,
-        options,
-    };
-    match (
-        desk.options.command.as_deref(),
-        desk.options.words.as_slice(),
-    ) {
+    let desk = Desk { dirs, store, cwd, options };
+    match (desk.options.command.as_deref(), desk.options.words.as_slice()) {
         (None | Some("list" | "ls"), []) => desk.list(),
         (Some("search"), words) => desk.search(words),
         (Some("show"), [wanted]) => desk.show(wanted),
@@ -169,9 +159,9 @@ fn try_run(words: &[OsString]) -> Result<u8, Failure> {
         (Some("list" | "ls" | "prune"), [word, ..]) => {
             Err(Failure::Usage(format!("Unexpected argument: {word}")))
         }
-        (Some(command @ ("show" | "rm")), _) => Err(Failure::Usage(format!(
-            "pi sessions {command} needs a session"
-        ))),
+        (Some(command @ ("show" | "rm")), _) => {
+            Err(Failure::Usage(format!("pi sessions {command} needs a session")))
+        }
         (Some("import"), _) => Err(Failure::Usage("pi sessions import needs a file".into())),
         (Some(other), _) => Err(Failure::Usage(format!("Unknown command: sessions {other}"))),
         (None, _) => Err(Failure::Usage("There is nothing to do".into())),
@@ -187,11 +177,7 @@ struct Desk {
 
 impl Desk {
     fn infos(&self) -> Vec<Info> {
-        if self.options.all {
-            self.store.infos_all()
-        } else {
-            self.store.infos(&self.cwd)
-        }
+        if self.options.all { self.store.infos_all() } else { self.store.infos(&self.cwd) }
     }
 
     fn list(&self) -> Result<u8, Failure> {
@@ -209,11 +195,7 @@ impl Desk {
         }
         out.flush()?;
         if infos.is_empty() && !self.options.json {
-            let whose = if self.options.all {
-                ""
-            } else {
-                " of this folder; --all shows those of others"
-            };
+            let whose = if self.options.all { "" } else { " of this folder; --all shows those of others" };
             report::note(format_args!("There are no sessions{whose}"));
         }
         Ok(print::DONE)
@@ -239,9 +221,7 @@ impl Desk {
             } else {
                 let id = ids.get(hit.info.path.as_path());
                 let id = id.unwrap_or(&hit.info.id);
-                let place = hit
-                    .place
-                    .map(|place| format!("\n    {}", one_line(&place, 100)));
+                let place = hit.place.map(|place| format!("\n    {}", one_line(&place, 100)));
                 let row = row(&hit.info, id, self.options.all);
                 format!("{row}{}", place.unwrap_or_default())
             };
@@ -253,11 +233,7 @@ impl Desk {
 
     fn find(&self, wanted: &str) -> Result<PathBuf, Failure> {
         let wanted = match wanted.strip_prefix('~') {
-            Some(_) => self
-                .dirs
-                .resolve(wanted, &self.cwd)
-                .to_string_lossy()
-                .into_owned(),
+            Some(_) => self.dirs.resolve(wanted, &self.cwd).to_string_lossy().into_owned(),
             None => wanted.to_owned(),
         };
         Ok(open::path_of(self.store.find(&self.cwd, &wanted)?))
@@ -266,10 +242,7 @@ impl Desk {
     fn show(&self, wanted: &str) -> Result<u8, Failure> {
         let path = self.find(wanted)?;
         let Some(info) = self.store.info(&path) else {
-            return Err(Failure::Failed(format!(
-                "{} is not a session",
-                path.display()
-            )));
+            return Err(Failure::Failed(format!("{} is not a session", path.display())));
         };
         let mut out = io::BufWriter::new(io::stdout().lock());
         if self.options.json {
@@ -312,27 +285,20 @@ impl Desk {
             return Ok(true);
         }
         if !ask::possible() {
-            return Err(Failure::Failed(format!(
-                "{what} would be removed for good. Say --yes to do it."
-            )));
+            return Err(Failure::Failed(format!("{what} would be removed for good. Say --yes to do it.")));
         }
         Ok(ask::confirm(&format!("Remove {what} for good?")))
     }
 
     fn remove(&self) -> Result<u8, Failure> {
         let words = self.options.words.iter();
-        let paths: Vec<PathBuf> = words
-            .map(|word| self.find(word))
-            .collect::<Result<_, _>>()?;
+        let paths: Vec<PathBuf> = words.map(|word| self.find(word)).collect::<Result<_, _>>()?;
         // A path could name anything.
         if let Some(other) = paths.iter().find(|path| self.store.info(path).is_none()) {
             let other = other.display();
             return Err(Failure::Failed(format!("{other} is not a session")));
         }
-        let names: Vec<String> = paths
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect();
+        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         if !self.may_remove(&names.join(", "))? {
             return Ok(print::FAILED);
         }
@@ -351,11 +317,7 @@ impl Desk {
                 Ok(()) if self.options.json => {
                     writeln!(out, "{}", json_line(&json!({ "removed": path })))?;
                 }
-                Ok(()) => writeln!(
-                    out,
-                    "Removed {}",
-                    one_line(&path.to_string_lossy(), usize::MAX)
-                )?,
+                Ok(()) => writeln!(out, "Removed {}", one_line(&path.to_string_lossy(), usize::MAX))?,
                 Err(error) => {
                     report::error(error);
                     code = print::FAILED;
@@ -382,9 +344,7 @@ impl Desk {
             let is_old = |info: &Info| oldest.as_ref().is_none_or(|oldest| info.modified < *oldest);
             old.extend(infos.filter(is_old).map(|info| info.path));
         }
-        let lost = folders
-            .iter()
-            .flat_map(|folder| upkeep::leftovers(folder, false));
+        let lost = folders.iter().flat_map(|folder| upkeep::leftovers(folder, false));
         let lost: Vec<PathBuf> = lost.collect();
         if old.is_empty() && lost.is_empty() {
             report::note("There is nothing to remove");
@@ -394,11 +354,7 @@ impl Desk {
             (sessions, 0) => counted(sessions, "session"),
             (0, files) => counted(files, "leftover"),
             (sessions, files) => {
-                format!(
-                    "{} and {}",
-                    counted(sessions, "session"),
-                    counted(files, "leftover")
-                )
+                format!("{} and {}", counted(sessions, "session"), counted(files, "leftover"))
             }
         };
         if !self.may_remove(&what)? {
@@ -412,10 +368,7 @@ impl Desk {
     fn import(&self, file: &str) -> Result<u8, Failure> {
         let source = self.dirs.resolve(file, &self.cwd);
         if !source.exists() {
-            return Err(Failure::Failed(format!(
-                "File not found: {}",
-                source.display()
-            )));
+            return Err(Failure::Failed(format!("File not found: {}", source.display())));
         }
         let imported = upkeep::import(&source, &self.store.folder(&self.cwd))?;
         imported.notices.iter().for_each(report::warning);
@@ -423,10 +376,7 @@ impl Desk {
         let text = if self.options.json {
             json_line(&json!({ "path": path }))
         } else {
-            format!(
-                "Session imported to: {}",
-                one_line(&path.to_string_lossy(), usize::MAX)
-            )
+            format!("Session imported to: {}", one_line(&path.to_string_lossy(), usize::MAX))
         };
         Ok(super::say(&format!("{text}\n")))
     }
@@ -463,11 +413,7 @@ fn row(info: &Info, id: &str, with_folder: bool) -> String {
         None => info.first_message.clone(),
     };
     let said = one_line(&said, 80);
-    let folder = if with_folder {
-        format!("{}  ", one_line(&info.cwd, usize::MAX))
-    } else {
-        String::new()
-    };
+    let folder = if with_folder { format!("{}  ", one_line(&info.cwd, usize::MAX)) } else { String::new() };
     let (id, count) = (one_line(id, usize::MAX), info.message_count);
     format!("{id}  {age:>4}  {count:>4}  {folder}{said}")
 }
@@ -532,10 +478,7 @@ mod tests {
             (&["0123456789"], &["01234567"]),
             (&["abc"], &["abc"]),
             (&["0123456789", "0123456799"], &["012345678", "012345679"]),
-            (
-                &["0123456789", "01234567", "x"],
-                &["012345678", "01234567", "x"],
-            ),
+            (&["0123456789", "01234567", "x"], &["012345678", "01234567", "x"]),
             (&[], &[]),
         ];
         for (ids, short) in rows {
@@ -546,10 +489,7 @@ mod tests {
 
     #[test]
     fn a_row_is_one_plain_line() {
-        assert_eq!(
-            row(&info("a"), "a", true),
-            format!("a  {:>4}     2  /x  one two", age(&time::iso(0)))
-        );
+        assert_eq!(row(&info("a"), "a", true), format!("a  {:>4}     2  /x  one two", age(&time::iso(0))));
         assert_eq!(one_line("é é é", 3), "é é…");
         assert_eq!(one_line("", 3), "");
     }

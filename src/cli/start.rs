@@ -90,13 +90,10 @@ impl World {
 
     fn load_with(args: &Args, may_ask: bool) -> Result<Self, String> {
         if let Some(dir) = &args.cwd {
-            std::env::set_current_dir(dir)
-                .map_err(|error| format!("Cannot work in {dir}: {error}"))?;
+            std::env::set_current_dir(dir).map_err(|error| format!("Cannot work in {dir}: {error}"))?;
         }
         let cwd = std::env::current_dir().map_err(|error| {
-            format!(
-                "The current folder cannot be used: {error}. Change to another one, or use --cwd."
-            )
+            format!("The current folder cannot be used: {error}. Change to another one, or use --cwd.")
         })?;
         let dirs = Dirs::find().map_err(|error| error.to_string())?;
         migrate::run(dirs.agent());
@@ -160,13 +157,9 @@ impl World {
     /// Skills and prompt templates, and what is wrong with them.
     pub fn find_commands(&self, args: &Args) -> (Commands, Vec<Diagnostic>) {
         let places = self.places();
-        let (skills, mut diagnostics) =
-            skill::load(&places, args.no_skills, &self.named(&args.skills));
-        let (templates, of_templates) = template::load(
-            &places,
-            args.no_prompt_templates,
-            &self.named(&args.prompt_templates),
-        );
+        let (skills, mut diagnostics) = skill::load(&places, args.no_skills, &self.named(&args.skills));
+        let (templates, of_templates) =
+            template::load(&places, args.no_prompt_templates, &self.named(&args.prompt_templates));
         diagnostics.extend(of_templates);
         (Commands { templates, skills }, diagnostics)
     }
@@ -179,10 +172,7 @@ impl World {
             .flat_map(|path| match places.named(Kind::Themes, &path) {
                 Some(found) => found,
                 None => {
-                    warn(format_args!(
-                        "Theme path does not exist: {}",
-                        path.display()
-                    ));
+                    warn(format_args!("Theme path does not exist: {}", path.display()));
                     Vec::new()
                 }
             })
@@ -192,10 +182,7 @@ impl World {
             let found = places.files(Kind::Themes).into_iter();
             files.extend(found.map(|source| source.path));
         }
-        Themes {
-            files,
-            wanted: args.use_theme.clone(),
-        }
+        Themes { files, wanted: args.use_theme.clone() }
     }
 
     fn places(&self) -> Places<'_> {
@@ -211,39 +198,26 @@ impl World {
     /// Paths of the command line.
     fn named(&self, paths: &[String]) -> Vec<PathBuf> {
         let paths = paths.iter().map(|path| path.trim());
-        paths
-            .map(|path| place::tidy(&self.dirs.resolve(path, &self.started_in)))
-            .collect()
+        paths.map(|path| place::tidy(&self.dirs.resolve(path, &self.started_in))).collect()
     }
 
     /// Asks the servers of this machine for their models, and adds them.
     pub fn find_local(&mut self) -> local::Found {
         let found = local::discover(self.services.credentials.env(), LOCAL_LIMIT);
-        self.services
-            .registry
-            .add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
+        self.services.registry.add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
         found
     }
 }
 
 /// The session of `log`, with the model, tools and prompt that the command line asks for.
-pub fn session(
-    args: &Args,
-    world: World,
-    log: Log,
-    cancel: &CancelToken,
-) -> Result<Session, String> {
+pub fn session(args: &Args, world: World, log: Log, cancel: &CancelToken) -> Result<Session, String> {
     let dir = args.session_dir.as_deref();
     let store = open::store(&world.dirs, &world.settings, dir, &world.cwd);
     let started_in = world.started_in.clone();
     let first = parts(args, world, log, cancel)?;
     let (is_passing, token) = (args.no_session, cancel.clone());
     // What was said for the first session only.
-    let args = Args {
-        cwd: None,
-        name: None,
-        ..args.clone()
-    };
+    let args = Args { cwd: None, name: None, ..args.clone() };
     let (same_args, same_start) = (args.clone(), started_in.clone());
     let renew = move |old: &Ground| {
         let mut world = World::load_unasked(&same_args)?;
@@ -262,22 +236,12 @@ pub fn session(
 }
 
 /// Opens the session in `log`, in the folder that `world` was loaded for. It stays with this conversation.
-pub fn session_of(
-    args: &Args,
-    world: World,
-    log: Log,
-    cancel: &CancelToken,
-) -> Result<Session, String> {
+pub fn session_of(args: &Args, world: World, log: Log, cancel: &CancelToken) -> Result<Session, String> {
     Ok(Session::new(parts(args, world, log, cancel)?, None, cancel))
 }
 
 /// What the conversation in `log` needs.
-fn parts(
-    args: &Args,
-    mut world: World,
-    mut log: Log,
-    cancel: &CancelToken,
-) -> Result<Parts, String> {
+fn parts(args: &Args, mut world: World, mut log: Log, cancel: &CancelToken) -> Result<Parts, String> {
     let context = log.context();
     for notice in log.take_notices() {
         warn(notice);
@@ -287,34 +251,22 @@ fn parts(
     let mut model = choice.model;
     if let Some(key) = &args.api_key {
         if args.model.is_none() && args.models.is_none() {
-            return Err("--api-key requires a model to be specified via --model, --provider/--model, or --models".into());
+            return Err(
+                "--api-key requires a model to be specified via --model, --provider/--model, or --models"
+                    .into(),
+            );
         }
-        world
-            .services
-            .credentials
-            .give(&model.provider, Secret::new(key.as_str()));
+        world.services.credentials.give(&model.provider, Secret::new(key.as_str()));
     }
     if let Some(url) = &args.base_url {
         let url = url.trim_end_matches('/').to_owned();
         world.services.base_url = Some((model.provider.clone(), url.clone()));
-        model = Arc::new(Model {
-            base_url: url,
-            ..Model::clone(&model)
-        });
+        model = Arc::new(Model { base_url: url, ..Model::clone(&model) });
     }
     if args.verbose {
-        let configured = world
-            .services
-            .registry
-            .configured(&model.provider, Some(&model.id));
-        let key = world
-            .services
-            .credentials
-            .resolve(&model, &configured, cancel);
-        let key = key.map_or_else(
-            |error| error.to_string(),
-            |resolved| resolved.source.to_string(),
-        );
+        let configured = world.services.registry.configured(&model.provider, Some(&model.id));
+        let key = world.services.credentials.resolve(&model, &configured, cancel);
+        let key = key.map_or_else(|error| error.to_string(), |resolved| resolved.source.to_string());
         report::note(format_args!(
             "Model: {}/{} at {}; key: {key}",
             model.provider, model.id, model.base_url
@@ -416,18 +368,14 @@ fn wanted(args: &Args, from: &Path) -> Result<Option<Arc<Wanted>>, String> {
     };
     let text = std::fs::read_to_string(from.join(file))
         .map_err(|error| format!("Cannot read the output schema {file}: {error}"))?;
-    let wanted = Wanted::parse(&text)
-        .map_err(|fault| format!("The output schema {file} cannot be used: {fault}"))?;
+    let wanted =
+        Wanted::parse(&text).map_err(|fault| format!("The output schema {file} cannot be used: {fault}"))?;
     Ok(Some(Arc::new(wanted)))
 }
 
 fn approval(args: &Args) -> Rules {
     Rules {
-        ask: args
-            .ask_tools
-            .as_deref()
-            .map(Ask::parse)
-            .unwrap_or_default(),
+        ask: args.ask_tools.as_deref().map(Ask::parse).unwrap_or_default(),
         allowed: args.allow_tools.clone().unwrap_or_default(),
     }
 }
@@ -483,13 +431,9 @@ fn workspace(world: &World, log: &Log, sandbox: Option<Arc<Sandbox>>) -> Arc<Wor
 fn options(world: &World) -> tools::Options {
     let settings = &world.settings;
     tools::Options {
-        shell_path: settings.shell_path().map(|path| {
-            world
-                .dirs
-                .resolve(path, &world.cwd)
-                .to_string_lossy()
-                .into_owned()
-        }),
+        shell_path: settings
+            .shell_path()
+            .map(|path| world.dirs.resolve(path, &world.cwd).to_string_lossy().into_owned()),
         shell_command_prefix: settings.shell_command_prefix().map(str::to_owned),
         bash_timeout_seconds: settings.bash_timeout_seconds(),
         bash_keep_background: settings.bash_keep_background(),
@@ -499,28 +443,17 @@ fn options(world: &World) -> tools::Options {
     }
 }
 
-fn choose_tools(
-    args: &Args,
-    settings: &Settings,
-    workspace: &Arc<Workspace>,
-) -> Vec<Arc<dyn Tool>> {
+fn choose_tools(args: &Args, settings: &Settings, workspace: &Arc<Workspace>) -> Vec<Arc<dyn Tool>> {
     let names = match &args.tools {
         Some(names) => names.clone(),
         None if args.no_tools || args.no_builtin_tools => Vec::new(),
         None if args.read_only => READING_TOOLS.map(str::to_owned).to_vec(),
-        None => settings
-            .default_tools()
-            .unwrap_or_else(|| DEFAULT_TOOLS.map(str::to_owned).to_vec()),
+        None => settings.default_tools().unwrap_or_else(|| DEFAULT_TOOLS.map(str::to_owned).to_vec()),
     };
     let excluded = args.exclude_tools.as_deref().unwrap_or_default();
     let known = tools::names().collect::<Vec<_>>().join(", ");
-    for name in excluded
-        .iter()
-        .filter(|name| tools::builtin(name, workspace).is_none())
-    {
-        warn(format_args!(
-            "There is no tool \"{name}\" to exclude. Known: {known}"
-        ));
+    for name in excluded.iter().filter(|name| tools::builtin(name, workspace).is_none()) {
+        warn(format_args!("There is no tool \"{name}\" to exclude. Known: {known}"));
     }
     let mut chosen = Vec::new();
     for name in names.iter().filter(|name| !excluded.contains(name)) {
@@ -534,11 +467,7 @@ fn choose_tools(
 }
 
 /// The active tools, and those that can be made active.
-fn all_tools(
-    args: &Args,
-    active: &[Arc<dyn Tool>],
-    workspace: &Arc<Workspace>,
-) -> Vec<Arc<dyn Tool>> {
+fn all_tools(args: &Args, active: &[Arc<dyn Tool>], workspace: &Arc<Workspace>) -> Vec<Arc<dyn Tool>> {
     let excluded = args.exclude_tools.as_deref().unwrap_or_default();
     let is_active = |name: &str| active.iter().any(|tool| tool.info().spec.name == name);
     let others = tools::names()
@@ -568,16 +497,11 @@ fn prompt_source(
     let context_files = if args.no_context_files {
         Vec::new()
     } else {
-        let (files, diagnostics) =
-            context_file::load(world.dirs.agent(), &world.cwd, world.dirs.home());
+        let (files, diagnostics) = context_file::load(world.dirs.agent(), &world.cwd, world.dirs.home());
         diagnostics.iter().for_each(warn);
         files
     };
-    let addendum: Vec<String> = texts
-        .addendum
-        .into_iter()
-        .chain(wanted.map(Wanted::demand))
-        .collect();
+    let addendum: Vec<String> = texts.addendum.into_iter().chain(wanted.map(Wanted::demand)).collect();
     let context_paths = context_files.iter().map(|file| file.path.clone()).collect();
     let source = Source {
         texts: UserPrompts {

@@ -49,13 +49,7 @@ pub struct Group {
 type Short = Option<&'static str>;
 
 const fn row(long: &'static str, short: Short, value: Value, set: Set, help: &'static str) -> Flag {
-    Flag {
-        long,
-        short,
-        value,
-        help,
-        set,
-    }
+    Flag { long, short, value, help, set }
 }
 
 use Set::{Absent, List, Nothing, Switch, Text, With};
@@ -144,8 +138,7 @@ pub const GROUPS: &[Group] = &[
 
 fn set_print(args: &mut Args, prompt: String) -> Result<(), String> {
     args.print = true;
-    args.messages
-        .extend(Some(prompt).filter(|prompt| !prompt.is_empty()));
+    args.messages.extend(Some(prompt).filter(|prompt| !prompt.is_empty()));
     Ok(())
 }
 
@@ -187,19 +180,14 @@ fn count(place: &mut Option<u64>, flag: &str, text: &str) -> Result<(), String> 
 
 fn amount(place: &mut Option<f64>, flag: &str, text: &str) -> Result<(), String> {
     // A century, in seconds: what a clock can add.
-    let number = text
-        .parse()
-        .ok()
-        .filter(|number| (0.0..=3e9).contains(number) && *number > 0.0);
+    let number = text.parse().ok().filter(|number| (0.0..=3e9).contains(number) && *number > 0.0);
     *place = Some(number.ok_or_else(|| format!("{flag} takes a number, more than 0"))?);
     Ok(())
 }
 
 fn set_sandbox(args: &mut Args, mode: String) -> Result<(), String> {
     if !matches!(mode.as_str(), "off" | "read-only" | "workspace") {
-        return Err(format!(
-            "Invalid sandbox \"{mode}\". Valid values: off, read-only, workspace"
-        ));
+        return Err(format!("Invalid sandbox \"{mode}\". Valid values: off, read-only, workspace"));
     }
     args.sandbox = Some(mode);
     Ok(())
@@ -217,9 +205,7 @@ fn set_mode(args: &mut Args, mode: String) -> Result<(), String> {
         "rpc" => Mode::Rpc,
         "acp" => Mode::Acp,
         _ => {
-            return Err(format!(
-                "Invalid mode \"{mode}\". Valid values: text, json, rpc, acp"
-            ));
+            return Err(format!("Invalid mode \"{mode}\". Valid values: text, json, rpc, acp"));
         }
     });
     Ok(())
@@ -229,9 +215,7 @@ fn set_thinking(args: &mut Args, level: String) -> Result<(), String> {
     args.thinking = ThinkingLevel::parse(&level);
     if args.thinking.is_none() {
         let valid = ThinkingLevel::ALL.map(ThinkingLevel::name).join(", ");
-        args.warnings.push(format!(
-            "Invalid thinking level \"{level}\". Valid values: {valid}"
-        ));
+        args.warnings.push(format!("Invalid thinking level \"{level}\". Valid values: {valid}"));
     }
     Ok(())
 }
@@ -241,9 +225,7 @@ fn set_tui_mode(args: &mut Args, mode: String) -> Result<(), String> {
         "regular" => false,
         "fullscreen" => true,
         _ => {
-            return Err(format!(
-                "Invalid TUI mode \"{mode}\". Valid values: regular, fullscreen"
-            ));
+            return Err(format!("Invalid TUI mode \"{mode}\". Valid values: regular, fullscreen"));
         }
     });
     Ok(())

@@ -104,26 +104,15 @@ fn ask_drawn(
 
 const TITLE: &str = "Trust project folder?";
 
-fn ask_lines(
-    project: &Project,
-    surfaces: &[PathBuf],
-    store: &Store,
-    reason: Reason,
-) -> Result<bool, String> {
-    report::note(format_args!(
-        "{TITLE}\n{}\n",
-        about(project, surfaces, reason)
-    ));
+fn ask_lines(project: &Project, surfaces: &[PathBuf], store: &Store, reason: Reason) -> Result<bool, String> {
+    report::note(format_args!("{TITLE}\n{}\n", about(project, surfaces, reason)));
     let answers = project.answers(true);
     for (number, answer) in answers.iter().enumerate() {
         report::note(format_args!("{}. {}", number + 1, answer.label));
     }
     report::note("Number, or Enter for no:");
     let mut line = String::new();
-    io::stdin()
-        .lock()
-        .read_line(&mut line)
-        .map_err(|error| format!("Cannot read the answer: {error}"))?;
+    io::stdin().lock().read_line(&mut line).map_err(|error| format!("Cannot read the answer: {error}"))?;
     let number = line.trim().parse::<usize>().ok();
     let answer = number.and_then(|number| answers.get(number.checked_sub(1)?));
     let Some(answer) = answer else {

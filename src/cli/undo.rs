@@ -82,18 +82,13 @@ pub fn run(words: &[OsString]) -> u8 {
 fn try_run(options: &Options) -> Result<u8, String> {
     let session = session_of(options)?;
     let journal = Journal::new(&session);
-    let all = journal
-        .steps()
-        .map_err(|error| format!("Could not read what can be undone: {error}"))?;
+    let all = journal.steps().map_err(|error| format!("Could not read what can be undone: {error}"))?;
     if options.list {
         return Ok(super::say(&list(&all, options.json)));
     }
     let steps = select(options, &session, &all)?;
     if steps.is_empty() {
-        report::note(format_args!(
-            "There is nothing to undo in session {}",
-            session.display()
-        ));
+        report::note(format_args!("There is nothing to undo in session {}", session.display()));
         return Ok(print::DONE);
     }
     if options.dry_run {
@@ -111,13 +106,7 @@ fn try_run(options: &Options) -> Result<u8, String> {
     let plans = undo::plan(&journal, &steps);
     let conflicts: Vec<String> = plans
         .iter()
-        .filter_map(|plan| {
-            Some(format!(
-                "\n  {} {}",
-                plan.path.display(),
-                plan.conflict.as_ref()?
-            ))
-        })
+        .filter_map(|plan| Some(format!("\n  {} {}", plan.path.display(), plan.conflict.as_ref()?)))
         .collect();
     if !conflicts.is_empty() && !options.force {
         return Err(format!(
@@ -144,21 +133,15 @@ fn session_of(options: &Options) -> Result<PathBuf, String> {
     if let Some(dir) = &options.cwd {
         std::env::set_current_dir(dir).map_err(|error| format!("Cannot work in {dir}: {error}"))?;
     }
-    let cwd = std::env::current_dir()
-        .map_err(|error| format!("The current folder cannot be used: {error}"))?;
+    let cwd =
+        std::env::current_dir().map_err(|error| format!("The current folder cannot be used: {error}"))?;
     let dirs = Dirs::find().map_err(|error| error.to_string())?;
     let (settings, _) = Settings::load(dirs.agent());
     let store = open::store(&dirs, &settings, options.session_dir.as_deref(), &cwd);
     if let Some(wanted) = &options.session {
         let path = dirs.resolve(wanted, &cwd);
-        let wanted = if wanted.starts_with('~') {
-            path.to_string_lossy()
-        } else {
-            wanted.into()
-        };
-        let found = store
-            .find(&cwd, &wanted)
-            .map_err(|error| error.to_string())?;
+        let wanted = if wanted.starts_with('~') { path.to_string_lossy() } else { wanted.into() };
+        let found = store.find(&cwd, &wanted).map_err(|error| error.to_string())?;
         return Ok(open::path_of(found));
     }
     let newest = store.list(&cwd).into_iter().next();
@@ -174,8 +157,7 @@ fn select(options: &Options, session: &Path, all: &[Step]) -> Result<Vec<Step>, 
     };
     let log = Log::open_to_read(session).map_err(|error| error.to_string())?;
     let entry = log.entry(id);
-    let entry =
-        entry.ok_or_else(|| format!("There is no entry '{id}' in {}", session.display()))?;
+    let entry = entry.ok_or_else(|| format!("There is no entry '{id}' in {}", session.display()))?;
     Ok(undo::since(all, &entry.timestamp))
 }
 
@@ -189,10 +171,7 @@ fn list(steps: &[Step], json: bool) -> String {
             let _ = writeln!(out, "{line}");
         } else {
             let (time, tool, path) = (&step.time, &step.tool, step.path.display());
-            let note = step
-                .not_kept
-                .as_ref()
-                .map(|why| format!("  (not kept: {why})"));
+            let note = step.not_kept.as_ref().map(|why| format!("  (not kept: {why})"));
             let note = note.unwrap_or_default();
             let line = format!("{back:>4}  {time}  {tool:<5}  {path}{note}");
             let _ = writeln!(out, "{}", plain_text(line.as_bytes()));
@@ -205,11 +184,7 @@ fn list(steps: &[Step], json: bool) -> String {
 }
 
 /// A line for each file: what would happen, or what did, and what stands in the way.
-fn told<'a>(
-    files: impl Iterator<Item = (&'a Plan, Option<String>)>,
-    would: bool,
-    json: bool,
-) -> String {
+fn told<'a>(files: impl Iterator<Item = (&'a Plan, Option<String>)>, would: bool, json: bool) -> String {
     let mut out = String::new();
     for (plan, problem) in files {
         let problem = problem.or_else(|| match &plan.action {
@@ -236,9 +211,7 @@ fn told<'a>(
             (None, Action::Remove, false) => "Removed",
             (None, ..) => "As it was",
         };
-        let problem = problem
-            .map(|problem| format!(": {problem}"))
-            .unwrap_or_default();
+        let problem = problem.map(|problem| format!(": {problem}")).unwrap_or_default();
         let line = format!("{words} {}{problem}", plan.path.display());
         let _ = writeln!(out, "{}", plain_text(line.as_bytes()));
     }

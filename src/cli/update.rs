@@ -31,9 +31,7 @@ pub fn run(words: &[OsString]) -> u8 {
     if let Some(unknown) = words.iter().find(|word| !known.contains(&&***word)) {
         let text = match unknown.strip_prefix('-') {
             Some(_) => format!("Unknown option {unknown} for \"update\"."),
-            None if has(&["--models"]) => {
-                "--models cannot be combined with a positional source".to_owned()
-            }
+            None if has(&["--models"]) => "--models cannot be combined with a positional source".to_owned(),
             None => format!("There is nothing called \"{unknown}\" to update."),
         };
         report::note(format_args!("{text}\nUsage: {USAGE}"));
@@ -67,9 +65,7 @@ fn refresh(offline: bool) -> Result<(), String> {
     let env = world.services.credentials.env();
     if offline || std::env::var_os("PI_OFFLINE").is_some() {
         let why = if offline { "--offline" } else { "PI_OFFLINE" };
-        return Err(format!(
-            "Could not refresh model catalogs: {why} allows no network"
-        ));
+        return Err(format!("Could not refresh model catalogs: {why} allows no network"));
     }
     let base_url = env.get("PI_CATALOG_URL");
     let base_url = base_url.as_deref().unwrap_or(CATALOG_URL);
@@ -102,17 +98,12 @@ fn refresh(offline: bool) -> Result<(), String> {
         file::update(&path, |old| {
             let mut all = old.as_deref().map(parse).unwrap_or_default();
             all.extend(entries);
-            serde_json::to_string_pretty(&all)
-                .map(Some)
-                .map_err(|error| error.to_string())
+            serde_json::to_string_pretty(&all).map(Some).map_err(|error| error.to_string())
         })?;
     }
     match problems.as_slice() {
         [] => Ok(()),
-        problems => Err(format!(
-            "Could not refresh model catalogs: {}",
-            problems.join("; ")
-        )),
+        problems => Err(format!("Could not refresh model catalogs: {}", problems.join("; "))),
     }
 }
 
@@ -145,9 +136,7 @@ fn fetch_all<'a>(
 
 /// The entries so far. What cannot be read is fetched anew.
 fn read(path: &Path) -> Map<String, Value> {
-    std::fs::read(path)
-        .map(|bytes| parse(&bytes))
-        .unwrap_or_default()
+    std::fs::read(path).map(|bytes| parse(&bytes)).unwrap_or_default()
 }
 
 fn parse(bytes: &[u8]) -> Map<String, Value> {

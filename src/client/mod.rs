@@ -93,11 +93,8 @@ pub struct State {
 impl Client {
     /// Starts `command`, which must be pi in RPC mode. Its stderr goes where the command says.
     pub fn spawn(command: &mut Command) -> Result<Self, ClientError> {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(ClientError::Start)?;
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(ClientError::Start)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (sender, lines) = bounded(AHEAD);
         let client = Self {
@@ -146,8 +143,7 @@ impl Client {
             return Err(ClientError::Gone);
         };
         let sent = stdin.write_all(line).and_then(|()| stdin.write_all(b"\n"));
-        sent.and_then(|()| stdin.flush())
-            .map_err(ClientError::Write)
+        sent.and_then(|()| stdin.flush()).map_err(ClientError::Write)
     }
 
     /// Waits for the whole answer to the command with this id.
@@ -215,8 +211,7 @@ impl Client {
     }
 
     pub fn follow_up(&mut self, text: &str) -> Result<(), ClientError> {
-        self.request("follow_up", json!({"message": text}))
-            .map(drop)
+        self.request("follow_up", json!({"message": text})).map(drop)
     }
 
     /// Ends the run under way. Returns when the session is idle.
@@ -254,9 +249,7 @@ impl Client {
 
     fn receive(&mut self, end: Instant) -> Result<Value, ClientError> {
         self.lines.recv_deadline(end).map_err(|error| match error {
-            RecvTimeoutError::Timeout => ClientError::Late {
-                waited: self.patience,
-            },
+            RecvTimeoutError::Timeout => ClientError::Late { waited: self.patience },
             RecvTimeoutError::Disconnected => ClientError::Gone,
         })
     }
@@ -314,9 +307,7 @@ fn too_deep(line: &[u8]) -> Option<Value> {
     }
     let Head { id, command, .. } = serde_json::from_slice(line).ok()?;
     let error = "The answer is nested too deeply for this client";
-    Some(
-        json!({"id": id, "type": "response", "command": command, "success": false, "error": error}),
-    )
+    Some(json!({"id": id, "type": "response", "command": command, "success": false, "error": error}))
 }
 
 #[cfg(test)]
@@ -335,9 +326,6 @@ mod tests {
         drop(sender);
         let lines: Vec<Value> = lines.iter().collect();
         assert_eq!(lines.len(), 1);
-        assert_eq!(
-            (&lines[0]["id"], &lines[0]["success"]),
-            (&json!(7), &json!(false))
-        );
+        assert_eq!((&lines[0]["id"], &lines[0]["success"]), (&json!(7), &json!(false)));
     }
 }

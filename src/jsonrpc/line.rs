@@ -26,11 +26,7 @@ pub struct Frames<R> {
 
 impl<R: BufRead> Frames<R> {
     pub fn new(source: R, max: usize) -> Self {
-        Self {
-            source,
-            line: Vec::new(),
-            max,
-        }
+        Self { source, line: Vec::new(), max }
     }
 
     /// The next line; what follows the last LF counts as one. `None` at the end.
@@ -110,10 +106,7 @@ mod tests {
         check("a\nb", &["a", "b"]);
         check("a\r\n b \r\n", &["a", " b "]);
         check("a\rb\n", &["a\rb"]);
-        check(
-            "a\u{2028}b\u{2029}\n\u{85}\n",
-            &["a\u{2028}b\u{2029}", "\u{85}"],
-        );
+        check("a\u{2028}b\u{2029}\n\u{85}\n", &["a\u{2028}b\u{2029}", "\u{85}"]);
         check("\n \n\t\r\n\r\n", &[]);
     }
 

@@ -42,11 +42,7 @@ pub struct Failure {
 
 impl Failure {
     pub fn new(code: i64, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            data: None,
-        }
+        Self { code, message: message.into(), data: None }
     }
 }
 
@@ -75,10 +71,7 @@ pub fn parse(line: &[u8]) -> Result<Message, Box<Bad>> {
         return Err(invalid(&None, "a message is one object"));
     };
     let id = fields.remove("id");
-    if !matches!(
-        id,
-        None | Some(Value::Null | Value::String(_) | Value::Number(_))
-    ) {
+    if !matches!(id, None | Some(Value::Null | Value::String(_) | Value::Number(_))) {
         return Err(invalid(&None, "\"id\" must be a string or a number"));
     }
     if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
@@ -133,39 +126,19 @@ struct Response<'a, R> {
 const VERSION: &str = "2.0";
 
 pub fn request<'a>(id: u64, method: &'a str, params: impl Serialize + 'a) -> impl Serialize + 'a {
-    Call {
-        jsonrpc: VERSION,
-        id: Some(id),
-        method,
-        params,
-    }
+    Call { jsonrpc: VERSION, id: Some(id), method, params }
 }
 
 pub fn notification<'a>(method: &'a str, params: impl Serialize + 'a) -> impl Serialize + 'a {
-    Call {
-        jsonrpc: VERSION,
-        id: None,
-        method,
-        params,
-    }
+    Call { jsonrpc: VERSION, id: None, method, params }
 }
 
 pub fn result<'a>(id: &'a Value, result: impl Serialize + 'a) -> impl Serialize + 'a {
-    Response {
-        jsonrpc: VERSION,
-        id,
-        result: Some(result),
-        error: None,
-    }
+    Response { jsonrpc: VERSION, id, result: Some(result), error: None }
 }
 
 pub fn failure<'a>(id: &'a Value, error: &'a Failure) -> impl Serialize + 'a {
-    Response {
-        jsonrpc: VERSION,
-        id,
-        result: None::<()>,
-        error: Some(error),
-    }
+    Response { jsonrpc: VERSION, id, result: None::<()>, error: Some(error) }
 }
 
 #[cfg(test)]
@@ -176,51 +149,26 @@ mod tests {
 
     #[test]
     fn messages_are_told_apart() {
-        let request = |id: Value, params: Value| Message::Request {
-            id,
-            method: "m".into(),
-            params,
-        };
+        let request = |id: Value, params: Value| Message::Request { id, method: "m".into(), params };
         let rows = [
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}"#,
-                request(json!(1), json!({"a": 1})),
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":"x","method":"m"}"#,
-                request(json!("x"), Value::Null),
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#,
-                request(Value::Null, Value::Null),
-            ),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}"#, request(json!(1), json!({"a": 1}))),
+            (r#"{"jsonrpc":"2.0","id":"x","method":"m"}"#, request(json!("x"), Value::Null)),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#, request(Value::Null, Value::Null)),
             (
                 r#"{"jsonrpc":"2.0","method":"m","params":[1]}"#,
-                Message::Notification {
-                    method: "m".into(),
-                    params: json!([1]),
-                },
+                Message::Notification { method: "m".into(), params: json!([1]) },
             ),
             (
                 r#"{"jsonrpc":"2.0","id":1,"result":null}"#,
-                Message::Response {
-                    id: json!(1),
-                    outcome: Ok(Value::Null),
-                },
+                Message::Response { id: json!(1), outcome: Ok(Value::Null) },
             ),
             (
                 r#"{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":-1,"message":"no"}}"#,
-                Message::Response {
-                    id: json!(1),
-                    outcome: Err(Failure::new(-1, "no")),
-                },
+                Message::Response { id: json!(1), outcome: Err(Failure::new(-1, "no")) },
             ),
             (
                 r#"{"jsonrpc":"2.0","id":1,"error":"odd"}"#,
-                Message::Response {
-                    id: json!(1),
-                    outcome: Err(Failure::new(INTERNAL_ERROR, "\"odd\"")),
-                },
+                Message::Response { id: json!(1), outcome: Err(Failure::new(INTERNAL_ERROR, "\"odd\"")) },
             ),
         ];
         for (line, expected) in rows {
@@ -236,27 +184,11 @@ mod tests {
             ("[]", Value::Null, INVALID_REQUEST),
             ("7", Value::Null, INVALID_REQUEST),
             (r#"{"id":1,"method":"m"}"#, json!(1), INVALID_REQUEST),
-            (
-                r#"{"jsonrpc":"2.0","id":[1],"method":"m"}"#,
-                Value::Null,
-                INVALID_REQUEST,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":2}"#,
-                json!(1),
-                INVALID_REQUEST,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":"m","params":2}"#,
-                json!(1),
-                INVALID_REQUEST,
-            ),
+            (r#"{"jsonrpc":"2.0","id":[1],"method":"m"}"#, Value::Null, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1,"method":2}"#, json!(1), INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":2}"#, json!(1), INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1}"#, json!(1), INVALID_REQUEST),
-            (
-                r#"{"jsonrpc":"2.0","result":1}"#,
-                Value::Null,
-                INVALID_REQUEST,
-            ),
+            (r#"{"jsonrpc":"2.0","result":1}"#, Value::Null, INVALID_REQUEST),
         ];
         for (line, id, code) in rows {
             let bad = parse(line.as_bytes()).unwrap_err();
@@ -273,32 +205,19 @@ mod tests {
         let written = |value: serde_json::Result<Value>| read(value.unwrap());
         assert_eq!(
             written(serde_json::to_value(request(7, "m", [1]))),
-            Message::Request {
-                id: json!(7),
-                method: "m".into(),
-                params: json!([1])
-            }
+            Message::Request { id: json!(7), method: "m".into(), params: json!([1]) }
         );
         assert_eq!(
             written(serde_json::to_value(notification("m", json!({})))),
-            Message::Notification {
-                method: "m".into(),
-                params: json!({})
-            }
+            Message::Notification { method: "m".into(), params: json!({}) }
         );
         assert_eq!(
             written(serde_json::to_value(result(&id, ()))),
-            Message::Response {
-                id: id.clone(),
-                outcome: Ok(Value::Null)
-            }
+            Message::Response { id: id.clone(), outcome: Ok(Value::Null) }
         );
         assert_eq!(
             written(serde_json::to_value(failure(&id, &failure_of))),
-            Message::Response {
-                id: id.clone(),
-                outcome: Err(failure_of.clone())
-            }
+            Message::Response { id: id.clone(), outcome: Err(failure_of.clone()) }
         );
     }
 

@@ -27,15 +27,8 @@ struct State {
 impl CancelToken {
     pub fn new() -> Self {
         let (sender, receiver) = bounded(0);
-        let state = State {
-            sender: Some(sender),
-            next_id: 0,
-            hooks: BTreeMap::new(),
-        };
-        Self(Arc::new(Inner {
-            state: Mutex::new(state),
-            receiver,
-        }))
+        let state = State { sender: Some(sender), next_id: 0, hooks: BTreeMap::new() };
+        Self(Arc::new(Inner { state: Mutex::new(state), receiver }))
     }
 
     /// A token that is cancelled with this one, and can be cancelled alone.

@@ -32,11 +32,7 @@ fn blocks() -> impl Iterator<Item = Block> {
         let text_bytes = fields.next()?.parse().ok()?;
         let (packed, after) = rest.split_at_checked(packed_bytes)?;
         rest = after;
-        Some(Block {
-            provider,
-            packed,
-            text_bytes,
-        })
+        Some(Block { provider, packed, text_bytes })
     })
 }
 
@@ -45,11 +41,8 @@ pub fn made_at_ms() -> u64 {
     let line = DATA.split(|byte| *byte == b'\n').next();
     let line = line.and_then(|line| std::str::from_utf8(line).ok());
     let date = line.and_then(|line| line.split(' ').nth(2));
-    let date: Vec<u64> = date
-        .into_iter()
-        .flat_map(|date| date.split('-'))
-        .filter_map(|part| part.parse().ok())
-        .collect();
+    let date: Vec<u64> =
+        date.into_iter().flat_map(|date| date.split('-')).filter_map(|part| part.parse().ok()).collect();
     match date[..] {
         [year, month, day] => super::http::utc_ms(year, month, day + 1),
         _ => 0,
@@ -86,9 +79,7 @@ impl Shelf {
     pub fn open(provider: &str) -> Option<Self> {
         let block = blocks().find(|block| block.provider == provider)?;
         let mut text = Vec::with_capacity(block.text_bytes);
-        Decompress::new(false)
-            .decompress_vec(block.packed, &mut text, FlushDecompress::Finish)
-            .ok()?;
+        Decompress::new(false).decompress_vec(block.packed, &mut text, FlushDecompress::Finish).ok()?;
         let text = String::from_utf8(text).ok()?;
         let rows = text.find("\n\n")? + 2;
         Some(Self { text, rows })
@@ -111,10 +102,8 @@ impl Shelf {
 
     /// Every model, in the catalogue's order.
     pub fn models(&self) -> Vec<Model> {
-        let shapes: Vec<Option<Model>> = self
-            .shapes()
-            .map(|shape| serde_json::from_str(shape).ok())
-            .collect();
+        let shapes: Vec<Option<Model>> =
+            self.shapes().map(|shape| serde_json::from_str(shape).ok()).collect();
         self.rows()
             .filter_map(|row| {
                 let shape: usize = row.rest.split('\t').next()?.parse().ok()?;
@@ -256,13 +245,9 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_not_found() {
-        for (provider, id) in [
-            ("", ""),
-            ("nope", "x"),
-            ("anthropic", ""),
-            ("anthropic", "claude"),
-            ("zai", "glm-4.7\tGLM"),
-        ] {
+        for (provider, id) in
+            [("", ""), ("nope", "x"), ("anthropic", ""), ("anthropic", "claude"), ("zai", "glm-4.7\tGLM")]
+        {
             assert!(find(provider, id).is_none(), "{provider}/{id}");
         }
         assert!(has_provider("openai") && !has_provider("OpenAI"));

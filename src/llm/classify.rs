@@ -64,11 +64,8 @@ const OVERFLOW: &[&str] = &[
 ];
 
 /// Texts that speak of tokens or length and mean something else.
-const NO_OVERFLOW: &[&str] = &[
-    r"^(throttling error|service unavailable):",
-    r"rate.?limit",
-    r"too many requests",
-];
+const NO_OVERFLOW: &[&str] =
+    &[r"^(throttling error|service unavailable):", r"rate.?limit", r"too many requests"];
 
 const QUOTA: &[&str] = &[
     r"GoUsageLimitError",
@@ -81,12 +78,7 @@ const QUOTA: &[&str] = &[
     r"billing",
 ];
 
-const RATE_LIMIT: &[&str] = &[
-    r"rate.?limit",
-    r"too many requests",
-    r"retry delay",
-    r"ResourceExhausted",
-];
+const RATE_LIMIT: &[&str] = &[r"rate.?limit", r"too many requests", r"retry delay", r"ResourceExhausted"];
 
 const OVERLOADED: &[&str] = &[
     r"overloaded",
@@ -119,15 +111,7 @@ const TRANSPORT: &[&str] = &[
 
 /// The lists in the order in which they are asked.
 static PHRASES: LazyLock<[RegexSet; 6]> = LazyLock::new(|| {
-    [
-        OVERFLOW,
-        NO_OVERFLOW,
-        QUOTA,
-        RATE_LIMIT,
-        OVERLOADED,
-        TRANSPORT,
-    ]
-    .map(|list| {
+    [OVERFLOW, NO_OVERFLOW, QUOTA, RATE_LIMIT, OVERLOADED, TRANSPORT].map(|list| {
         let patterns = list.iter().map(|phrase| format!("(?i){phrase}"));
         RegexSet::new(patterns).unwrap_or_else(|_| RegexSet::empty())
     })
@@ -137,22 +121,13 @@ static PHRASES: LazyLock<[RegexSet; 6]> = LazyLock::new(|| {
 pub fn is_overflow(provider: &str, error: &StreamError) -> bool {
     // Cerebras says it without a word.
     let is_mute = |text: &str| {
-        ["400 status code (no body)", "413 status code (no body)"]
-            .iter()
-            .any(|said| text.starts_with(said))
+        ["400 status code (no body)", "413 status code (no body)"].iter().any(|said| text.starts_with(said))
     };
     classify(error) == Class::Overflow || (provider == "cerebras" && is_mute(&error.message))
 }
 
 pub fn classify(error: &StreamError) -> Class {
-    let [
-        overflow,
-        no_overflow,
-        quota,
-        rate_limit,
-        overloaded,
-        transport,
-    ] = &*PHRASES;
+    let [overflow, no_overflow, quota, rate_limit, overloaded, transport] = &*PHRASES;
     let says = |phrases: &RegexSet| phrases.is_match(&error.message);
     match error.kind {
         ErrorKind::Aborted => return Class::Aborted,
@@ -183,23 +158,13 @@ mod tests {
 
     #[track_caller]
     fn check(status: Option<u16>, kind: ErrorKind, message: &str, expected: Class) {
-        let error = StreamError {
-            status,
-            ..StreamError::new(kind, message)
-        };
+        let error = StreamError { status, ..StreamError::new(kind, message) };
         assert_eq!(classify(&error), expected, "{message}");
     }
 
     #[test]
     fn every_phrase_is_a_pattern() {
-        let lists = [
-            OVERFLOW,
-            NO_OVERFLOW,
-            QUOTA,
-            RATE_LIMIT,
-            OVERLOADED,
-            TRANSPORT,
-        ];
+        let lists = [OVERFLOW, NO_OVERFLOW, QUOTA, RATE_LIMIT, OVERLOADED, TRANSPORT];
         for (set, list) in PHRASES.iter().zip(lists) {
             assert_eq!(set.len(), list.len());
         }
@@ -236,18 +201,8 @@ mod tests {
         ] {
             check(Some(400), provider, text, Class::Overflow);
         }
-        check(
-            Some(429),
-            provider,
-            "Rate limit reached: too many tokens per minute",
-            Class::RateLimit,
-        );
-        check(
-            None,
-            provider,
-            "Throttling error: Too many tokens, please wait",
-            Class::Other,
-        );
+        check(Some(429), provider, "Rate limit reached: too many tokens per minute", Class::RateLimit);
+        check(None, provider, "Throttling error: Too many tokens, please wait", Class::Other);
     }
 
     #[test]
@@ -262,11 +217,7 @@ mod tests {
         ];
         for (provider, text, expected) in rows {
             let error = StreamError::new(ErrorKind::Provider, text);
-            assert_eq!(
-                is_overflow(provider, &error),
-                expected,
-                "{provider}: {text}"
-            );
+            assert_eq!(is_overflow(provider, &error), expected, "{provider}: {text}");
         }
     }
 
@@ -285,78 +236,24 @@ mod tests {
         ] {
             check(Some(429), ErrorKind::Provider, text, Class::Quota);
         }
-        assert!(
-            !Class::Quota.is_passing()
-                && !Class::Overflow.is_passing()
-                && !Class::Auth.is_passing()
-        );
+        assert!(!Class::Quota.is_passing() && !Class::Overflow.is_passing() && !Class::Auth.is_passing());
     }
 
     #[test]
     fn trouble_that_passes() {
         let rows = [
-            (
-                Some(429),
-                ErrorKind::Provider,
-                "slow down",
-                Class::RateLimit,
-            ),
+            (Some(429), ErrorKind::Provider, "slow down", Class::RateLimit),
             (Some(503), ErrorKind::Provider, "", Class::Overloaded),
-            (
-                Some(529),
-                ErrorKind::Provider,
-                "overloaded_error",
-                Class::Overloaded,
-            ),
+            (Some(529), ErrorKind::Provider, "overloaded_error", Class::Overloaded),
             (None, ErrorKind::Provider, "Overloaded", Class::Overloaded),
-            (
-                None,
-                ErrorKind::Provider,
-                "Provider returned error",
-                Class::Overloaded,
-            ),
-            (
-                None,
-                ErrorKind::Provider,
-                "Model is currently experiencing high demand",
-                Class::Overloaded,
-            ),
-            (
-                None,
-                ErrorKind::Provider,
-                "An error occurred. You can retry your request",
-                Class::Overloaded,
-            ),
-            (
-                None,
-                ErrorKind::Provider,
-                "ResourceExhausted: worker is full",
-                Class::RateLimit,
-            ),
-            (
-                None,
-                ErrorKind::Provider,
-                "upstream connect error, reset before headers",
-                Class::Transport,
-            ),
-            (
-                None,
-                ErrorKind::Transport,
-                "connection reset",
-                Class::Transport,
-            ),
-            (
-                None,
-                ErrorKind::Timeout,
-                "no event for 300 s",
-                Class::Transport,
-            ),
-            (
-                None,
-                ErrorKind::Protocol,
-                "Stream ended without finish_reason",
-                Class::Transport,
-            ),
+            (None, ErrorKind::Provider, "Provider returned error", Class::Overloaded),
+            (None, ErrorKind::Provider, "Model is currently experiencing high demand", Class::Overloaded),
+            (None, ErrorKind::Provider, "An error occurred. You can retry your request", Class::Overloaded),
+            (None, ErrorKind::Provider, "ResourceExhausted: worker is full", Class::RateLimit),
+            (None, ErrorKind::Provider, "upstream connect error, reset before headers", Class::Transport),
+            (None, ErrorKind::Transport, "connection reset", Class::Transport),
+            (None, ErrorKind::Timeout, "no event for 300 s", Class::Transport),
+            (None, ErrorKind::Protocol, "Stream ended without finish_reason", Class::Transport),
         ];
         for (status, kind, text, class) in rows {
             check(status, kind, text, class);
@@ -366,18 +263,8 @@ mod tests {
 
     #[test]
     fn a_number_in_a_text_says_nothing() {
-        check(
-            Some(400),
-            ErrorKind::Provider,
-            "max_tokens must be at most 500",
-            Class::Request,
-        );
-        check(
-            None,
-            ErrorKind::Provider,
-            "unknown parameter at byte 429",
-            Class::Other,
-        );
+        check(Some(400), ErrorKind::Provider, "max_tokens must be at most 500", Class::Request);
+        check(None, ErrorKind::Provider, "unknown parameter at byte 429", Class::Other);
         check(Some(401), ErrorKind::Auth, "401 server error", Class::Auth);
     }
 }

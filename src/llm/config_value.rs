@@ -71,11 +71,7 @@ pub fn is_resolvable(value: &str, env: &Env) -> bool {
 }
 
 /// What a command prints, whose failure is told as "it …". It may take `limit`.
-pub(super) fn output(
-    command: &str,
-    limit: Duration,
-    cancel: &CancelToken,
-) -> Result<Secret, String> {
+pub(super) fn output(command: &str, limit: Duration, cancel: &CancelToken) -> Result<Secret, String> {
     run(command, limit, cancel).map(Secret::new)
 }
 
@@ -92,9 +88,7 @@ fn expand(value: &str, setting: &str, env: &Env) -> Result<String, String> {
             1 => ("variable", "is"),
             _ => ("variables", "are"),
         };
-        return Err(format!(
-            "{setting} needs the environment {noun} {names}, which {verb} not set"
-        ));
+        return Err(format!("{setting} needs the environment {noun} {names}, which {verb} not set"));
     }
     let mut text = String::with_capacity(value.len());
     each_part(value, |part| match part {
@@ -288,14 +282,7 @@ fn wait_unreaped(child: &Child) {
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
     loop {
         // SAFETY: `info` lives across the call, and the child is ours and not reaped yet.
-        let rc = unsafe {
-            libc::waitid(
-                libc::P_PID,
-                id,
-                &raw mut info,
-                libc::WEXITED | libc::WNOWAIT,
-            )
-        };
+        let rc = unsafe { libc::waitid(libc::P_PID, id, &raw mut info, libc::WEXITED | libc::WNOWAIT) };
         if rc == 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
             return;
         }
@@ -348,10 +335,7 @@ mod tests {
         let one = "setting needs the environment variable NOPE, which is not set";
         check("$NOPE", Err(one));
         check("x${NOPE}y$NOPE", Err(one));
-        check(
-            "$NOPE $EMPTY",
-            Err("setting needs the environment variables NOPE, EMPTY, which are not set"),
-        );
+        check("$NOPE $EMPTY", Err("setting needs the environment variables NOPE, EMPTY, which are not set"));
     }
 
     #[test]
@@ -360,26 +344,11 @@ mod tests {
         check("!echo $((1+1))", Ok("2"));
         check("!cat", Err("setting is a command, and it printed nothing"));
         check("!true", Err("setting is a command, and it printed nothing"));
-        check(
-            "!echo x; exit 3",
-            Err("setting is a command, and it failed with exit code 3"),
-        );
-        check(
-            "!kill -9 $$",
-            Err("setting is a command, and it was killed by a signal"),
-        );
-        check(
-            "!no-such-program-here",
-            Err("setting is a command, and it failed with exit code 127"),
-        );
-        check(
-            "!printf '\\377'",
-            Err("setting is a command, and it printed something that is not UTF-8"),
-        );
-        check(
-            "!yes",
-            Err("setting is a command, and it printed more than 64 KB"),
-        );
+        check("!echo x; exit 3", Err("setting is a command, and it failed with exit code 3"));
+        check("!kill -9 $$", Err("setting is a command, and it was killed by a signal"));
+        check("!no-such-program-here", Err("setting is a command, and it failed with exit code 127"));
+        check("!printf '\\377'", Err("setting is a command, and it printed something that is not UTF-8"));
+        check("!yes", Err("setting is a command, and it printed more than 64 KB"));
     }
 
     #[test]
@@ -387,10 +356,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("pi-config-value-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let file = dir.join("count");
-        let command = format!(
-            "!echo x >> '{0}'; wc -l < '{0}'; test -s '{0}.on'",
-            file.display()
-        );
+        let command = format!("!echo x >> '{0}'; wc -l < '{0}'; test -s '{0}.on'", file.display());
         let ask = |keep| {
             let got = resolve(&command, "s", keep, &env(), &CancelToken::new());
             got.ok().map(|secret| secret.expose().to_owned())
@@ -406,11 +372,9 @@ mod tests {
     #[test]
     fn a_command_that_hangs_is_killed_with_its_children() {
         let limit = Duration::from_millis(50);
-        for command in [
-            "sleep 1000 & sleep 1000",
-            "exec >&-; sleep 1000",
-            "trap '' TERM; while :; do sleep 1000; done",
-        ] {
+        for command in
+            ["sleep 1000 & sleep 1000", "exec >&-; sleep 1000", "trap '' TERM; while :; do sleep 1000; done"]
+        {
             let got = run(command, limit, &CancelToken::new());
             assert_eq!(got, Err(out_of_time(limit)), "{command}");
         }
@@ -418,11 +382,7 @@ mod tests {
 
     #[test]
     fn what_a_command_leaves_behind_is_killed() {
-        let got = run(
-            "sleep 1000 >/dev/null & echo $!",
-            COMMAND_LIMIT,
-            &CancelToken::new(),
-        );
+        let got = run("sleep 1000 >/dev/null & echo $!", COMMAND_LIMIT, &CancelToken::new());
         let id: libc::pid_t = got.unwrap().trim().parse().unwrap();
         // Its new parent may need a moment to reap it; killed it is.
         let gone = || {
@@ -451,13 +411,7 @@ mod tests {
 
     #[test]
     fn errors_hold_neither_the_command_nor_its_output() {
-        let got = resolve(
-            "!echo canary-7; exit 1 # pw canary-8",
-            "s",
-            Keep::No,
-            &env(),
-            &CancelToken::new(),
-        );
+        let got = resolve("!echo canary-7; exit 1 # pw canary-8", "s", Keep::No, &env(), &CancelToken::new());
         assert!(!format!("{got:?}").contains("canary"));
         let got = resolve("$A canary-9", "s", Keep::No, &env(), &CancelToken::new());
         assert!(!format!("{got:?}").contains("canary"));

@@ -41,9 +41,7 @@ impl Context {
 
     /// The messages that are not system messages.
     pub fn conversation(&self) -> impl Iterator<Item = &Message> {
-        self.messages
-            .iter()
-            .filter(|message| !matches!(message, Message::System(_)))
+        self.messages.iter().filter(|message| !matches!(message, Message::System(_)))
     }
 }
 
@@ -64,12 +62,7 @@ impl Head {
                 self.sections.insert(name.clone(), text.clone());
             }
         }
-        self.tools.retain(|tool| {
-            !system
-                .tools_removed
-                .iter()
-                .any(|gone| gone.name == tool.name)
-        });
+        self.tools.retain(|tool| !system.tools_removed.iter().any(|gone| gone.name == tool.name));
         for tool in &system.tools_added {
             match self.tools.iter_mut().find(|known| known.name == tool.name) {
                 Some(known) => known.clone_from(tool),
@@ -82,10 +75,6 @@ impl Head {
     pub fn prompt(&self) -> String {
         let contents = self.contents.iter().map(String::as_str);
         let sections = self.sections.values().filter_map(Value::as_str);
-        contents
-            .chain(sections)
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join("\n\n")
+        contents.chain(sections).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
     }
 }

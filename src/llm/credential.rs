@@ -79,13 +79,8 @@ impl Resolved {
     /// What the request is signed with, wherever it travels.
     pub fn secret(&self) -> Option<Secret> {
         let bearer = || {
-            let mut headers = self
-                .headers
-                .iter()
-                .filter_map(|(_, value)| value.as_deref());
-            headers
-                .find_map(|value| value.strip_prefix("Bearer "))
-                .map(Secret::new)
+            let mut headers = self.headers.iter().filter_map(|(_, value)| value.as_deref());
+            headers.find_map(|value| value.strip_prefix("Bearer ")).map(Secret::new)
         };
         self.key.clone().or_else(bearer)
     }
@@ -156,12 +151,7 @@ struct Found {
 
 impl Found {
     fn key(key: Secret, source: Source) -> Self {
-        Self {
-            key: Some(key),
-            source,
-            bearer: false,
-            base_url: None,
-        }
+        Self { key: Some(key), source, bearer: false, base_url: None }
     }
 }
 
@@ -206,9 +196,7 @@ impl Credentials {
         let entries = self.file.entries().unwrap_or_default();
         let entry = entries.get(provider);
         let env = self.env.with(&settings_of(entry));
-        if let Some(key) = entry
-            .and_then(|entry| entry.get("key"))
-            .and_then(Value::as_str)
+        if let Some(key) = entry.and_then(|entry| entry.get("key")).and_then(Value::as_str)
             && !key.is_empty()
         {
             return config_value::is_resolvable(key, &env);
@@ -286,8 +274,7 @@ impl Credentials {
             let project = token.quota_project.map(Some);
             headers.extend(project.map(|project| ("x-goog-user-project".to_owned(), project)));
         }
-        let header_carries_key =
-            found.bearer || row.is_some_and(|row| row.placement != Placement::Protocol);
+        let header_carries_key = found.bearer || row.is_some_and(|row| row.placement != Placement::Protocol);
         Ok(Resolved {
             base_url,
             key: found.key.filter(|_| !header_carries_key),
@@ -333,21 +320,11 @@ impl Credentials {
             let source = Source::Variable(name);
             let key = usable(&Secret::new(value), id, &source)?;
             let bearer = name == BEARER_VARIABLE;
-            return Ok(Found {
-                key: Some(key),
-                source,
-                bearer,
-                base_url: None,
-            });
+            return Ok(Found { key: Some(key), source, bearer, base_url: None });
         }
         if let Some(what) = ambient(row, model, entry.is_some(), env) {
             let source = Source::Ambient(what);
-            return Ok(Found {
-                key: None,
-                source,
-                bearer: false,
-                base_url: None,
-            });
+            return Ok(Found { key: None, source, bearer: false, base_url: None });
         }
         Err(self.no_key(id, row))
     }
@@ -388,14 +365,10 @@ impl Credentials {
                     key: Some(key),
                     source: Source::SignIn,
                     bearer: method.is_some_and(|method| method.bearer),
-                    base_url: method
-                        .zip(entry)
-                        .and_then(|(method, entry)| method.base_url(entry)),
+                    base_url: method.zip(entry).and_then(|(method, entry)| method.base_url(entry)),
                 }))
             }
-            _ => Err(format!(
-                "{place} has no \"type\" that is known: \"api_key\" or \"oauth\""
-            )),
+            _ => Err(format!("{place} has no \"type\" that is known: \"api_key\" or \"oauth\"")),
         }
     }
 
@@ -444,11 +417,7 @@ impl Credentials {
 
 /// The variable whose key this model's server may see.
 fn key_variable(row: &Provider, model: &Model, env: &Env) -> Option<&'static str> {
-    if row.id == local::PROVIDER {
-        local::key_variable(&model.base_url, env)
-    } else {
-        row.key_variable(env)
-    }
+    if row.id == local::PROVIDER { local::key_variable(&model.base_url, env) } else { row.key_variable(env) }
 }
 
 /// What stands in for a key. More than [`Provider::ambient`] knows is looked at, since the model was
@@ -459,14 +428,10 @@ fn ambient(row: Option<&Provider>, model: &Model, stored: bool, env: &Env) -> Op
     }
     let skips = || env.get("AWS_BEDROCK_SKIP_AUTH").as_deref() == Some("1");
     match model.api.as_str() {
-        aws::API if stored || aws::has_files(env) => {
-            Some(provider::aws(env).unwrap_or("AWS credentials"))
-        }
+        aws::API if stored || aws::has_files(env) => Some(provider::aws(env).unwrap_or("AWS credentials")),
         aws::API if skips() => Some("no signature that counts"),
         aws::API => provider::aws(env),
-        gcp::API if provider::has_place(env) && gcp::has_metadata(env) => {
-            Some("Google's metadata server")
-        }
+        gcp::API if provider::has_place(env) && gcp::has_metadata(env) => Some("Google's metadata server"),
         _ => None,
     }
 }
@@ -474,8 +439,7 @@ fn ambient(row: Option<&Provider>, model: &Model, stored: bool, env: &Env) -> Op
 /// A model on Vertex AI is asked without a key of its own.
 fn needs_token(found: &Found, headers: &[(String, Option<String>)]) -> bool {
     let key = found.key.as_ref().map(Secret::expose);
-    key.is_none_or(google::is_placeholder)
-        && !headers.iter().any(|(name, _)| name == "authorization")
+    key.is_none_or(google::is_placeholder) && !headers.iter().any(|(name, _)| name == "authorization")
 }
 
 /// Whether the model's address is the one that the catalogue has for its provider.
@@ -487,11 +451,7 @@ fn is_catalogued(model: &Model) -> bool {
 
 /// What a sign-in cannot be used without.
 fn check_sign_in(entry: &Value, place: &str) -> Result<(), String> {
-    if entry
-        .get("access")
-        .and_then(Value::as_str)
-        .is_none_or(str::is_empty)
-    {
+    if entry.get("access").and_then(Value::as_str).is_none_or(str::is_empty) {
         return Err(format!("{place} has no \"access\" token"));
     }
     match entry.get("expires").is_some_and(Value::is_number) {
@@ -529,10 +489,7 @@ fn headers(
         headers.retain(|(known, _)| *known != name);
         headers.push((name, value));
     };
-    let bearer = found
-        .key
-        .as_ref()
-        .map(|key| format!("Bearer {}", key.expose()));
+    let bearer = found.key.as_ref().map(|key| format!("Bearer {}", key.expose()));
     if let Some(Placement::Header(name)) = row.map(|row| row.placement) {
         set("authorization", None);
         set("x-api-key", None);
@@ -544,22 +501,15 @@ fn headers(
     if configured.auth_header {
         let id = &model.provider;
         let bearer = bearer.ok_or_else(|| {
-            format!(
-                "\"authHeader\" of provider \"{id}\" in models.json needs a key, and there is none."
-            )
+            format!("\"authHeader\" of provider \"{id}\" in models.json needs a key, and there is none.")
         })?;
         set("authorization", Some(bearer));
     }
     for (name, value) in &configured.headers {
-        let setting = format!(
-            "header \"{name}\" of provider \"{}\" in models.json",
-            model.provider
-        );
+        let setting = format!("header \"{name}\" of provider \"{}\" in models.json", model.provider);
         let value = config_value::resolve(value, &setting, Keep::No, env, cancel)?;
         if value.expose().chars().any(char::is_control) {
-            return Err(format!(
-                "{setting} holds a line break or another control character"
-            ));
+            return Err(format!("{setting} holds a line break or another control character"));
         }
         set(name, Some(value.expose().to_owned()));
     }

@@ -18,19 +18,13 @@ type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 impl Env {
     /// The variables of this process, read at each lookup.
     pub fn process() -> Self {
-        Self {
-            first: BTreeMap::new(),
-            rest: Arc::new(|name| std::env::var(name).ok()),
-        }
+        Self { first: BTreeMap::new(), rest: Arc::new(|name| std::env::var(name).ok()) }
     }
 
     /// These variables and no others.
     pub fn of<const N: usize>(pairs: [(&str, &str); N]) -> Self {
         let first = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Self {
-            first: BTreeMap::from(first),
-            rest: Arc::new(|_| None),
-        }
+        Self { first: BTreeMap::from(first), rest: Arc::new(|_| None) }
     }
 
     /// The same, with `settings` before it.
@@ -38,10 +32,7 @@ impl Env {
         let mut first = self.first.clone();
         let set = settings.iter().filter(|(_, value)| !value.is_empty());
         first.extend(set.cloned());
-        Self {
-            first,
-            rest: self.rest.clone(),
-        }
+        Self { first, rest: self.rest.clone() }
     }
 
     pub fn get(&self, name: &str) -> Option<String> {

@@ -39,9 +39,7 @@ pub fn usage_tokens(usage: &Usage) -> u64 {
     if usage.total_tokens > 0 {
         return usage.total_tokens;
     }
-    [usage.output, usage.cache_read, usage.cache_write]
-        .into_iter()
-        .fold(usage.input, u64::saturating_add)
+    [usage.output, usage.cache_read, usage.cache_write].into_iter().fold(usage.input, u64::saturating_add)
 }
 
 /// An estimate of one message.
@@ -117,17 +115,13 @@ mod tests {
             json!([{"role":"user","content":[{"type":"text","text":"1234"},{"type":"image","data":"","mimeType":"image/png"}]}]),
             1201,
         );
-        check(
-            json!([{"role":"system","content":"1234","sections":{"a":"5678"}}]),
-            3,
-        );
+        check(json!([{"role":"system","content":"1234","sections":{"a":"5678"}}]), 3);
         check(
             json!([{"role":"toolResult","toolCallId":"1","toolName":"x","content":[{"type":"text","text":"😀😀"}],"isError":false}]),
             1,
         );
         let mut call = answer(0, 1, "toolUse");
-        call["content"] =
-            json!([{"type":"toolCall","id":"1","name":"ls","arguments":{"path":"."}}]);
+        call["content"] = json!([{"type":"toolCall","id":"1","name":"ls","arguments":{"path":"."}}]);
         check(json!([call]), 4);
     }
 

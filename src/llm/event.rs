@@ -165,10 +165,7 @@ pub struct Fold {
 impl Fold {
     /// `message` is the empty answer: api, provider, model and timestamp.
     pub fn new(message: AssistantMessage) -> Self {
-        Self {
-            message,
-            arguments: Vec::new(),
-        }
+        Self { message, arguments: Vec::new() }
     }
 
     pub fn message(&self) -> &AssistantMessage {
@@ -181,19 +178,14 @@ impl Fold {
 
     /// The arguments of an open tool call as far as they are known.
     pub fn open_arguments(&self, index: usize) -> Option<&PartialJson> {
-        self.arguments
-            .iter()
-            .find(|(at, _)| *at == index)
-            .map(|(_, parser)| parser)
+        self.arguments.iter().find(|(at, _)| *at == index).map(|(_, parser)| parser)
     }
 
     /// Takes one event in. Cost: the size of the event.
     pub fn apply(&mut self, event: &AssistantEvent) {
         match event {
             AssistantEvent::Start => {}
-            AssistantEvent::TextStart { index } => {
-                self.put(*index, Block::Text(TextContent::default()))
-            }
+            AssistantEvent::TextStart { index } => self.put(*index, Block::Text(TextContent::default())),
             AssistantEvent::TextDelta { index, delta } => {
                 if let Some(Block::Text(block)) = self.message.content.get_mut(*index) {
                     block.text.push_str(delta);
@@ -212,22 +204,14 @@ impl Fold {
                     block.thinking.push_str(delta);
                 }
             }
-            AssistantEvent::ThinkingEnd {
-                index,
-                signature,
-                redacted,
-            } => {
+            AssistantEvent::ThinkingEnd { index, signature, redacted } => {
                 if let Some(Block::Thinking(block)) = self.message.content.get_mut(*index) {
                     block.thinking_signature.clone_from(signature);
                     block.redacted = redacted.then_some(true);
                 }
             }
             AssistantEvent::ToolCallStart { index, id, name } => {
-                let call = ToolCall {
-                    id: id.clone(),
-                    name: name.clone(),
-                    ..ToolCall::default()
-                };
+                let call = ToolCall { id: id.clone(), name: name.clone(), ..ToolCall::default() };
                 self.put(*index, Block::ToolCall(call));
                 self.arguments.push((*index, PartialJson::new()));
             }
@@ -236,18 +220,8 @@ impl Fold {
                     parser.push(delta);
                 }
             }
-            AssistantEvent::ToolCallEnd {
-                index,
-                id,
-                name,
-                thought_signature,
-            } => {
-                self.end_tool_call(
-                    *index,
-                    id.as_ref(),
-                    name.as_ref(),
-                    thought_signature.as_ref(),
-                );
+            AssistantEvent::ToolCallEnd { index, id, name, thought_signature } => {
+                self.end_tool_call(*index, id.as_ref(), name.as_ref(), thought_signature.as_ref());
             }
             AssistantEvent::Info(info) => self.inform(info),
             AssistantEvent::Done { reason } => {
@@ -257,11 +231,7 @@ impl Fold {
             AssistantEvent::Error(error) => {
                 self.close_calls();
                 let aborted = error.kind == ErrorKind::Aborted;
-                self.message.stop_reason = if aborted {
-                    StopReason::Aborted
-                } else {
-                    StopReason::Error
-                };
+                self.message.stop_reason = if aborted { StopReason::Aborted } else { StopReason::Error };
                 self.message.error_message = Some(error.message.clone());
                 if let Some(extra) = &error.extra {
                     self.message.extra.extend(Extra::clone(extra));
@@ -273,9 +243,7 @@ impl Fold {
     fn put(&mut self, index: usize, block: Block) {
         // Protocols number blocks from zero without gaps; a gap would be filled with empty text.
         while self.message.content.len() < index {
-            self.message
-                .content
-                .push(Block::Text(TextContent::default()));
+            self.message.content.push(Block::Text(TextContent::default()));
         }
         if index == self.message.content.len() {
             self.message.content.push(block);
@@ -326,10 +294,7 @@ impl Fold {
         };
         set(&mut message.response_id, &info.response_id);
         set(&mut message.response_model, &info.response_model);
-        set(
-            &mut message.provider_thinking_level,
-            &info.provider_thinking_level,
-        );
+        set(&mut message.provider_thinking_level, &info.provider_thinking_level);
         set(&mut message.raw_stop_reason, &info.raw_stop_reason);
         message.end_turn = info.end_turn.or(message.end_turn);
         for block in &info.blocks {

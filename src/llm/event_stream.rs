@@ -198,10 +198,7 @@ pub fn message(headers: &[(&str, &str)], payload: &str) -> Vec<u8> {
 /// An event, for tests that stand in for a server.
 #[cfg(test)]
 pub fn event(kind: &str, payload: &str) -> Vec<u8> {
-    message(
-        &[(":event-type", kind), (":message-type", "event")],
-        payload,
-    )
+    message(&[(":event-type", kind), (":message-type", "event")], payload)
 }
 
 #[cfg(test)]
@@ -240,9 +237,7 @@ mod tests {
     /// Checks what `input` says: whole, cut in two at every byte, and byte by byte.
     #[track_caller]
     fn check(input: &[u8], expected: &[(&str, &str)], end: Result<(), Broken>) {
-        let expected = expected
-            .iter()
-            .map(|(name, data)| ((*name).to_owned(), (*data).to_owned()));
+        let expected = expected.iter().map(|(name, data)| ((*name).to_owned(), (*data).to_owned()));
         let expected = (expected.collect::<Events>(), end);
         for at in 0..=input.len() {
             let (head, tail) = input.split_at(at);
@@ -257,25 +252,10 @@ mod tests {
 
     #[test]
     fn messages_of_each_kind() {
-        check(
-            &events(),
-            &[("a", "{\"x\":1}"), ("b", ""), ("c", "ü")],
-            Ok(()),
-        );
-        let exception = [
-            (":exception-type", "fooException"),
-            (":message-type", "exception"),
-        ];
-        check(
-            &message(&exception, "{}"),
-            &[("fooException", "{}")],
-            Ok(()),
-        );
-        let error = [
-            (":error-code", "E"),
-            (":error-message", "m"),
-            (":message-type", "error"),
-        ];
+        check(&events(), &[("a", "{\"x\":1}"), ("b", ""), ("c", "ü")], Ok(()));
+        let exception = [(":exception-type", "fooException"), (":message-type", "exception")];
+        check(&message(&exception, "{}"), &[("fooException", "{}")], Ok(()));
+        let error = [(":error-code", "E"), (":error-message", "m"), (":message-type", "error")];
         let said = r#"{"code":"E","message":"m"}"#;
         check(&message(&error, ""), &[("error", said)], Ok(()));
         check(&message(&[(":message-type", "news")], "{}"), &[], Ok(()));
@@ -314,11 +294,7 @@ mod tests {
         let whole = events();
         let first = event("a", "{\"x\":1}").len();
         for end in 1..first {
-            assert_eq!(
-                decode([&whole[..end]]),
-                (Vec::new(), Err(Broken::Cut)),
-                "{end}"
-            );
+            assert_eq!(decode([&whole[..end]]), (Vec::new(), Err(Broken::Cut)), "{end}");
         }
         assert_eq!(decode([&whole[..first]]).1, Ok(()));
     }
@@ -330,11 +306,7 @@ mod tests {
             let mut damaged = whole.clone();
             damaged[at / 8] ^= 1 << (at % 8);
             let (events, end) = decode([&damaged[..]]);
-            assert_eq!(
-                (events, end),
-                (Vec::new(), Err(Broken::Checksum)),
-                "bit {at}"
-            );
+            assert_eq!((events, end), (Vec::new(), Err(Broken::Checksum)), "bit {at}");
         }
     }
 

@@ -40,10 +40,7 @@ impl<T: Clone> Expiring<T> {
     pub fn new() -> Self {
         let turn = bounded(1);
         let _ = turn.0.try_send(());
-        Self {
-            kept: Mutex::new(None),
-            turn,
-        }
+        Self { kept: Mutex::new(None), turn }
     }
 
     /// The value for `key`. `fetch` also says until when it is good, in Unix milliseconds; `None` is for
@@ -70,11 +67,7 @@ impl<T: Clone> Expiring<T> {
         }
         match fetched {
             Ok((value, expires_ms)) => {
-                *self.lock() = Some(Kept {
-                    key: key.to_owned(),
-                    value: value.clone(),
-                    expires_ms,
-                });
+                *self.lock() = Some(Kept { key: key.to_owned(), value: value.clone(), expires_ms });
                 Ok(value)
             }
             Err(error) => self.good_for(key, LAST_MS).ok_or(error),
@@ -84,9 +77,7 @@ impl<T: Clone> Expiring<T> {
     fn good_for(&self, key: &str, ms: u64) -> Option<T> {
         let kept = self.lock();
         let kept = kept.as_ref().filter(|kept| kept.key == key)?;
-        let good = kept
-            .expires_ms
-            .is_none_or(|expires| expires > now_ms().saturating_add(ms));
+        let good = kept.expires_ms.is_none_or(|expires| expires > now_ms().saturating_add(ms));
         good.then(|| kept.value.clone())
     }
 
@@ -126,11 +117,7 @@ mod tests {
             let fetches = AtomicUsize::new(0);
             let fetch = || Ok((fetches.fetch_add(1, SeqCst), life.map(|ms| now_ms() + ms)));
             assert_eq!(expiring.get("k", &cancel, fetch), Ok(0));
-            assert_eq!(
-                expiring.get("k", &cancel, fetch),
-                Ok(usize::from(again)),
-                "{life:?}"
-            );
+            assert_eq!(expiring.get("k", &cancel, fetch), Ok(usize::from(again)), "{life:?}");
             let count = fetches.load(SeqCst);
             assert_eq!(expiring.get("other", &cancel, fetch), Ok(count), "{life:?}");
         }
@@ -143,10 +130,7 @@ mod tests {
         let soon = Some(now_ms() + EARLY_MS / 2);
         assert_eq!(expiring.get("k", &cancel, || Ok((1, soon))), Ok(1));
         assert_eq!(expiring.get("k", &cancel, || Err(failed())), Ok(1));
-        assert_eq!(
-            expiring.get("other", &cancel, || Err(failed())),
-            Err(failed())
-        );
+        assert_eq!(expiring.get("other", &cancel, || Err(failed())), Err(failed()));
         assert_eq!(expiring.get("k", &cancel, || Ok((2, Some(0)))), Ok(2));
         assert_eq!(expiring.get("k", &cancel, || Err(failed())), Err(failed()));
     }

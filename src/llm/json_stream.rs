@@ -167,9 +167,7 @@ impl PartialJson {
             (State::Value | State::FirstElement, b'{' | b'[') => {
                 if self.open.len() == MAX_DEPTH {
                     let position = self.position + at;
-                    self.fail(format!(
-                        "more than {MAX_DEPTH} levels of nesting at byte {position}"
-                    ));
+                    self.fail(format!("more than {MAX_DEPTH} levels of nesting at byte {position}"));
                 } else if byte == b'{' {
                     self.enter(Value::Object(Map::new()));
                     self.state = State::FirstKey;
@@ -276,10 +274,7 @@ impl PartialJson {
                         b'r' => '\r',
                         b't' => '\t',
                         b'u' => {
-                            self.escape = Escape::Unicode {
-                                digits: [0; 4],
-                                count: 0,
-                            };
+                            self.escape = Escape::Unicode { digits: [0; 4], count: 0 };
                             at += 1;
                             continue;
                         }
@@ -297,10 +292,7 @@ impl PartialJson {
                     if byte.is_ascii_hexdigit() {
                         digits[count] = byte;
                         at += 1;
-                        self.escape = Escape::Unicode {
-                            digits,
-                            count: count + 1,
-                        };
+                        self.escape = Escape::Unicode { digits, count: count + 1 };
                         if count == 3 {
                             self.escape = Escape::None;
                             push_unit(&mut self.high, code_unit(digits), text);
@@ -451,9 +443,7 @@ fn number(text: &str) -> Option<Value> {
         [first, ..] => first.is_ascii_digit(),
         [] => false,
     };
-    let whole_parts = text
-        .split(['e', 'E'])
-        .all(|part| part.ends_with(|last: char| last.is_ascii_digit()));
+    let whole_parts = text.split(['e', 'E']).all(|part| part.ends_with(|last: char| last.is_ascii_digit()));
     let too_large = text.parse::<f64>().is_ok_and(f64::is_infinite);
     (well_formed && whole_parts && too_large).then_some(Value::Null)
 }

@@ -14,9 +14,7 @@ No models available: no provider has a key.
   Set a key:      export ANTHROPIC_API_KEY=...   (all variables: pi docs providers)
   Or look first:  pi --model faux/demo -p \"What is in this folder?\"";
 
-const HEAD: [&str; 6] = [
-    "provider", "model", "context", "max-out", "thinking", "images",
-];
+const HEAD: [&str; 6] = ["provider", "model", "context", "max-out", "thinking", "images"];
 
 /// The text to print, with a line feed at its end. `search` keeps the models that have its words.
 pub fn list_models(registry: &Registry, usable: Usable<'_>, search: Option<&str>) -> String {
@@ -92,12 +90,8 @@ fn tokens(count: u64) -> String {
 fn fits(search: &str, text: &str) -> bool {
     let text: Vec<char> = text.to_lowercase().chars().collect();
     let search = search.to_lowercase();
-    let mut words = search
-        .split(|c: char| c.is_whitespace() || c == '/')
-        .filter(|word| !word.is_empty());
-    words.all(|word| {
-        has_letters(word, &text) || swapped(word).is_some_and(|word| has_letters(&word, &text))
-    })
+    let mut words = search.split(|c: char| c.is_whitespace() || c == '/').filter(|word| !word.is_empty());
+    words.all(|word| has_letters(word, &text) || swapped(word).is_some_and(|word| has_letters(&word, &text)))
 }
 
 fn has_letters(word: &str, text: &[char]) -> bool {
@@ -110,9 +104,8 @@ fn swapped(word: &str) -> Option<String> {
     let is_digit = |c: char| c.is_ascii_digit();
     let turn = word.find(|c| is_digit(c) != word.starts_with(is_digit))?;
     let (first, second) = word.split_at(turn);
-    let plain = |part: &str| {
-        part.bytes().all(|b| b.is_ascii_digit()) || part.bytes().all(|b| b.is_ascii_lowercase())
-    };
+    let plain =
+        |part: &str| part.bytes().all(|b| b.is_ascii_digit()) || part.bytes().all(|b| b.is_ascii_lowercase());
     (plain(first) && plain(second)).then(|| format!("{second}{first}"))
 }
 

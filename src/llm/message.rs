@@ -225,11 +225,7 @@ pub struct Usage {
     #[serde(default, with = "number::count")]
     pub cache_write: u64,
     /// The part of `cache_write` that is kept for an hour.
-    #[serde(
-        default,
-        rename = "cacheWrite1h",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, rename = "cacheWrite1h", skip_serializing_if = "Option::is_none")]
     pub cache_write_1h: Option<u64>,
     /// The part of `output` that was thinking, where the provider says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -284,10 +280,7 @@ impl Content {
 
 impl Block {
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(TextContent {
-            text: text.into(),
-            ..TextContent::default()
-        })
+        Self::Text(TextContent { text: text.into(), ..TextContent::default() })
     }
 
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
@@ -315,11 +308,7 @@ impl Block {
 
 /// The text blocks of `blocks`, joined by newlines.
 pub fn text_of(blocks: &[Block]) -> String {
-    blocks
-        .iter()
-        .filter_map(Block::as_text)
-        .collect::<Vec<_>>()
-        .join("\n")
+    blocks.iter().filter_map(Block::as_text).collect::<Vec<_>>().join("\n")
 }
 
 impl Message {
@@ -347,11 +336,7 @@ impl SystemMessage {
 
 impl UserMessage {
     pub fn new(content: Content) -> Self {
-        Self {
-            content,
-            timestamp: now_ms(),
-            extra: Extra::new(),
-        }
+        Self { content, timestamp: now_ms(), extra: Extra::new() }
     }
 }
 
@@ -370,9 +355,7 @@ impl AssistantMessage {
 pub fn now_ms() -> u64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| {
-            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-        })
+        .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Numbers as JavaScript writes them: whole ones without a fraction, whatever the type.

@@ -132,15 +132,8 @@ pub enum ThinkingLevel {
 }
 
 impl ThinkingLevel {
-    pub const ALL: [Self; 7] = [
-        Self::Off,
-        Self::Minimal,
-        Self::Low,
-        Self::Medium,
-        Self::High,
-        Self::Xhigh,
-        Self::Max,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Off, Self::Minimal, Self::Low, Self::Medium, Self::High, Self::Xhigh, Self::Max];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -197,11 +190,8 @@ impl Model {
         if !self.reasoning {
             return vec![ThinkingLevel::Off];
         }
-        let mapped = |level: ThinkingLevel| {
-            self.thinking_level_map
-                .as_ref()
-                .and_then(|map| map.get(level.name()))
-        };
+        let mapped =
+            |level: ThinkingLevel| self.thinking_level_map.as_ref().and_then(|map| map.get(level.name()));
         ThinkingLevel::ALL
             .into_iter()
             .filter(|&level| match mapped(level) {
@@ -220,10 +210,7 @@ impl Model {
 
     /// The provider's own word for `level`, where the map gives one.
     pub fn thinking_word(&self, level: ThinkingLevel) -> Option<&str> {
-        self.thinking_level_map
-            .as_ref()?
-            .get(level.name())?
-            .as_str()
+        self.thinking_level_map.as_ref()?.get(level.name())?.as_str()
     }
 
     /// Fills `usage.cost` from this model's prices. One-hour cache writes cost twice the input price.
@@ -263,11 +250,8 @@ mod tests {
     /// The levels of a model, and what each of the seven becomes on it, as the reference has them.
     #[track_caller]
     fn check(map: Value, levels: &str, clamped: &str) {
-        let model = Model {
-            reasoning: true,
-            thinking_level_map: map.as_object().cloned(),
-            ..Model::default()
-        };
+        let model =
+            Model { reasoning: true, thinking_level_map: map.as_object().cloned(), ..Model::default() };
         let words = |levels: Vec<ThinkingLevel>| -> String {
             let names: Vec<&str> = levels.into_iter().map(ThinkingLevel::name).collect();
             names.join(" ")
@@ -276,10 +260,7 @@ mod tests {
         let all = ThinkingLevel::ALL.map(|level| model.clamp_thinking(level));
         assert_eq!(words(all.to_vec()), clamped, "{map}");
 
-        let silent = Model {
-            reasoning: false,
-            ..model
-        };
+        let silent = Model { reasoning: false, ..model };
         assert_eq!(silent.thinking_levels(), [ThinkingLevel::Off], "{map}");
         for level in ThinkingLevel::ALL {
             assert_eq!(silent.clamp_thinking(level), ThinkingLevel::Off, "{map}");
@@ -288,11 +269,7 @@ mod tests {
 
     #[test]
     fn levels_and_what_they_are_clamped_to() {
-        check(
-            json!(null),
-            "off minimal low medium high",
-            "off minimal low medium high high high",
-        );
+        check(json!(null), "off minimal low medium high", "off minimal low medium high high high");
         check(
             json!({"off": null, "xhigh": "xhigh", "max": "max"}),
             "minimal low medium high xhigh max",

@@ -58,11 +58,8 @@ impl Registry {
     /// Reads `models.json` in `agent_dir`, and says what is wrong with it.
     pub fn load(agent_dir: &Path) -> (Self, Vec<String>) {
         let (newer, warning) = remote::Store::load(agent_dir);
-        let mut registry = Self {
-            path: agent_dir.join(FILE_NAME),
-            newer: Arc::new(newer),
-            ..Self::default()
-        };
+        let mut registry =
+            Self { path: agent_dir.join(FILE_NAME), newer: Arc::new(newer), ..Self::default() };
         let mut warnings = registry.reload();
         warnings.extend(warning);
         (registry, warnings)
@@ -83,10 +80,7 @@ impl Registry {
     /// Adds models found at run time; one of a known provider and id takes the other's place.
     pub fn add(&mut self, models: impl IntoIterator<Item = Model>) {
         for model in models {
-            let at = self
-                .added
-                .iter()
-                .position(|(name, _)| *name == model.provider);
+            let at = self.added.iter().position(|(name, _)| *name == model.provider);
             let at = at.unwrap_or_else(|| {
                 self.added.push((model.provider.clone(), Vec::new()));
                 self.added.len() - 1
@@ -127,17 +121,13 @@ impl Registry {
             return Configured::default();
         };
         let headers = |map: &Map<String, Value>| -> Vec<(String, String)> {
-            let text = map
-                .iter()
-                .filter_map(|(name, value)| Some((name, value.as_str()?)));
-            text.map(|(name, value)| (name.clone(), value.to_owned()))
-                .collect()
+            let text = map.iter().filter_map(|(name, value)| Some((name, value.as_str()?)));
+            text.map(|(name, value)| (name.clone(), value.to_owned())).collect()
         };
         let of_model = |entry: &Value| entry.get("headers").and_then(Value::as_object).map(headers);
         let changed = id.and_then(|id| of_model(config.model_overrides.get(id)?));
-        let is_it = |entry: &&Map<String, Value>| {
-            id.is_some() && entry.get("id").and_then(Value::as_str) == id
-        };
+        let is_it =
+            |entry: &&Map<String, Value>| id.is_some() && entry.get("id").and_then(Value::as_str) == id;
         let defined = config.models.iter().rfind(is_it);
         let defined = defined.and_then(|entry| entry.get("headers")?.as_object().map(headers));
         let mut all = headers(&config.headers);
@@ -152,9 +142,7 @@ impl Registry {
 
     pub fn find(&self, provider: &str, id: &str) -> Option<Arc<Model>> {
         let model = if self.provider_config(provider).is_some() {
-            self.compose(provider)
-                .into_iter()
-                .find(|model| model.id == id)
+            self.compose(provider).into_iter().find(|model| model.id == id)
         } else {
             let added = self.added_of(provider).iter().find(|model| model.id == id);
             let newer = || self.newer.of(provider).iter().find(|model| model.id == id);
@@ -190,10 +178,7 @@ impl Registry {
 
     pub fn all(&self) -> Vec<Arc<Model>> {
         let providers = self.providers();
-        providers
-            .into_iter()
-            .flat_map(|name| self.models_of(name))
-            .collect()
+        providers.into_iter().flat_map(|name| self.models_of(name)).collect()
     }
 
     /// What the models of a provider are called. Far cheaper than the models.
@@ -208,10 +193,7 @@ impl Registry {
             && self.newer.of(provider).is_empty();
         if !as_built {
             let models = self.compose(provider);
-            return models
-                .iter()
-                .map(|model| name(&model.id, &model.name))
-                .collect();
+            return models.iter().map(|model| name(&model.id, &model.name)).collect();
         }
         let shelf = Shelf::open(provider);
         let rows = shelf.iter().flat_map(Shelf::rows);
@@ -221,10 +203,7 @@ impl Registry {
     /// What all models are called.
     pub fn names(&self) -> Vec<ModelName> {
         let providers = self.providers();
-        providers
-            .into_iter()
-            .flat_map(|name| self.names_of(name))
-            .collect()
+        providers.into_iter().flat_map(|name| self.names_of(name)).collect()
     }
 
     fn added_of(&self, provider: &str) -> &[Model] {
@@ -234,12 +213,7 @@ impl Registry {
 
     fn compose(&self, provider: &str) -> Vec<Model> {
         let mut models = Shelf::open(provider).map_or_else(Vec::new, |shelf| shelf.models());
-        for model in self
-            .newer
-            .of(provider)
-            .iter()
-            .chain(self.added_of(provider))
-        {
+        for model in self.newer.of(provider).iter().chain(self.added_of(provider)) {
             replace_or_push(&mut models, model.clone());
         }
         match self.provider_config(provider) {
@@ -304,16 +278,10 @@ mod tests {
         }
         assert_eq!(all, of_providers);
         let names: Vec<String> = registry.names().iter().map(ModelName::full).collect();
-        let full: Vec<String> = all
-            .iter()
-            .map(|m| format!("{}/{}", m.provider, m.id))
-            .collect();
+        let full: Vec<String> = all.iter().map(|m| format!("{}/{}", m.provider, m.id)).collect();
         assert_eq!(names, full);
         for model in all.iter().step_by(41) {
-            assert_eq!(
-                registry.find(&model.provider, &model.id).as_ref(),
-                Some(model)
-            );
+            assert_eq!(registry.find(&model.provider, &model.id).as_ref(), Some(model));
         }
     }
 
@@ -340,16 +308,10 @@ mod tests {
         assert_consistent(&registry);
         assert_eq!(registry.all().len(), 1497);
         let opus = registry.find("anthropic", "claude-opus-4-8").unwrap();
-        assert_eq!(
-            (opus.base_url.as_str(), opus.name.as_str()),
-            ("http://proxy", "Mine")
-        );
+        assert_eq!((opus.base_url.as_str(), opus.name.as_str()), ("http://proxy", "Mine"));
         assert!(registry.find("mine", "b").is_some());
         assert_eq!(registry.providers().last(), Some(&"mine"));
-        assert_eq!(
-            registry.provider_config("headers-only").unwrap().headers["a"],
-            "b"
-        );
+        assert_eq!(registry.provider_config("headers-only").unwrap().headers["a"], "b");
     }
 
     #[test]
@@ -368,9 +330,7 @@ mod tests {
         ] {
             let configured = registry.configured("p", id);
             let headers = configured.headers.iter();
-            let headers: Vec<String> = headers
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect();
+            let headers: Vec<String> = headers.map(|(name, value)| format!("{name}={value}")).collect();
             assert_eq!(headers.join(" "), expected, "{id:?}");
             assert_eq!(configured.api_key.as_deref(), Some("$KEY"));
             assert!(configured.auth_header);
@@ -382,40 +342,20 @@ mod tests {
 
     #[test]
     fn models_found_at_run_time_come_last_and_go_together() {
-        let mut registry =
-            registry(r#"{"providers": {"local": {"compat": {"supportsStore": false}}}}"#);
-        registry.add([
-            model("faux", "demo"),
-            model("local", "a"),
-            model("faux", "echo"),
-        ]);
-        registry.add([
-            model("faux", "demo"),
-            model("zai", "glm-4.7"),
-            model("zai", "x"),
-        ]);
+        let mut registry = registry(r#"{"providers": {"local": {"compat": {"supportsStore": false}}}}"#);
+        registry.add([model("faux", "demo"), model("local", "a"), model("faux", "echo")]);
+        registry.add([model("faux", "demo"), model("zai", "glm-4.7"), model("zai", "x")]);
         assert_consistent(&registry);
         assert_eq!(registry.providers()[41..], ["faux", "local"]);
         assert_eq!(registry.names_of("faux").len(), 2);
         assert_eq!(registry.find("zai", "glm-4.7").unwrap().api, "faux");
         assert_eq!(registry.find("zai", "x").unwrap().name, "X");
-        assert_eq!(
-            registry
-                .find("local", "a")
-                .unwrap()
-                .compat
-                .as_ref()
-                .unwrap()["supportsStore"],
-            false
-        );
+        assert_eq!(registry.find("local", "a").unwrap().compat.as_ref().unwrap()["supportsStore"], false);
         registry.remove("faux");
         registry.remove("zai");
         assert_consistent(&registry);
         assert!(registry.find("faux", "demo").is_none());
-        assert_eq!(
-            registry.find("zai", "glm-4.7").unwrap().api,
-            "openai-completions"
-        );
+        assert_eq!(registry.find("zai", "glm-4.7").unwrap().api, "openai-completions");
     }
 
     #[test]
@@ -426,12 +366,8 @@ mod tests {
         registry.add([model("faux", "demo")]);
         std::fs::write(dir.join(FILE_NAME), "{").unwrap();
         let warnings = registry.reload();
-        assert!(
-            warnings[0].starts_with("Failed to parse models.json: EOF"),
-            "{warnings:?}"
-        );
-        let valid =
-            r#"{"providers": {"p": {"api": "a", "baseUrl": "b", "models": [{"id": "m"}]}}}"#;
+        assert!(warnings[0].starts_with("Failed to parse models.json: EOF"), "{warnings:?}");
+        let valid = r#"{"providers": {"p": {"api": "a", "baseUrl": "b", "models": [{"id": "m"}]}}}"#;
         std::fs::write(dir.join(FILE_NAME), valid).unwrap();
         assert!(registry.reload().is_empty());
         assert!(registry.find("p", "m").is_some() && registry.find("faux", "demo").is_some());

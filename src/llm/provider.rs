@@ -203,8 +203,7 @@ fn google(env: &Env) -> bool {
 
 /// The project and location that Vertex AI is asked for are known.
 pub fn has_place(env: &Env) -> bool {
-    (env.has("GOOGLE_CLOUD_PROJECT") || env.has("GCLOUD_PROJECT"))
-        && env.has("GOOGLE_CLOUD_LOCATION")
+    (env.has("GOOGLE_CLOUD_PROJECT") || env.has("GCLOUD_PROJECT")) && env.has("GOOGLE_CLOUD_LOCATION")
 }
 
 #[cfg(test)]
@@ -221,17 +220,11 @@ mod tests {
         // 41 with models in the catalogue, and llama.cpp, local and faux.
         assert_eq!(ids.len(), 44);
         for provider in PROVIDERS {
-            let reachable =
-                !provider.keys.is_empty() || provider.oauth || provider.ambient == Ambient::Open;
+            let reachable = !provider.keys.is_empty() || provider.oauth || provider.ambient == Ambient::Open;
             assert!(reachable, "{} has no way in", provider.id);
-            let names = provider
-                .keys
-                .iter()
-                .chain(provider.required)
-                .chain(provider.optional);
+            let names = provider.keys.iter().chain(provider.required).chain(provider.optional);
             for name in names {
-                let upper =
-                    |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "_|".contains(c);
+                let upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "_|".contains(c);
                 assert!(name.chars().all(upper), "{name}");
             }
         }
@@ -250,10 +243,7 @@ mod tests {
     #[test]
     fn cloud_identities_stand_in_for_a_key() {
         let bedrock = find("amazon-bedrock").unwrap();
-        assert_eq!(
-            bedrock.ambient(&Env::of([("AWS_ACCESS_KEY_ID", "a")])),
-            None
-        );
+        assert_eq!(bedrock.ambient(&Env::of([("AWS_ACCESS_KEY_ID", "a")])), None);
         let env = Env::of([("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")]);
         assert!(bedrock.ambient(&env).is_some());
         let vertex = find("google-vertex").unwrap();

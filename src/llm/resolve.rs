@@ -64,10 +64,7 @@ static DEFAULTS: [(&str, &str); 41] = [
     ("kimi-coding", "kimi-for-coding"),
     ("meta", "muse-spark-1.3"),
     ("cloudflare-workers-ai", "@cf/moonshotai/kimi-k2.6"),
-    (
-        "cloudflare-ai-gateway",
-        "workers-ai/@cf/moonshotai/kimi-k2.6",
-    ),
+    ("cloudflare-ai-gateway", "workers-ai/@cf/moonshotai/kimi-k2.6"),
     ("qwen-token-plan", "qwen3.7-max"),
     ("qwen-token-plan-cn", "qwen3.7-max"),
     ("qwen-token-plan-individual", "qwen3.8-max"),
@@ -115,24 +112,13 @@ pub struct Start<'a> {
 }
 
 /// The model of a new or continued session. `Ok(None)`: no provider can be used.
-pub fn initial(
-    registry: &Registry,
-    usable: Usable<'_>,
-    start: &Start<'_>,
-) -> Result<Option<Choice>, String> {
+pub fn initial(registry: &Registry, usable: Usable<'_>, start: &Start<'_>) -> Result<Option<Choice>, String> {
     let says = |text: Option<&str>| text.is_some_and(|text| !text.trim().is_empty());
     if says(start.wanted.model) || says(start.wanted.provider) {
         return resolve(registry, usable, start.wanted).map(Some);
     }
-    let choice = |model, thinking, warning| {
-        Ok(Some(Choice {
-            model,
-            thinking,
-            warning,
-        }))
-    };
-    let is =
-        |model: &Model, (provider, id): (&str, &str)| model.provider == provider && model.id == id;
+    let choice = |model, thinking, warning| Ok(Some(Choice { model, thinking, warning }));
+    let is = |model: &Model, (provider, id): (&str, &str)| model.provider == provider && model.id == id;
     if let (Some(first), None) = (start.scope.first(), start.session) {
         let saved = start.saved.and_then(|saved| {
             let mut scope = start.scope.iter();
@@ -173,9 +159,7 @@ fn first_usable(registry: &Registry, usable: Usable<'_>) -> Option<Arc<Model>> {
         return Some(model);
     }
     let providers = registry.providers();
-    let mut others = providers
-        .into_iter()
-        .filter(|name| *name != FAUX && usable(name));
+    let mut others = providers.into_iter().filter(|name| *name != FAUX && usable(name));
     others.find_map(|name| registry.offered_of(name).into_iter().next())
 }
 
@@ -200,11 +184,7 @@ pub fn thinking_level(
 }
 
 /// The model that a command line names. An error says what comes near.
-pub fn resolve(
-    registry: &Registry,
-    usable: Usable<'_>,
-    wanted: Wanted<'_>,
-) -> Result<Choice, String> {
+pub fn resolve(registry: &Registry, usable: Usable<'_>, wanted: Wanted<'_>) -> Result<Choice, String> {
     // The actor can always be used, but only who names it wants it. Asked once for each provider: the
     // answer may cost a look at a file.
     let answers = RefCell::new(HashMap::new());
@@ -268,20 +248,14 @@ pub fn resolve(
 
 impl From<Arc<Model>> for Choice {
     fn from(model: Arc<Model>) -> Self {
-        Self {
-            model,
-            thinking: None,
-            warning: None,
-        }
+        Self { model, thinking: None, warning: None }
     }
 }
 
 /// `text` without a leading `provider/`.
 fn without_provider<'a>(text: &'a str, provider: &str) -> &'a str {
     match text.split_at_checked(provider.len()) {
-        Some((name, rest)) if name.eq_ignore_ascii_case(provider) => {
-            rest.strip_prefix('/').unwrap_or(text)
-        }
+        Some((name, rest)) if name.eq_ignore_ascii_case(provider) => rest.strip_prefix('/').unwrap_or(text),
         _ => text,
     }
 }
@@ -290,13 +264,10 @@ fn without_provider<'a>(text: &'a str, provider: &str) -> &'a str {
 fn only_usable_id(registry: &Registry, usable: Usable<'_>, id: &str) -> Option<Arc<Model>> {
     let lower = id.to_lowercase();
     let providers = registry.providers();
-    let mut found = providers
-        .into_iter()
-        .filter(|name| usable(name))
-        .flat_map(|name| {
-            let names = registry.names_of(name).into_iter();
-            names.filter(|name| name.id.to_lowercase() == lower)
-        });
+    let mut found = providers.into_iter().filter(|name| usable(name)).flat_map(|name| {
+        let names = registry.names_of(name).into_iter();
+        names.filter(|name| name.id.to_lowercase() == lower)
+    });
     match (found.next(), found.next()) {
         (Some(name), None) => registry.find(&name.provider, &name.id),
         _ => None,
@@ -320,24 +291,13 @@ fn custom(
     let mut model = Arc::unwrap_or_clone(like);
     model.id = id.to_owned();
     model.name = id.to_owned();
-    let thinks = asked
-        .or(level)
-        .is_some_and(|level| level > ThinkingLevel::Off);
+    let thinks = asked.or(level).is_some_and(|level| level > ThinkingLevel::Off);
     model.reasoning |= thinks;
     let near = nearest::among(id, names, &|_| true);
-    let near = if near.is_empty() {
-        String::new()
-    } else {
-        format!(" (it has {near})")
-    };
-    let warning = format!(
-        "Model \"{id}\" not found for provider \"{provider}\"{near}. Using custom model id."
-    );
-    Some(Choice {
-        model: Arc::new(model),
-        thinking: level,
-        warning: Some(warning),
-    })
+    let near = if near.is_empty() { String::new() } else { format!(" (it has {near})") };
+    let warning =
+        format!("Model \"{id}\" not found for provider \"{provider}\"{near}. Using custom model id.");
+    Some(Choice { model: Arc::new(model), thinking: level, warning: Some(warning) })
 }
 
 /// The models that `patterns` stand for, in their order, each once; and what to tell the user. Only
@@ -353,10 +313,7 @@ pub fn scope<S: AsRef<str>>(
     };
     let faux = patterns.iter().any(is_faux);
     let offered = |name: &str| if name == FAUX { faux } else { usable(name) };
-    let providers = registry
-        .providers()
-        .into_iter()
-        .filter(|name| offered(name));
+    let providers = registry.providers().into_iter().filter(|name| offered(name));
     let mut names: Vec<ModelName> = providers.flat_map(|name| registry.names_of(name)).collect();
     names.retain(|name| registry.is_offered(&name.provider, &name.id));
     let candidates = Candidates::new(&names, &|_| true);

@@ -94,10 +94,7 @@ impl SseDecoder {
     }
 
     /// The bytes have ended: an event that only lacks its blank line counts.
-    pub fn end<E: From<TooLarge>>(
-        &mut self,
-        each: impl FnMut(&str, &str) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn end<E: From<TooLarge>>(&mut self, each: impl FnMut(&str, &str) -> Result<(), E>) -> Result<(), E> {
         self.after_cr = false;
         self.feed(b"\n\n", each)
     }
@@ -195,16 +192,10 @@ mod tests {
     #[track_caller]
     fn check(input: impl AsRef<[u8]>, expected: &[(&str, &str)]) {
         let input = input.as_ref();
-        let expected: Events = expected
-            .iter()
-            .map(|(event, data)| ((*event).to_owned(), (*data).to_owned()))
-            .collect();
+        let expected: Events =
+            expected.iter().map(|(event, data)| ((*event).to_owned(), (*data).to_owned())).collect();
         for at in 0..=input.len() {
-            assert_eq!(
-                decode([&input[..at], &input[at..]]),
-                expected,
-                "cut at {at}"
-            );
+            assert_eq!(decode([&input[..at], &input[at..]]), expected, "cut at {at}");
         }
         assert_eq!(decode(input.chunks(1)), expected, "byte by byte");
     }
@@ -227,10 +218,7 @@ mod tests {
         check("event: x\ndata: a\n\n", &[("x", "a")]);
         check("data: a\nevent:x\nevent: y\n\n", &[("y", "a")]);
         check("event: x\ndata: a\n\ndata: b\n\n", &[("x", "a"), ("", "b")]);
-        check(
-            "id: 1\nretry: 10\nfoo: bar\nDATA: no\ndata: a\n\n",
-            &[("", "a")],
-        );
+        check("id: 1\nretry: 10\nfoo: bar\nDATA: no\ndata: a\n\n", &[("", "a")]);
         check("data: a\ndata\ndata:\ndata: b\n\n", &[("", "a\n\n\nb")]);
         check("data\n\n", &[("", "")]);
         check("data: a\0b\n\n", &[("", "a\0b")]);
@@ -245,20 +233,14 @@ mod tests {
 
     #[test]
     fn comments_are_dropped() {
-        check(
-            ": ping\n\n:\n\ndata: a\n: between\ndata: b\n\n",
-            &[("", "a\nb")],
-        );
+        check(": ping\n\n:\n\ndata: a\n: between\ndata: b\n\n", &[("", "a\nb")]);
     }
 
     #[test]
     fn a_byte_order_mark_is_dropped_at_the_start_only() {
         check("\u{feff}data: a\n\n", &[("", "a")]);
         check("\u{feff}\ndata: a\n\n", &[("", "a")]);
-        check(
-            "data: \u{feff}a\n\n\u{feff}data: b\n\n",
-            &[("", "\u{feff}a")],
-        );
+        check("data: \u{feff}a\n\n\u{feff}data: b\n\n", &[("", "\u{feff}a")]);
     }
 
     #[test]
@@ -273,18 +255,12 @@ mod tests {
     fn bytes_that_are_not_utf8_are_replaced() {
         check("event: é\ndata: ü😀\n\n", &[("é", "ü😀")]);
         check(b"data: a\xffb\xc3\n\n", &[("", "a\u{fffd}b\u{fffd}")]);
-        check(
-            b"event: \xff\ndata: a\ndata: \xf0\x9f\x98\n\n",
-            &[("\u{fffd}", "a\n\u{fffd}")],
-        );
+        check(b"event: \xff\ndata: a\ndata: \xf0\x9f\x98\n\n", &[("\u{fffd}", "a\n\u{fffd}")]);
     }
 
     #[test]
     fn plain_json_in_place_of_an_event_is_one() {
-        check(
-            "data: a\n\n{\"error\":1}",
-            &[("", "a"), ("", "{\"error\":1}")],
-        );
+        check("data: a\n\n{\"error\":1}", &[("", "a"), ("", "{\"error\":1}")]);
         check(
             "data: a\r\n\r\n{\r\n  \"data\": {\r\n\r\ndata: b\n\n",
             &[("", "a"), ("", "{\n  \"data\": {"), ("", "b")],

@@ -86,11 +86,7 @@ impl Server {
                 }
             }
         });
-        Self {
-            address,
-            shared,
-            acceptor: Some(acceptor),
-        }
+        Self { address, shared, acceptor: Some(acceptor) }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -144,9 +140,7 @@ pub struct Received {
 impl Received {
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
-        headers
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_str())
+        headers.find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -221,9 +215,7 @@ impl Connection {
     /// False when the client has gone.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         let io = self.io.get_mut();
-        io.write_all(bytes.as_ref())
-            .and_then(|()| io.flush())
-            .is_ok()
+        io.write_all(bytes.as_ref()).and_then(|()| io.flush()).is_ok()
     }
 
     /// Sends a whole answer that ends with the connection left open.

@@ -25,14 +25,7 @@ pub fn parse_iso(text: &str) -> Option<u64> {
             let (time, zone) = time.split_at_checked(at)?;
             let (hours, minutes) = zone.get(1..)?.split_once(':')?;
             let minutes = i64::try_from(number(hours)? * 60 + number(minutes)?).ok()?;
-            (
-                time,
-                if zone.starts_with('-') {
-                    -minutes
-                } else {
-                    minutes
-                },
-            )
+            (time, if zone.starts_with('-') { -minutes } else { minutes })
         }
     };
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
@@ -62,20 +55,12 @@ fn date(day: u64) -> (u64, u64, u64) {
     let day = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;
     let (year, day) = (era * 400 + year, day - (153 * month + 2) / 5 + 1);
-    if month < 10 {
-        (year, month + 3, day)
-    } else {
-        (year + 1, month - 9, day)
-    }
+    if month < 10 { (year, month + 3, day) } else { (year + 1, month - 9, day) }
 }
 
 /// The inverse of [`date`].
 fn days(year: u64, month: u64, day: u64) -> u64 {
-    let (year, month) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, year) = (year / 400, year % 400);
     let day = (153 * month + 2) / 5 + day - 1;
     (era * 146_097 + year * 365 + year / 4 - year / 100 + day).saturating_sub(719_468)

@@ -5,8 +5,8 @@
 
 use super::inline::inlines;
 use super::line::{
-    Fence, Marker, alignment, cells, heading, indent, interrupts, is_blank, is_rule, quoted,
-    strip_indent, task, underline,
+    Fence, Marker, alignment, cells, heading, indent, interrupts, is_blank, is_rule, quoted, strip_indent,
+    task, underline,
 };
 use super::{Align, Block, DEPTH_MAX, Inline, Item, List, Table};
 
@@ -21,16 +21,9 @@ pub fn parse(text: &str) -> Vec<(usize, Block)> {
         let line = line.strip_suffix('\n').unwrap_or(line);
         lines.push(line.strip_suffix('\r').unwrap_or(line));
     }
-    let parsed = Parser {
-        lines: &lines,
-        at: 0,
-    }
-    .blocks(0)
-    .blocks;
+    let parsed = Parser { lines: &lines, at: 0 }.blocks(0).blocks;
     let placed = parsed.into_iter();
-    placed
-        .map(|(line, block)| (starts.get(line).copied().unwrap_or(0), block))
-        .collect()
+    placed.map(|(line, block)| (starts.get(line).copied().unwrap_or(0), block)).collect()
 }
 
 struct Parser<'a, 'b> {
@@ -47,10 +40,7 @@ struct Parsed {
 
 impl<'a> Parser<'a, '_> {
     fn blocks(mut self, depth: usize) -> Parsed {
-        let mut parsed = Parsed {
-            blocks: Vec::new(),
-            spaced: false,
-        };
+        let mut parsed = Parsed { blocks: Vec::new(), spaced: false };
         let mut blank = false;
         while let Some(line) = self.line(0) {
             if is_blank(line) {
@@ -106,10 +96,7 @@ impl<'a> Parser<'a, '_> {
 
     fn indented_code(&mut self) -> Block {
         let mut taken = Vec::new();
-        while let Some(line) = self
-            .line(0)
-            .filter(|line| indent(line) >= 4 || is_blank(line))
-        {
+        while let Some(line) = self.line(0).filter(|line| indent(line) >= 4 || is_blank(line)) {
             taken.push(strip_indent(line, 4));
             self.at += 1;
         }
@@ -117,10 +104,7 @@ impl<'a> Parser<'a, '_> {
             taken.pop();
             self.at -= 1;
         }
-        Block::Code {
-            language: String::new(),
-            text: taken.join("\n"),
-        }
+        Block::Code { language: String::new(), text: taken.join("\n") }
     }
 
     fn fenced_code(&mut self, fence: &Fence<'_>) -> Block {
@@ -134,10 +118,7 @@ impl<'a> Parser<'a, '_> {
             taken.push(strip_indent(line, fence.indent));
         }
         let language = fence.info.split_whitespace().next().unwrap_or_default();
-        Block::Code {
-            language: language.to_owned(),
-            text: taken.join("\n"),
-        }
+        Block::Code { language: language.to_owned(), text: taken.join("\n") }
     }
 
     fn quote(&mut self, depth: usize) -> Block {
@@ -150,10 +131,7 @@ impl<'a> Parser<'a, '_> {
             }
             self.at += 1;
         }
-        let parser = Parser {
-            lines: &inside.lines,
-            at: 0,
-        };
+        let parser = Parser { lines: &inside.lines, at: 0 };
         Block::Quote(without_places(parser.blocks(depth + 1)))
     }
 
@@ -169,10 +147,7 @@ impl<'a> Parser<'a, '_> {
             if let (Some(_), Some(line)) = (task, lines.first_mut()) {
                 *line = first_line;
             }
-            let parser = Parser {
-                lines: &lines,
-                at: 0,
-            };
+            let parser = Parser { lines: &lines, at: 0 };
             let parsed = parser.blocks(depth + 1);
             tight &= !parsed.spaced;
             let blocks = without_places(parsed);
@@ -184,11 +159,7 @@ impl<'a> Parser<'a, '_> {
                 .filter(|marker| marker.kind == first.kind);
             tight &= !(ends_blank && next.is_some());
         }
-        Block::List(List {
-            start: first.number,
-            tight,
-            items,
-        })
+        Block::List(List { start: first.number, tight, items })
     }
 
     /// Takes the lines of one item, its blank lines at the end too.

@@ -77,23 +77,15 @@ impl Growing {
         let Some(fence) = Fence::parse(first.strip_suffix('\r').unwrap_or(first)) else {
             return false;
         };
-        self.code = Some(Code {
-            fence: fence.without_info(),
-            whole: 0,
-            has_lines: false,
-        });
-        self.open = vec![Block::Code {
-            language: language.clone(),
-            text: String::new(),
-        }];
+        self.code = Some(Code { fence: fence.without_info(), whole: 0, has_lines: false });
+        self.open = vec![Block::Code { language: language.clone(), text: String::new() }];
         self.text = rest.to_owned();
         true
     }
 
     /// Adds the lines that have come to the open code. Whether its end was among them.
     fn take_code_lines(&mut self) -> bool {
-        let (Some(code), Some(Block::Code { text, .. })) = (&mut self.code, self.open.first_mut())
-        else {
+        let (Some(code), Some(Block::Code { text, .. })) = (&mut self.code, self.open.first_mut()) else {
             return false;
         };
         let mut taken = 0;

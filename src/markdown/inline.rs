@@ -143,11 +143,7 @@ impl<'a> Parser<'a> {
             hard |= last.len() - kept >= 2;
             last.truncate(kept);
         }
-        self.push(if hard {
-            Inline::HardBreak
-        } else {
-            Inline::SoftBreak
-        });
+        self.push(if hard { Inline::HardBreak } else { Inline::SoftBreak });
         self.at += len;
         self.at += self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
     }
@@ -188,10 +184,7 @@ impl<'a> Parser<'a> {
         let left = !blank(after) && (!sign(after) || blank(before) || sign(before));
         let right = !blank(before) && (!sign(before) || blank(after) || sign(after));
         let (can_open, can_close) = match mark {
-            '_' => (
-                left && (!right || sign(before)),
-                right && (!left || sign(after)),
-            ),
+            '_' => (left && (!right || sign(before)), right && (!left || sign(after))),
             _ => (left, right),
         };
         if (mark == '~' && len != 2) || !(can_open || can_close) {
@@ -209,20 +202,11 @@ impl<'a> Parser<'a> {
             next: None,
             gone: false,
         });
-        self.pieces.push(Piece::Run {
-            mark,
-            closes: Vec::new(),
-            left: len,
-            opens: Vec::new(),
-        });
+        self.pieces.push(Piece::Run { mark, closes: Vec::new(), left: len, opens: Vec::new() });
     }
 
     fn bracket(&mut self, len: usize, is_image: bool) {
-        self.brackets.push(Bracket {
-            piece: self.pieces.len(),
-            is_image,
-            runs: self.runs.len(),
-        });
+        self.brackets.push(Bracket { piece: self.pieces.len(), is_image, runs: self.runs.len() });
         // A piece of its own: it may become the beginning of a link.
         let text = if is_image { "![" } else { "[" };
         self.push(Inline::Text(text.to_owned()));
@@ -263,9 +247,8 @@ impl<'a> Parser<'a> {
     fn angle(&mut self, rest: &str) {
         let inside = rest.get(1..).unwrap_or_default();
         let end = inside.find(|c: char| c == '>' || c == '<' || c.is_whitespace());
-        let Some((address, _)) = end
-            .and_then(|end| inside.split_at_checked(end))
-            .filter(|(_, after)| after.starts_with('>'))
+        let Some((address, _)) =
+            end.and_then(|end| inside.split_at_checked(end)).filter(|(_, after)| after.starts_with('>'))
         else {
             return self.text(1);
         };
@@ -276,9 +259,9 @@ impl<'a> Parser<'a> {
                 && scheme.chars().all(rest)
         });
         let mail = address.split_once('@').is_some_and(|(name, host)| {
-            let host = host.split('.').all(|part| {
-                !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-            });
+            let host = host
+                .split('.')
+                .all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'));
             !name.is_empty() && host && !name.contains(['\\', ':', '/', '"'])
         });
         let url = match (scheme, mail) {
@@ -311,9 +294,7 @@ impl<'a> Parser<'a> {
             }
             address = address.get(..address.len() - 1).unwrap_or_default();
         }
-        let named = address
-            .split_once("//")
-            .is_some_and(|(_, host)| !host.is_empty());
+        let named = address.split_once("//").is_some_and(|(_, host)| !host.is_empty());
         if !named || before.is_some_and(char::is_alphanumeric) {
             return self.text(1);
         }
@@ -453,15 +434,9 @@ fn tick_runs(text: &str) -> HashMap<usize, Vec<usize>> {
     let mut runs: HashMap<usize, Vec<usize>> = HashMap::new();
     let bytes = text.as_bytes();
     let mut end = bytes.len();
-    while let Some(last) = bytes
-        .get(..end)
-        .and_then(|part| memchr::memrchr(b'`', part))
-    {
+    while let Some(last) = bytes.get(..end).and_then(|part| memchr::memrchr(b'`', part)) {
         let before = bytes.get(..last).unwrap_or_default();
-        let start = before
-            .iter()
-            .rposition(|byte| *byte != b'`')
-            .map_or(0, |at| at + 1);
+        let start = before.iter().rposition(|byte| *byte != b'`').map_or(0, |at| at + 1);
         runs.entry(last + 1 - start).or_default().push(start);
         end = start;
     }
@@ -484,15 +459,8 @@ fn shallow(pieces: Vec<Piece>) -> Vec<Inline> {
                 out.push(Inline::Text(text));
                 out.push(Inline::CloseLink);
             }
-            Piece::Run {
-                mark,
-                closes,
-                left,
-                opens,
-            } => {
-                closes
-                    .into_iter()
-                    .for_each(|style| out.push(Inline::Close(style)));
+            Piece::Run { mark, closes, left, opens } => {
+                closes.into_iter().for_each(|style| out.push(Inline::Close(style)));
                 out.push(Inline::Text(String::from(mark).repeat(left)));
                 // The pair found first is the innermost.
                 let opens = opens.into_iter().rev();

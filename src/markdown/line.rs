@@ -62,30 +62,17 @@ impl<'a> Fence<'a> {
     pub fn parse(line: &'a str) -> Option<Self> {
         let indent = indent(line);
         let text = line.trim_start_matches([' ', '\t']);
-        let mark = text
-            .chars()
-            .next()
-            .filter(|mark| matches!(mark, '`' | '~'))?;
+        let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
         let info = text.trim_start_matches(mark);
         let len = text.len() - info.len();
         let fits = indent < 4 && len >= 3 && !(mark == '`' && info.contains('`'));
-        fits.then(|| Self {
-            mark,
-            len,
-            indent,
-            info: info.trim(),
-        })
+        fits.then(|| Self { mark, len, indent, info: info.trim() })
     }
 
     /// What is needed to find its end.
     pub fn without_info(&self) -> Fence<'static> {
         let (mark, len, indent) = (self.mark, self.len, self.indent);
-        Fence {
-            mark,
-            len,
-            indent,
-            info: "",
-        }
+        Fence { mark, len, indent, info: "" }
     }
 
     pub fn is_closed_by(&self, line: &str) -> bool {
@@ -176,12 +163,7 @@ impl<'a> Marker<'a> {
             5.. => (1, strip_indent(rest, 1)),
             blanks => (blanks, strip_indent(rest, blanks)),
         };
-        Some(Self {
-            kind,
-            number,
-            width: mark + blanks,
-            rest,
-        })
+        Some(Self { kind, number, width: mark + blanks, rest })
     }
 }
 

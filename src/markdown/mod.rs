@@ -100,10 +100,7 @@ pub enum Style {
 
 /// The blocks of a whole text.
 pub fn parse(text: &str) -> Vec<Block> {
-    block::parse(text)
-        .into_iter()
-        .map(|(_, block)| block)
-        .collect()
+    block::parse(text).into_iter().map(|(_, block)| block).collect()
 }
 
 /// Whether a link to `url` may be offered for a click: it leads to the web or to a mail, and runs nothing.

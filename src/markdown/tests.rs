@@ -15,9 +15,7 @@ fn show(block: &Block) -> String {
             let kind = list.start.map_or("ul".into(), |start| format!("ol{start}"));
             let loose = if list.tight { "" } else { "~" };
             let items = list.items.iter().map(|item| {
-                let task = item
-                    .task
-                    .map_or("", |done| if done { "[x]" } else { "[ ]" });
+                let task = item.task.map_or("", |done| if done { "[x]" } else { "[ ]" });
                 format!("{task}{}", all(&item.blocks))
             });
             format!("{kind}{loose}[{}]", items.collect::<Vec<_>>().join(" | "))
@@ -28,12 +26,7 @@ fn show(block: &Block) -> String {
                 cells.join(",")
             };
             let rows: Vec<String> = table.rows.iter().map(row).collect();
-            format!(
-                "table{:?}({};{})",
-                table.align,
-                row(&table.head),
-                rows.join(";")
-            )
+            format!("table{:?}({};{})", table.align, row(&table.head), rows.join(";"))
         }
     }
 }
@@ -94,10 +87,7 @@ fn blocks() {
     check(" \n\t\n", "");
     check("a\nb\n\nc", "p(a/b) p(c)");
     check("a\r\nb\r\n\r\nc", "p(a/b) p(c)");
-    check(
-        "# a\n## b ##\n###### c\n####### d",
-        "h1(a) h2(b) h6(c) p(####### d)",
-    );
+    check("# a\n## b ##\n###### c\n####### d", "h1(a) h2(b) h6(c) p(####### d)");
     check("#a\n# #\n#", "p(#a) h1() h1()");
     check("a\nb\n===\nc\n---", "h1(a/b) h2(c)");
     check("---\n***\n- - -\n--", "rule rule rule p(--)");
@@ -111,10 +101,7 @@ fn blocks() {
 
 #[test]
 fn fences() {
-    check(
-        "```rust ignore\nfn\n\n  x\n```\na",
-        "code:rust(fn\n\n  x) p(a)",
-    );
+    check("```rust ignore\nfn\n\n  x\n```\na", "code:rust(fn\n\n  x) p(a)");
     check("~~~\n```\n~~~~", "code:(```)");
     check("````\n```\n````", "code:(```)");
     check("  ```\n   a\n b\n  ```", "code:( a\nb)");
@@ -129,18 +116,12 @@ fn lists() {
     check("- a\n\n- b", "ul~[p(a) | p(b)]");
     check("- a\n\nb", "ul[p(a)] p(b)");
     check("- a\n\n  b", "ul~[p(a) p(b)]");
-    check(
-        "- a\n  - b\n    - c\n- d",
-        "ul[p(a) ul[p(b) ul[p(c)]] | p(d)]",
-    );
+    check("- a\n  - b\n    - c\n- d", "ul[p(a) ul[p(b) ul[p(c)]] | p(d)]");
     check("3. a\n4. b\n5) c", "ol3[p(a) | p(b)] ol5[p(c)]");
     check("- a\n* b", "ul[p(a)] ul[p(b)]");
     check("- a\nb", "ul[p(a/b)]");
     check("a\n- b\n\nc\n2. d", "p(a) ul[p(b)] p(c/2. d)");
-    check(
-        "- [ ] a\n- [x] b\n- [y] c",
-        "ul[[ ]p(a) | [x]p(b) | p([y] c)]",
-    );
+    check("- [ ] a\n- [x] b\n- [y] c", "ul[[ ]p(a) | [x]p(b) | p([y] c)]");
     check("1. ```\n   x\n   ```\n2. y", "ol1[code:(x) | p(y)]");
     check("- \n  a\n-\n\n  b", "ul[p(a) | ] p(b)");
     check("-\ta\n\tb", "ul[p(a/b)]");
@@ -152,10 +133,7 @@ fn lists() {
 
 #[test]
 fn tables() {
-    check(
-        "| a | b |\n|---|:-:|\n| `x` | y\\|z |\n| 1 |\n\nt",
-        "table[None, Center](a,b;`x`,y|z;1) p(t)",
-    );
+    check("| a | b |\n|---|:-:|\n| `x` | y\\|z |\n| 1 |\n\nt", "table[None, Center](a,b;`x`,y|z;1) p(t)");
     check("a | b\n:-- | --:\n1 | 2 | 3", "table[Left, Right](a,b;1,2)");
     check("x\n| a |\n|---|\n> q", "p(x) table[None](a;) quote[p(q)]");
     check("| a | b |\n|---|", "p(| a | b |/|---|)");
@@ -164,10 +142,7 @@ fn tables() {
 
 #[test]
 fn inlines() {
-    check(
-        "*a* _b_ **c** __d__ ~~e~~",
-        "p({e a} {e b} {s c} {s d} {d e})",
-    );
+    check("*a* _b_ **c** __d__ ~~e~~", "p({e a} {e b} {s c} {s d} {d e})");
     check("***a***", "p({e {s a}})");
     check("**a *b***", "p({s a {e b}})");
     check("*a **b** c*", "p({e a {s b} c})");
@@ -178,10 +153,7 @@ fn inlines() {
     check("` `` ` \\`x`", "p(```` `x`)");
     check("\\*a\\* \\a \\", "p(*a* \\a \\)");
     check("a  \nb\\\nc\nd", "p(a//b//c/d)");
-    check(
-        "&lt;b&gt; &amp;amp; &#65;&#x42; &nope; &",
-        "p(<b> &amp; AB &nope; &)",
-    );
+    check("&lt;b&gt; &amp;amp; &#65;&#x42; &nope; &", "p(<b> &amp; AB &nope; &)");
 }
 
 #[test]
@@ -195,10 +167,7 @@ fn links() {
     check("[a [b](c) d](e)", "p([a {<c> b} d](e))");
     check("[a] [b]() [c](d", "p([a] {<> b} [c](d)");
     check("*[a*](b)", "p(*{<b> a*})");
-    check(
-        "<https://x.y> <a@b.c> <b> a<b",
-        "p({<https://x.y> https://x.y} {<mailto:a@b.c> a@b.c} <b> a<b)",
-    );
+    check("<https://x.y> <a@b.c> <b> a<b", "p({<https://x.y> https://x.y} {<mailto:a@b.c> a@b.c} <b> a<b)");
     check(
         "(see https://x.y/a_(b).) xhttps://y",
         "p((see {<https://x.y/a_(b)> https://x.y/a_(b)}.) xhttps://y)",
@@ -226,10 +195,8 @@ fn only_the_web_and_mail_are_safe() {
         "vbscript:x",
         "https://a b",
     ];
-    safe.iter()
-        .for_each(|url| assert!(is_safe_link(url), "{url:?}"));
-    not.iter()
-        .for_each(|url| assert!(!is_safe_link(url), "{url:?}"));
+    safe.iter().for_each(|url| assert!(is_safe_link(url), "{url:?}"));
+    not.iter().for_each(|url| assert!(!is_safe_link(url), "{url:?}"));
 }
 
 /// What holds for any blocks: nothing nests too deep, styles and links are paired.
@@ -243,10 +210,7 @@ fn sound(blocks: &[Block], depth: usize) {
             }
             Block::Paragraph(text) => paired(text),
             Block::Quote(inner) => sound(inner, depth + 1),
-            Block::List(list) => list
-                .items
-                .iter()
-                .for_each(|item| sound(&item.blocks, depth + 1)),
+            Block::List(list) => list.items.iter().for_each(|item| sound(&item.blocks, depth + 1)),
             Block::Table(table) => {
                 assert_eq!(table.head.len(), table.align.len());
                 assert!(table.rows.iter().all(|row| row.len() <= table.align.len()));
@@ -338,16 +302,9 @@ fn nasty_text_is_read() {
     }
     let ladder: String = (0..600).map(|n| format!("a{}", "`".repeat(n))).collect();
     sound(&parse(&ladder), 0);
-    let deeper: String = (0..600)
-        .map(|n| format!("{}- a\n", " ".repeat(n * 2)))
-        .collect();
+    let deeper: String = (0..600).map(|n| format!("{}- a\n", " ".repeat(n * 2))).collect();
     sound(&parse(&deeper), 0);
-    let wide = format!(
-        "{}\n{}\n{}",
-        "|a".repeat(COUNT),
-        "|-".repeat(COUNT),
-        "b\n".repeat(COUNT)
-    );
+    let wide = format!("{}\n{}\n{}", "|a".repeat(COUNT), "|-".repeat(COUNT), "b\n".repeat(COUNT));
     sound(&parse(&wide), 0);
 }
 

@@ -56,12 +56,7 @@ fn older_compaction(event: &Event<'_>, out: &mut Vec<u8>) {
         #[serde(skip_serializing_if = "Option::is_none")]
         auto: Option<bool>,
     }
-    if let Event::CompactionEnd {
-        reason,
-        result: Some(result),
-        ..
-    } = event
-    {
+    if let Event::CompactionEnd { reason, result: Some(result), .. } = event {
         let older = Older {
             r#type: "compaction",
             summary: &result.summary,
@@ -88,19 +83,8 @@ pub fn write_delta(kind: &str, index: usize, delta: &str, usage: &Usage, out: &m
         content_index: usize,
         delta: &'a str,
     }
-    let event = Inner {
-        r#type: kind,
-        content_index: index,
-        delta,
-    };
-    line(
-        out,
-        &Update {
-            r#type: "message_update",
-            usage,
-            event,
-        },
-    );
+    let event = Inner { r#type: kind, content_index: index, delta };
+    line(out, &Update { r#type: "message_update", usage, event });
 }
 
 /// Appends any value as one line. U+2028 and U+2029 are left as they are: readers split at LF only.
@@ -135,23 +119,14 @@ impl Serialize for Line<'_> {
                     Err(reason) => map.serialize_entry("error", reason)?,
                 }
             }
-            Event::AutoRetryStart {
-                attempt,
-                max_attempts,
-                delay_ms,
-                error_message,
-            } => {
+            Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } => {
                 map.serialize_entry("type", "auto_retry_start")?;
                 map.serialize_entry("attempt", attempt)?;
                 map.serialize_entry("maxAttempts", max_attempts)?;
                 map.serialize_entry("delayMs", delay_ms)?;
                 map.serialize_entry("errorMessage", error_message)?;
             }
-            Event::AutoRetryEnd {
-                success,
-                attempt,
-                final_error,
-            } => {
+            Event::AutoRetryEnd { success, attempt, final_error } => {
                 map.serialize_entry("type", "auto_retry_end")?;
                 map.serialize_entry("success", success)?;
                 map.serialize_entry("attempt", attempt)?;
@@ -163,13 +138,7 @@ impl Serialize for Line<'_> {
                 map.serialize_entry("type", "compaction_start")?;
                 map.serialize_entry("reason", reason.name())?;
             }
-            Event::CompactionEnd {
-                reason,
-                result,
-                aborted,
-                will_retry,
-                error_message,
-            } => {
+            Event::CompactionEnd { reason, result, aborted, will_retry, error_message } => {
                 map.serialize_entry("type", "compaction_end")?;
                 map.serialize_entry("reason", reason.name())?;
                 if let Some(result) = result {
@@ -181,12 +150,7 @@ impl Serialize for Line<'_> {
                     map.serialize_entry("errorMessage", message)?;
                 }
             }
-            Event::SummaryRetryScheduled {
-                attempt,
-                max_attempts,
-                delay_ms,
-                error_message,
-            } => {
+            Event::SummaryRetryScheduled { attempt, max_attempts, delay_ms, error_message } => {
                 map.serialize_entry("type", "summarization_retry_scheduled")?;
                 map.serialize_entry("attempt", attempt)?;
                 map.serialize_entry("maxAttempts", max_attempts)?;
@@ -227,10 +191,7 @@ impl Serialize for Line<'_> {
                 }
                 map.serialize_entry("delta", delta)?;
             }
-            Event::QueueUpdate {
-                steering,
-                follow_up,
-            } => {
+            Event::QueueUpdate { steering, follow_up } => {
                 map.serialize_entry("type", "queue_update")?;
                 map.serialize_entry("steering", &texts(steering))?;
                 map.serialize_entry("followUp", &texts(follow_up))?;
@@ -245,26 +206,16 @@ fn texts(messages: &[AgentMessage]) -> Vec<String> {
 }
 
 impl Line<'_> {
-    fn agent_event<M: SerializeMap>(
-        &self,
-        event: &AgentEvent<'_>,
-        map: &mut M,
-    ) -> Result<(), M::Error> {
+    fn agent_event<M: SerializeMap>(&self, event: &AgentEvent<'_>, map: &mut M) -> Result<(), M::Error> {
         match event {
             AgentEvent::AgentStart => map.serialize_entry("type", "agent_start"),
-            AgentEvent::AgentEnd {
-                messages,
-                will_retry,
-            } => {
+            AgentEvent::AgentEnd { messages, will_retry } => {
                 map.serialize_entry("type", "agent_end")?;
                 map.serialize_entry("messages", messages)?;
                 map.serialize_entry("willRetry", will_retry)
             }
             AgentEvent::TurnStart => map.serialize_entry("type", "turn_start"),
-            AgentEvent::TurnEnd {
-                message,
-                tool_results,
-            } => {
+            AgentEvent::TurnEnd { message, tool_results } => {
                 map.serialize_entry("type", "turn_end")?;
                 map.serialize_entry("message", &AgentMessage::Assistant((*message).clone()))?;
                 map.serialize_entry("toolResults", tool_results)
@@ -289,39 +240,18 @@ impl Line<'_> {
                     map.serialize_entry("message", partial)?;
                 }
                 map.serialize_entry("usage", &fold.message().usage)?;
-                map.serialize_entry(
-                    "assistantMessageEvent",
-                    &Step {
-                        event,
-                        fold,
-                        partial: partial.as_ref(),
-                    },
-                )
+                map.serialize_entry("assistantMessageEvent", &Step { event, fold, partial: partial.as_ref() })
             }
-            AgentEvent::ToolStart {
-                id,
-                name,
-                arguments,
-            } => {
+            AgentEvent::ToolStart { id, name, arguments } => {
                 tool(map, "tool_execution_start", id, name)?;
                 map.serialize_entry("args", arguments)
             }
-            AgentEvent::ToolUpdate {
-                id,
-                name,
-                arguments,
-                output,
-            } => {
+            AgentEvent::ToolUpdate { id, name, arguments, output } => {
                 tool(map, "tool_execution_update", id, name)?;
                 map.serialize_entry("args", arguments)?;
                 map.serialize_entry("partialResult", &Output(output))
             }
-            AgentEvent::ToolEnd {
-                id,
-                name,
-                output,
-                is_error,
-            } => {
+            AgentEvent::ToolEnd { id, name, output, is_error } => {
                 tool(map, "tool_execution_end", id, name)?;
                 map.serialize_entry("result", &Output(output))?;
                 map.serialize_entry("isError", is_error)

@@ -54,20 +54,12 @@ impl Output {
         cumulative: bool,
         broken: CancelToken,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
-            state: Mutex::default(),
-            work: Condvar::new(),
-            room: Condvar::new(),
-        });
+        let shared = Arc::new(Shared { state: Mutex::default(), work: Condvar::new(), room: Condvar::new() });
         let writer = shared.clone();
         let thread = std::thread::Builder::new()
             .name("stdout".into())
             .spawn(move || writer.write_all(sink, &broken))?;
-        Ok(Self {
-            shared,
-            thread: Some(thread),
-            cumulative: cumulative.into(),
-        })
+        Ok(Self { shared, thread: Some(thread), cumulative: cumulative.into() })
     }
 
     /// Whether events carry snapshots, and the events of older versions are told.
@@ -111,12 +103,7 @@ impl Output {
                     state = self.shared.wait_for_room(state, waiting_max)?;
                     state.settle();
                     let (delta, usage) = (delta.to_owned(), usage.clone());
-                    state.joined = Some(Delta {
-                        kind,
-                        index,
-                        delta,
-                        usage,
-                    });
+                    state.joined = Some(Delta { kind, index, delta, usage });
                 }
             }
             return Ok(());
@@ -167,13 +154,7 @@ impl Drop for Output {
 impl State {
     /// What was joined becomes a line, since something else follows.
     fn settle(&mut self) {
-        if let Some(Delta {
-            kind,
-            index,
-            delta,
-            usage,
-        }) = self.joined.take()
-        {
+        if let Some(Delta { kind, index, delta, usage }) = self.joined.take() {
             event_json::write_delta(kind, index, &delta, &usage, &mut self.ready);
         }
     }
@@ -202,10 +183,7 @@ impl Shared {
     /// Waits until the thread took or wrote something.
     fn wait_for_change<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.waiting += 1;
-        let mut state = self
-            .room
-            .wait(state)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         state.waiting -= 1;
         state
     }
@@ -233,10 +211,7 @@ impl Shared {
                 self.make_room(&state);
                 while state.ready.is_empty() && state.joined.is_none() && !state.closed {
                     state.idle = true;
-                    state = self
-                        .work
-                        .wait(state)
-                        .unwrap_or_else(PoisonError::into_inner);
+                    state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
                 state.idle = false;
                 state.settle();
@@ -295,24 +270,13 @@ mod tests {
     fn gated() -> (Sender<()>, Arc<Mutex<Vec<u8>>>, Output) {
         let (open, gate) = bounded(0);
         let written = Arc::new(Mutex::new(Vec::new()));
-        let sink = Gated {
-            begun: None,
-            gate,
-            written: written.clone(),
-        };
-        (
-            open,
-            written,
-            Output::start(sink, false, CancelToken::new()).unwrap(),
-        )
+        let sink = Gated { begun: None, gate, written: written.clone() };
+        (open, written, Output::start(sink, false, CancelToken::new()).unwrap())
     }
 
     fn tell(output: &Output, fold: &mut Fold, event: AssistantEvent) -> io::Result<()> {
         fold.apply(&event);
-        output.event(&Event::Agent(AgentEvent::MessageUpdate {
-            event: &event,
-            fold,
-        }))
+        output.event(&Event::Agent(AgentEvent::MessageUpdate { event: &event, fold }))
     }
 
     #[test]
@@ -324,51 +288,27 @@ mod tests {
         for n in 0..100_000 {
             let delta = format!("{n} ");
             said.push_str(&delta);
-            tell(
-                &output,
-                &mut fold,
-                AssistantEvent::TextDelta { index: 0, delta },
-            )
-            .unwrap();
+            tell(&output, &mut fold, AssistantEvent::TextDelta { index: 0, delta }).unwrap();
         }
         drop(open);
-        tell(
-            &output,
-            &mut fold,
-            AssistantEvent::TextEnd {
-                index: 0,
-                signature: None,
-            },
-        )
-        .unwrap();
+        tell(&output, &mut fold, AssistantEvent::TextEnd { index: 0, signature: None }).unwrap();
         output.flush().unwrap();
         drop(output);
         let written = written.lock().unwrap();
-        let lines: Vec<Value> = written
-            .split(|&b| b == b'\n')
-            .filter_map(|line| serde_json::from_slice(line).ok())
-            .collect();
+        let lines: Vec<Value> =
+            written.split(|&b| b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
         assert!(lines.len() < 2000, "{} lines", lines.len());
-        let deltas: String = lines
-            .iter()
-            .filter_map(|line| line["assistantMessageEvent"]["delta"].as_str())
-            .collect();
+        let deltas: String =
+            lines.iter().filter_map(|line| line["assistantMessageEvent"]["delta"].as_str()).collect();
         assert_eq!(deltas, said);
-        assert_eq!(
-            lines.last().unwrap()["assistantMessageEvent"]["content"],
-            said.as_str()
-        );
+        assert_eq!(lines.last().unwrap()["assistantMessageEvent"]["content"], said.as_str());
     }
 
     #[test]
     fn commands_are_answered_while_a_run_waits_for_its_reader() {
         let ((open, gate), (begun, first)) = (bounded::<()>(0), bounded(1));
         let written = Arc::new(Mutex::new(Vec::new()));
-        let sink = Gated {
-            begun: Some(begun),
-            gate,
-            written: written.clone(),
-        };
+        let sink = Gated { begun: Some(begun), gate, written: written.clone() };
         let output = Arc::new(Output::start(sink, false, CancelToken::new()).unwrap());
         output.event(&Event::AgentSettled).unwrap();
         // The writer has it, and takes nothing more.
@@ -399,9 +339,8 @@ mod tests {
         output.flush().unwrap();
         let written = written.lock().unwrap();
         let lines = written.split(|&byte| byte == b'\n');
-        let numbers: Vec<u64> = lines
-            .filter_map(|line| std::str::from_utf8(line).ok()?.parse().ok())
-            .collect();
+        let numbers: Vec<u64> =
+            lines.filter_map(|line| std::str::from_utf8(line).ok()?.parse().ok()).collect();
         assert_eq!(numbers, (0..100).collect::<Vec<u64>>());
     }
 
@@ -419,10 +358,7 @@ mod tests {
         let cancel = CancelToken::new();
         let output = Output::start(Broken, false, cancel.clone()).unwrap();
         output.event(&Event::AgentSettled).unwrap();
-        assert_eq!(
-            output.flush().unwrap_err().kind(),
-            io::ErrorKind::BrokenPipe
-        );
+        assert_eq!(output.flush().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
         assert!(cancel.receiver().recv().is_err());
         assert!(output.event(&Event::AgentSettled).is_err());
     }

@@ -31,25 +31,15 @@ pub struct Prompts {
 }
 
 /// Runs the prompts. Gives the exit code.
-pub fn run(
-    mut session: Session,
-    prompts: Prompts,
-    form: Form,
-    cancel: &CancelToken,
-    watch: &Watch,
-) -> u8 {
-    let _ends = EndsChildren {
-        keep: session.workspace().options.bash_keep_background,
-    };
+pub fn run(mut session: Session, prompts: Prompts, form: Form, cancel: &CancelToken, watch: &Watch) -> u8 {
+    let _ends = EndsChildren { keep: session.workspace().options.bash_keep_background };
     let outcome = match form {
         Form::Text => text(&mut session, prompts, cancel),
         Form::Json { cumulative } => json(&mut session, prompts, cumulative, cancel),
     };
     session.take_notices().iter().for_each(report::warning);
     let code = match outcome {
-        Ok(code) => session
-            .close()
-            .map_or_else(|Fatal(message)| fail(&message), |()| code),
+        Ok(code) => session.close().map_or_else(|Fatal(message)| fail(&message), |()| code),
         Err(End::PipeClosed) => session.close().map_or(FAILED, |()| PIPE_CLOSED),
         // What the log holds stays where it is, a draft too: it is all there is of this run.
         Err(End::Failed(message)) => fail(&message),
@@ -67,11 +57,7 @@ impl Drop for EndsChildren {
     fn drop(&mut self) {
         for survivor in runtime::end_children() {
             let (pid, command) = (survivor.pid, &survivor.name);
-            let fate = if self.keep {
-                "is left running"
-            } else {
-                "was ended"
-            };
+            let fate = if self.keep { "is left running" } else { "was ended" };
             report::note(format_args!("Background process {pid} ({command}) {fate}"));
         }
     }
@@ -139,21 +125,13 @@ fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result
         said = plain_text(said.as_bytes());
     }
     let mut stdout = io::stdout().lock();
-    stdout
-        .write_all(said.as_bytes())
-        .and_then(|()| stdout.flush())
-        .map_err(|error| broken_stdout(&error))?;
+    stdout.write_all(said.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| broken_stdout(&error))?;
     Ok(DONE)
 }
 
 /// Waiting is not silent where somebody looks on.
 fn tell_retries(event: &Event<'_>) {
-    if let Event::AutoRetryStart {
-        attempt,
-        max_attempts,
-        delay_ms,
-        error_message,
-    } = event
+    if let Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } = event
         && io::stderr().is_terminal()
     {
         let seconds = delay_ms.div_ceil(1000);
@@ -164,8 +142,7 @@ fn tell_retries(event: &Event<'_>) {
 }
 
 fn is_failure(answer: Option<&Arc<AssistantMessage>>) -> bool {
-    answer
-        .is_some_and(|answer| matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted))
+    answer.is_some_and(|answer| matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted))
 }
 
 /// Says why the last answer is none, or not whole.
@@ -177,9 +154,7 @@ fn failure(session: &Session) -> Option<u8> {
     let answer = session.last_answer()?;
     let is_failed = matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted);
     if let Some(Err(fault)) = session.outcome().filter(|_| !is_failed) {
-        report::error(format_args!(
-            "There is no output as it was asked for: {fault}"
-        ));
+        report::error(format_args!("There is no output as it was asked for: {fault}"));
         return Some(FAILED);
     }
     let reason = match answer.stop_reason {
@@ -190,12 +165,7 @@ fn failure(session: &Session) -> Option<u8> {
             return None;
         }
         _ => {
-            if answer
-                .content
-                .iter()
-                .filter_map(Block::as_text)
-                .all(|text| text.trim().is_empty())
-            {
+            if answer.content.iter().filter_map(Block::as_text).all(|text| text.trim().is_empty()) {
                 report::note("The model gave no text.");
             }
             return None;
@@ -213,21 +183,14 @@ fn failure(session: &Session) -> Option<u8> {
     Some(FAILED)
 }
 
-fn json(
-    session: &mut Session,
-    prompts: Prompts,
-    cumulative: bool,
-    cancel: &CancelToken,
-) -> Result<u8, End> {
+fn json(session: &mut Session, prompts: Prompts, cumulative: bool, cancel: &CancelToken) -> Result<u8, End> {
     let sink: Box<dyn Write + Send> = match io::stdout().is_terminal() {
         true => Box::new(ForTerminal(io::stdout())),
         false => Box::new(io::stdout()),
     };
     let output = Output::start(sink, cumulative, cancel.clone())
         .map_err(|error| End::Failed(format!("Cannot start writing to stdout: {error}")))?;
-    output
-        .line(&session.header())
-        .map_err(|error| broken_stdout(&error))?;
+    output.line(&session.header()).map_err(|error| broken_stdout(&error))?;
     let mut broken = None;
     // A reader that has gone aborts the run, through `cancel`; the answer so far is stored as of any abort.
     let asked = ask(session, prompts, cancel, |event| {

@@ -61,51 +61,38 @@ pub fn outlive_file_limits() {
 /// Cancels `run` when a signal asks for the end.
 pub fn watch(run: CancelToken) -> io::Result<Watch> {
     // `nohup`, and a shell that starts a job in the background, ask not to be disturbed by some.
-    let wanted = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
-        .into_iter()
-        .filter(|&signal| !is_ignored(signal));
+    let wanted = [SIGINT, SIGTERM, SIGHUP, SIGQUIT].into_iter().filter(|&signal| !is_ignored(signal));
     let mut signals = Signals::new(wanted)?;
     let received = Arc::new(AtomicI32::new(0));
     let (handle, seen) = (signals.handle(), received.clone());
-    let thread = std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            // Kept to the thread's end: its drop tells the deadline that all went well.
-            let mut ended: Option<(Sender<()>, Instant)> = None;
-            for signal in signals.forever() {
-                if signal == SIGINT && HELD.load(Ordering::SeqCst) {
-                    continue;
-                }
-                match &ended {
-                    // A closing terminal, or a wrapper, may send the same twice.
-                    Some((_, first)) if first.elapsed() < TWICE => continue,
-                    Some(_) => leave(signal),
-                    None => {}
-                }
-                seen.store(signal, Ordering::SeqCst);
-                run.cancel();
-                let (sender, over) = bounded::<()>(0);
-                ended = Some((sender, Instant::now()));
-                let deadline = move || {
-                    if over.recv_timeout(GRACE) == Err(crossbeam_channel::RecvTimeoutError::Timeout)
-                    {
-                        leave(signal);
-                    }
-                };
-                if std::thread::Builder::new()
-                    .name("deadline".into())
-                    .spawn(deadline)
-                    .is_err()
-                {
+    let thread = std::thread::Builder::new().name("signals".into()).spawn(move || {
+        // Kept to the thread's end: its drop tells the deadline that all went well.
+        let mut ended: Option<(Sender<()>, Instant)> = None;
+        for signal in signals.forever() {
+            if signal == SIGINT && HELD.load(Ordering::SeqCst) {
+                continue;
+            }
+            match &ended {
+                // A closing terminal, or a wrapper, may send the same twice.
+                Some((_, first)) if first.elapsed() < TWICE => continue,
+                Some(_) => leave(signal),
+                None => {}
+            }
+            seen.store(signal, Ordering::SeqCst);
+            run.cancel();
+            let (sender, over) = bounded::<()>(0);
+            ended = Some((sender, Instant::now()));
+            let deadline = move || {
+                if over.recv_timeout(GRACE) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
                     leave(signal);
                 }
+            };
+            if std::thread::Builder::new().name("deadline".into()).spawn(deadline).is_err() {
+                leave(signal);
             }
-        })?;
-    Ok(Watch {
-        received,
-        handle,
-        thread: Some(thread),
-    })
+        }
+    })?;
+    Ok(Watch { received, handle, thread: Some(thread) })
 }
 
 fn leave(signal: i32) -> ! {

@@ -9,13 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The first that a folder has is its file.
-const NAMES: [&str; 5] = [
-    "AGENTS.override.md",
-    "AGENTS.md",
-    "AGENTS.MD",
-    "CLAUDE.md",
-    "CLAUDE.MD",
-];
+const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextFile {
@@ -38,17 +32,11 @@ pub fn load(agent: &Path, cwd: &Path, home: Option<&Path>) -> (Vec<ContextFile>,
         let Some(mut file) = of_folder(folder, &mut diagnostics) else {
             continue;
         };
-        let place = file
-            .path
-            .canonicalize()
-            .unwrap_or_else(|_| file.path.clone());
+        let place = file.path.canonicalize().unwrap_or_else(|_| file.path.clone());
         if shadowed.as_ref() != Some(&place) && !seen.contains(&place) {
             seen.push(place);
-            let bounds = if folder == agent {
-                Bounds::own(agent, home)
-            } else {
-                Bounds::project(folder, home)
-            };
+            let bounds =
+                if folder == agent { Bounds::own(agent, home) } else { Bounds::project(folder, home) };
             (file.content, file.imports) =
                 import::expand(&file.path, &file.content, &bounds, &mut diagnostics);
             files.push(file);
@@ -59,20 +47,14 @@ pub fn load(agent: &Path, cwd: &Path, home: Option<&Path>) -> (Vec<ContextFile>,
 
 fn of_folder(folder: &Path, diagnostics: &mut Vec<Diagnostic>) -> Option<ContextFile> {
     let paths = NAMES.iter().map(|name| folder.join(name));
-    paths
-        .filter(|path| path.is_file())
-        .find_map(|path| match fs::read(&path) {
-            Ok(bytes) => Some(ContextFile {
-                content: text(&bytes),
-                imports: Vec::new(),
-                path,
-            }),
-            Err(error) => {
-                let message = format!("could not be read: {error}");
-                diagnostics.push(Diagnostic { path, message });
-                None
-            }
-        })
+    paths.filter(|path| path.is_file()).find_map(|path| match fs::read(&path) {
+        Ok(bytes) => Some(ContextFile { content: text(&bytes), imports: Vec::new(), path }),
+        Err(error) => {
+            let message = format!("could not be read: {error}");
+            diagnostics.push(Diagnostic { path, message });
+            None
+        }
+    })
 }
 
 /// The file of a repository that has a second copy in a work tree inside it: in the work tree, its own
@@ -93,9 +75,7 @@ fn shadowed(cwd: &Path) -> Option<PathBuf> {
 
 /// The work tree around `cwd`, and the folder with what all its work trees share.
 fn git_folders(cwd: &Path) -> Option<(PathBuf, PathBuf)> {
-    let tree = cwd
-        .ancestors()
-        .find(|folder| is_git(&folder.join(".git")))?;
+    let tree = cwd.ancestors().find(|folder| is_git(&folder.join(".git")))?;
     let git = tree.join(".git");
     if git.is_dir() {
         return Some((tree.to_owned(), git));
@@ -120,11 +100,7 @@ mod tests {
 
     /// The files found for `cwd`, by their path below the scratch folder.
     fn found(scratch: &Scratch, cwd: &str) -> Vec<String> {
-        let (files, diagnostics) = load(
-            &scratch.path().join("agent"),
-            &scratch.path().join(cwd),
-            None,
-        );
+        let (files, diagnostics) = load(&scratch.path().join("agent"), &scratch.path().join(cwd), None);
         assert_eq!(diagnostics, []);
         let below = |file: &ContextFile| {
             let path = file.path.strip_prefix(scratch.path()).ok()?;
@@ -136,32 +112,17 @@ mod tests {
     #[test]
     fn the_agent_folder_comes_first_and_then_the_way_down() {
         let scratch = Scratch::new();
-        for name in [
-            "p/q/r/CLAUDE.md",
-            "p/AGENTS.md",
-            "p/CLAUDE.md",
-            "agent/AGENTS.md",
-            "other/AGENTS.md",
-        ] {
+        for name in ["p/q/r/CLAUDE.md", "p/AGENTS.md", "p/CLAUDE.md", "agent/AGENTS.md", "other/AGENTS.md"] {
             scratch.file(name, name);
         }
-        assert_eq!(
-            found(&scratch, "p/q/r"),
-            ["agent/AGENTS.md", "p/AGENTS.md", "p/q/r/CLAUDE.md"]
-        );
+        assert_eq!(found(&scratch, "p/q/r"), ["agent/AGENTS.md", "p/AGENTS.md", "p/q/r/CLAUDE.md"]);
         assert_eq!(found(&scratch, "p/q"), ["agent/AGENTS.md", "p/AGENTS.md"]);
         scratch.file("p/AGENTS.override.md", "x");
-        assert_eq!(
-            found(&scratch, "p/q"),
-            ["agent/AGENTS.md", "p/AGENTS.override.md"]
-        );
+        assert_eq!(found(&scratch, "p/q"), ["agent/AGENTS.md", "p/AGENTS.override.md"]);
         assert_eq!(found(&scratch, "agent"), ["agent/AGENTS.md"]);
         // A link to a file that was read already.
-        std::os::unix::fs::symlink(
-            scratch.path().join("p/AGENTS.md"),
-            scratch.path().join("p/q/AGENTS.md"),
-        )
-        .unwrap();
+        std::os::unix::fs::symlink(scratch.path().join("p/AGENTS.md"), scratch.path().join("p/q/AGENTS.md"))
+            .unwrap();
         std::fs::remove_file(scratch.path().join("p/AGENTS.override.md")).unwrap();
         assert_eq!(found(&scratch, "p/q"), ["agent/AGENTS.md", "p/AGENTS.md"]);
     }
@@ -172,11 +133,7 @@ mod tests {
         scratch.file("p/AGENTS.md", b"\xef\xbb\xbfa\xffb");
         std::fs::create_dir_all(scratch.path().join("p/q/AGENTS.md")).unwrap();
         scratch.file("p/q/CLAUDE.md", "");
-        let (files, _) = load(
-            &scratch.path().join("agent"),
-            &scratch.path().join("p/q"),
-            None,
-        );
+        let (files, _) = load(&scratch.path().join("agent"), &scratch.path().join("p/q"), None);
         let contents: Vec<&str> = files
             .iter()
             .filter(|file| file.path.starts_with(scratch.path()))
@@ -199,18 +156,10 @@ mod tests {
         assert_eq!(found(&scratch, "m/w/sub"), ["m/w/AGENTS.md"]);
         assert_eq!(found(&scratch, "m"), ["m/AGENTS.md"]);
         // Its own file has another name: both count.
-        std::fs::rename(
-            scratch.path().join("m/w/AGENTS.md"),
-            scratch.path().join("m/w/CLAUDE.md"),
-        )
-        .unwrap();
+        std::fs::rename(scratch.path().join("m/w/AGENTS.md"), scratch.path().join("m/w/CLAUDE.md")).unwrap();
         assert_eq!(found(&scratch, "m/w"), ["m/AGENTS.md", "m/w/CLAUDE.md"]);
         // A submodule is another repository.
-        std::fs::rename(
-            scratch.path().join("m/w/CLAUDE.md"),
-            scratch.path().join("m/w/AGENTS.md"),
-        )
-        .unwrap();
+        std::fs::rename(scratch.path().join("m/w/CLAUDE.md"), scratch.path().join("m/w/AGENTS.md")).unwrap();
         std::fs::remove_file(scratch.path().join("m/.git/worktrees/w/commondir")).unwrap();
         assert_eq!(found(&scratch, "m/w"), ["m/AGENTS.md", "m/w/AGENTS.md"]);
         scratch.file("m/w/.git", "nonsense");

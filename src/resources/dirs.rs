@@ -41,19 +41,14 @@ impl Dirs {
         Ok(Self {
             agent: std::path::absolute(&agent).unwrap_or(agent),
             home,
-            sessions: env("PI_CODING_AGENT_SESSION_DIR")
-                .map(|folder| folder.to_string_lossy().into_owned()),
+            sessions: env("PI_CODING_AGENT_SESSION_DIR").map(|folder| folder.to_string_lossy().into_owned()),
         })
     }
 
     /// All folders at one place.
     #[cfg(test)]
     pub fn at(folder: &Path) -> Self {
-        Self {
-            home: Some(folder.to_owned()),
-            agent: folder.to_owned(),
-            sessions: None,
-        }
+        Self { home: Some(folder.to_owned()), agent: folder.to_owned(), sessions: None }
     }
 
     pub fn home(&self) -> Option<&Path> {
@@ -72,12 +67,7 @@ impl Dirs {
 
     /// The folder that the user chose for sessions: by flag, else in the environment, else in the
     /// settings.
-    pub fn sessions(
-        &self,
-        flag: Option<&str>,
-        setting: Option<&str>,
-        cwd: &Path,
-    ) -> Option<PathBuf> {
+    pub fn sessions(&self, flag: Option<&str>, setting: Option<&str>, cwd: &Path) -> Option<PathBuf> {
         let chosen = flag.or(self.sessions.as_deref()).or(setting)?;
         (!chosen.is_empty()).then(|| self.resolve(chosen, cwd))
     }
@@ -119,11 +109,7 @@ mod tests {
         ];
         for (env, home, agent) in rows {
             let found = dirs(env, *home).ok();
-            assert_eq!(
-                found.as_ref().map(Dirs::agent),
-                agent.map(Path::new),
-                "{env:?}"
-            );
+            assert_eq!(found.as_ref().map(Dirs::agent), agent.map(Path::new), "{env:?}");
         }
         assert!(dirs(&[(name, "x")], None).unwrap().agent().is_absolute());
         assert!(NoHome.to_string().contains("HOME"));
@@ -135,16 +121,10 @@ mod tests {
         let without = dirs(&[], Some("/h")).unwrap();
         let cwd = Path::new("/w");
         let path = |text: &str| Some(PathBuf::from(text));
-        assert_eq!(
-            with.sessions(Some("flag"), Some("set"), cwd),
-            path("/w/flag")
-        );
+        assert_eq!(with.sessions(Some("flag"), Some("set"), cwd), path("/w/flag"));
         assert_eq!(with.sessions(None, Some("set"), cwd), path("/h/env"));
         assert_eq!(without.sessions(None, Some("~/set"), cwd), path("/h/set"));
-        assert_eq!(
-            without.sessions(None, Some("../set"), cwd),
-            path("/w/../set")
-        );
+        assert_eq!(without.sessions(None, Some("../set"), cwd), path("/w/../set"));
         assert_eq!(without.sessions(None, Some(""), cwd), None);
         assert_eq!(without.sessions(None, None, cwd), None);
         assert_eq!(without.resolve("~x/y", cwd), PathBuf::from("/w/~x/y"));

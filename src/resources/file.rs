@@ -25,8 +25,7 @@ pub fn update(
 ) -> Result<(), String> {
     // A file that is kept elsewhere, and linked to from here, stays there.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let fail =
-        |what: &str, error: io::Error| format!("{}: could not be {what}: {error}", path.display());
+    let fail = |what: &str, error: io::Error| format!("{}: could not be {what}: {error}", path.display());
     let folder = path.parent().unwrap_or(Path::new("/"));
     make_folder(folder).map_err(|error| fail("written", error))?;
     let _lock = Lock::take(path).map_err(|error| fail("locked", error))?;
@@ -42,10 +41,7 @@ pub fn update(
 }
 
 fn make_folder(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Puts `content` at `path` in one step. A new file is its owner's alone; an old one keeps its rights.
@@ -55,12 +51,8 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let temporary = path.with_file_name(name);
     let rights = fs::metadata(path).map_or(0o600, |old| old.permissions().mode() & 0o777);
     let write = || {
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&temporary)?;
+        let mut file =
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         file.write_all(content)?;
         file.set_permissions(fs::Permissions::from_mode(rights))?;
         file.sync_all()?;
@@ -98,11 +90,7 @@ impl Drop for Lock {
 
 fn is_stale(place: &Path) -> bool {
     let touched = fs::metadata(place).and_then(|folder| folder.modified());
-    touched.is_ok_and(|touched| {
-        SystemTime::now()
-            .duration_since(touched)
-            .is_ok_and(|age| age > STALE_AFTER)
-    })
+    touched.is_ok_and(|touched| SystemTime::now().duration_since(touched).is_ok_and(|age| age > STALE_AFTER))
 }
 
 #[cfg(test)]
@@ -129,10 +117,7 @@ mod tests {
             }
         });
         assert_eq!(fs::read_to_string(&path).unwrap(), "80");
-        assert_eq!(
-            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let left = fs::read_dir(path.parent().unwrap()).unwrap().count();
         assert_eq!(left, 1, "neither lock nor temporary file is left");
     }
@@ -160,10 +145,7 @@ mod tests {
         add_one(&link);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(&real).unwrap(), "2");
-        assert_eq!(
-            fs::metadata(&real).unwrap().permissions().mode() & 0o777,
-            0o640
-        );
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
         // Nothing to write, and nothing that can be written.
         update(&link, |_| Ok(None)).unwrap();
         assert_eq!(update(&link, |_| Err("no".into())), Err("no".into()));

@@ -14,26 +14,17 @@ pub struct Document {
 pub fn parse(text: &str) -> Result<Document, YamlError> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let Some((head, body)) = split(&text) else {
-        return Ok(Document {
-            head: Map::new(),
-            body: text,
-        });
+        return Ok(Document { head: Map::new(), body: text });
     };
     let head = match yaml::parse(head) {
         Ok(Value::Object(head)) => head,
         Ok(_) => Map::new(),
         // The line of dashes comes before.
         Err(error) => {
-            return Err(YamlError {
-                line: error.line + 1,
-                ..error
-            });
+            return Err(YamlError { line: error.line + 1, ..error });
         }
     };
-    Ok(Document {
-        head,
-        body: body.trim().to_owned(),
-    })
+    Ok(Document { head, body: body.trim().to_owned() })
 }
 
 /// The text without its head, also when that is damaged.
@@ -70,22 +61,14 @@ mod tests {
     #[test]
     fn a_head_stands_between_dashes() {
         check("---\na: b\n---\n\nText\n", json!({"a":"b"}), "Text");
-        check(
-            "---\r\na: b\r\n---\r\nText\r\nmore",
-            json!({"a":"b"}),
-            "Text\nmore",
-        );
+        check("---\r\na: b\r\n---\r\nText\r\nmore", json!({"a":"b"}), "Text\nmore");
         check("---\n---\nText", json!({}), "Text");
         check("---\n\n---\nText", json!({}), "Text");
         check("No head\n\n", json!({}), "No head\n\n");
         check("---\na: b\n", json!({}), "---\na: b\n");
         check("\n---\na: b\n---\n", json!({}), "\n---\na: b\n---\n");
         check("---\njust text\n---\nText", json!({}), "Text");
-        check(
-            "---\na: b\n---\nText\n---\nmore",
-            json!({"a":"b"}),
-            "Text\n---\nmore",
-        );
+        check("---\na: b\n---\nText\n---\nmore", json!({"a":"b"}), "Text\n---\nmore");
         assert_eq!(body("---\na: [\n---\nText\n"), "Text");
         assert_eq!(body(" Text\n"), "Text");
     }

@@ -44,10 +44,7 @@ mod tests {
         assert_eq!(branch(root), None);
         scratch.file("main/.git/HEAD", "ref: refs/heads/topic/one\n");
         scratch.file("main/a/b/file", "");
-        scratch.file(
-            "main/.git/worktrees/tree/HEAD",
-            "0123456789abcdef0123456789abcdef01234567\n",
-        );
+        scratch.file("main/.git/worktrees/tree/HEAD", "0123456789abcdef0123456789abcdef01234567\n");
         scratch.file("tree/.git", "gitdir: ../main/.git/worktrees/tree\n");
         scratch.file("broken/.git", "nothing of use");
         for (folder, expected) in [

@@ -42,10 +42,7 @@ impl Bounds {
         let is_home = |folder: &Path| home.as_ref().is_some_and(|home| home.starts_with(folder));
         let mut around = real.ancestors().take_while(|folder| !is_home(folder));
         let root = around.find(|folder| folder.join(".git").exists());
-        Self {
-            roots: vec![root.map_or(real.clone(), Path::to_owned)],
-            home: None,
-        }
+        Self { roots: vec![root.map_or(real.clone(), Path::to_owned)], home: None }
     }
 
     /// The real path of what `written` names in a file of `folder`; a text says why not. `Ok(None)`: there
@@ -59,10 +56,7 @@ impl Bounds {
         let Ok(path) = path.canonicalize() else {
             return Ok(None);
         };
-        let inside = self
-            .roots
-            .iter()
-            .find_map(|root| path.strip_prefix(root).ok());
+        let inside = self.roots.iter().find_map(|root| path.strip_prefix(root).ok());
         match inside {
             None => Err("lies outside of the project"),
             Some(rest) if rest.starts_with(".git") => Err("lies in the repository's own folder"),
@@ -105,11 +99,7 @@ impl Expansion<'_> {
             match fence {
                 Some(open) if trimmed.starts_with(open) => fence = None,
                 Some(_) => {}
-                None => {
-                    fence = ["```", "~~~"]
-                        .into_iter()
-                        .find(|mark| trimmed.starts_with(mark))
-                }
+                None => fence = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark)),
             }
             let import = written(trimmed).filter(|_| fence.is_none());
             let brought = import.and_then(|(written, is_sure)| {
@@ -138,12 +128,7 @@ impl Expansion<'_> {
         }
     }
 
-    fn bring(
-        &mut self,
-        from: &Path,
-        written: &str,
-        depth: usize,
-    ) -> Result<(PathBuf, String), &'static str> {
+    fn bring(&mut self, from: &Path, written: &str, depth: usize) -> Result<(PathBuf, String), &'static str> {
         let folder = from.parent().unwrap_or(Path::new("/"));
         let file = self.bounds.find(written, folder)?.ok_or("is not there")?;
         if depth >= DEPTH_MAX {
@@ -156,8 +141,7 @@ impl Expansion<'_> {
             return Err("would be one too many");
         }
         let mut bytes = Vec::new();
-        let read =
-            fs::File::open(&file).and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes));
+        let read = fs::File::open(&file).and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes));
         match read {
             Err(_) => Err("cannot be read"),
             Ok(length) if length as u64 > FILE_MAX => Err("is larger than 1 MiB"),
@@ -215,52 +199,27 @@ mod tests {
     #[test]
     fn a_line_stands_for_a_file() {
         let case = Case::project();
-        case.scratch
-            .file("home/p/docs/style.md", "Be brief.\n@more.md");
+        case.scratch.file("home/p/docs/style.md", "Be brief.\n@more.md");
         case.scratch.file("home/p/docs/more.md", "Really.");
         case.check("a\n@docs/style.md\nb\n", "a\nBe brief.\nReally.\nb\n", &[]);
         case.check("@import docs/more.md", "Really.", &[]);
-        case.check(
-            "@docs/more.md and more\n@someone\n",
-            "@docs/more.md and more\n@someone\n",
-            &[],
-        );
-        case.check(
-            "```\n@docs/more.md\n```\n@docs/more.md",
-            "```\n@docs/more.md\n```\nReally.",
-            &[],
-        );
-        case.check(
-            "@import nope.md\n",
-            "@import nope.md\n",
-            &["@nope.md is not imported: it is not there"],
-        );
+        case.check("@docs/more.md and more\n@someone\n", "@docs/more.md and more\n@someone\n", &[]);
+        case.check("```\n@docs/more.md\n```\n@docs/more.md", "```\n@docs/more.md\n```\nReally.", &[]);
+        case.check("@import nope.md\n", "@import nope.md\n", &["@nope.md is not imported: it is not there"]);
         case.check("@docs\n", "@docs\n", &[]);
     }
 
     #[test]
     fn nothing_comes_in_from_outside() {
         let case = Case::project();
-        symlink(
-            case.scratch.path().join("home/secret"),
-            case.scratch.path().join("home/p/link"),
-        )
-        .unwrap();
-        symlink(
-            case.scratch.path().join("home"),
-            case.scratch.path().join("home/p/up"),
-        )
-        .unwrap();
+        symlink(case.scratch.path().join("home/secret"), case.scratch.path().join("home/p/link")).unwrap();
+        symlink(case.scratch.path().join("home"), case.scratch.path().join("home/p/up")).unwrap();
         let secret = case.scratch.path().join("home/secret");
         for path in ["../secret", "link", "up/secret", secret.to_str().unwrap()] {
             let why = format!("@{path} is not imported: it lies outside of the project");
             case.check(&format!("@{path}"), &format!("@{path}"), &[&why]);
         }
-        case.check(
-            "@~/secret",
-            "@~/secret",
-            &["@~/secret is not imported: it lies in the home folder"],
-        );
+        case.check("@~/secret", "@~/secret", &["@~/secret is not imported: it lies in the home folder"]);
         case.check(
             "@.git/HEAD",
             "@.git/HEAD",
@@ -282,10 +241,7 @@ mod tests {
         let own = scratch.file("home/.pi/agent/AGENTS.md", "");
         let bounds = Bounds::own(&home.join(".pi/agent"), Some(&home));
         let (text, files) = expand(&own, "@~/secret", &bounds, &mut Vec::new());
-        assert_eq!(
-            (text.as_str(), files),
-            ("SECRET", vec![home.join("secret")])
-        );
+        assert_eq!((text.as_str(), files), ("SECRET", vec![home.join("secret")]));
     }
 
     #[test]
@@ -295,21 +251,11 @@ mod tests {
         case.check(
             "@a.md",
             "a\n@AGENTS.md\n@a.md\n",
-            &[
-                "@AGENTS.md is not imported: it came in before",
-                "@a.md is not imported: it came in before",
-            ],
+            &["@AGENTS.md is not imported: it came in before", "@a.md is not imported: it came in before"],
         );
         for depth in 1..8 {
-            case.scratch.file(
-                &format!("home/p/d{depth}"),
-                format!("{depth}\n@d{}", depth + 1),
-            );
+            case.scratch.file(&format!("home/p/d{depth}"), format!("{depth}\n@d{}", depth + 1));
         }
-        case.check(
-            "@d1",
-            "1\n2\n3\n4\n5\n@d6",
-            &["@d6 is not imported: it is nested more than five deep"],
-        );
+        case.check("@d1", "1\n2\n3\n4\n5\n@d6", &["@d6 is not imported: it is nested more than five deep"]);
     }
 }

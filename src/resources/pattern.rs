@@ -135,11 +135,7 @@ impl Rules {
             .collect();
         let names = std::iter::once(file).chain(folder).filter_map(name);
         let all: Vec<String> = exact.iter().cloned().chain(names).collect();
-        let globbed = |globs: &[Glob]| {
-            globs
-                .iter()
-                .any(|glob| all.iter().any(|text| glob.is_match(text)))
-        };
+        let globbed = |globs: &[Glob]| globs.iter().any(|glob| all.iter().any(|text| glob.is_match(text)));
         let named = |paths: &[String]| paths.iter().any(|path| exact.contains(path));
         let chosen = self.includes.is_empty() || globbed(&self.includes);
         let chosen = chosen && !globbed(&self.excludes);
@@ -181,22 +177,15 @@ impl Ignored {
             }
             let (negated, line) = match line.strip_prefix('!') {
                 Some(line) => (true, line),
-                None => (
-                    false,
-                    line.strip_prefix('\\')
-                        .filter(|l| l.starts_with(['!', '#']))
-                        .unwrap_or(line),
-                ),
+                None => {
+                    (false, line.strip_prefix('\\').filter(|l| l.starts_with(['!', '#'])).unwrap_or(line))
+                }
             };
             let folders_only = line.ends_with('/');
             let line = line.trim_end_matches('/');
             let by_name = within.is_empty() && !line.contains('/');
             let line = line.strip_prefix('/').unwrap_or(line);
-            let prefix = if within.is_empty() {
-                String::new()
-            } else {
-                format!("{within}/")
-            };
+            let prefix = if within.is_empty() { String::new() } else { format!("{within}/") };
             self.0.push(IgnoreRule {
                 glob: Glob::new(&format!("{prefix}{line}"), true),
                 negated,
@@ -210,8 +199,7 @@ impl Ignored {
     pub fn leaves_out(&self, path: &str, is_folder: bool) -> bool {
         let name = path.rsplit('/').next().unwrap_or(path);
         let says = self.0.iter().rev().find(|rule| {
-            (is_folder || !rule.folders_only)
-                && rule.glob.is_match(if rule.by_name { name } else { path })
+            (is_folder || !rule.folders_only) && rule.glob.is_match(if rule.by_name { name } else { path })
         });
         says.is_some_and(|rule| !rule.negated)
     }
@@ -246,11 +234,7 @@ mod tests {
             ("A", "a", false),
         ];
         for (glob, text, expected) in rows {
-            assert_eq!(
-                Glob::new(glob, false).is_match(text),
-                *expected,
-                "{glob} {text}"
-            );
+            assert_eq!(Glob::new(glob, false).is_match(text), *expected, "{glob} {text}");
         }
         assert!(Glob::new("*", true).is_match(".a"));
     }
@@ -281,26 +265,16 @@ mod tests {
 
     #[test]
     fn relative_paths() {
-        let rows = [
-            ("/a/b", "/a/b/c", "c"),
-            ("/a/b", "/a/c/d", "../c/d"),
-            ("/a", "/a", ""),
-        ];
+        let rows = [("/a/b", "/a/b/c", "c"), ("/a/b", "/a/c/d", "../c/d"), ("/a", "/a", "")];
         for (base, path, expected) in rows {
-            assert_eq!(
-                relative(Path::new(base), Path::new(path)),
-                Path::new(expected)
-            );
+            assert_eq!(relative(Path::new(base), Path::new(path)), Path::new(expected));
         }
     }
 
     #[test]
     fn ignore_files() {
         let mut ignored = Ignored::default();
-        ignored.add(
-            "# no\n\n*.tmp\n/top\nsub/x\nbuild/\n!keep.tmp\n\\#odd\n",
-            "",
-        );
+        ignored.add("# no\n\n*.tmp\n/top\nsub/x\nbuild/\n!keep.tmp\n\\#odd\n", "");
         ignored.add("local\n", "deep");
         let rows = [
             ("a.tmp", false, true),

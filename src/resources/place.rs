@@ -72,11 +72,7 @@ impl Places<'_> {
     pub fn files(&self, kind: Kind) -> Vec<Source> {
         let (user_list, project_list) = self.settings.resources(kind.name());
         let project_base = self.cwd.join(".pi");
-        let mut found = Search {
-            kind,
-            sources: Vec::new(),
-            paths: HashSet::new(),
-        };
+        let mut found = Search { kind, sources: Vec::new(), paths: HashSet::new() };
         if self.is_trusted {
             self.listed(&mut found, &project_list, &project_base, Scope::Project);
             found.looked(
@@ -94,13 +90,7 @@ impl Places<'_> {
             }
         }
         self.listed(&mut found, &user_list, self.agent, Scope::User);
-        found.looked(
-            self.agent,
-            &self.agent.join(kind.name()),
-            Scope::User,
-            &user_list,
-            false,
-        );
+        found.looked(self.agent, &self.agent.join(kind.name()), Scope::User, &user_list, false);
         if let Some(home) = self.home.filter(|_| kind == Kind::Skills) {
             let base = home.join(".agents");
             found.looked(&base, &base.join("skills"), Scope::User, &user_list, true);
@@ -120,11 +110,7 @@ impl Places<'_> {
     pub fn named(&self, kind: Kind, path: &Path) -> Option<Vec<Source>> {
         let about = fs::metadata(path).ok()?;
         let files = if about.is_dir() {
-            let layout = if kind == Kind::Skills {
-                Layout::SkillsTop
-            } else {
-                Layout::Flat
-            };
+            let layout = if kind == Kind::Skills { Layout::SkillsTop } else { Layout::Flat };
             walk(path, kind, layout)
         } else {
             vec![path.to_owned()]
@@ -149,11 +135,7 @@ impl Places<'_> {
             let path = tidy(&self.resolve(entry.trim(), base));
             let files = match fs::metadata(&path) {
                 Ok(about) if about.is_dir() => {
-                    let layout = if found.kind == Kind::Skills {
-                        Layout::SkillsTop
-                    } else {
-                        Layout::Deep
-                    };
+                    let layout = if found.kind == Kind::Skills { Layout::SkillsTop } else { Layout::Deep };
                     walk(&path, found.kind, layout)
                 }
                 Ok(_) => vec![path],
@@ -169,9 +151,7 @@ impl Places<'_> {
     fn resolve(&self, path: &str, base: &Path) -> PathBuf {
         match (path.strip_prefix('~'), self.home) {
             (Some(""), Some(home)) => home.to_owned(),
-            (Some(rest), Some(home)) if rest.starts_with('/') => {
-                home.join(rest.trim_start_matches('/'))
-            }
+            (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
             _ => base.join(path),
         }
     }
@@ -218,24 +198,12 @@ struct Search {
 impl Search {
     fn add(&mut self, path: PathBuf, found: Found, scope: Scope, base: Option<&Path>, is_on: bool) {
         if self.paths.insert(path.clone()) {
-            let source = Source {
-                path,
-                found,
-                scope,
-                base: base.map(Path::to_owned),
-            };
+            let source = Source { path, found, scope, base: base.map(Path::to_owned) };
             self.sources.push((source, is_on));
         }
     }
 
-    fn looked(
-        &mut self,
-        base: &Path,
-        folder: &Path,
-        scope: Scope,
-        list: &[String],
-        is_agents: bool,
-    ) {
+    fn looked(&mut self, base: &Path, folder: &Path, scope: Scope, list: &[String], is_agents: bool) {
         let layout = match self.kind {
             Kind::Skills if is_agents => Layout::SkillsBelow,
             Kind::Skills => Layout::SkillsTop,
@@ -252,12 +220,7 @@ impl Search {
 /// The files of a kind below `top`, in the order of their names. What ignore files leave out is not
 /// looked at, nor hidden folders and `node_modules`.
 fn walk(top: &Path, kind: Kind, layout: Layout) -> Vec<PathBuf> {
-    let mut walk = Walk {
-        kind,
-        layout,
-        left: ENTRIES_MAX,
-        files: Vec::new(),
-    };
+    let mut walk = Walk { kind, layout, left: ENTRIES_MAX, files: Vec::new() };
     walk.folder(top, "", &Ignored::default(), 0);
     walk.files
 }
@@ -283,10 +246,8 @@ impl Walk {
             }
         }
         let names = entries.flatten().map(|entry| entry.file_name());
-        let mut names: Vec<String> = names
-            .take(self.left)
-            .filter_map(|name| name.into_string().ok())
-            .collect();
+        let mut names: Vec<String> =
+            names.take(self.left).filter_map(|name| name.into_string().ok()).collect();
         self.left -= names.len().min(self.left);
         names.sort_unstable();
         let way = |name: &str| match within {
@@ -341,18 +302,8 @@ mod tests {
         }
         let (agent, cwd) = (scratch.path().join("agent"), scratch.path().join("p"));
         let settings = Settings::default();
-        let places = Places {
-            agent: &agent,
-            home: None,
-            cwd: &cwd,
-            settings: &settings,
-            is_trusted: true,
-        };
-        let paths: Vec<PathBuf> = places
-            .files(Kind::Themes)
-            .into_iter()
-            .map(|s| s.path)
-            .collect();
+        let places = Places { agent: &agent, home: None, cwd: &cwd, settings: &settings, is_trusted: true };
+        let paths: Vec<PathBuf> = places.files(Kind::Themes).into_iter().map(|s| s.path).collect();
         assert_eq!(paths, [agent.join("themes/a.json")]);
         assert_eq!(places.files(Kind::Prompts), []);
         assert_eq!(places.named(Kind::Themes, &agent.join("nope")), None);

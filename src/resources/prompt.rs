@@ -61,16 +61,10 @@ pub fn sections(options: &PromptOptions<'_>) -> Map<String, Value> {
         insert(&mut sections, "addendum", addendum);
     }
     if !options.context_files.is_empty() {
-        insert(
-            &mut sections,
-            "project_context",
-            &project_context(options.context_files),
-        );
+        insert(&mut sections, "project_context", &project_context(options.context_files));
     }
     // Without a tool that reads files the model could not follow.
-    let tool = ["read", "bash"]
-        .into_iter()
-        .find(|name| options.tools.iter().any(|tool| tool.name == *name));
+    let tool = ["read", "bash"].into_iter().find(|name| options.tools.iter().any(|tool| tool.name == *name));
     if let Some(skills) = tool.and_then(|tool| skill::section(options.skills, tool)) {
         insert(&mut sections, "skills", &skills);
     }
@@ -80,13 +74,8 @@ pub fn sections(options: &PromptOptions<'_>) -> Map<String, Value> {
 
 /// What turns the sections `previous` into `current`: new texts by name, `null` for those that are
 /// gone; none when nothing changed.
-pub fn diff(
-    previous: &Map<String, Value>,
-    current: &Map<String, Value>,
-) -> Option<Map<String, Value>> {
-    let changed = current
-        .iter()
-        .filter(|(name, text)| previous.get(*name) != Some(*text));
+pub fn diff(previous: &Map<String, Value>, current: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let changed = current.iter().filter(|(name, text)| previous.get(*name) != Some(*text));
     let gone = previous.keys().filter(|name| !current.contains_key(*name));
     let patch: Map<String, Value> = changed
         .map(|(name, text)| (name.clone(), text.clone()))
@@ -110,23 +99,12 @@ pub fn user_prompts(
         read(path, &mut diagnostics)
     };
     let mut prompts = UserPrompts {
-        custom: if custom.is_none() {
-            file("SYSTEM.md")
-        } else {
-            None
-        },
-        addendum: if addenda.is_empty() {
-            file("APPEND_SYSTEM.md")
-        } else {
-            None
-        },
+        custom: if custom.is_none() { file("SYSTEM.md") } else { None },
+        addendum: if addenda.is_empty() { file("APPEND_SYSTEM.md") } else { None },
     };
     let mut source = |given: &str| {
         let path = dirs.resolve(given, started_in);
-        let text = path
-            .is_file()
-            .then(|| read(path, &mut diagnostics))
-            .flatten();
+        let text = path.is_file().then(|| read(path, &mut diagnostics)).flatten();
         text.unwrap_or_else(|| given.to_owned())
     };
     if let Some(custom) = custom {
@@ -166,15 +144,9 @@ fn insert(sections: &mut Map<String, Value>, name: &str, content: &str) {
 }
 
 fn tools(tools: &[PromptTool<'_>]) -> String {
-    let lines: Vec<String> = tools
-        .iter()
-        .filter_map(|tool| Some(format!("- {}: {}", tool.name, tool.snippet?)))
-        .collect();
-    if lines.is_empty() {
-        "(none)".into()
-    } else {
-        lines.join("\n")
-    }
+    let lines: Vec<String> =
+        tools.iter().filter_map(|tool| Some(format!("- {}: {}", tool.name, tool.snippet?))).collect();
+    if lines.is_empty() { "(none)".into() } else { lines.join("\n") }
 }
 
 fn rules(tools: &[PromptTool<'_>]) -> String {
@@ -182,8 +154,7 @@ fn rules(tools: &[PromptTool<'_>]) -> String {
     let searches = ["grep", "find", "ls"].into_iter().any(has);
     let mut rules = Vec::new();
     let of_tools = tools.iter().flat_map(|tool| tool.rules).map(String::as_str);
-    let bash =
-        (has("bash") && !searches).then_some("Use bash to list and search files: ls, rg, find.");
+    let bash = (has("bash") && !searches).then_some("Use bash to list and search files: ls, rg, find.");
     let last = ["Be brief.", "Name files by their path."];
     for rule in bash.into_iter().chain(of_tools).chain(last) {
         let rule = format!("- {}", rule.trim());
@@ -203,8 +174,7 @@ fn docs(tools: &[PromptTool<'_>]) -> &'static str {
 }
 
 fn project_context(files: &[ContextFile]) -> String {
-    let mut parts =
-        vec!["Instructions from the user and the project, the nearest last:".to_owned()];
+    let mut parts = vec!["Instructions from the user and the project, the nearest last:".to_owned()];
     parts.extend(files.iter().map(|file| {
         let (path, content) = (file.path.display(), &file.content);
         format!("<project_instructions path=\"{path}\">\n{content}\n</project_instructions>")
@@ -229,19 +199,11 @@ mod tests {
     }
 
     fn tool(name: &'static str) -> PromptTool<'static> {
-        PromptTool {
-            name,
-            snippet: Some("Does it"),
-            rules: &[],
-        }
+        PromptTool { name, snippet: Some("Does it"), rules: &[] }
     }
 
     fn text(sections: &Map<String, Value>, name: &str) -> String {
-        sections
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or("")
-            .to_owned()
+        sections.get(name).and_then(Value::as_str).unwrap_or("").to_owned()
     }
 
     #[test]
@@ -252,29 +214,11 @@ mod tests {
             imports: Vec::new(),
         }];
         let tools = [tool("read"), tool("bash")];
-        let all = PromptOptions {
-            addendum: Some("More."),
-            context_files: &files,
-            ..options(&tools)
-        };
+        let all = PromptOptions { addendum: Some("More."), context_files: &files, ..options(&tools) };
         let made = sections(&all);
         let names: Vec<&str> = made.keys().map(String::as_str).collect();
-        assert_eq!(
-            names,
-            [
-                "preamble",
-                "tools",
-                "rules",
-                "docs",
-                "addendum",
-                "project_context",
-                "cwd"
-            ]
-        );
-        assert_eq!(
-            text(&made, "tools"),
-            "<tools>\n- read: Does it\n- bash: Does it\n</tools>"
-        );
+        assert_eq!(names, ["preamble", "tools", "rules", "docs", "addendum", "project_context", "cwd"]);
+        assert_eq!(text(&made, "tools"), "<tools>\n- read: Does it\n- bash: Does it\n</tools>");
         assert_eq!(text(&made, "addendum"), "<addendum>\nMore.\n</addendum>");
         assert_eq!(text(&made, "cwd"), "<cwd>\n/work\n</cwd>");
         assert!(text(&made, "project_context").contains(
@@ -282,10 +226,7 @@ mod tests {
         ));
         assert_eq!(made, sections(&all));
 
-        let made = sections(&PromptOptions {
-            custom: Some("Mine."),
-            ..all
-        });
+        let made = sections(&PromptOptions { custom: Some("Mine."), ..all });
         let names: Vec<&str> = made.keys().map(String::as_str).collect();
         assert_eq!(names, ["preamble", "addendum", "project_context", "cwd"]);
         assert_eq!(text(&made, "preamble"), "Mine.");
@@ -294,52 +235,29 @@ mod tests {
     #[test]
     fn the_prompt_is_short() {
         let tools = ["read", "bash", "edit", "write"].map(tool);
-        let length: usize = sections(&options(&tools))
-            .values()
-            .map(|text| text.to_string().len())
-            .sum();
+        let length: usize = sections(&options(&tools)).values().map(|text| text.to_string().len()).sum();
         // Characters; some four make a token.
         assert!(length < 1000, "{length}");
     }
 
     #[test]
     fn rules_follow_the_tools() {
-        let own = [
-            "Look twice.".to_owned(),
-            " Be brief. ".to_owned(),
-            " ".to_owned(),
-        ];
-        let edit = PromptTool {
-            name: "edit",
-            snippet: None,
-            rules: &own,
-        };
+        let own = ["Look twice.".to_owned(), " Be brief. ".to_owned(), " ".to_owned()];
+        let edit = PromptTool { name: "edit", snippet: None, rules: &own };
         let rows: &[(&[PromptTool<'_>], &str)] = &[
             (&[], "- Be brief.\n- Name files by their path."),
             (
                 &[tool("bash")],
                 "- Use bash to list and search files: ls, rg, find.\n- Be brief.\n- Name files by their path.",
             ),
-            (
-                &[tool("bash"), tool("ls")],
-                "- Be brief.\n- Name files by their path.",
-            ),
-            (
-                &[edit, edit],
-                "- Look twice.\n- Be brief.\n- Name files by their path.",
-            ),
+            (&[tool("bash"), tool("ls")], "- Be brief.\n- Name files by their path."),
+            (&[edit, edit], "- Look twice.\n- Be brief.\n- Name files by their path."),
         ];
         for (tools, expected) in rows {
             let made = sections(&options(tools));
-            assert_eq!(
-                text(&made, "rules"),
-                format!("<rules>\n{expected}\n</rules>")
-            );
+            assert_eq!(text(&made, "rules"), format!("<rules>\n{expected}\n</rules>"));
         }
-        assert_eq!(
-            text(&sections(&options(&[edit])), "tools"),
-            "<tools>\n(none)\n</tools>"
-        );
+        assert_eq!(text(&sections(&options(&[edit])), "tools"), "<tools>\n(none)\n</tools>");
     }
 
     #[test]
@@ -348,11 +266,7 @@ mod tests {
         let rows = [
             (r#"{"a":"1"}"#, r#"{"a":"1"}"#, None),
             (r#"{}"#, r#"{}"#, None),
-            (
-                r#"{"a":"1","b":"2"}"#,
-                r#"{"b":"3","c":"4"}"#,
-                Some(r#"{"b":"3","c":"4","a":null}"#),
-            ),
+            (r#"{"a":"1","b":"2"}"#, r#"{"b":"3","c":"4"}"#, Some(r#"{"b":"3","c":"4","a":null}"#)),
         ];
         for (previous, current, patch) in rows {
             assert_eq!(diff(&map(previous), &map(current)), patch.map(map));
@@ -366,24 +280,17 @@ mod tests {
         let none: &[String] = &[];
         let find = |custom: Option<&str>, addenda: &[&str]| {
             let addenda: Vec<String> = addenda.iter().map(|text| (*text).to_owned()).collect();
-            let (prompts, diagnostics) =
-                user_prompts(&dirs, None, scratch.path(), custom, &addenda);
+            let (prompts, diagnostics) = user_prompts(&dirs, None, scratch.path(), custom, &addenda);
             assert_eq!(diagnostics, []);
             (prompts.custom, prompts.addendum)
         };
         let some = |text: &str| Some(text.to_owned());
-        assert_eq!(
-            user_prompts(&dirs, None, scratch.path(), None, none).0,
-            UserPrompts::default()
-        );
+        assert_eq!(user_prompts(&dirs, None, scratch.path(), None, none).0, UserPrompts::default());
         scratch.file("SYSTEM.md", "\u{feff}system");
         scratch.file("APPEND_SYSTEM.md", "append");
         scratch.file("mine.md", "from a file");
         assert_eq!(find(None, &[]), (some("system"), some("append")));
-        assert_eq!(
-            find(Some("flag"), &["one", "mine.md"]),
-            (some("flag"), some("one\n\nfrom a file"))
-        );
+        assert_eq!(find(Some("flag"), &["one", "mine.md"]), (some("flag"), some("one\n\nfrom a file")));
         assert_eq!(find(Some("mine.md"), &[""]), (some("from a file"), None));
         assert_eq!(find(Some(""), &[]), (None, some("append")));
         let long = "x".repeat(100_000);

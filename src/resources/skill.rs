@@ -30,17 +30,9 @@ pub struct Skill {
 }
 
 /// All skills: what is found in `places` unless `only_named`, then the paths of the command line.
-pub fn load(
-    places: &Places<'_>,
-    only_named: bool,
-    named: &[PathBuf],
-) -> (Vec<Skill>, Vec<Diagnostic>) {
+pub fn load(places: &Places<'_>, only_named: bool, named: &[PathBuf]) -> (Vec<Skill>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
-    let mut sources = if only_named {
-        Vec::new()
-    } else {
-        places.files(Kind::Skills)
-    };
+    let mut sources = if only_named { Vec::new() } else { places.files(Kind::Skills) };
     for path in named {
         let message = match places.named(Kind::Skills, path) {
             None => "skill path does not exist",
@@ -53,20 +45,14 @@ pub fn load(
                 continue;
             }
         };
-        diagnostics.push(Diagnostic {
-            path: path.clone(),
-            message: message.into(),
-        });
+        diagnostics.push(Diagnostic { path: path.clone(), message: message.into() });
     }
     let mut skills: Vec<Skill> = Vec::new();
     let mut by_name: HashMap<String, PathBuf> = HashMap::new();
     let mut seen = HashSet::new();
     let mut collisions = Vec::new();
     for source in sources {
-        let real = source
-            .path
-            .canonicalize()
-            .unwrap_or_else(|_| source.path.clone());
+        let real = source.path.canonicalize().unwrap_or_else(|_| source.path.clone());
         if seen.contains(&real) {
             continue;
         }
@@ -74,15 +60,8 @@ pub fn load(
             continue;
         };
         if let Some(winner) = by_name.get(&skill.name) {
-            let message = format!(
-                "name \"{}\" collision; {} is used",
-                skill.name,
-                winner.display()
-            );
-            collisions.push(Diagnostic {
-                path: skill.source.path,
-                message,
-            });
+            let message = format!("name \"{}\" collision; {} is used", skill.name, winner.display());
+            collisions.push(Diagnostic { path: skill.source.path, message });
             continue;
         }
         seen.insert(real);
@@ -100,10 +79,7 @@ fn is_markdown(path: &Path) -> bool {
 fn read_skill(source: Source, diagnostics: &mut Vec<Diagnostic>) -> Option<Skill> {
     let path = source.path.clone();
     let mut tell = |message: String| {
-        diagnostics.push(Diagnostic {
-            path: path.clone(),
-            message,
-        });
+        diagnostics.push(Diagnostic { path: path.clone(), message });
     };
     // Other Markdown files may well be no skills.
     let is_declared = source.path.ends_with("SKILL.md");
@@ -131,9 +107,7 @@ fn read_skill(source: Source, diagnostics: &mut Vec<Diagnostic>) -> Option<Skill
     match description.map(units) {
         None => tell("description is required".into()),
         Some(length) if length > DESCRIPTION_MAX => {
-            tell(format!(
-                "description exceeds {DESCRIPTION_MAX} characters ({length})"
-            ));
+            tell(format!("description exceeds {DESCRIPTION_MAX} characters ({length})"));
         }
         Some(_) => {}
     }
@@ -155,8 +129,7 @@ fn read_skill(source: Source, diagnostics: &mut Vec<Diagnostic>) -> Option<Skill
 /// The text of a skill's or a template's file.
 pub(super) fn read(path: &Path) -> Result<String, String> {
     let mut bytes = Vec::new();
-    let file =
-        fs::File::open(path).and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes));
+    let file = fs::File::open(path).and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes));
     match file {
         Err(error) => Err(format!("could not be read: {error}")),
         Ok(length) if length as u64 > FILE_MAX => Err("is larger than 1 MiB".into()),
@@ -175,13 +148,8 @@ fn faults_of_name(name: &str) -> Vec<String> {
     if length > NAME_MAX {
         faults.push(format!("name exceeds {NAME_MAX} characters ({length})"));
     }
-    if !name
-        .chars()
-        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-    {
-        faults.push(
-            "name contains invalid characters (must be lowercase a-z, 0-9, hyphens only)".into(),
-        );
+    if !name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') {
+        faults.push("name contains invalid characters (must be lowercase a-z, 0-9, hyphens only)".into());
     }
     if name.starts_with('-') || name.ends_with('-') {
         faults.push("name must not start or end with a hyphen".into());
@@ -226,10 +194,7 @@ impl Skill {
     /// What the model is told when the user calls the skill with `arguments`.
     pub fn call(&self, arguments: &str) -> Result<String, Diagnostic> {
         let path = &self.source.path;
-        let content = read(path).map_err(|message| Diagnostic {
-            path: path.clone(),
-            message,
-        })?;
+        let content = read(path).map_err(|message| Diagnostic { path: path.clone(), message })?;
         let mut text = format!(
             "<skill name=\"{}\" location=\"{}\">\nReferences are relative to {}.\n\n{}\n</skill>",
             self.name,
@@ -254,10 +219,7 @@ mod tests {
 
     /// A skill's file with a description.
     fn file(scratch: &Scratch, path: &str) -> PathBuf {
-        scratch.file(
-            path,
-            format!("---\ndescription: About {path}\n---\nBody of {path}\n"),
-        )
+        scratch.file(path, format!("---\ndescription: About {path}\n---\nBody of {path}\n"))
     }
 
     fn loaded(
@@ -267,28 +229,16 @@ mod tests {
         named: &[&str],
     ) -> (Vec<Skill>, Vec<String>) {
         let root = scratch.path();
-        let (agent, home, cwd) = (
-            root.join("home/.pi/agent"),
-            root.join("home"),
-            root.join("r/p"),
-        );
+        let (agent, home, cwd) = (root.join("home/.pi/agent"), root.join("home"), root.join("r/p"));
         let (mut settings, _) = Settings::load(&agent);
         if is_trusted {
             settings.add_project(&cwd);
         }
-        let places = Places {
-            agent: &agent,
-            home: Some(&home),
-            cwd: &cwd,
-            settings: &settings,
-            is_trusted,
-        };
+        let places = Places { agent: &agent, home: Some(&home), cwd: &cwd, settings: &settings, is_trusted };
         let named: Vec<PathBuf> = named.iter().map(|name| root.join(name)).collect();
         let (skills, diagnostics) = load(&places, only_named, &named);
         let prefix = format!("{}/", root.display());
-        let said = diagnostics
-            .iter()
-            .map(|said| said.to_string().replace(&prefix, ""));
+        let said = diagnostics.iter().map(|said| said.to_string().replace(&prefix, ""));
         (skills, said.collect())
     }
 
@@ -318,33 +268,18 @@ mod tests {
         ] {
             file(&scratch, path);
         }
-        scratch.file(
-            "home/.pi/agent/skills/x.md",
-            "---\nname: x\ndescription: x\n---\n",
-        );
+        scratch.file("home/.pi/agent/skills/x.md", "---\nname: x\ndescription: x\n---\n");
         scratch.file("home/.pi/agent/skills/readme.md", "no skill");
-        scratch.file(
-            "home/.agents/skills/in/k.md",
-            "---\nname: k\ndescription: k\n---\n",
-        );
+        scratch.file("home/.agents/skills/in/k.md", "---\nname: k\ndescription: k\n---\n");
         scratch.file("r/.git/HEAD", "x");
         scratch.file("r/p/.pi/settings.json", "{\"skills\":[\"../../../lists\"]}");
         let (skills, said) = loaded(&scratch, true, false, &["named"]);
         assert_eq!(said, [""; 0]);
-        assert_eq!(
-            names(&skills),
-            ["j", "d", "e", "f", "b", "a", "x", "c", "k", "h", "named"]
-        );
+        assert_eq!(names(&skills), ["j", "d", "e", "f", "b", "a", "x", "c", "k", "h", "named"]);
         let found: Vec<_> = ["j", "d", "b", "h"]
             .iter()
             .filter_map(|name| skills.iter().find(|skill| skill.name == *name))
-            .map(|skill| {
-                (
-                    skill.source.found,
-                    skill.source.scope,
-                    skill.source.base.is_some(),
-                )
-            })
+            .map(|skill| (skill.source.found, skill.source.scope, skill.source.base.is_some()))
             .collect();
         assert_eq!(
             found,
@@ -361,10 +296,7 @@ mod tests {
         assert_eq!(names(&skills), ["named"]);
         assert_eq!(
             said,
-            [
-                "nope: skill path does not exist",
-                "r/.git/HEAD: skill path is not a markdown file"
-            ]
+            ["nope: skill path does not exist", "r/.git/HEAD: skill path is not a markdown file"]
         );
     }
 
@@ -403,9 +335,7 @@ mod tests {
         assert_eq!(names(&skills), ["a"]);
         assert_eq!(
             said,
-            [
-                "home/.pi/agent/skills/a/SKILL.md: name \"a\" collision; r/p/.pi/skills/a/SKILL.md is used"
-            ]
+            ["home/.pi/agent/skills/a/SKILL.md: name \"a\" collision; r/p/.pi/skills/a/SKILL.md is used"]
         );
     }
 
@@ -424,21 +354,13 @@ mod tests {
                     "name must not start or end with a hyphen",
                 ],
             ),
-            (
-                "name: a--b\ndescription: x",
-                "a--b",
-                &["name must not contain consecutive hyphens"],
-            ),
+            ("name: a--b\ndescription: x", "a--b", &["name must not contain consecutive hyphens"]),
             (
                 "name: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\ndescription: x",
                 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
                 &["name exceeds 64 characters (65)"],
             ),
-            (
-                &format!("description: {long}"),
-                "a",
-                &["description exceeds 1024 characters (1025)"],
-            ),
+            (&format!("description: {long}"), "a", &["description exceeds 1024 characters (1025)"]),
             ("name: a", "", &["description is required"]),
             ("description: 5", "", &["description is required"]),
             ("description: ' '", "", &["description is required"]),
@@ -450,10 +372,7 @@ mod tests {
         ];
         for (head, name, messages) in rows {
             let scratch = Scratch::new();
-            scratch.file(
-                "home/.pi/agent/skills/a/SKILL.md",
-                format!("---\n{head}\n---\nBody"),
-            );
+            scratch.file("home/.pi/agent/skills/a/SKILL.md", format!("---\n{head}\n---\nBody"));
             let (skills, said) = loaded(&scratch, true, false, &[]);
             assert_eq!(names(&skills).concat(), *name, "{head}");
             let expected: Vec<String> = messages
@@ -463,35 +382,22 @@ mod tests {
             assert_eq!(said, expected, "{head}");
         }
         let scratch = Scratch::new();
-        scratch.file(
-            "home/.pi/agent/skills/a/SKILL.md",
-            vec![b'x'; (1 << 20) + 1],
-        );
+        scratch.file("home/.pi/agent/skills/a/SKILL.md", vec![b'x'; (1 << 20) + 1]);
         let (_, said) = loaded(&scratch, true, false, &[]);
-        assert_eq!(
-            said,
-            ["home/.pi/agent/skills/a/SKILL.md: is larger than 1 MiB"]
-        );
+        assert_eq!(said, ["home/.pi/agent/skills/a/SKILL.md: is larger than 1 MiB"]);
     }
 
     #[test]
     fn the_model_is_told_of_skills_that_are_not_hidden() {
         let scratch = Scratch::new();
-        scratch.file(
-            "home/.pi/agent/skills/a/SKILL.md",
-            "---\ndescription: \"<x> & 'y'\"\n---\n",
-        );
+        scratch.file("home/.pi/agent/skills/a/SKILL.md", "---\ndescription: \"<x> & 'y'\"\n---\n");
         scratch.file(
             "home/.pi/agent/skills/b/SKILL.md",
             "---\ndescription: b\ndisable-model-invocation: true\n---\nBody\n",
         );
         let (skills, _) = loaded(&scratch, true, false, &[]);
         let text = section(&skills, "read").unwrap();
-        assert!(
-            text.contains(
-                "<name>a</name>\n<description>&lt;x&gt; &amp; &apos;y&apos;</description>"
-            )
-        );
+        assert!(text.contains("<name>a</name>\n<description>&lt;x&gt; &amp; &apos;y&apos;</description>"));
         assert!(!text.contains("<name>b</name>"), "{text}");
         assert!(text.starts_with("Instructions") && text.contains(" with read first"));
         assert!(section(&skills[1..], "read").is_none());

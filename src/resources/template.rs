@@ -18,17 +18,9 @@ pub struct Template {
 }
 
 /// All templates: what is found in `places` unless `only_named`, then the paths of the command line.
-pub fn load(
-    places: &Places<'_>,
-    only_named: bool,
-    named: &[PathBuf],
-) -> (Vec<Template>, Vec<Diagnostic>) {
+pub fn load(places: &Places<'_>, only_named: bool, named: &[PathBuf]) -> (Vec<Template>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
-    let mut sources = if only_named {
-        Vec::new()
-    } else {
-        places.files(Kind::Prompts)
-    };
+    let mut sources = if only_named { Vec::new() } else { places.files(Kind::Prompts) };
     for path in named {
         match places.named(Kind::Prompts, path) {
             Some(files) => sources.extend(files),
@@ -55,11 +47,7 @@ pub fn load(
             }
         };
         if let Some(winner) = by_name.get(&template.name) {
-            let message = format!(
-                "name \"/{}\" collision; {} is used",
-                template.name,
-                winner.display()
-            );
+            let message = format!("name \"/{}\" collision; {} is used", template.name, winner.display());
             collisions.push(Diagnostic { path, message });
             continue;
         }
@@ -73,16 +61,11 @@ pub fn load(
 /// `None` for a file that is no Markdown.
 fn read(source: Source) -> Result<Option<Template>, String> {
     const SHOWN: usize = 60;
-    let file = source
-        .path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy();
+    let file = source.path.file_name().unwrap_or_default().to_string_lossy();
     let Some(name) = file.strip_suffix(".md").map(str::to_owned) else {
         return Ok(None);
     };
-    let document =
-        frontmatter::parse(&skill::read(&source.path)?).map_err(|error| error.to_string())?;
+    let document = frontmatter::parse(&skill::read(&source.path)?).map_err(|error| error.to_string())?;
     let text_of = |name: &str| {
         let text = document.head.get(name).and_then(Value::as_str);
         text.filter(|text| !text.is_empty()).map(str::to_owned)
@@ -91,19 +74,9 @@ fn read(source: Source) -> Result<Option<Template>, String> {
         let first = document.body.lines().find(|line| !line.trim().is_empty());
         let first = first.unwrap_or_default();
         let cut: String = first.chars().take(SHOWN).collect();
-        if cut.len() < first.len() {
-            cut + "..."
-        } else {
-            cut
-        }
+        if cut.len() < first.len() { cut + "..." } else { cut }
     });
-    Ok(Some(Template {
-        name,
-        description,
-        hint: text_of("argument-hint"),
-        content: document.body,
-        source,
-    }))
+    Ok(Some(Template { name, description, hint: text_of("argument-hint"), content: document.body, source }))
 }
 
 impl Template {
@@ -166,19 +139,14 @@ fn fill(content: &str, arguments: &[String]) -> String {
 fn placeholder<'a>(text: &'a str, arguments: &[String]) -> Option<(String, &'a str)> {
     let all = || arguments.join(" ");
     let nth = |number: usize| arguments.get(number.checked_sub(1)?);
-    if let Some(rest) = text
-        .strip_prefix("ARGUMENTS")
-        .or_else(|| text.strip_prefix('@'))
-    {
+    if let Some(rest) = text.strip_prefix("ARGUMENTS").or_else(|| text.strip_prefix('@')) {
         return Some((all(), rest));
     }
     if let Some((number, rest)) = digits(text) {
         return Some((nth(number).cloned().unwrap_or_default(), rest));
     }
     let text = text.strip_prefix('{')?;
-    let named = text
-        .strip_prefix("ARGUMENTS")
-        .or_else(|| text.strip_prefix('@'));
+    let named = text.strip_prefix("ARGUMENTS").or_else(|| text.strip_prefix('@'));
     let (value, rest) = match (named, digits(text)) {
         (Some(rest), _) => (all(), rest),
         (None, Some((number, rest))) => (nth(number).cloned().unwrap_or_default(), rest),
@@ -186,11 +154,7 @@ fn placeholder<'a>(text: &'a str, arguments: &[String]) -> Option<(String, &'a s
     };
     if let Some(rest) = rest.strip_prefix(":-") {
         let (default, rest) = rest.split_once('}')?;
-        let value = if value.is_empty() {
-            default.to_owned()
-        } else {
-            value
-        };
+        let value = if value.is_empty() { default.to_owned() } else { value };
         return Some((value, rest));
     }
     // A part of them: from the first named on, so many.
@@ -207,9 +171,7 @@ fn placeholder<'a>(text: &'a str, arguments: &[String]) -> Option<(String, &'a s
 
 /// A number at the beginning of `text`; one that is too large is the largest.
 fn digits(text: &str) -> Option<(usize, &str)> {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, rest) = text.split_at_checked(end)?;
     (end > 0).then(|| (number.parse().unwrap_or(usize::MAX), rest))
 }
@@ -232,33 +194,21 @@ mod tests {
             ("${1:-}", "", ""),
             ("${@:-none} ${ARGUMENTS:-none}", "", "none none"),
             ("${@:-none}", "a b", "a b"),
-            (
-                "${@:2}|${@:2:1}|${@:0}|${@:9}|${@:2:0}",
-                "a b c",
-                "b c|b|a b c||",
-            ),
+            ("${@:2}|${@:2:1}|${@:0}|${@:9}|${@:2:0}", "a b c", "b c|b|a b c||"),
             ("${@:2:3}", "a b c d e", "b c d"),
             // Once: what was put in stays.
             ("$1 $2", "'$2' x", "$2 x"),
             ("${1:-$2}", "", "$2"),
             ("$$1", "a", "$a"),
             // Not of these forms.
-            (
-                "${1} ${x} $x $ ${@} ${@:x} ${1:-x",
-                "a",
-                "${1} ${x} $x $ ${@} ${@:x} ${1:-x",
-            ),
+            ("${1} ${x} $x $ ${@} ${@:x} ${1:-x", "a", "${1} ${x} $x $ ${@} ${@:x} ${1:-x"),
             ("${1:-\n}|", "", "\n|"),
             ("$1x$99999999999999999999999", "a", "ax"),
             ("é$1é", "ü", "éüé"),
             ("$ARGUMENTSx", "a", "ax"),
         ];
         for (content, arguments, expected) in rows {
-            assert_eq!(
-                fill(content, &split(arguments)),
-                *expected,
-                "{content} {arguments}"
-            );
+            assert_eq!(fill(content, &split(arguments)), *expected, "{content} {arguments}");
         }
     }
 
@@ -284,29 +234,19 @@ mod tests {
         let (agent, cwd) = (scratch.path().join("agent"), scratch.path().join("p"));
         let (mut settings, _) = Settings::load(&agent);
         settings.add_project(&cwd);
-        let places = Places {
-            agent: &agent,
-            home: None,
-            cwd: &cwd,
-            settings: &settings,
-            is_trusted: true,
-        };
+        let places = Places { agent: &agent, home: None, cwd: &cwd, settings: &settings, is_trusted: true };
         let named: Vec<PathBuf> = named.iter().map(|name| scratch.path().join(name)).collect();
         let (templates, diagnostics) = load(&places, false, &named);
         let root = format!("{}/", scratch.path().display());
-        let said = diagnostics
-            .iter()
-            .map(|said| said.to_string().replace(&root, ""));
+        let said = diagnostics.iter().map(|said| said.to_string().replace(&root, ""));
         (templates, said.collect())
     }
 
     #[test]
     fn files_become_templates() {
         let scratch = Scratch::new();
-        scratch.file(
-            "agent/prompts/a.md",
-            "---\ndescription: Does a\nargument-hint: \"[x]\"\n---\n\nDo $1\n",
-        );
+        scratch
+            .file("agent/prompts/a.md", "---\ndescription: Does a\nargument-hint: \"[x]\"\n---\n\nDo $1\n");
         let long = "é".repeat(61);
         scratch.file("agent/prompts/b.md", format!("\n{long}\nmore\n"));
         scratch.file("agent/prompts/c.txt", "no");
@@ -336,11 +276,7 @@ mod tests {
         let (templates, _) = loaded(&scratch, &[]);
         let a = &templates[0];
         assert_eq!(
-            (
-                a.description.as_str(),
-                a.hint.as_deref(),
-                a.content.as_str()
-            ),
+            (a.description.as_str(), a.hint.as_deref(), a.content.as_str()),
             ("Does a", Some("[x]"), "Do $1")
         );
     }

@@ -17,25 +17,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// What makes a project need trust, in its `.pi/`.
-const SURFACES: [&str; 7] = [
-    "settings.json",
-    "extensions",
-    "skills",
-    "prompts",
-    "themes",
-    "SYSTEM.md",
-    "APPEND_SYSTEM.md",
-];
+const SURFACES: [&str; 7] =
+    ["settings.json", "extensions", "skills", "prompts", "themes", "SYSTEM.md", "APPEND_SYSTEM.md"];
 
 /// Settings that say what is run.
-const RUNNING_KEYS: [&str; 6] = [
-    "shellPath",
-    "shellCommandPrefix",
-    "npmCommand",
-    "externalEditor",
-    "extensions",
-    "packages",
-];
+const RUNNING_KEYS: [&str; 6] =
+    ["shellPath", "shellCommandPrefix", "npmCommand", "externalEditor", "extensions", "packages"];
 
 /// Files that are hashed for one project; a hash of their names stands for the rest.
 const FILES_MAX: usize = 2000;
@@ -67,10 +54,7 @@ pub struct Answer {
 impl Project {
     pub fn new(cwd: &Path, home: Option<&Path>) -> Self {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        Self {
-            root: real(cwd),
-            home: home.map(real),
-        }
+        Self { root: real(cwd), home: home.map(real) }
     }
 
     /// The real path.
@@ -81,27 +65,18 @@ impl Project {
     /// What would be used if the project was trusted. Nothing: there is nothing to decide.
     pub fn surfaces(&self) -> Vec<PathBuf> {
         let config = self.root.join(".pi");
-        let mut found: Vec<PathBuf> = SURFACES
-            .iter()
-            .map(|name| config.join(name))
-            .filter(|path| path.exists())
-            .collect();
+        let mut found: Vec<PathBuf> =
+            SURFACES.iter().map(|name| config.join(name)).filter(|path| path.exists()).collect();
         let own = self.home.as_ref().map(|home| home.join(".agents/skills"));
-        let skills = self
-            .root
-            .ancestors()
-            .map(|folder| folder.join(".agents/skills"));
+        let skills = self.root.ancestors().map(|folder| folder.join(".agents/skills"));
         found.extend(skills.filter(|path| Some(path) != own.as_ref() && path.exists()));
         found
     }
 
     /// The ways to decide; those for one session store nothing.
     pub fn answers(&self, with_session: bool) -> Vec<Answer> {
-        let answer = |label: &str, is_trusted, decisions| Answer {
-            label: label.to_owned(),
-            is_trusted,
-            decisions,
-        };
+        let answer =
+            |label: &str, is_trusted, decisions| Answer { label: label.to_owned(), is_trusted, decisions };
         let here = |is_trusted| vec![(self.root.clone(), Some(is_trusted))];
         let mut answers = vec![answer("Trust", true, here(true))];
         if let Some(parent) = self.root.parent() {
@@ -114,11 +89,7 @@ impl Project {
         }
         answers.push(answer("Do not trust", false, here(false)));
         if with_session {
-            answers.push(answer(
-                "Do not trust (this session only)",
-                false,
-                Vec::new(),
-            ));
+            answers.push(answer("Do not trust (this session only)", false, Vec::new()));
         }
         answers
     }
@@ -132,10 +103,7 @@ impl Project {
         {
             for key in RUNNING_KEYS {
                 if let Some(value) = settings.get(key).filter(|value| !value.is_null()) {
-                    hashes.insert(
-                        format!(".pi/settings.json#{key}"),
-                        hash(value.to_string().as_bytes()),
-                    );
+                    hashes.insert(format!(".pi/settings.json#{key}"), hash(value.to_string().as_bytes()));
                 }
             }
         }
@@ -145,11 +113,7 @@ impl Project {
             let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
             paths.sort();
             for path in paths {
-                let name = path
-                    .strip_prefix(&self.root)
-                    .unwrap_or(&path)
-                    .to_string_lossy()
-                    .into_owned();
+                let name = path.strip_prefix(&self.root).unwrap_or(&path).to_string_lossy().into_owned();
                 if hashes.len() >= FILES_MAX {
                     hashes.insert("more".into(), hash(name.as_bytes()));
                     return hashes;
@@ -197,10 +161,7 @@ pub struct Store {
 
 impl Store {
     pub fn new(agent: &Path) -> Self {
-        Self {
-            path: agent.join("trust.json"),
-            surfaces: agent.join("trust-surfaces.json"),
-        }
+        Self { path: agent.join("trust.json"), surfaces: agent.join("trust-surfaces.json") }
     }
 
     /// What was decided for the project or the nearest folder above it. An error: the file cannot be used.
@@ -252,9 +213,8 @@ impl Store {
             let _ = self.remember(project);
             return Ok(false);
         };
-        let is_known = |(name, hash): (&String, &String)| {
-            known.get(name).and_then(Value::as_str) == Some(hash)
-        };
+        let is_known =
+            |(name, hash): (&String, &String)| known.get(name).and_then(Value::as_str) == Some(hash);
         Ok(!now.iter().all(is_known))
     }
 
@@ -266,10 +226,7 @@ impl Store {
             let mut known = objects(old);
             known.insert(
                 root,
-                now.into_iter()
-                    .map(|(name, hash)| (name, Value::from(hash)))
-                    .collect::<Map<_, _>>()
-                    .into(),
+                now.into_iter().map(|(name, hash)| (name, Value::from(hash))).collect::<Map<_, _>>().into(),
             );
             pretty(known).map(Some)
         })
@@ -285,10 +242,7 @@ impl Store {
         let Value::Object(data) = data else {
             return Err(format!("Invalid trust store {path}: expected an object"));
         };
-        match data
-            .iter()
-            .find(|(_, value)| !value.is_boolean() && !value.is_null())
-        {
+        match data.iter().find(|(_, value)| !value.is_boolean() && !value.is_null()) {
             Some((key, _)) => Err(format!(
                 "Invalid trust store {path}: value for {} must be true, false, or null",
                 Value::from(key.as_str())
@@ -302,10 +256,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!(
-            "Failed to read trust store {}: {error}",
-            path.display()
-        )),
+        Err(error) => Err(format!("Failed to read trust store {}: {error}", path.display())),
     }
 }
 
@@ -361,19 +312,12 @@ mod tests {
             scratch.file(name, "");
             assert_eq!(project(&scratch).surfaces().len(), 1, "{name}");
         }
-        for name in [
-            "home/w/p/.pi/other",
-            "home/w/.pi/settings.json",
-            "home/.agents/skills/a",
-            "home/w/p/AGENTS.md",
-        ] {
+        for name in
+            ["home/w/p/.pi/other", "home/w/.pi/settings.json", "home/.agents/skills/a", "home/w/p/AGENTS.md"]
+        {
             let scratch = Scratch::new();
             scratch.file(name, "");
-            assert_eq!(
-                project(&scratch).surfaces(),
-                [""; 0].map(PathBuf::from),
-                "{name}"
-            );
+            assert_eq!(project(&scratch).surfaces(), [""; 0].map(PathBuf::from), "{name}");
         }
     }
 
@@ -401,10 +345,7 @@ mod tests {
         let text = fs::read_to_string(&store.path).unwrap();
         assert_eq!(text, format!("{{\n  \"{}\": true\n}}\n", w.display()));
         for path in [&store.path, &store.surfaces] {
-            assert_eq!(
-                fs::metadata(path).unwrap().permissions().mode() & 0o777,
-                0o600
-            );
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
         }
         assert_eq!(project.answers(false).len(), 3);
         // A link to the project is the project.
@@ -422,25 +363,14 @@ mod tests {
         for (text, error) in [
             ("{", "Failed to read trust store"),
             ("[]", "expected an object"),
-            (
-                "{\"/a\":1}",
-                "value for \"/a\" must be true, false, or null",
-            ),
+            ("{\"/a\":1}", "value for \"/a\" must be true, false, or null"),
         ] {
             scratch.file("agent/trust.json", text);
             assert!(store.find(&project).unwrap_err().contains(error), "{text}");
-            assert!(
-                store
-                    .set(&[(project.root().to_owned(), Some(true))])
-                    .unwrap_err()
-                    .contains(error)
-            );
+            assert!(store.set(&[(project.root().to_owned(), Some(true))]).unwrap_err().contains(error));
             assert_eq!(fs::read_to_string(&store.path).unwrap(), text);
         }
-        scratch.file(
-            "agent/trust.json",
-            format!("\u{feff}{{\"{}\":null}}", project.root().display()),
-        );
+        scratch.file("agent/trust.json", format!("\u{feff}{{\"{}\":null}}", project.root().display()));
         assert_eq!(store.find(&project), Ok(None));
     }
 
@@ -448,16 +378,10 @@ mod tests {
     fn what_a_project_runs_is_remembered() {
         let scratch = Scratch::new();
         let (project, store) = (project(&scratch), store(&scratch));
-        scratch.file(
-            "home/w/p/.pi/settings.json",
-            r#"{"theme":"a","shellPath":"/bin/sh"}"#,
-        );
+        scratch.file("home/w/p/.pi/settings.json", r#"{"theme":"a","shellPath":"/bin/sh"}"#);
         let changed = || store.has_changed(&project).unwrap();
         assert!(!changed(), "seen for the first time");
-        scratch.file(
-            "home/w/p/.pi/settings.json",
-            r#"{"theme":"b","shellPath":"/bin/sh"}"#,
-        );
+        scratch.file("home/w/p/.pi/settings.json", r#"{"theme":"b","shellPath":"/bin/sh"}"#);
         scratch.file("home/w/p/.pi/skills/a/SKILL.md", "text");
         assert!(!changed(), "nothing that runs");
         scratch.file("home/w/p/.pi/settings.json", r#"{"shellPath":"/tmp/evil"}"#);

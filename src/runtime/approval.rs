@@ -38,12 +38,7 @@ impl Ask {
             "writes" => Self::Writes,
             names => {
                 let names = names.split(',').map(str::trim);
-                Self::Named(
-                    names
-                        .filter(|name| !name.is_empty())
-                        .map(str::to_owned)
-                        .collect(),
-                )
+                Self::Named(names.filter(|name| !name.is_empty()).map(str::to_owned).collect())
             }
         }
     }
@@ -106,10 +101,7 @@ impl Desk {
     pub fn guard(self: &Arc<Self>, rules: &Rules, tools: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
         let guard = |tool: &Arc<dyn Tool>| -> Arc<dyn Tool> {
             if rules.cover(tool.info()) {
-                Arc::new(Guarded {
-                    tool: tool.clone(),
-                    desk: self.clone(),
-                })
+                Arc::new(Guarded { tool: tool.clone(), desk: self.clone() })
             } else {
                 tool.clone()
             }
@@ -156,11 +148,7 @@ impl Tool for Guarded {
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
-        let question = Question {
-            id: call.id,
-            tool: self.tool.info(),
-            arguments: call.arguments,
-        };
+        let question = Question { id: call.id, tool: self.tool.info(), arguments: call.arguments };
         let decision = self.desk.decide(&question, call.cancel);
         if call.cancel.is_cancelled() {
             return Err(ToolError::aborted());
@@ -171,14 +159,11 @@ impl Tool for Guarded {
                 let spec = &self.tool.info().spec;
                 let arguments = self.tool.prepare(arguments);
                 let arguments = schema::validate(&spec.name, &spec.parameters, &arguments)?;
-                self.tool.run(&Invocation {
-                    arguments: &arguments,
-                    ..*call
-                })
+                self.tool.run(&Invocation { arguments: &arguments, ..*call })
             }
-            Decision::Deny(reason) => Err(ToolError::new(
-                reason.unwrap_or_else(|| "The user denied this call".into()),
-            )),
+            Decision::Deny(reason) => {
+                Err(ToolError::new(reason.unwrap_or_else(|| "The user denied this call".into())))
+            }
         }
     }
 }
@@ -191,10 +176,7 @@ mod tests {
 
     fn tool(name: &str, reads_only: bool) -> ToolInfo {
         ToolInfo {
-            spec: ToolSpec {
-                name: name.into(),
-                ..ToolSpec::default()
-            },
+            spec: ToolSpec { name: name.into(), ..ToolSpec::default() },
             reads_only,
             ..ToolInfo::default()
         }
@@ -210,10 +192,8 @@ mod tests {
             ("", "", [false, false, false]),
         ];
         for (ask, allowed, expected) in rows {
-            let rules = Rules {
-                ask: Ask::parse(ask),
-                allowed: allowed.split(',').map(str::to_owned).collect(),
-            };
+            let rules =
+                Rules { ask: Ask::parse(ask), allowed: allowed.split(',').map(str::to_owned).collect() };
             let tools = [tool("read", true), tool("bash", false), tool("own", false)];
             let covered = tools.map(|tool| rules.cover(&tool));
             assert_eq!(covered, expected, "{ask} without {allowed}");
@@ -235,16 +215,10 @@ mod tests {
         let (bash, write) = (tool("bash", false), tool("write", false));
         let arguments = json!({}).as_object().cloned().unwrap_or_default();
         let ask = |tool: &ToolInfo| {
-            let question = Question {
-                id: "1",
-                tool,
-                arguments: &arguments,
-            };
+            let question = Question { id: "1", tool, arguments: &arguments };
             desk.decide(&question, &cancel)
         };
-        assert!(
-            matches!(ask(&bash), Decision::Deny(Some(reason)) if reason.contains("--allow-tools bash"))
-        );
+        assert!(matches!(ask(&bash), Decision::Deny(Some(reason)) if reason.contains("--allow-tools bash")));
         desk.set_approver(Arc::new(Says(Decision::AllowAlways)));
         assert_eq!(ask(&bash), Decision::AllowAlways);
         desk.set_approver(Arc::new(Says(Decision::Deny(None))));

@@ -30,13 +30,11 @@ pub fn local_time(time: &str) -> Option<String> {
     let now = local(now_ms())?;
     let clock = format!("{:02}:{:02}", then.tm_hour, then.tm_min);
     let (month, day) = (then.tm_mon + 1, then.tm_mday);
-    Some(
-        match (then.tm_year == now.tm_year, then.tm_yday == now.tm_yday) {
-            (true, true) => clock,
-            (true, false) => format!("{month}/{day} {clock}"),
-            (false, _) => format!("{:02}/{month}/{day} {clock}", then.tm_year % 100),
-        },
-    )
+    Some(match (then.tm_year == now.tm_year, then.tm_yday == now.tm_yday) {
+        (true, true) => clock,
+        (true, false) => format!("{month}/{day} {clock}"),
+        (false, _) => format!("{:02}/{month}/{day} {clock}", then.tm_year % 100),
+    })
 }
 
 fn local(ms: u64) -> Option<libc::tm> {

@@ -48,10 +48,7 @@ pub struct State {
 
 impl State {
     pub fn new(marks: Marks) -> Self {
-        Self {
-            marks,
-            ..Self::default()
-        }
+        Self { marks, ..Self::default() }
     }
 
     /// A message has ended.
@@ -139,8 +136,7 @@ impl Control {
             return None;
         }
         let after = messages.get(marks.after_compaction..);
-        let is_known =
-            marks.after_compaction == 0 || after.unwrap_or_default().iter().any(is_reported);
+        let is_known = marks.after_compaction == 0 || after.unwrap_or_default().iter().any(is_reported);
         let tokens = is_known.then(|| estimate::context_tokens(&messages, marks.fresh));
         Some(ContextUsage { tokens, window })
     }
@@ -251,15 +247,8 @@ impl Compactor<'_> {
     }
 
     fn edit(&mut self, target_id: String, content: Option<Content>) -> Result<(), Fatal> {
-        let replacement = content.map(|content| Replacement {
-            content,
-            ..Replacement::default()
-        });
-        let edit = ContextEdit {
-            target_id,
-            replacement,
-            ..ContextEdit::default()
-        };
+        let replacement = content.map(|content| Replacement { content, ..Replacement::default() });
+        let edit = ContextEdit { target_id, replacement, ..ContextEdit::default() };
         let entry = self.control.log().append(edit).map_err(fatal)?;
         (self.listener)(&Event::EntryAppended { entry: &entry })
     }
@@ -307,11 +296,7 @@ impl Compactor<'_> {
             _ => None,
         });
         let preparation = cut::prepare(&projection, previous.as_ref(), sizes.keep)?;
-        Some(Plan {
-            projection,
-            preparation,
-            sizes,
-        })
+        Some(Plan { projection, preparation, sizes })
     }
 
     /// Compacts unasked. True when that went well and the answer is to be asked for again.
@@ -377,15 +362,11 @@ impl Compactor<'_> {
         instructions: Option<&str>,
     ) -> Result<CompactionResult, NotCompacted> {
         let failed = |message: &str| NotCompacted::Failed(message.to_owned());
-        self.services
-            .check(&agent.model, self.cancel)
-            .map_err(|error| failed(&error.message))?;
+        self.services.check(&agent.model, self.cancel).map_err(|error| failed(&error.message))?;
         if self.is_compacted() {
             return Err(failed("Already compacted"));
         }
-        let plan = self
-            .plan(agent)
-            .ok_or_else(|| failed("Nothing to compact (session too small)"))?;
+        let plan = self.plan(agent).ok_or_else(|| failed("Nothing to compact (session too small)"))?;
         let done = self.carry_out(agent, plan, Reason::Manual, instructions);
         done.map_err(|failure| match failure {
             Failure::Aborted => NotCompacted::Cancelled,
@@ -402,11 +383,7 @@ impl Compactor<'_> {
         reason: Reason,
         instructions: Option<&str>,
     ) -> Result<CompactionResult, Failure> {
-        let Plan {
-            projection,
-            preparation,
-            sizes,
-        } = plan;
+        let Plan { projection, preparation, sizes } = plan;
         let summary = self.summarize(agent, &preparation, sizes, reason, instructions)?;
         if self.cancel.is_cancelled() {
             return Err(Failure::Aborted);
@@ -416,14 +393,7 @@ impl Compactor<'_> {
             system.timestamp = now_ms();
             AgentMessage::System(Arc::new(system))
         });
-        self.prune(
-            agent,
-            &projection,
-            &preparation,
-            &text,
-            system.as_ref(),
-            sizes,
-        )?;
+        self.prune(agent, &projection, &preparation, &text, system.as_ref(), sizes)?;
         let details = preparation.files.details();
         let first_kept = preparation.first_kept.to_string();
         let entry = Compaction {
@@ -498,10 +468,7 @@ impl Compactor<'_> {
             return summarizer.summarize(messages, previous, &history, self.listener);
         }
         let before = if preparation.history.is_empty() {
-            Summary {
-                text: previous.unwrap_or(prompt::NO_HISTORY).to_owned(),
-                usage: None,
-            }
+            Summary { text: previous.unwrap_or(prompt::NO_HISTORY).to_owned(), usage: None }
         } else {
             let messages = &preparation.history;
             summarizer.summarize(messages, previous, &history, self.listener)?
@@ -540,9 +507,7 @@ impl Compactor<'_> {
         });
         found.unwrap_or_else(|| {
             let used = format!("{}/{}", own.provider, own.id);
-            self.control
-                .log()
-                .notice(Notice::NoSummaryModel { wanted, used });
+            self.control.log().notice(Notice::NoSummaryModel { wanted, used });
             own.clone()
         })
     }
@@ -564,8 +529,7 @@ impl Compactor<'_> {
             0 => window,
             room => room,
         };
-        let taken =
-            crate::llm::estimate::text_tokens(summary) + system.map_or(0, estimate::message_tokens);
+        let taken = crate::llm::estimate::text_tokens(summary) + system.map_or(0, estimate::message_tokens);
         for pruned in prune::choose(kept.unwrap_or_default(), room.saturating_sub(taken)) {
             let stored = artifact::store(self.outputs, &pruned.tool, pruned.text.as_bytes());
             let Ok(number) = stored else {
@@ -585,9 +549,7 @@ fn last_attempt(log: &Log) -> Vec<String> {
     let index = log.index();
     let path = index.path(log.leaf().and_then(|leaf| index.find(leaf)));
     let kind_at = |position: &u32| index.get(*position).map(|slot| slot.kind);
-    let last = path
-        .iter()
-        .rposition(|position| kind_at(position) == Some(Kind::Assistant));
+    let last = path.iter().rposition(|position| kind_at(position) == Some(Kind::Assistant));
     let attempt = path.get(last.unwrap_or(path.len())..).unwrap_or_default();
     attempt
         .iter()
@@ -614,9 +576,7 @@ impl Pressure {
             Self::Overflow => {
                 "Context overflow recovery failed after one compact-and-retry attempt. Try reducing context or switching to a larger-context model."
             }
-            Self::CutShort => {
-                "Truncated response recovery failed after one compact-and-retry attempt."
-            }
+            Self::CutShort => "Truncated response recovery failed after one compact-and-retry attempt.",
         }
     }
 }
@@ -632,10 +592,7 @@ fn pressure(answer: &AssistantMessage, model: &Model, is_fresh: bool) -> Option<
     let is_overflow = match answer.stop_reason {
         StopReason::Error => {
             let said = answer.error_message.as_deref().unwrap_or_default();
-            is_overflow(
-                &answer.provider,
-                &StreamError::new(ErrorKind::Provider, said),
-            )
+            is_overflow(&answer.provider, &StreamError::new(ErrorKind::Provider, said))
         }
         StopReason::Stop => is_fresh && window > 0 && input > window,
         StopReason::Length => {
@@ -644,11 +601,6 @@ fn pressure(answer: &AssistantMessage, model: &Model, is_fresh: bool) -> Option<
         }
         _ => false,
     };
-    let is_cut_short =
-        answer.stop_reason == StopReason::Length && answer.usage.output < model.max_tokens;
-    if is_overflow {
-        Some(Pressure::Overflow)
-    } else {
-        is_cut_short.then_some(Pressure::CutShort)
-    }
+    let is_cut_short = answer.stop_reason == StopReason::Length && answer.usage.output < model.max_tokens;
+    if is_overflow { Some(Pressure::Overflow) } else { is_cut_short.then_some(Pressure::CutShort) }
 }

@@ -15,9 +15,7 @@ use crate::agent::tool::Tool;
 use crate::llm::cancel::CancelToken;
 use crate::llm::context::Head;
 use crate::llm::event::StreamError;
-use crate::llm::message::{
-    AssistantMessage, Content, StopReason, SystemMessage, ToolReference, now_ms,
-};
+use crate::llm::message::{AssistantMessage, Content, StopReason, SystemMessage, ToolReference, now_ms};
 use crate::resources::prompt;
 use crate::resources::settings::Retry;
 use crate::session::entry::ContextEdit;
@@ -63,10 +61,7 @@ impl Conductor<'_> {
     }
 
     pub fn policy(&self) -> Retry {
-        Retry {
-            enabled: self.control.state().switches.auto_retry,
-            ..self.ground.services.retry
-        }
+        Retry { enabled: self.control.state().switches.auto_retry, ..self.ground.services.retry }
     }
 
     /// After a failed answer: leaves it out of the conversation and waits, if it is to be asked for
@@ -86,24 +81,13 @@ impl Conductor<'_> {
             delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
             error_message: &failure.message,
         })?;
-        let edit = ContextEdit {
-            target_id: self.last_entry.clone(),
-            replacement: None,
-            extra: Map::new(),
-        };
-        let entry = self
-            .control
-            .log()
-            .append(edit)
-            .map_err(|error| Fatal(error.to_string()))?;
+        let edit = ContextEdit { target_id: self.last_entry.clone(), replacement: None, extra: Map::new() };
+        let entry = self.control.log().append(edit).map_err(|error| Fatal(error.to_string()))?;
         agent.messages.pop();
         self.compaction.marks.fresh = agent.messages.len();
         self.control.publish(&agent.messages, self.compaction.marks);
         (self.listener)(&Event::EntryAppended { entry: &entry })?;
-        if self
-            .control
-            .wait_to_retry(self.cancel, retry::with_jitter(delay))
-        {
+        if self.control.wait_to_retry(self.cancel, retry::with_jitter(delay)) {
             return self.end_retries("Retry cancelled").map(|()| false);
         }
         Ok(true)
@@ -115,11 +99,7 @@ impl Conductor<'_> {
             return Ok(());
         }
         let (attempt, final_error) = (std::mem::take(&mut self.attempt), Some(final_error));
-        (self.listener)(&Event::AutoRetryEnd {
-            success: false,
-            attempt,
-            final_error,
-        })
+        (self.listener)(&Event::AutoRetryEnd { success: false, attempt, final_error })
     }
 
     /// What is said about an answer that is not the value which the run is to end with.
@@ -147,11 +127,7 @@ impl Conductor<'_> {
     pub fn queued(&mut self) -> Vec<AgentMessage> {
         let mut queues = self.control.queues();
         let steering = queues.steering.take();
-        if steering.is_empty() {
-            queues.follow_up.take()
-        } else {
-            steering
-        }
+        if steering.is_empty() { queues.follow_up.take() } else { steering }
     }
 
     /// Both queues to the listener, when `message` leaves one of them for the conversation.
@@ -171,9 +147,7 @@ impl Host for Conductor<'_> {
             AgentEvent::MessageStart { message } => self.tell_queues(message)?,
             AgentEvent::MessageEnd { message } => {
                 let mut log = self.control.log();
-                let entry = log
-                    .append_message(message)
-                    .map_err(|error| Fatal(error.to_string()))?;
+                let entry = log.append_message(message).map_err(|error| Fatal(error.to_string()))?;
                 self.last_entry = entry.id;
                 self.control.state().messages.push((*message).clone());
                 self.compaction.saw(message);
@@ -182,27 +156,19 @@ impl Host for Conductor<'_> {
             _ => {}
         }
         (self.listener)(&Event::Agent(*event))?;
-        if let AgentEvent::MessageEnd {
-            message: AgentMessage::Assistant(answer),
-        } = event
+        if let AgentEvent::MessageEnd { message: AgentMessage::Assistant(answer) } = event
             && self.attempt > 0
             && !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
         {
             let attempt = std::mem::take(&mut self.attempt);
-            (self.listener)(&Event::AutoRetryEnd {
-                success: true,
-                attempt,
-                final_error: None,
-            })?;
+            (self.listener)(&Event::AutoRetryEnd { success: true, attempt, final_error: None })?;
         }
         Ok(())
     }
 
     fn before_turn(&mut self, agent: &mut Agent) -> Result<(), Fatal> {
         self.take_up(agent);
-        self.compactor()
-            .check(agent, Moment::BetweenTurns)
-            .map(|_| ())
+        self.compactor().check(agent, Moment::BetweenTurns).map(|_| ())
     }
 
     fn after_turn(&mut self, answer: &AssistantMessage, results: &[AgentMessage]) -> AfterTurn {
@@ -217,8 +183,7 @@ impl Host for Conductor<'_> {
                     ..CustomMessage::default()
                 }));
                 // A listener that fails here fails at the next event too, where it can end the run.
-                self.control
-                    .steer(note, &mut |event| drop((self.listener)(event)));
+                self.control.steer(note, &mut |event| drop((self.listener)(event)));
             }
             Verdict::End(reason) => {
                 *self.ended_by = Some(reason);
@@ -273,26 +238,16 @@ impl Host for Conductor<'_> {
 }
 
 /// What changes the model's prompt and tools from `head` to what they should be; `None` when nothing does.
-fn update(
-    head: &Head,
-    sections: &Map<String, Value>,
-    tools: &[Arc<dyn Tool>],
-) -> Option<SystemMessage> {
+fn update(head: &Head, sections: &Map<String, Value>, tools: &[Arc<dyn Tool>]) -> Option<SystemMessage> {
     let patch = prompt::diff(&head.sections, sections);
     let specs: Vec<_> = tools.iter().map(|tool| &tool.info().spec).collect();
-    let added: Vec<_> = specs
-        .iter()
-        .filter(|spec| !head.tools.contains(spec))
-        .map(|&spec| spec.clone())
-        .collect();
+    let added: Vec<_> =
+        specs.iter().filter(|spec| !head.tools.contains(spec)).map(|&spec| spec.clone()).collect();
     let removed: Vec<_> = head
         .tools
         .iter()
         .filter(|known| !specs.contains(known))
-        .map(|known| ToolReference {
-            name: known.name.clone(),
-            extra: Map::new(),
-        })
+        .map(|known| ToolReference { name: known.name.clone(), extra: Map::new() })
         .collect();
     if patch.is_none() && added.is_empty() && removed.is_empty() {
         return None;
@@ -320,15 +275,7 @@ mod tests {
         assert_eq!(first.sections.as_ref(), Some(&wanted));
         head.apply(&first);
         assert_eq!(update(&head, &wanted, &[]), None);
-        let later = update(
-            &head,
-            &sections(json!({"preamble": "p", "rules": "r"})),
-            &[],
-        )
-        .unwrap();
-        assert_eq!(
-            later.sections,
-            Some(sections(json!({"rules": "r", "cwd": null})))
-        );
+        let later = update(&head, &sections(json!({"preamble": "p", "rules": "r"})), &[]).unwrap();
+        assert_eq!(later.sections, Some(sections(json!({"rules": "r", "cwd": null}))));
     }
 }

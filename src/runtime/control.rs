@@ -249,11 +249,7 @@ impl Control {
     }
 
     /// The tools as the agent gets them.
-    pub(super) fn guard(
-        &self,
-        rules: &approval::Rules,
-        tools: &[Arc<dyn Tool>],
-    ) -> Vec<Arc<dyn Tool>> {
+    pub(super) fn guard(&self, rules: &approval::Rules, tools: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
         self.0.desk.guard(rules, tools)
     }
 
@@ -312,11 +308,7 @@ impl Control {
     }
 
     fn ticket(&self, cancel: CancelToken, kind: Work) -> Ticket {
-        Ticket {
-            control: self.clone(),
-            cancel,
-            kind,
-        }
+        Ticket { control: self.clone(), cancel, kind }
     }
 
     /// Queues a message for the end of the turn. In an idle session it waits for the next prompt.
@@ -339,10 +331,7 @@ impl Control {
             messages.iter().map(AgentMessage::text).collect()
         };
         let mut queues = self.queues();
-        let cleared = (
-            texts(queues.steering.clear()),
-            texts(queues.follow_up.clear()),
-        );
+        let cleared = (texts(queues.steering.clear()), texts(queues.follow_up.clear()));
         queues.tell(tell);
         cleared
     }
@@ -455,9 +444,7 @@ impl Control {
         let active = names_of(&state.tools);
         let is_active = |tool: &Arc<dyn Tool>| active.contains(&tool.info().spec.name);
         let all = state.all_tools();
-        all.iter()
-            .map(|tool| (tool.clone(), is_active(tool)))
-            .collect()
+        all.iter().map(|tool| (tool.clone(), is_active(tool))).collect()
     }
 
     /// Makes these tools the active ones, from the next request on. Unknown names are left out; gives
@@ -482,9 +469,7 @@ impl Control {
                 return Err(format!("The tool \"{name}\" is named twice"));
             }
         }
-        state
-            .lent
-            .retain(|tool| !names.contains(&tool.info().spec.name));
+        state.lent.retain(|tool| !names.contains(&tool.info().spec.name));
         state.lent.extend(tools);
         let mut active = names_of(&state.tools);
         active.extend(names);
@@ -495,9 +480,7 @@ impl Control {
     /// Takes lent tools away again. Gives the names that are active now.
     pub fn take_back(&self, names: &[String]) -> Vec<String> {
         let mut state = self.state();
-        state
-            .lent
-            .retain(|tool| !names.contains(&tool.info().spec.name));
+        state.lent.retain(|tool| !names.contains(&tool.info().spec.name));
         let tools = named(&state.all_tools(), &names_of(&state.tools));
         state.use_tools(tools)
     }
@@ -517,25 +500,17 @@ impl Control {
     pub fn set_name(&self, name: &str, tell: Tell<'_>) -> Result<(), Fatal> {
         let name = {
             let mut log = self.log();
-            log.append_session_info(name)
-                .map_err(|error| Fatal(error.to_string()))?;
+            log.append_session_info(name).map_err(|error| Fatal(error.to_string()))?;
             let name = log.name();
             self.state().name.clone_from(&name);
             name
         };
-        tell(&Event::SessionInfoChanged {
-            name: name.as_deref(),
-        });
+        tell(&Event::SessionInfoChanged { name: name.as_deref() });
         Ok(())
     }
 
     /// The session goes on with another conversation. What is queued is gone.
-    pub(super) fn replace(
-        &self,
-        ground: Arc<Ground>,
-        sections: Map<String, Value>,
-        start: Start,
-    ) -> Log {
+    pub(super) fn replace(&self, ground: Arc<Ground>, sections: Map<String, Value>, start: Start) -> Log {
         let mut queues = self.queues();
         let mut log = self.log();
         let name = start.log.name();
@@ -587,8 +562,7 @@ impl Control {
                 return Ok(());
             }
             for message in held_back {
-                log.append_message(&message)
-                    .map_err(|error| Fatal(error.to_string()))?;
+                log.append_message(&message).map_err(|error| Fatal(error.to_string()))?;
                 self.state().messages.push(message);
             }
         }
@@ -657,12 +631,7 @@ pub(super) struct Start {
 impl State {
     /// All tools that can be made active.
     fn all_tools(&self) -> Vec<Arc<dyn Tool>> {
-        self.ground
-            .tools
-            .iter()
-            .chain(&self.lent)
-            .cloned()
-            .collect()
+        self.ground.tools.iter().chain(&self.lent).cloned().collect()
     }
 
     /// Makes these the active ones; gives their names.
@@ -721,11 +690,7 @@ impl Drop for Ticket {
             Work::Compaction => {
                 let mut state = self.control.state();
                 // Its listeners were told before, and may have begun another one.
-                if state
-                    .compaction
-                    .as_ref()
-                    .is_some_and(|of| of.is(&self.cancel))
-                {
+                if state.compaction.as_ref().is_some_and(|of| of.is(&self.cancel)) {
                     state.compaction = None;
                 }
             }
@@ -757,8 +722,5 @@ fn named(all: &[Arc<dyn Tool>], names: &[String]) -> Vec<Arc<dyn Tool>> {
 }
 
 fn names_of(tools: &[Arc<dyn Tool>]) -> Vec<String> {
-    tools
-        .iter()
-        .map(|tool| tool.info().spec.name.clone())
-        .collect()
+    tools.iter().map(|tool| tool.info().spec.name.clone()).collect()
 }

@@ -29,10 +29,7 @@ impl Commands {
         }
         let template = text.strip_prefix('/').and_then(|call| {
             let (name, arguments) = call.split_once(is_space).unwrap_or((call, ""));
-            let template = self
-                .templates
-                .iter()
-                .find(|template| template.name == name)?;
+            let template = self.templates.iter().find(|template| template.name == name)?;
             Some(template.fill(arguments))
         });
         (template.unwrap_or(text), None)
@@ -58,12 +55,7 @@ mod tests {
     use crate::resources::source::{Found, Scope, Source};
 
     fn source(path: &str) -> Source {
-        Source {
-            path: path.into(),
-            found: Found::Looked,
-            scope: Scope::User,
-            base: Some("/agent".into()),
-        }
+        Source { path: path.into(), found: Found::Looked, scope: Scope::User, base: Some("/agent".into()) }
     }
 
     fn commands() -> Commands {
@@ -75,10 +67,7 @@ mod tests {
             source: source("/agent/prompts/x.md"),
         };
         Commands {
-            templates: vec![
-                template("t", "<$1|$@>"),
-                template("call", "/skill:gone and /t x"),
-            ],
+            templates: vec![template("t", "<$1|$@>"), template("call", "/skill:gone and /t x")],
             skills: vec![Skill {
                 name: "gone".into(),
                 description: "Gone".into(),
@@ -115,11 +104,7 @@ mod tests {
     fn a_skill_that_cannot_be_read_leaves_the_text() {
         let (text, said) = commands().expand("/skill:gone x".into());
         assert_eq!(text, "/skill:gone x");
-        assert!(
-            said.unwrap()
-                .to_string()
-                .starts_with("/nowhere/SKILL.md: could not be read")
-        );
+        assert!(said.unwrap().to_string().starts_with("/nowhere/SKILL.md: could not be read"));
     }
 
     #[test]

@@ -18,8 +18,7 @@ impl Control {
             }
         };
         let mut log = Log::open_to_read(&file).map_err(ExportError::Session)?;
-        log.set_leaf(leaf.as_deref())
-            .map_err(ExportError::Session)?;
+        log.set_leaf(leaf.as_deref()).map_err(ExportError::Session)?;
         export_live(&log, path, &cwd, None)
     }
 }

@@ -75,11 +75,7 @@ pub enum Verdict {
 
 impl Guard {
     pub fn new(limits: Limits, earlier: Spent) -> Self {
-        Self {
-            limits,
-            earlier,
-            ..Self::default()
-        }
+        Self { limits, earlier, ..Self::default() }
     }
 
     /// A prompt begins.
@@ -123,19 +119,13 @@ impl Guard {
         let cost = self.spent.cost;
         let all_cost = self.earlier.cost + cost - self.before.cost;
         if let Some(most) = limits.turns.filter(|&most| self.turns >= most) {
-            return Some(format!(
-                "the limit of {most} turns is reached (--max-turns)"
-            ));
+            return Some(format!("the limit of {most} turns is reached (--max-turns)"));
         }
         if let Some(most) = limits.cost.filter(|&most| cost >= most) {
-            return Some(format!(
-                "${cost:.4} are spent, the limit is ${most} (--max-cost)"
-            ));
+            return Some(format!("${cost:.4} are spent, the limit is ${most} (--max-cost)"));
         }
         if let Some(most) = limits.tokens.filter(|&most| tokens >= most) {
-            return Some(format!(
-                "{tokens} tokens are used, the limit is {most} (--max-tokens-total)"
-            ));
+            return Some(format!("{tokens} tokens are used, the limit is {most} (--max-tokens-total)"));
         }
         if let Some(most) = limits.session_cost.filter(|&most| all_cost >= most) {
             return Some(format!(
@@ -159,9 +149,7 @@ impl Guard {
         }
         self.recent.push_back(turn);
         if self.warned == Some(turn) {
-            return Verdict::End(
-                "the model repeats the same tool calls, with the same results".into(),
-            );
+            return Verdict::End("the model repeats the same tool calls, with the same results".into());
         }
         if self.recent.iter().filter(|&&known| known == turn).count() <= SAME_MAX {
             return Verdict::Go;
@@ -181,9 +169,7 @@ fn fingerprint(answer: &AssistantMessage, results: &[AgentMessage]) -> Option<u6
         if let Block::ToolCall(call) = block {
             calls += 1;
             call.name.hash(&mut hasher);
-            serde_json::to_string(&call.arguments)
-                .unwrap_or_default()
-                .hash(&mut hasher);
+            serde_json::to_string(&call.arguments).unwrap_or_default().hash(&mut hasher);
         }
     }
     for result in results {
@@ -202,10 +188,7 @@ impl Control {
             return Spent::default();
         }
         let stats = self.stats();
-        Spent {
-            tokens: stats.tokens.total,
-            cost: stats.cost,
-        }
+        Spent { tokens: stats.tokens.total, cost: stats.cost }
     }
 }
 
@@ -235,20 +218,12 @@ impl TimeLimit {
         };
         let thread = thread::Builder::new().name("time-limit".into());
         let thread = thread.stack_size(64 << 10).spawn(watch)?;
-        Ok(Self(Some(Watch {
-            limit,
-            done,
-            thread,
-        })))
+        Ok(Self(Some(Watch { limit, done, thread })))
     }
 
     /// The run is over. Says so if this was the reason.
     pub fn end(mut self) -> Option<String> {
-        let Watch {
-            limit,
-            done,
-            thread,
-        } = self.0.take()?;
+        let Watch { limit, done, thread } = self.0.take()?;
         done.cancel();
         let ended_it = thread.join().unwrap_or(false);
         ended_it.then(|| {
@@ -274,13 +249,7 @@ mod tests {
     use std::sync::Arc;
 
     fn guard(limits: Limits) -> Guard {
-        Guard::new(
-            limits,
-            Spent {
-                tokens: 1000,
-                cost: 1.0,
-            },
-        )
+        Guard::new(limits, Spent { tokens: 1000, cost: 1.0 })
     }
 
     /// A turn with one call, for 100 tokens and 10 cents.
@@ -292,21 +261,12 @@ mod tests {
         };
         let usage = Usage {
             total_tokens: 100,
-            cost: UsageCost {
-                total: 0.1,
-                ..UsageCost::default()
-            },
+            cost: UsageCost { total: 0.1, ..UsageCost::default() },
             ..Usage::default()
         };
-        let answer = AssistantMessage {
-            content: vec![Block::ToolCall(call)],
-            usage,
-            ..AssistantMessage::default()
-        };
-        let result = ToolResultMessage {
-            content: vec![Block::text(result)],
-            ..ToolResultMessage::default()
-        };
+        let answer =
+            AssistantMessage { content: vec![Block::ToolCall(call)], usage, ..AssistantMessage::default() };
+        let result = ToolResultMessage { content: vec![Block::text(result)], ..ToolResultMessage::default() };
         let results = [AgentMessage::ToolResult(Arc::new(result))];
         guard.turn_ended(&answer, &results, true)
     }
@@ -316,11 +276,7 @@ mod tests {
     fn check(limits: Limits, turns: usize, reason: &str) {
         let mut guard = guard(limits);
         for number in 1..turns {
-            assert_eq!(
-                turn(&mut guard, &number.to_string(), ""),
-                Verdict::Go,
-                "turn {number}"
-            );
+            assert_eq!(turn(&mut guard, &number.to_string(), ""), Verdict::Go, "turn {number}");
         }
         match turn(&mut guard, "last", "") {
             Verdict::End(text) => assert!(text.contains(reason), "{text}"),
@@ -331,54 +287,16 @@ mod tests {
     #[test]
     fn each_limit_ends_the_run() {
         let none = Limits::default;
-        check(
-            Limits {
-                turns: Some(3),
-                ..none()
-            },
-            3,
-            "--max-turns",
-        );
-        check(
-            Limits {
-                cost: Some(0.2),
-                ..none()
-            },
-            2,
-            "--max-cost",
-        );
-        check(
-            Limits {
-                tokens: Some(250),
-                ..none()
-            },
-            3,
-            "--max-tokens-total",
-        );
-        check(
-            Limits {
-                session_cost: Some(1.1),
-                ..none()
-            },
-            1,
-            "limits.sessionCost",
-        );
-        check(
-            Limits {
-                session_tokens: Some(1200),
-                ..none()
-            },
-            2,
-            "limits.sessionTokens",
-        );
+        check(Limits { turns: Some(3), ..none() }, 3, "--max-turns");
+        check(Limits { cost: Some(0.2), ..none() }, 2, "--max-cost");
+        check(Limits { tokens: Some(250), ..none() }, 3, "--max-tokens-total");
+        check(Limits { session_cost: Some(1.1), ..none() }, 1, "limits.sessionCost");
+        check(Limits { session_tokens: Some(1200), ..none() }, 2, "limits.sessionTokens");
     }
 
     #[test]
     fn a_run_that_ends_by_itself_is_not_ended() {
-        let mut guard = guard(Limits {
-            turns: Some(1),
-            ..Limits::default()
-        });
+        let mut guard = guard(Limits { turns: Some(1), ..Limits::default() });
         let answer = AssistantMessage::default();
         assert_eq!(guard.turn_ended(&answer, &[], false), Verdict::Go);
         // But there is no other after it, until the next prompt.
@@ -389,10 +307,7 @@ mod tests {
 
     #[test]
     fn a_circle_is_told_to_the_model_and_then_ended() {
-        let mut guard = guard(Limits {
-            loops: true,
-            ..Limits::default()
-        });
+        let mut guard = guard(Limits { loops: true, ..Limits::default() });
         for _ in 0..SAME_MAX {
             assert_eq!(turn(&mut guard, "ls", "a"), Verdict::Go);
         }
@@ -403,10 +318,7 @@ mod tests {
 
     #[test]
     fn other_results_and_other_calls_are_no_circle() {
-        let mut guard = guard(Limits {
-            loops: true,
-            ..Limits::default()
-        });
+        let mut guard = guard(Limits { loops: true, ..Limits::default() });
         for number in 0..100 {
             assert_eq!(turn(&mut guard, "date", &number.to_string()), Verdict::Go);
         }

@@ -61,9 +61,7 @@ pub use crate::session::{Store, SyncMode};
 pub use crate::tools::edit::preview as preview_edit;
 pub use crate::tools::find::each_path;
 pub use crate::tools::image::{Kind as ImageKind, size_of as image_size};
-pub use crate::tools::path::{
-    file_url, normalize as normalize_path, resolve_existing as resolve_path,
-};
+pub use crate::tools::path::{file_url, normalize as normalize_path, resolve_existing as resolve_path};
 pub use crate::tools::plain::text as plain_text;
 pub use crate::tools::truncate::size as size_text;
 pub use crate::tools::{Workspace, backend, sandbox};

@@ -42,10 +42,7 @@ impl Control {
             false => services.usable(name),
         };
         let providers = services.registry.providers().into_iter();
-        providers
-            .filter(|name| offered(name))
-            .map(str::to_owned)
-            .collect()
+        providers.filter(|name| offered(name)).map(str::to_owned).collect()
     }
 
     /// The models to change between, each with the level its pattern asked for; empty: all.
@@ -72,19 +69,10 @@ impl Control {
     }
 
     /// Goes on with another model. `None` when it is not there, or has no key.
-    pub fn set_model(
-        &self,
-        provider: &str,
-        id: &str,
-        tell: Tell<'_>,
-    ) -> Result<Option<Arc<Model>>, Fatal> {
+    pub fn set_model(&self, provider: &str, id: &str, tell: Tell<'_>) -> Result<Option<Arc<Model>>, Fatal> {
         let ground = self.state().ground.clone();
         let services = &ground.services;
-        let Some(model) = services
-            .registry
-            .find(provider, id)
-            .filter(|_| services.usable(provider))
-        else {
+        let Some(model) = services.registry.find(provider, id).filter(|_| services.usable(provider)) else {
             return Ok(None);
         };
         self.use_model(model.clone(), None, tell)?;
@@ -103,29 +91,20 @@ impl Control {
             ground.scope.iter().filter(usable).cloned().collect()
         } else {
             let all = self.available_models().into_iter();
-            all.map(|model| Scoped {
-                model,
-                thinking: None,
-            })
-            .collect()
+            all.map(|model| Scoped { model, thinking: None }).collect()
         };
         if models.len() <= 1 {
             return Ok(None);
         }
-        let is_current = |scoped: &Scoped| {
-            scoped.model.provider == current.provider && scoped.model.id == current.id
-        };
+        let is_current =
+            |scoped: &Scoped| scoped.model.provider == current.provider && scoped.model.id == current.id;
         let at = models.iter().position(is_current).unwrap_or(0);
         let step = if is_forward { 1 } else { models.len() - 1 };
         let Some(next) = models.get((at + step) % models.len()).cloned() else {
             return Ok(None);
         };
         let thinking = self.use_model(next.model.clone(), next.thinking, tell)?;
-        Ok(Some(Cycled {
-            model: next.model,
-            thinking,
-            is_scoped,
-        }))
+        Ok(Some(Cycled { model: next.model, thinking, is_scoped }))
     }
 
     fn use_model(
@@ -136,8 +115,7 @@ impl Control {
     ) -> Result<ThinkingLevel, Fatal> {
         let level = {
             let mut log = self.log();
-            log.append_model_change(&model.provider, &model.id)
-                .map_err(|error| Fatal(error.to_string()))?;
+            log.append_model_change(&model.provider, &model.id).map_err(|error| Fatal(error.to_string()))?;
             let mut state = self.state();
             let settings = &state.ground.settings;
             let level = asked
@@ -154,9 +132,7 @@ impl Control {
     pub fn is_subscribed(&self, model: &Model) -> bool {
         let ground = self.ground();
         let stored = ground.services.credentials.stored().unwrap_or_default();
-        stored
-            .iter()
-            .any(|entry| entry.provider == model.provider && entry.kind == "oauth")
+        stored.iter().any(|entry| entry.provider == model.provider && entry.kind == "oauth")
     }
 
     pub fn thinking_levels(&self) -> Vec<ThinkingLevel> {
@@ -164,11 +140,7 @@ impl Control {
     }
 
     /// Sets the level, as near as the model comes to it, and gives that.
-    pub fn set_thinking(
-        &self,
-        wanted: ThinkingLevel,
-        tell: Tell<'_>,
-    ) -> Result<ThinkingLevel, Fatal> {
+    pub fn set_thinking(&self, wanted: ThinkingLevel, tell: Tell<'_>) -> Result<ThinkingLevel, Fatal> {
         let level = {
             let mut log = self.log();
             let (level, before) = {
@@ -178,8 +150,7 @@ impl Control {
             if level == before {
                 return Ok(level);
             }
-            log.append_thinking_level(level.name())
-                .map_err(|error| Fatal(error.to_string()))?;
+            log.append_thinking_level(level.name()).map_err(|error| Fatal(error.to_string()))?;
             self.state().thinking = level;
             level
         };

@@ -40,10 +40,7 @@ impl Wanted {
             .map_err(|error| format!("the answer is not one JSON value: {error}"))?;
         match schema::faults(&value, &self.schema).as_slice() {
             [] => Ok(value),
-            faults => Err(format!(
-                "the answer does not satisfy the schema: {}",
-                faults.join("; ")
-            )),
+            faults => Err(format!("the answer does not satisfy the schema: {}", faults.join("; "))),
         }
     }
 
@@ -55,10 +52,7 @@ impl Wanted {
 
 /// Whether the model itself ended this answer.
 pub fn is_whole(answer: &AssistantMessage) -> bool {
-    !matches!(
-        answer.stop_reason,
-        StopReason::Error | StopReason::Aborted | StopReason::ToolUse
-    )
+    !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted | StopReason::ToolUse)
 }
 
 pub fn text(answer: &AssistantMessage) -> String {
@@ -91,14 +85,8 @@ mod tests {
             ("```json\n{\"n\": 2}\n```", Ok(json!({"n": 2}))),
             ("Here:\n```\n{\"n\": 3}\n```\n", Ok(json!({"n": 3}))),
             ("```", Err("the answer is not one JSON value: ")),
-            (
-                r#"{"n": "1"}"#,
-                Err("the answer does not satisfy the schema: n: must be integer"),
-            ),
-            (
-                r#"{"n": 0}"#,
-                Err("the answer does not satisfy the schema: n: must be >= 1"),
-            ),
+            (r#"{"n": "1"}"#, Err("the answer does not satisfy the schema: n: must be integer")),
+            (r#"{"n": 0}"#, Err("the answer does not satisfy the schema: n: must be >= 1")),
             ("", Err("the answer is not one JSON value: ")),
         ];
         for (answer, expected) in rows {
@@ -117,15 +105,9 @@ mod tests {
         for (schema, part) in [
             ("{", "no JSON"),
             (r##"{"$ref": "#/x"}"##, "\"$ref\""),
-            (
-                r#"{"properties": {"a": {"format": "date"}}}"#,
-                "properties.a: \"format\"",
-            ),
+            (r#"{"properties": {"a": {"format": "date"}}}"#, "properties.a: \"format\""),
             (r#"{"anyOf": [{"not": {}}]}"#, "anyOf.0: \"not\""),
-            (
-                r#"{"items": {"uniqueItems": true}}"#,
-                "items: \"uniqueItems\"",
-            ),
+            (r#"{"items": {"uniqueItems": true}}"#, "items: \"uniqueItems\""),
             (r#"{"type": "text"}"#, "\"text\""),
             (r#"{"pattern": "("}"#, "pattern"),
             ("3", "neither an object nor a boolean"),

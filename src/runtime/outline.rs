@@ -78,11 +78,7 @@ impl Control {
             let count = u32::try_from(log.index().slots.len()).unwrap_or(u32::MAX);
             (log.tree(), leaf, count)
         };
-        let mut outline = Outline {
-            items: Vec::with_capacity(tree.nodes.len()),
-            roots: tree.roots,
-            leaf,
-        };
+        let mut outline = Outline { items: Vec::with_capacity(tree.nodes.len()), roots: tree.roots, leaf };
         let mut calls = HashMap::new();
         let mut nodes = tree.nodes.into_iter();
         let mut next = 0;
@@ -91,9 +87,7 @@ impl Control {
             next = count.min(from.saturating_add(BATCH));
             let entries: Vec<Option<Entry>> = {
                 let log = self.log();
-                (from..next)
-                    .map(|position| log.entry_at(position))
-                    .collect()
+                (from..next).map(|position| log.entry_at(position)).collect()
             };
             for (entry, node) in entries.into_iter().zip(&mut nodes) {
                 outline.items.push(entry.map(|entry| Item {
@@ -147,20 +141,13 @@ fn said(body: &Body, calls: &mut HashMap<String, String>, home: &Path) -> Said {
         Body::Message(body) => message(&body.message, calls, home),
         Body::CustomMessage(custom) => Said::Custom {
             kind: custom.custom_type.clone(),
-            text: custom
-                .content
-                .as_ref()
-                .map_or_else(String::new, |content| line(&joined(content))),
+            text: custom.content.as_ref().map_or_else(String::new, |content| line(&joined(content))),
         },
-        Body::Compaction(compaction) => Said::Compaction {
-            tokens: compaction.tokens_before,
-        },
+        Body::Compaction(compaction) => Said::Compaction { tokens: compaction.tokens_before },
         Body::BranchSummary(summary) => Said::Summary(line(&summary.summary)),
         Body::Usage(_) => Said::Usage,
         Body::ModelChange(change) => Said::Setting(format!("model: {}", change.model_id)),
-        Body::ThinkingLevelChange(change) => {
-            Said::Setting(format!("thinking: {}", change.thinking_level))
-        }
+        Body::ThinkingLevelChange(change) => Said::Setting(format!("thinking: {}", change.thinking_level)),
         Body::Custom(custom) => Said::Setting(format!("custom: {}", custom.custom_type)),
         Body::ContextEdit(edit) => {
             let what = match edit.replacement {
@@ -303,27 +290,18 @@ mod tests {
             json!({"type": "message", "message": {"role": "toolResult", "toolCallId": name, "toolName": name,
                 "content": [], "isError": false, "timestamp": 1}})
         };
-        let user = json!({"type": "message", "message": {"role": "user", "content": "  a\nb\tc ", "timestamp": 1}});
+        let user =
+            json!({"type": "message", "message": {"role": "user", "content": "  a\nb\tc ", "timestamp": 1}});
         assert_eq!(of(user, &mut calls), Said::User("a b c".into()));
         let text = json!([{"type": "text", "text": "x".repeat(300)}]);
-        assert_eq!(
-            of(answer(text, "stop", None), &mut calls),
-            Said::Answer("x".repeat(200))
-        );
-        assert_eq!(
-            of(answer(json!([]), "aborted", None), &mut calls),
-            Said::Aborted
-        );
+        assert_eq!(of(answer(text, "stop", None), &mut calls), Said::Answer("x".repeat(200)));
+        assert_eq!(of(answer(json!([]), "aborted", None), &mut calls), Said::Aborted);
         assert_eq!(
             of(answer(json!([]), "error", Some("no\nkey")), &mut calls),
             Said::Failed("no key".into())
         );
         for (name, arguments, expected) in [
-            (
-                "read",
-                json!({"path": "/home/me/a.rs", "offset": 3, "limit": 5}),
-                "read: ~/a.rs:3-7",
-            ),
+            ("read", json!({"path": "/home/me/a.rs", "offset": 3, "limit": 5}), "read: ~/a.rs:3-7"),
             ("bash", json!({"command": "ls -l\nx"}), "bash: ls -l x"),
             ("grep", json!({"pattern": "x"}), "grep: /x/ in ."),
             ("other", json!({"a": 1}), "other: {\"a\":1}"),

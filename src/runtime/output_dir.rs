@@ -25,10 +25,7 @@ impl Beside {
 impl OutputDir for Beside {
     fn path(&self) -> io::Result<PathBuf> {
         let folder = self.folder();
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         Ok(folder)
     }
 
@@ -60,10 +57,7 @@ impl OutputDir for Passing {
                 Err(error) => return Err(error),
             }
         }
-        Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            "no free name for a folder of outputs",
-        ))
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, "no free name for a folder of outputs"))
     }
 
     fn if_there(&self) -> Option<PathBuf> {

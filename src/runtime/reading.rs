@@ -30,9 +30,7 @@ impl Part {
             Kind::User => Self::Prompt,
             Kind::Assistant => Self::Answer,
             Kind::ToolResult => Self::Result,
-            Kind::OtherMessage | Kind::Compaction | Kind::BranchSummary | Kind::CustomMessage => {
-                Self::Other
-            }
+            Kind::OtherMessage | Kind::Compaction | Kind::BranchSummary | Kind::CustomMessage => Self::Other,
             _ => return None,
         })
     }
@@ -57,10 +55,7 @@ impl Control {
             // No way is longer than there are entries, whatever a file says.
             left = left.checked_sub(1)?;
             let slot = index.get(next?)?;
-            places.extend(Part::of(slot.kind).map(|part| Place {
-                entry: slot.id.clone(),
-                part,
-            }));
+            places.extend(Part::of(slot.kind).map(|part| Place { entry: slot.id.clone(), part }));
             next = slot.parent;
         }
         places.reverse();

@@ -70,23 +70,21 @@ impl Services {
 
     /// Whether requests to `provider` would have a key.
     pub fn usable(&self, provider: &str) -> bool {
-        self.credentials
-            .has(provider, &self.registry.configured(provider, None))
+        self.credentials.has(provider, &self.registry.configured(provider, None))
     }
 
     /// Says why a request to `model` cannot be made, where that is known without running a command.
     pub fn check(&self, model: &Arc<Model>, cancel: &CancelToken) -> Result<(), StreamError> {
         if model.is_none() {
-            let text = "No model selected. Use /login to sign in or to store a key, then /model to choose a model.";
+            let text =
+                "No model selected. Use /login to sign in or to store a key, then /model to choose a model.";
             return Err(StreamError::new(ErrorKind::Request, text));
         }
         if self.usable(&model.provider) {
             return Ok(());
         }
         let configured = self.registry.configured(&model.provider, Some(&model.id));
-        self.credentials
-            .resolve(model, &configured, cancel)
-            .map(|_| ())
+        self.credentials.resolve(model, &configured, cancel).map(|_| ())
     }
 
     /// The next request to `model`. Asked for each one, since a key may be renewed while a run goes on.
@@ -111,10 +109,7 @@ impl Services {
             env.push(("PI_TELEMETRY".to_owned(), "0".to_owned()));
         }
         let model = match given.or(resolved.base_url) {
-            Some(base_url) => Arc::new(Model {
-                base_url,
-                ..Model::clone(model)
-            }),
+            Some(base_url) => Arc::new(Model { base_url, ..Model::clone(model) }),
             None => model.clone(),
         };
         let options = StreamOptions {

@@ -87,10 +87,7 @@ impl Ground {
     /// How the settings want the queues taken: steering, follow-up.
     pub(super) fn queue_modes(&self) -> (QueueMode, QueueMode) {
         let mode = |name: &str| QueueMode::parse(name).unwrap_or_default();
-        (
-            mode(self.settings.steering_mode()),
-            mode(self.settings.follow_up_mode()),
-        )
+        (mode(self.settings.steering_mode()), mode(self.settings.follow_up_mode()))
     }
 }
 
@@ -103,22 +100,14 @@ pub struct Queues {
 
 impl Queues {
     pub fn new(steering: QueueMode, follow_up: QueueMode) -> Self {
-        Self {
-            steering: Queue::new(steering),
-            follow_up: Queue::new(follow_up),
-        }
+        Self { steering: Queue::new(steering), follow_up: Queue::new(follow_up) }
     }
 
     /// Both queues, whole, after a change.
     pub(super) fn tell(&self, tell: Tell<'_>) {
-        let (steering, follow_up): (Vec<_>, Vec<_>) = (
-            self.steering.iter().cloned().collect(),
-            self.follow_up.iter().cloned().collect(),
-        );
-        tell(&Event::QueueUpdate {
-            steering: &steering,
-            follow_up: &follow_up,
-        });
+        let (steering, follow_up): (Vec<_>, Vec<_>) =
+            (self.steering.iter().cloned().collect(), self.follow_up.iter().cloned().collect());
+        tell(&Event::QueueUpdate { steering: &steering, follow_up: &follow_up });
     }
 }
 
@@ -209,12 +198,7 @@ impl Session {
     ///
     /// A failed answer is no error here: it is a message, the last one. `Err` means that the run could
     /// not begin or go on: there is no key, the log cannot be written, the listener failed.
-    pub fn prompt(
-        &mut self,
-        text: String,
-        images: Vec<Block>,
-        listener: Listener<'_>,
-    ) -> Result<(), Fatal> {
+    pub fn prompt(&mut self, text: String, images: Vec<Block>, listener: Listener<'_>) -> Result<(), Fatal> {
         let message = control::user_message(text, images);
         let taken = self.control.begin(None, || message.clone(), &mut |_| {});
         match taken.map_err(Fatal)? {
@@ -257,9 +241,7 @@ impl Session {
             Err(fatal) => ticket.settle(true).and(Err(fatal)),
         };
         self.outcome = self.ground.wanted.as_ref().map(|wanted| {
-            let answer = self
-                .last_answer()
-                .filter(|answer| outcome::is_whole(answer));
+            let answer = self.last_answer().filter(|answer| outcome::is_whole(answer));
             let answer = answer.ok_or("the run did not end with an answer")?;
             wanted.check(&outcome::text(answer))
         });
@@ -300,9 +282,7 @@ impl Session {
             last_entry: String::new(),
         };
         conductor.take_up(&mut self.agent);
-        conductor
-            .compactor()
-            .check(&mut self.agent, Moment::BeforePrompt)?;
+        conductor.compactor().check(&mut self.agent, Moment::BeforePrompt)?;
         let mut input = Input::Prompt(vec![message]);
         loop {
             run::run(&mut self.agent, input, &mut conductor, cancel)?;
@@ -310,9 +290,7 @@ impl Session {
                 return ticket.settle(true).map(drop);
             }
             let goes_on = conductor.wait_to_retry(&mut self.agent)?
-                || conductor
-                    .compactor()
-                    .check(&mut self.agent, Moment::AfterRun)?;
+                || conductor.compactor().check(&mut self.agent, Moment::AfterRun)?;
             conductor.take_up(&mut self.agent);
             input = if goes_on && !cancel.is_cancelled() {
                 Input::Continue
@@ -410,20 +388,12 @@ impl Session {
                 env.push(("PI_SESSION_FILE".to_owned(), path));
             }
         }
-        *self
-            .ground
-            .workspace
-            .env
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = env;
+        *self.ground.workspace.env.lock().unwrap_or_else(PoisonError::into_inner) = env;
     }
 }
 
 impl Parts {
-    fn into_start(
-        self,
-        queues: Queues,
-    ) -> (Agent, Arc<Ground>, Map<String, Value>, control::Start) {
+    fn into_start(self, queues: Queues) -> (Agent, Arc<Ground>, Map<String, Value>, control::Start) {
         let sections = (self.ground.prompt)(&self.tools);
         let agent = Agent {
             messages: self.messages.clone(),

@@ -40,11 +40,7 @@ pub struct Setup {
 
 impl Setup {
     /// Works in the folder `cwd` with `model`, as `provider/id`. `agent_dir` holds settings and keys.
-    pub fn new(
-        cwd: impl Into<PathBuf>,
-        agent_dir: impl Into<PathBuf>,
-        model: impl Into<String>,
-    ) -> Self {
+    pub fn new(cwd: impl Into<PathBuf>, agent_dir: impl Into<PathBuf>, model: impl Into<String>) -> Self {
         Self {
             cwd: cwd.into(),
             agent_dir: agent_dir.into(),
@@ -65,8 +61,7 @@ impl Setup {
 
     /// Built-in tools, by name: `read`, `bash`, `edit`, `write`, `grep`, `find`, `ls`.
     pub fn builtin(mut self, names: &[&str]) -> Self {
-        self.builtin
-            .extend(names.iter().map(|&name| name.to_owned()));
+        self.builtin.extend(names.iter().map(|&name| name.to_owned()));
         self
     }
 
@@ -130,10 +125,7 @@ impl Setup {
                 workspace,
                 tools,
                 prompt: Source {
-                    texts: UserPrompts {
-                        custom: self.system_prompt,
-                        addendum: None,
-                    },
+                    texts: UserPrompts { custom: self.system_prompt, addendum: None },
                     cwd: self.cwd,
                     ..Source::default()
                 }
@@ -193,9 +185,8 @@ mod tests {
         let store = Store::new(dir.path(), None, SyncMode::default());
         let log = store.create(dir.path(), None).unwrap();
         let path = log.path().unwrap().to_owned();
-        let tool = FnTool::new("clock", "The time", json!({"type": "object"}), |_| {
-            Ok(ToolOutput::text("noon"))
-        });
+        let tool =
+            FnTool::new("clock", "The time", json!({"type": "object"}), |_| Ok(ToolOutput::text("noon")));
         let started = setup(&dir, "faux/echo")
             .builtin(&["read"])
             .tool(tool)
@@ -204,13 +195,8 @@ mod tests {
             .start(&CancelToken::new());
         let (mut session, warnings) = started.unwrap_or_else(|reason| panic!("{reason}"));
         assert_eq!(warnings, [] as [String; 0]);
-        session
-            .prompt("hi".into(), Vec::new(), &mut |_| Ok(()))
-            .unwrap();
-        assert_eq!(
-            session.control().last_assistant_text().as_deref(),
-            Some("hi")
-        );
+        session.prompt("hi".into(), Vec::new(), &mut |_| Ok(())).unwrap();
+        assert_eq!(session.control().last_assistant_text().as_deref(), Some("hi"));
         session.close().unwrap();
         let stored = std::fs::read_to_string(path).unwrap();
         for part in ["Be brief.", "\"clock\"", "\"read\"", "\"modelId\":\"echo\""] {

@@ -40,10 +40,7 @@ impl Control {
         }
         let cancel = CancelToken::new();
         state.shells.push(cancel.clone());
-        Ok(Shell {
-            control: self.clone(),
-            cancel,
-        })
+        Ok(Shell { control: self.clone(), cancel })
     }
 
     pub fn abort_shells(&self) {
@@ -61,8 +58,7 @@ impl Control {
                 return Ok(());
             }
         }
-        log.append_message(&message)
-            .map_err(|error| Fatal(error.to_string()))?;
+        log.append_message(&message).map_err(|error| Fatal(error.to_string()))?;
         self.state().messages.push(message);
         Ok(())
     }
@@ -85,12 +81,8 @@ impl Shell {
                 told(text);
             }
         };
-        let request = Request {
-            command,
-            timeout_seconds: None,
-            session_variables: false,
-            on_output: Some(&on_output),
-        };
+        let request =
+            Request { command, timeout_seconds: None, session_variables: false, on_output: Some(&on_output) };
         let run = bash::execute(&workspace, &request, &|_, _| {}, &self.cancel)
             .map_err(|error| Fatal(error.to_string()))?;
         let result = ShellResult {
@@ -98,9 +90,7 @@ impl Shell {
             exit_code: run.exit_code().map(i64::from),
             cancelled: run.is_cancelled(),
             truncated: run.is_truncated(),
-            full_output_path: run
-                .full_output_path()
-                .map(|path| path.to_string_lossy().into_owned()),
+            full_output_path: run.full_output_path().map(|path| path.to_string_lossy().into_owned()),
         };
         let message = AgentMessage::BashExecution(Arc::new(BashExecution {
             command: command.to_owned(),

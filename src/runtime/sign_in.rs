@@ -64,10 +64,7 @@ impl Control {
     pub fn doors(&self) -> Vec<Door> {
         let ground = self.ground();
         let services = &ground.services;
-        let mut ids: Vec<String> = provider::PROVIDERS
-            .iter()
-            .map(|row| row.id.to_owned())
-            .collect();
+        let mut ids: Vec<String> = provider::PROVIDERS.iter().map(|row| row.id.to_owned()).collect();
         for id in services.registry.providers() {
             if !ids.iter().any(|known| known == id) {
                 ids.push(id.to_owned());
@@ -103,8 +100,7 @@ impl Control {
         let ground = self.ground();
         let own = ground.services.registry.provider_config(id);
         let own = own.and_then(|config| config.name.clone());
-        own.or_else(|| Some(provider::find(id)?.name.to_owned()))
-            .unwrap_or_else(|| id.to_owned())
+        own.or_else(|| Some(provider::find(id)?.name.to_owned())).unwrap_or_else(|| id.to_owned())
     }
 
     /// Signs in, and stores what comes of it. Waits for the user.
@@ -124,12 +120,7 @@ impl Control {
     }
 
     /// Stores a key. Waits for the file.
-    pub fn store_key(
-        &self,
-        provider: &str,
-        key: &str,
-        cancel: &CancelToken,
-    ) -> Result<(), Failure> {
+    pub fn store_key(&self, provider: &str, key: &str, cancel: &CancelToken) -> Result<(), Failure> {
         let key = Credentials::check_key(key).map_err(Failure::Because)?;
         let ground = self.ground();
         let credentials = &ground.services.credentials;

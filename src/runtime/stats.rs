@@ -67,10 +67,7 @@ impl Stats {
     fn count(&mut self, entry: &Entry) {
         match &entry.body {
             Body::Usage(record) => {
-                self.spend(
-                    &record.usage,
-                    &format!("{}/{}", record.provider, record.model),
-                );
+                self.spend(&record.usage, &format!("{}/{}", record.provider, record.model));
             }
             Body::Compaction(compaction) => {
                 let usage = compaction.usage.iter();
@@ -109,33 +106,20 @@ impl Stats {
         tokens.output = tokens.output.saturating_add(usage.output);
         tokens.cache_read = tokens.cache_read.saturating_add(usage.cache_read);
         tokens.cache_write = tokens.cache_write.saturating_add(usage.cache_write);
-        let parts = [
-            tokens.input,
-            tokens.output,
-            tokens.cache_read,
-            tokens.cache_write,
-        ];
+        let parts = [tokens.input, tokens.output, tokens.cache_read, tokens.cache_write];
         tokens.total = parts.into_iter().fold(0, u64::saturating_add);
         self.cost += usage.cost.total;
     }
 
     fn spend_by(&mut self, usage: &Usage, by: &str) {
-        let parts = [
-            usage.input,
-            usage.output,
-            usage.cache_read,
-            usage.cache_write,
-        ];
+        let parts = [usage.input, usage.output, usage.cache_read, usage.cache_write];
         let tokens = parts.into_iter().fold(0, u64::saturating_add);
         if tokens == 0 && usage.cost.total == 0.0 {
             return;
         }
         let known = self.by_model.iter().position(|spent| spent.name == by);
         let at = known.unwrap_or_else(|| {
-            self.by_model.push(Spending {
-                name: by.to_owned(),
-                ..Spending::default()
-            });
+            self.by_model.push(Spending { name: by.to_owned(), ..Spending::default() });
             self.by_model.len() - 1
         });
         if let Some(spent) = self.by_model.get_mut(at) {
@@ -199,9 +183,7 @@ impl Control {
                 }
                 let from = next;
                 next = end.min(from.saturating_add(BATCH));
-                (from..next)
-                    .filter_map(|position| read(&log, position))
-                    .collect()
+                (from..next).filter_map(|position| read(&log, position)).collect()
             };
             batch.into_iter().for_each(&mut visit);
         }
@@ -210,19 +192,14 @@ impl Control {
     /// The text of the last answer that has any; an aborted one without content is passed over.
     pub fn last_assistant_text(&self) -> Option<String> {
         let state = self.state();
-        let answer = state
-            .messages
-            .iter()
-            .rev()
-            .find_map(|message| match message {
-                AgentMessage::Assistant(answer)
-                    if !(answer.stop_reason == StopReason::Aborted
-                        && answer.content.is_empty()) =>
-                {
-                    Some(answer.clone())
-                }
-                _ => None,
-            })?;
+        let answer = state.messages.iter().rev().find_map(|message| match message {
+            AgentMessage::Assistant(answer)
+                if !(answer.stop_reason == StopReason::Aborted && answer.content.is_empty()) =>
+            {
+                Some(answer.clone())
+            }
+            _ => None,
+        })?;
         drop(state);
         let text: String = answer.content.iter().filter_map(Block::as_text).collect();
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())

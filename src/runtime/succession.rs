@@ -73,11 +73,7 @@ impl Succession {
         make: impl FnMut(Log, Folder) -> Result<Parts, String> + Send + 'static,
         renew: impl FnMut(&Ground) -> Result<Ground, String> + Send + 'static,
     ) -> Self {
-        Self {
-            store,
-            make: Box::new(make),
-            renew: Box::new(renew),
-        }
+        Self { store, make: Box::new(make), renew: Box::new(renew) }
     }
 
     fn create(&self, cwd: &Path, parent: Option<String>) -> Result<Log, SessionError> {
@@ -151,10 +147,7 @@ impl Session {
         };
         let imported = upkeep::import(source, &store.folder(&cwd)).map_err(fatal)?;
         let mut log = self.control().log();
-        imported
-            .notices
-            .into_iter()
-            .for_each(|notice| log.notice(notice));
+        imported.notices.into_iter().for_each(|notice| log.notice(notice));
         Ok(imported.path)
     }
 
@@ -162,9 +155,7 @@ impl Session {
     pub fn fork_before(&mut self, entry: &str) -> Result<String, Fatal> {
         let (log, text) = {
             let log = self.control().log();
-            let is_first = log
-                .entry(entry)
-                .is_some_and(|entry| entry.parent_id.is_none());
+            let is_first = log.entry(entry).is_some_and(|entry| entry.parent_id.is_none());
             if !is_first && log.entry(entry).is_some() {
                 check_saved(&log)?;
             }
@@ -207,8 +198,7 @@ impl Session {
     }
 
     fn next(&mut self) -> Result<&mut Succession, Fatal> {
-        self.succession()
-            .ok_or_else(|| Fatal("This session cannot be left for another one".into()))
+        self.succession().ok_or_else(|| Fatal("This session cannot be left for another one".into()))
     }
 }
 

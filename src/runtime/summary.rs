@@ -17,8 +17,7 @@ use crate::llm::estimate::{CHARS_PER_TOKEN, utf16_len};
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::local;
 use crate::llm::message::{
-    AssistantMessage, Block, Content, Message, StopReason, SystemMessage, Usage, UserMessage,
-    now_ms, text_of,
+    AssistantMessage, Block, Content, Message, StopReason, SystemMessage, Usage, UserMessage, now_ms, text_of,
 };
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::stream::{self, CacheRetention, StreamHandle};
@@ -136,12 +135,7 @@ impl Summarizer<'_> {
     }
 
     /// One summary, tried again as answers are.
-    fn ask(
-        &self,
-        prompt: String,
-        task: &Task<'_>,
-        listener: Listener<'_>,
-    ) -> Result<Summary, Failure> {
+    fn ask(&self, prompt: String, task: &Task<'_>, listener: Listener<'_>) -> Result<Summary, Failure> {
         let policy = &self.services.retry;
         let mut attempt = 0;
         loop {
@@ -169,9 +163,7 @@ impl Summarizer<'_> {
                 if attempt > 0 {
                     listener(&Event::SummaryRetryFinished)?;
                 }
-                return Err(
-                    failed.unwrap_or_else(|| refusal(&self.model.provider, &failure, task.label))
-                );
+                return Err(failed.unwrap_or_else(|| refusal(&self.model.provider, &failure, task.label)));
             };
             attempt += 1;
             listener(&Event::SummaryRetryScheduled {
@@ -184,16 +176,12 @@ impl Summarizer<'_> {
                 listener(&Event::SummaryRetryFinished)?;
                 return Err(Failure::Aborted);
             }
-            listener(&Event::SummaryRetryStart {
-                reason: self.reason,
-            })?;
+            listener(&Event::SummaryRetryStart { reason: self.reason })?;
         }
     }
 
     fn request(&self, prompt: &str, max_tokens: u64) -> (AssistantMessage, Option<StreamError>) {
-        let prepared =
-            self.services
-                .request(&self.model, self.thinking, &id::session_id(), self.cancel);
+        let prepared = self.services.request(&self.model, self.thinking, &id::session_id(), self.cancel);
         let mut stream = match prepared {
             Ok(Request { model, mut options }) => {
                 options.cache = CacheRetention::None;
@@ -204,10 +192,7 @@ impl Summarizer<'_> {
                     ..SystemMessage::default()
                 };
                 let user = UserMessage::new(Content::Blocks(vec![Block::text(prompt)]));
-                let messages = vec![
-                    Message::System(Arc::new(system)),
-                    Message::User(Arc::new(user)),
-                ];
+                let messages = vec![Message::System(Arc::new(system)), Message::User(Arc::new(user))];
                 stream::stream(&model, Context { messages }, options, self.cancel)
             }
             Err(error) => StreamHandle::failed(&self.model, error),
@@ -233,18 +218,11 @@ fn accept(answer: &AssistantMessage, label: &str) -> Result<Summary, Failure> {
         )));
     }
     if answer.tool_calls().next().is_some() {
-        return Err(Failure::Refused(format!(
-            "{label} attempted to call a tool"
-        )));
+        return Err(Failure::Refused(format!("{label} attempted to call a tool")));
     }
     let text = text_of(&answer.content);
     if text.trim().is_empty() {
-        return Err(Failure::Refused(format!(
-            "{label} failed: the model gave no text"
-        )));
+        return Err(Failure::Refused(format!("{label} failed: the model gave no text")));
     }
-    Ok(Summary {
-        text,
-        usage: Some(answer.usage.clone()),
-    })
+    Ok(Summary { text, usage: Some(answer.usage.clone()) })
 }

@@ -56,19 +56,14 @@ fn session(dir: &TempDir) -> Session {
 }
 
 fn say(session: &mut Session, text: &str) {
-    session
-        .prompt(text.to_owned(), Vec::new(), &mut |_| Ok(()))
-        .unwrap();
+    session.prompt(text.to_owned(), Vec::new(), &mut |_| Ok(())).unwrap();
 }
 
 /// What the model would be told: a letter for each kind of message.
 fn shape(session: &Session) -> String {
     let letter = |role: &str| role.chars().next().unwrap_or('?');
     let messages = session.control().messages();
-    messages
-        .iter()
-        .map(|message| letter(message.role()))
-        .collect()
+    messages.iter().map(|message| letter(message.role())).collect()
 }
 
 fn leaf(session: &Session) -> String {
@@ -94,10 +89,7 @@ fn a_compaction_that_is_asked_for_shortens_the_conversation() {
         };
         session.compact(Some("the colours"), listener, &cancel)
     };
-    assert_eq!(
-        compact(&mut session).unwrap_err().to_string(),
-        "Nothing to compact (session too small)"
-    );
+    assert_eq!(compact(&mut session).unwrap_err().to_string(), "Nothing to compact (session too small)");
     say(&mut session, &"red ".repeat(20));
     say(&mut session, &"blue ".repeat(20));
     let before = session.control().context_usage().unwrap();
@@ -107,10 +99,7 @@ fn a_compaction_that_is_asked_for_shortens_the_conversation() {
     assert!(result.summary.contains("[User]: red red"));
     assert!(result.summary.contains("Additional focus: the colours"));
     assert_eq!(session.control().context_usage().unwrap().tokens, None);
-    assert_eq!(
-        compact(&mut session).unwrap_err().to_string(),
-        "Already compacted"
-    );
+    assert_eq!(compact(&mut session).unwrap_err().to_string(), "Already compacted");
     assert_eq!(
         told,
         [
@@ -138,11 +127,7 @@ fn a_cancelled_compaction_changes_nothing() {
     let listener = &mut |event: &Event<'_>| {
         match event {
             Event::CompactionStart { .. } => cancel.cancel(),
-            Event::CompactionEnd {
-                aborted: ended,
-                error_message,
-                ..
-            } => {
+            Event::CompactionEnd { aborted: ended, error_message, .. } => {
                 aborted = Some((*ended, error_message.is_some()));
             }
             _ => {}
@@ -152,10 +137,7 @@ fn a_cancelled_compaction_changes_nothing() {
     let outcome = session.compact(None, listener, &cancel);
     assert!(matches!(outcome, Err(NotCompacted::Cancelled)));
     assert_eq!(aborted, Some((true, false)));
-    assert_eq!(
-        (leaf(&session), shape(&session)),
-        (before, "uaua".to_owned())
-    );
+    assert_eq!((leaf(&session), shape(&session)), (before, "uaua".to_owned()));
 }
 
 #[test]
@@ -186,13 +168,7 @@ fn a_user_message_is_gone_to_in_order_to_be_said_anew() {
     assert_eq!(shape(&session), "uaua");
     let error = go(&mut session, "nowhere").unwrap_err();
     assert_eq!(error.to_string(), "Entry nowhere not found");
-    assert_eq!(
-        session
-            .control()
-            .set_label("nowhere", Some("x"))
-            .unwrap_err(),
-        "Entry nowhere not found"
-    );
+    assert_eq!(session.control().set_label("nowhere", Some("x")).unwrap_err(), "Entry nowhere not found");
 }
 
 #[test]
@@ -210,21 +186,13 @@ fn a_branch_is_summed_up_where_the_conversation_goes_on() {
         label: Some("after blue"),
         ..Move::default()
     };
-    let moved = session
-        .navigate(&first, how, &mut |_| Ok(()), &cancel)
-        .unwrap();
+    let moved = session.navigate(&first, how, &mut |_| Ok(()), &cancel).unwrap();
     let entry = moved.summary_entry.expect("a summary");
     assert_eq!(entry.parent_id.as_deref(), Some(first.as_str()));
-    let Body::BranchSummary(branch) = &entry.body else {
-        panic!("{entry:?}")
-    };
+    let Body::BranchSummary(branch) = &entry.body else { panic!("{entry:?}") };
     assert_eq!(branch.from_id.as_deref(), Some(left.as_str()));
     assert!(branch.usage.is_some());
-    assert!(
-        branch.summary.contains("[User]: blue"),
-        "{}",
-        branch.summary
-    );
+    assert!(branch.summary.contains("[User]: blue"), "{}", branch.summary);
     assert!(!branch.summary.contains("[User]: red"));
     assert!(branch.summary.contains("Additional focus: the colours"));
     assert_eq!(shape(&session), "uab");
@@ -233,9 +201,7 @@ fn a_branch_is_summed_up_where_the_conversation_goes_on() {
 
     let (at, stopped) = (leaf(&session), CancelToken::new());
     stopped.cancel();
-    let moved = session
-        .navigate(&left, how, &mut |_| Ok(()), &stopped)
-        .unwrap();
+    let moved = session.navigate(&left, how, &mut |_| Ok(()), &stopped).unwrap();
     assert!(moved.cancelled && moved.aborted);
     assert_eq!(leaf(&session), at);
 }
@@ -247,12 +213,7 @@ fn a_setting_that_is_changed_counts_from_the_next_run_on() {
     let mut session = session(&dir);
     let control = session.control().clone();
     control.change_ground(|ground| ground.settings = settings);
-    control
-        .change_settings(&[
-            ("retry.maxRetries", Some(9.into())),
-            ("modelThinkingLevels", None),
-        ])
-        .unwrap();
+    control.change_settings(&[("retry.maxRetries", Some(9.into())), ("modelThinkingLevels", None)]).unwrap();
     let ground = control.ground();
     assert_eq!(ground.services.retry.max_retries, 9);
     assert_eq!(ground.settings.retry().max_retries, 9);
@@ -266,10 +227,8 @@ fn the_models_to_change_between_can_be_replaced() {
     let session = session(&dir);
     let control = session.control();
     let registry = control.ground().services.registry.clone();
-    let scoped = |id: &str| crate::llm::resolve::Scoped {
-        model: registry.find("faux", id).unwrap(),
-        thinking: None,
-    };
+    let scoped =
+        |id: &str| crate::llm::resolve::Scoped { model: registry.find("faux", id).unwrap(), thinking: None };
     control.set_scope(vec![scoped("echo"), scoped("demo")]);
     let cycled = control.cycle_model(true, &mut |_| {}).unwrap().unwrap();
     assert!(cycled.is_scoped);
@@ -296,14 +255,8 @@ fn keys_that_are_stored_and_removed_open_and_close_a_provider() {
     }
     control.store_key("minimax-cn", " k1\n", &cancel).unwrap();
     assert_eq!(state(control), (Way::Key, State::Stored(Way::Key)));
-    assert_eq!(
-        control.stored(),
-        Ok(vec![("minimax-cn".to_owned(), Way::Key)])
-    );
-    assert_eq!(
-        control.default_model("minimax-cn").unwrap().id,
-        "MiniMax-M2.7"
-    );
+    assert_eq!(control.stored(), Ok(vec![("minimax-cn".to_owned(), Way::Key)]));
+    assert_eq!(control.default_model("minimax-cn").unwrap().id, "MiniMax-M2.7");
     assert_eq!(control.sign_out("minimax-cn", &cancel), Ok(true));
     assert_eq!(control.sign_out("minimax-cn", &cancel), Ok(false));
     assert_eq!(state(control), (Way::Key, State::Nothing));

@@ -62,9 +62,7 @@ impl Session {
             if log.leaf() == Some(target) {
                 return Ok(Moved::default());
             }
-            let entry = log
-                .entry(target)
-                .ok_or_else(|| failed(&format_args!("Entry {target} not found")))?;
+            let entry = log.entry(target).ok_or_else(|| failed(&format_args!("Entry {target} not found")))?;
             let abandoned = match how.summarize {
                 true => log.abandoned(target),
                 false => Vec::new(),
@@ -93,11 +91,7 @@ impl Session {
             match summed_up(&summarizer, &branch, how, compactor.listener) {
                 Ok(done) => summary = Some(done),
                 Err(Failure::Aborted) => {
-                    return Ok(Moved {
-                        cancelled: true,
-                        aborted: true,
-                        ..Moved::default()
-                    });
+                    return Ok(Moved { cancelled: true, aborted: true, ..Moved::default() });
                 }
                 Err(Failure::Fatal(fatal)) => return Err(fatal.into()),
                 Err(Failure::Refused(message) | Failure::TooLarge(message)) => {
@@ -116,19 +110,12 @@ impl Session {
         };
         let summary_entry = done.map_err(|error| failed(&error))?;
         if let Some(label) = how.label.filter(|label| !label.is_empty()) {
-            let labelled = summary_entry
-                .as_ref()
-                .map_or(target, |entry| entry.id.as_str());
-            log.set_label(labelled, Some(label))
-                .map_err(|error| failed(&error))?;
+            let labelled = summary_entry.as_ref().map_or(target, |entry| entry.id.as_str());
+            log.set_label(labelled, Some(label)).map_err(|error| failed(&error))?;
         }
         drop(log);
         compactor.start_anew(agent);
-        Ok(Moved {
-            editor_text,
-            summary_entry,
-            ..Moved::default()
-        })
+        Ok(Moved { editor_text, summary_entry, ..Moved::default() })
     }
 }
 
@@ -179,9 +166,7 @@ fn said(body: &Body) -> Option<String> {
             AgentMessage::User(user) => Some(joined(&user.content)),
             _ => None,
         },
-        Body::CustomMessage(custom) => {
-            Some(custom.content.as_ref().map_or_else(String::new, joined))
-        }
+        Body::CustomMessage(custom) => Some(custom.content.as_ref().map_or_else(String::new, joined)),
         _ => None,
     }
 }
@@ -211,12 +196,7 @@ fn summed_up(
             most => MAX_TOKENS.min(most),
         },
         prompt: &|conversation, earlier| {
-            prompt::branch(
-                conversation,
-                earlier,
-                how.instructions,
-                how.replace_instructions,
-            )
+            prompt::branch(conversation, earlier, how.instructions, how.replace_instructions)
         },
     };
     let Summary { text, usage } = summarizer.summarize(&branch.messages, None, &task, listener)?;

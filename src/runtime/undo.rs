@@ -72,9 +72,7 @@ pub fn plan(journal: &Journal, steps: &[Step]) -> Vec<Plan> {
         of_path.push(step);
     }
     let plans = order.iter().filter_map(|path| by_path.remove(path));
-    plans
-        .filter_map(|steps| plan_file(journal, &steps))
-        .collect()
+    plans.filter_map(|steps| plan_file(journal, &steps)).collect()
 }
 
 /// `steps` are of one file, newest first.
@@ -85,9 +83,7 @@ fn plan_file(journal: &Journal, steps: &[&Step]) -> Option<Plan> {
     let mut expected = now.clone();
     let mut conflict = None;
     for step in steps {
-        if expected.content() != Some(step.after.as_str())
-            && expected.content() != step.before.content()
-        {
+        if expected.content() != Some(step.after.as_str()) && expected.content() != step.before.content() {
             conflict.get_or_insert_with(|| match step.number == newest.number {
                 true => "was changed since".to_owned(),
                 false => format!("was changed by something else after step {}", step.number),
@@ -111,12 +107,7 @@ fn plan_file(journal: &Journal, steps: &[&Step]) -> Option<Plan> {
         (_, action) => action,
     };
     let conflict = conflict.filter(|_| action != Action::Nothing);
-    Some(Plan {
-        path,
-        action,
-        conflict,
-        steps: steps.iter().map(|step| (*step).clone()).collect(),
-    })
+    Some(Plan { path, action, conflict, steps: steps.iter().map(|step| (*step).clone()).collect() })
 }
 
 /// Carries plans out. Those with a conflict only when `force` says so: the caller asks before.
@@ -128,10 +119,7 @@ pub fn carry_out(journal: &Journal, plans: Vec<Plan>, force: bool) -> Vec<Undone
             (_, Action::Impossible(why)) => Err(why.clone()),
             _ => file(journal, &plan),
         };
-        done.push(Undone {
-            plan,
-            error: result.err(),
-        });
+        done.push(Undone { plan, error: result.err() });
     }
     done
 }
@@ -160,10 +148,7 @@ fn file(journal: &Journal, plan: &Plan) -> Result<(), String> {
                 fs::create_dir_all(folder).map_err(say)?;
             }
             Local.write(path, &content).map_err(say)?;
-            if let State::File {
-                mode: Some(mode), ..
-            } = oldest.before
-            {
+            if let State::File { mode: Some(mode), .. } = oldest.before {
                 fs::set_permissions(path, Permissions::from_mode(mode)).map_err(say)?;
             }
         }
@@ -171,9 +156,7 @@ fn file(journal: &Journal, plan: &Plan) -> Result<(), String> {
             fs::remove_file(path).map_err(say)?;
             // Folders that came with the file go with it, as long as nothing else is in them.
             let folders = oldest.folders.iter();
-            let _ = folders
-                .take_while(|folder| fs::remove_dir(folder).is_ok())
-                .count();
+            let _ = folders.take_while(|folder| fs::remove_dir(folder).is_ok()).count();
         }
         Action::Nothing | Action::Impossible(_) => {}
     }
@@ -257,9 +240,7 @@ pub fn since(steps: &[Step], time: &str) -> Vec<Step> {
     };
     let later = |step: &&Step| parse(&step.time).is_some_and(|time| time >= from);
     let first = steps.iter().position(|step| later(&step));
-    first.map_or(Vec::new(), |first| {
-        steps.iter().skip(first).cloned().collect()
-    })
+    first.map_or(Vec::new(), |first| steps.iter().skip(first).cloned().collect())
 }
 
 #[cfg(test)]

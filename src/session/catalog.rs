@@ -24,11 +24,7 @@ pub fn list(index: &Path, files: &[PathBuf]) -> Vec<Info> {
 }
 
 /// The same. Rows are told, some at a time, as soon as they are known; false ends it, with the rows so far.
-pub fn list_telling(
-    index: &Path,
-    files: &[PathBuf],
-    tell: &mut dyn FnMut(Vec<Info>) -> bool,
-) -> Vec<Info> {
+pub fn list_telling(index: &Path, files: &[PathBuf], tell: &mut dyn FnMut(Vec<Info>) -> bool) -> Vec<Info> {
     let infos = |rows: &[Row]| rows.iter().map(|row| row.info.clone()).collect();
     let mut known = load(index);
     let stamps: Vec<Option<Stamp>> = in_parallel(files, |path| Stamp::of(path).ok());
@@ -65,11 +61,7 @@ pub fn list_telling(
         save(index, rows.iter().cloned().chain(others));
     }
     let mut infos: Vec<Info> = rows.into_iter().map(|row| row.info).collect();
-    infos.sort_by(|a, b| {
-        b.modified
-            .cmp(&a.modified)
-            .then_with(|| b.path.cmp(&a.path))
-    });
+    infos.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| b.path.cmp(&a.path)));
     infos
 }
 
@@ -78,9 +70,7 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
     const THREADS_MAX: usize = 8;
     const ITEMS_PER_THREAD: usize = 16;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = cores
-        .min(THREADS_MAX)
-        .min(items.len().div_ceil(ITEMS_PER_THREAD));
+    let threads = cores.min(THREADS_MAX).min(items.len().div_ceil(ITEMS_PER_THREAD));
     if threads <= 1 {
         return items.iter().map(work).collect();
     }
@@ -89,17 +79,12 @@ pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
         let at = next.fetch_add(1, Ordering::Relaxed);
         items.get(at).map(|item| (at, item))
     };
-    let run = || {
-        std::iter::from_fn(take)
-            .map(|(at, item)| (at, work(item)))
-            .collect()
-    };
+    let run = || std::iter::from_fn(take).map(|(at, item)| (at, work(item))).collect();
     let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
         let parts = threads.into_iter().map(|thread| thread.join());
-        let parts: Vec<Vec<(usize, R)>> = parts
-            .map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect();
+        let parts: Vec<Vec<(usize, R)>> =
+            parts.map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect();
         parts.into_iter().flatten().collect()
     });
     results.sort_unstable_by_key(|(at, _)| *at);
@@ -130,11 +115,7 @@ fn save(index: &Path, rows: impl Iterator<Item = Row>) {
             create_folder(folder)?;
         }
         let mut options = OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&temp)?;
+        let mut file = options.write(true).create_new(true).mode(0o600).open(&temp)?;
         file.write_all(&bytes)?;
         std::fs::rename(&temp, index)
     };
@@ -177,10 +158,7 @@ mod tests {
         let text = std::fs::read_to_string(&index).unwrap();
         std::fs::write(&index, text.replace("\"s7\"", "\"lie\"")).unwrap();
         assert!(ids(&list(&index, &files)).contains(&"lie"));
-        let file = std::fs::File::options()
-            .append(true)
-            .open(&files[7])
-            .unwrap();
+        let file = std::fs::File::options().append(true).open(&files[7]).unwrap();
         file.set_modified(std::time::UNIX_EPOCH).unwrap();
         assert_eq!(list(&index, &files), first);
 
@@ -231,10 +209,7 @@ mod tests {
     #[test]
     fn results_keep_the_order_of_their_items() {
         let items: Vec<usize> = (0..1000).collect();
-        assert_eq!(
-            in_parallel(&items, |item| item * 2),
-            items.iter().map(|n| n * 2).collect::<Vec<_>>()
-        );
+        assert_eq!(in_parallel(&items, |item| item * 2), items.iter().map(|n| n * 2).collect::<Vec<_>>());
         assert!(in_parallel(&[] as &[u8], |item| *item).is_empty());
     }
 }

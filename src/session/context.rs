@@ -83,10 +83,7 @@ pub struct Edit {
 
 impl SessionContext {
     pub fn into_messages(self) -> Vec<AgentMessage> {
-        self.messages
-            .into_iter()
-            .map(|message| message.message)
-            .collect()
+        self.messages.into_iter().map(|message| message.message).collect()
     }
 }
 
@@ -100,20 +97,14 @@ impl Projection {
             let entries = self.entries.get(..end).unwrap_or_default();
             entries.iter().map(|entry| entry.messages.len()).sum()
         };
-        Marks {
-            after_compaction: count(self.after_compaction),
-            fresh: count(self.fresh),
-        }
+        Marks { after_compaction: count(self.after_compaction), fresh: count(self.fresh) }
     }
 
     fn into_context_messages(self) -> Vec<ContextMessage> {
         let of = |projected: Projected| {
             let entry = projected.entry;
             let messages = projected.messages.into_iter();
-            messages.map(move |message| ContextMessage {
-                entry: entry.clone(),
-                message,
-            })
+            messages.map(move |message| ContextMessage { entry: entry.clone(), message })
         };
         self.entries.into_iter().flat_map(of).collect()
     }
@@ -150,10 +141,7 @@ impl Log {
 
     fn read_path<T>(&mut self, read: impl FnOnce(&mut Reader<'_>, &[u32]) -> T) -> T {
         let path = self.index().path(self.leaf_position());
-        let mut reader = Reader {
-            log: self,
-            damaged: Vec::new(),
-        };
+        let mut reader = Reader { log: self, damaged: Vec::new() };
         let result = read(&mut reader, &path);
         for position in reader.damaged {
             self.mark_damaged(position);
@@ -240,27 +228,15 @@ impl Reader<'_> {
                 let id = slot(*position).map(|slot| &*slot.id);
                 id.is_some() && id == compaction.first_kept_entry_id.as_deref()
             };
-            let is_system =
-                |position: u32| slot(position).is_some_and(|slot| slot.kind == Kind::System);
+            let is_system = |position: u32| slot(position).is_some_and(|slot| slot.kind == Kind::System);
             let (before, after) = path.split_at(at);
-            let kept = before
-                .iter()
-                .copied()
-                .skip_while(|position| !is_first(position));
+            let kept = before.iter().copied().skip_while(|position| !is_first(position));
             let mut entries: Vec<u32> = kept.filter(|position| !is_system(*position)).collect();
             let kept = entries.len();
             entries.extend(after.iter().skip(1));
-            return Selection {
-                compaction: Some(entry),
-                entries,
-                kept,
-            };
+            return Selection { compaction: Some(entry), entries, kept };
         }
-        Selection {
-            compaction: None,
-            entries: path.to_vec(),
-            kept: 0,
-        }
+        Selection { compaction: None, entries: path.to_vec(), kept: 0 }
     }
 
     /// The replacements of contents by the id of their entry; none leaves the entry out. And what the
@@ -293,9 +269,7 @@ impl Reader<'_> {
             true => Read::Nothing,
             false => self.read(position),
         };
-        let read = |part: &[u32]| -> Vec<Read> {
-            part.iter().map(|position| read_one(*position)).collect()
-        };
+        let read = |part: &[u32]| -> Vec<Read> { part.iter().map(|position| read_one(*position)).collect() };
         if positions.len() < MANY {
             return read(positions);
         }
@@ -361,30 +335,24 @@ impl Reader<'_> {
                 let Body::ModelChange(change) = entry.body else {
                     return None;
                 };
-                return Some(StoredModel {
-                    provider: change.provider,
-                    id: change.model_id,
-                });
+                return Some(StoredModel { provider: change.provider, id: change.model_id });
             }
             let Body::Message(entry) = self.entry(position, Kind::Assistant)?.body else {
                 return None;
             };
             match complete(entry.message) {
-                AgentMessage::Assistant(answer) => Some(StoredModel {
-                    provider: answer.provider.clone(),
-                    id: answer.model.clone(),
-                }),
+                AgentMessage::Assistant(answer) => {
+                    Some(StoredModel { provider: answer.provider.clone(), id: answer.model.clone() })
+                }
                 _ => None,
             }
         })
     }
 
     fn last_thinking_level(&mut self, path: &[u32]) -> Option<String> {
-        path.iter().rev().find_map(|&position| {
-            match self.entry(position, Kind::ThinkingLevelChange)?.body {
-                Body::ThinkingLevelChange(change) => Some(change.thinking_level),
-                _ => None,
-            }
+        path.iter().rev().find_map(|&position| match self.entry(position, Kind::ThinkingLevelChange)?.body {
+            Body::ThinkingLevelChange(change) => Some(change.thinking_level),
+            _ => None,
         })
     }
 }
@@ -470,11 +438,7 @@ pub(super) fn complete(message: AgentMessage) -> AgentMessage {
     let missing: &[(&str, Value)] = match message.role() {
         "user" | "custom" => &[("content", json!([]))],
         "system" => &[("content", json!(""))],
-        "toolResult" => &[
-            ("content", json!([])),
-            ("toolName", json!("")),
-            ("isError", json!(false)),
-        ],
+        "toolResult" => &[("content", json!([])), ("toolName", json!("")), ("isError", json!(false))],
         "assistant" => &[
             ("content", json!([])),
             ("api", json!("")),

@@ -398,10 +398,7 @@ from_struct!(
 
 impl From<AgentMessage> for Body {
     fn from(message: AgentMessage) -> Self {
-        Self::Message(Message {
-            message,
-            extra: Extra::new(),
-        })
+        Self::Message(Message { message, extra: Extra::new() })
     }
 }
 
@@ -431,51 +428,24 @@ mod tests {
     #[test]
     fn every_type_is_written_back_as_it_was_read() {
         let usage = r#""usage":{"input":0,"output":0,"cacheRead":50000,"cacheWrite":0,"totalTokens":50000,"cost":{"input":0,"output":0,"cacheRead":0.015,"cacheWrite":0,"total":0.015}}"#;
-        check(
-            "message",
-            r#""message":{"role":"user","content":"Hello","timestamp":1733234401000}"#,
-        );
+        check("message", r#""message":{"role":"user","content":"Hello","timestamp":1733234401000}"#);
         check("message", r#""message":{"role":"hologram","z":1}"#);
         check("model_change", r#""provider":"openai","modelId":"gpt-4o""#);
         check("thinking_level_change", r#""thinkingLevel":"high""#);
-        check(
-            "usage",
-            &format!(r#""kind":"cache_warm","provider":"p","model":"m",{usage},"note":"n""#),
-        );
-        check(
-            "compaction",
-            r#""summary":"s","firstKeptEntryId":"c3d4e5f6","tokensBefore":50000"#,
-        );
+        check("usage", &format!(r#""kind":"cache_warm","provider":"p","model":"m",{usage},"note":"n""#));
+        check("compaction", r#""summary":"s","firstKeptEntryId":"c3d4e5f6","tokensBefore":50000"#);
         check(
             "compaction",
             &format!(
                 r#""summary":"s","firstKeptEntryId":"c3d4e5f6","tokensBefore":50000,"details":{{"readFiles":[]}},{usage},"fromHook":true,"systemMessage":{{"role":"system","content":"You","toolsAdded":[{{"name":"x","description":"","parameters":{{}}}}],"timestamp":5}}"#
             ),
         );
-        check(
-            "context_edit",
-            r#""targetId":"c3d4e5f6","replacement":null"#,
-        );
-        check(
-            "context_edit",
-            r#""targetId":"c3d4e5f6","replacement":{"content":"x","also":1}"#,
-        );
-        check(
-            "branch_summary",
-            r#""fromId":"f6g7h8i9","summary":"Branch""#,
-        );
-        check(
-            "branch_summary",
-            r#""fromId":null,"summary":"","details":{},"fromHook":false"#,
-        );
-        check(
-            "custom",
-            r#""customType":"my-extension","data":{"count":42}"#,
-        );
-        check(
-            "custom_message",
-            r#""customType":"x","content":"Injected","display":true"#,
-        );
+        check("context_edit", r#""targetId":"c3d4e5f6","replacement":null"#);
+        check("context_edit", r#""targetId":"c3d4e5f6","replacement":{"content":"x","also":1}"#);
+        check("branch_summary", r#""fromId":"f6g7h8i9","summary":"Branch""#);
+        check("branch_summary", r#""fromId":null,"summary":"","details":{},"fromHook":false"#);
+        check("custom", r#""customType":"my-extension","data":{"count":42}"#);
+        check("custom_message", r#""customType":"x","content":"Injected","display":true"#);
         check(
             "custom_message",
             r#""customType":"x","content":[{"type":"text","text":"a"}],"display":false,"details":[]"#,
@@ -516,21 +486,12 @@ mod tests {
             (br#""\ude00\u0041\\ud83d""#, "\u{fffd}A\\ud83d"),
             (br#""\ud83d""#, "\u{fffd}"),
             (b"\"a\xff\xc3\"", "a\u{fffd}\u{fffd}"),
-            (
-                "\"\u{2028}\u{2029}\u{85}\"".as_bytes(),
-                "\u{2028}\u{2029}\u{85}",
-            ),
+            ("\"\u{2028}\u{2029}\u{85}\"".as_bytes(), "\u{2028}\u{2029}\u{85}"),
         ];
         for (line, text) in rows {
             assert_eq!(read::<String>(line).unwrap(), *text);
         }
-        for line in [
-            &br#""\"#[..],
-            br#""\ud8"#,
-            br#""\ud83d\u""#,
-            b"\"\xff",
-            b"\\\xc3\xa4",
-        ] {
+        for line in [&br#""\"#[..], br#""\ud8"#, br#""\ud83d\u""#, b"\"\xff", b"\\\xc3\xa4"] {
             assert!(read::<String>(line).is_err());
         }
     }

@@ -59,11 +59,7 @@ pub enum SessionError {
 
 impl SessionError {
     pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io {
-            doing,
-            path: path.to_owned(),
-            source,
-        }
+        move |source| Self::Io { doing, path: path.to_owned(), source }
     }
 }
 
@@ -142,19 +138,13 @@ impl std::error::Error for SessionError {
 fn shell_word(path: &Path) -> String {
     let path = path.to_string_lossy();
     let plain = |char: char| char.is_alphanumeric() || "._-+/@%:,=".contains(char);
-    if path.chars().all(plain) {
-        path.into_owned()
-    } else {
-        format!("'{}'", path.replace('\'', r"'\''"))
-    }
+    if path.chars().all(plain) { path.into_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
 /// The system's words, with what to do where that is known.
 fn explain(source: &io::Error) -> String {
     let hint = match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; free some space and try again"
-        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some space and try again",
         io::ErrorKind::FileTooLarge => "; the limit for the size of a file was reached",
         io::ErrorKind::ReadOnlyFilesystem => "; choose another folder with --session-dir",
         io::ErrorKind::PermissionDenied => {

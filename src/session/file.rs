@@ -60,12 +60,7 @@ impl SessionFile {
         }
         let create = || {
             failpoint::hit("session.create")?;
-            let file = OpenOptions::new()
-                .read(true)
-                .append(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(path)?;
+            let file = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path)?;
             file.set_permissions(Permissions::from_mode(0o600))?;
             Ok(file)
         };
@@ -84,27 +79,13 @@ impl SessionFile {
 
     /// Opens a file to append to it, locked, or to read it, not locked.
     pub fn open(path: &Path, writable: bool) -> Result<(Self, Scan), SessionError> {
-        let doing = if writable {
-            "open the session file"
-        } else {
-            "read the session file"
-        };
-        let io = |source| SessionError::Io {
-            doing,
-            path: path.to_owned(),
-            source,
-        };
+        let doing = if writable { "open the session file" } else { "read the session file" };
+        let io = |source| SessionError::Io { doing, path: path.to_owned(), source };
         // Asked before it is opened: to open a pipe waits for its other end.
         if !path.metadata().map_err(io)?.is_file() {
-            return Err(SessionError::NotASession {
-                path: path.to_owned(),
-            });
+            return Err(SessionError::NotASession { path: path.to_owned() });
         }
-        let file = OpenOptions::new()
-            .read(true)
-            .append(writable)
-            .open(path)
-            .map_err(io)?;
+        let file = OpenOptions::new().read(true).append(writable).open(path).map_err(io)?;
         if writable {
             lock(&file, path)?;
         }
@@ -144,9 +125,7 @@ impl SessionFile {
             return Some("can no longer be examined".into());
         };
         match there {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Some("was deleted or moved".into())
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Some("was deleted or moved".into()),
             Err(error) => Some(format!("can no longer be reached ({error})")),
             Ok(there) if (there.dev(), there.ino()) != (ours.dev(), ours.ino()) => {
                 Some("was replaced by another file".into())
@@ -172,9 +151,7 @@ impl SessionFile {
         };
         if let Err(error) = self.write(whole) {
             self.cut_back();
-            return Err(SessionError::io("write to the session file", &self.path)(
-                error,
-            ));
+            return Err(SessionError::io("write to the session file", &self.path)(error));
         }
         let start = self.size + fence as u64;
         self.size += whole.len() as u64;
@@ -184,8 +161,7 @@ impl SessionFile {
 
     fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         failpoint::hit("session.write")?;
-        if let Some((first, rest)) =
-            bytes.split_at_checked(failpoint::cut("session.torn", bytes.len()))
+        if let Some((first, rest)) = bytes.split_at_checked(failpoint::cut("session.torn", bytes.len()))
             && !rest.is_empty()
         {
             self.file.write_all(first)?;
@@ -217,10 +193,7 @@ impl SessionFile {
     /// The same in two steps: what is to be handed over, which takes its time, and what came of it.
     pub fn unsynced(&mut self) -> io::Result<Unsynced> {
         let folder = std::mem::take(&mut self.unnamed).then(|| self.path.parent());
-        Ok(Unsynced {
-            file: self.file.try_clone()?,
-            folder: folder.flatten().map(Path::to_owned),
-        })
+        Ok(Unsynced { file: self.file.try_clone()?, folder: folder.flatten().map(Path::to_owned) })
     }
 
     pub fn synced(&mut self, done: io::Result<()>) -> Result<(), SessionError> {
@@ -334,11 +307,7 @@ pub(super) fn rename_exclusive(from: &Path, to: &Path) -> io::Result<()> {
 /// Removes `other` if it is the same file as `path`: its process was killed between giving a draft its
 /// name and taking the old one away.
 pub(super) fn remove_other_name(path: &Path, other: &Path) {
-    let place = |path: &Path| {
-        path.symlink_metadata()
-            .ok()
-            .map(|file| (file.dev(), file.ino()))
-    };
+    let place = |path: &Path| path.symlink_metadata().ok().map(|file| (file.dev(), file.ino()));
     if place(other).is_some_and(|other| Some(other) == place(path)) {
         let _ = std::fs::remove_file(other);
     }
@@ -350,10 +319,7 @@ fn lock(file: &File, path: &Path) -> Result<(), SessionError> {
         Ok(()) if !held => Ok(()),
         // Some file systems have no locks: there the look before each append has to do.
         Err(TryLockError::Error(_)) => Ok(()),
-        _ => Err(SessionError::Held {
-            path: path.to_owned(),
-            pid: holder(file),
-        }),
+        _ => Err(SessionError::Held { path: path.to_owned(), pid: holder(file) }),
     }
 }
 

@@ -62,10 +62,7 @@ impl Kind {
     }
 
     pub fn is_message(self) -> bool {
-        matches!(
-            self,
-            Self::System | Self::User | Self::Assistant | Self::ToolResult | Self::OtherMessage
-        )
+        matches!(self, Self::System | Self::User | Self::Assistant | Self::ToolResult | Self::OtherMessage)
     }
 }
 
@@ -107,10 +104,7 @@ impl Index {
 
     /// The last entry that can be read.
     pub fn last_sound(&self) -> Option<u32> {
-        let position = self
-            .slots
-            .iter()
-            .rposition(|slot| slot.kind != Kind::Damaged)?;
+        let position = self.slots.iter().rposition(|slot| slot.kind != Kind::Damaged)?;
         u32::try_from(position).ok()
     }
 
@@ -253,9 +247,7 @@ impl<'a> Scanner<'a> {
             self.scan.header_end = self.size + 1;
             return;
         }
-        let is_entry = self
-            .fast_head(line)
-            .is_some_and(|head| head.kind != Kind::Unknown);
+        let is_entry = self.fast_head(line).is_some_and(|head| head.kind != Kind::Unknown);
         if is_entry && !self.scan.damaged.is_empty() {
             // What stood before was the header: an entry follows it.
             let id = self.name.rsplit('_').next().unwrap_or_default();
@@ -287,10 +279,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn is_first_version(&self) -> bool {
-        self.scan
-            .header
-            .as_ref()
-            .is_some_and(|header| header.version < 2)
+        self.scan.header.as_ref().is_some_and(|header| header.version < 2)
     }
 
     /// Keeps what can be told of a line that is not whole: an entry at its beginning, or what that one
@@ -307,10 +296,7 @@ impl<'a> Scanner<'a> {
         } else if let Some((head, _)) = Head::parse(line)
             && self.scan.index.find(head.id).is_none()
         {
-            let torn = Head {
-                kind: Kind::Damaged,
-                ..head
-            };
+            let torn = Head { kind: Kind::Damaged, ..head };
             self.push(&torn, start, line.len());
         }
         let later = line.get(at..).unwrap_or_default();
@@ -338,12 +324,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn push(&mut self, head: &Head<'_>, start: u64, len: usize) {
-        if let Some(header) = self
-            .scan
-            .header
-            .as_mut()
-            .filter(|header| header.version < 2)
-        {
+        if let Some(header) = self.scan.header.as_mut().filter(|header| header.version < 2) {
             // An entry with an id is of a later version, whatever the header forgot to say.
             header.version = VERSION;
         }
@@ -359,13 +340,7 @@ impl<'a> Scanner<'a> {
         }
         let previous = self.last_sound;
         let id: Arc<str> = head.id.into();
-        let position = index.push(Slot {
-            id,
-            parent,
-            kind: head.kind,
-            start,
-            len: len as u64,
-        });
+        let position = index.push(Slot { id, parent, kind: head.kind, start, len: len as u64 });
         if head.kind != Kind::Damaged {
             self.last_sound = Some(position);
         }
@@ -381,9 +356,7 @@ impl<'a> Scanner<'a> {
     fn finish(mut self, torn: bool) -> Scan {
         let index = &mut self.scan.index;
         for orphan in self.orphans {
-            let found = index
-                .find(&orphan.parent)
-                .filter(|found| *found > orphan.position);
+            let found = index.find(&orphan.parent).filter(|found| *found > orphan.position);
             if let Some(slot) = index.slots.get_mut(orphan.position as usize) {
                 slot.parent = found.or(orphan.stand_in);
             }
@@ -403,13 +376,7 @@ fn is_json(line: &[u8]) -> bool {
 
 /// Most of a header is there.
 fn is_like_header(line: &[u8]) -> bool {
-    let keys: [&[u8]; 5] = [
-        b"\"session\"",
-        b"\"version\":",
-        b"\"id\":",
-        b"\"timestamp\":",
-        b"\"cwd\":",
-    ];
+    let keys: [&[u8]; 5] = [b"\"session\"", b"\"version\":", b"\"id\":", b"\"timestamp\":", b"\"cwd\":"];
     let found = keys.iter().filter(|key| memmem::find(line, key).is_some());
     found.count() >= 4
 }
@@ -463,10 +430,7 @@ pub(super) fn line_kind(line: &[u8]) -> Option<Kind> {
         return Some(head.kind);
     }
     let line: Line<'_> = serde_json::from_slice(line).ok()?;
-    let role = line
-        .message
-        .as_ref()
-        .and_then(|message| message.role.as_deref());
+    let role = line.message.as_ref().and_then(|message| message.role.as_deref());
     Some(Kind::new(&line.kind, role))
 }
 
@@ -506,10 +470,7 @@ struct Role<'a> {
 
 impl Line<'_> {
     fn head(&self) -> Option<Head<'_>> {
-        let role = self
-            .message
-            .as_ref()
-            .and_then(|message| message.role.as_deref());
+        let role = self.message.as_ref().and_then(|message| message.role.as_deref());
         Some(Head {
             id: self.id.as_deref().filter(|id| !id.is_empty())?,
             parent: self.parent.as_deref(),

@@ -73,9 +73,7 @@ impl Stamp {
         let since = since.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         Ok(Self {
             size: file.len(),
-            modified_ns: since.map_or(0, |since| {
-                u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-            }),
+            modified_ns: since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)),
             inode: file.ino(),
         })
     }
@@ -253,10 +251,7 @@ impl Said {
             time::parse_iso(&time)
         });
         let Some(content) = parsed.message.content else {
-            return Some(Self {
-                text: None,
-                time: None,
-            });
+            return Some(Self { text: None, time: None });
         };
         let text = with_text.then(|| text_of(content.get())).flatten();
         Some(Self { text, time })

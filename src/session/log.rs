@@ -8,9 +8,7 @@
 //! there is nothing on disk. When somebody else has been at the file, the conversation goes on in a
 //! copy, and a [`Notice`] says so.
 
-use super::entry::{
-    self, Body, Entry, Header, ModelChange, SessionInfo, ThinkingLevelChange, VERSION,
-};
+use super::entry::{self, Body, Entry, Header, ModelChange, SessionInfo, ThinkingLevelChange, VERSION};
 use super::file::{self, SessionFile, Unsynced};
 use super::index::{Index, Kind, Slot};
 use super::place::{Later, Place, draft_of, file_name};
@@ -62,12 +60,7 @@ impl Log {
     }
 
     /// A new session in `folder`, which need not exist yet.
-    pub fn create(
-        folder: &Path,
-        cwd: &Path,
-        id: Option<&str>,
-        sync: SyncMode,
-    ) -> Result<Self, SessionError> {
+    pub fn create(folder: &Path, cwd: &Path, id: Option<&str>, sync: SyncMode) -> Result<Self, SessionError> {
         let header = new_header(cwd, id)?;
         let path = folder.join(file_name(&header));
         Self::start(header, Later::Draft(path), sync)
@@ -121,14 +114,7 @@ impl Log {
     }
 
     fn new(header: Header, index: Index, place: Place, sync: SyncMode) -> Self {
-        Self {
-            header,
-            leaf: index.last_sound(),
-            index,
-            place,
-            sync,
-            notices: Vec::new(),
-        }
+        Self { header, leaf: index.last_sound(), index, place, sync, notices: Vec::new() }
     }
 
     fn load(path: &Path, writable: bool, cwd: &Path, sync: SyncMode) -> Result<Self, SessionError> {
@@ -158,16 +144,9 @@ impl Log {
         };
         let lines = scan.damaged;
         let said = [
-            scan.header_lost
-                .then(|| Notice::HeaderLost { path: path() }),
-            (!lines.is_empty()).then(|| Notice::Damaged {
-                path: path(),
-                lines,
-            }),
-            (version > VERSION).then(|| Notice::NewerVersion {
-                path: path(),
-                version,
-            }),
+            scan.header_lost.then(|| Notice::HeaderLost { path: path() }),
+            (!lines.is_empty()).then(|| Notice::Damaged { path: path(), lines }),
+            (version > VERSION).then(|| Notice::NewerVersion { path: path(), version }),
         ];
         log.add_notices(said.into_iter().flatten());
         log.leaf_on_sound_ground();
@@ -191,10 +170,7 @@ impl Log {
         let slot = self.index.slots.get_mut(position as usize);
         if let Some(slot) = slot.filter(|slot| slot.kind != Kind::Damaged) {
             slot.kind = Kind::Damaged;
-            self.notices.push(Notice::Unreadable {
-                path,
-                id: slot.id.to_string(),
-            });
+            self.notices.push(Notice::Unreadable { path, id: slot.id.to_string() });
         }
     }
 
@@ -232,9 +208,7 @@ impl Log {
             None => None,
             Some(id) => {
                 let found = self.index.find(id);
-                Some(found.ok_or_else(|| SessionError::NotFound {
-                    wanted: id.to_owned(),
-                })?)
+                Some(found.ok_or_else(|| SessionError::NotFound { wanted: id.to_owned() })?)
             }
         };
         Ok(())
@@ -256,15 +230,9 @@ impl Log {
 
     /// The name that the user gave the session last.
     pub fn name(&self) -> Option<String> {
-        let slot = self
-            .index
-            .slots
-            .iter()
-            .rposition(|slot| slot.kind == Kind::SessionInfo)?;
+        let slot = self.index.slots.iter().rposition(|slot| slot.kind == Kind::SessionInfo)?;
         match self.entry_at(u32::try_from(slot).ok()?)?.body {
-            Body::SessionInfo(info) => {
-                Some(info.name.trim().to_owned()).filter(|name| !name.is_empty())
-            }
+            Body::SessionInfo(info) => Some(info.name.trim().to_owned()).filter(|name| !name.is_empty()),
             _ => None,
         }
     }
@@ -286,11 +254,7 @@ impl Log {
         self.append(message.clone())
     }
 
-    pub fn append_model_change(
-        &mut self,
-        provider: &str,
-        model: &str,
-    ) -> Result<Entry, SessionError> {
+    pub fn append_model_change(&mut self, provider: &str, model: &str) -> Result<Entry, SessionError> {
         self.append(ModelChange {
             provider: provider.to_owned(),
             model_id: model.to_owned(),
@@ -307,14 +271,8 @@ impl Log {
 
     /// Names the session; an empty name takes the earlier one away.
     pub fn append_session_info(&mut self, name: &str) -> Result<Entry, SessionError> {
-        let words: Vec<&str> = name
-            .split(['\r', '\n'])
-            .filter(|part| !part.is_empty())
-            .collect();
-        self.append(SessionInfo {
-            name: words.join(" ").trim().to_owned(),
-            ..SessionInfo::default()
-        })
+        let words: Vec<&str> = name.split(['\r', '\n']).filter(|part| !part.is_empty()).collect();
+        self.append(SessionInfo { name: words.join(" ").trim().to_owned(), ..SessionInfo::default() })
     }
 
     /// Hangs a new entry on the leaf and makes it the leaf.
@@ -394,9 +352,7 @@ impl Log {
     fn settle(&mut self) -> Result<(), SessionError> {
         if let Some((scan, notice)) = self.place.settle(&mut self.header)? {
             if let Some(scan) = scan {
-                let leaf = self
-                    .leaf()
-                    .map(|leaf| scan.index.find(leaf).or(scan.index.last_sound()));
+                let leaf = self.leaf().map(|leaf| scan.index.find(leaf).or(scan.index.last_sound()));
                 self.leaf = leaf.flatten();
                 self.index = scan.index;
             }
@@ -407,11 +363,7 @@ impl Log {
 
     /// The run has ended: a draft without an answer is removed.
     pub fn finish(self) -> Result<(), SessionError> {
-        let answered = self
-            .index
-            .slots
-            .iter()
-            .any(|slot| slot.kind == Kind::Assistant);
+        let answered = self.index.slots.iter().any(|slot| slot.kind == Kind::Assistant);
         self.place.finish(answered)
     }
 }

@@ -20,12 +20,7 @@ pub fn migrate(bytes: &[u8], version: u64) -> Vec<u8> {
         .map(|line| (line, entry::read(line).ok()))
         .collect();
     if version < 2 {
-        link(
-            lines
-                .iter_mut()
-                .filter_map(|(_, entry)| entry.as_mut())
-                .collect(),
-        );
+        link(lines.iter_mut().filter_map(|(_, entry)| entry.as_mut()).collect());
     }
     let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 8);
     for (line, entry) in &mut lines {
@@ -58,22 +53,14 @@ fn link(mut entries: Vec<&mut Fields>) {
         let Some(id) = id else { continue };
         let mut linked = Map::new();
         for key in ["type", "id", "parentId", "timestamp"] {
-            linked.insert(
-                key.to_owned(),
-                entry.get(key).cloned().unwrap_or(Value::Null),
-            );
+            linked.insert(key.to_owned(), entry.get(key).cloned().unwrap_or(Value::Null));
         }
         linked.insert("id".to_owned(), id.clone().into());
-        linked.insert(
-            "parentId".to_owned(),
-            std::mem::replace(&mut parent, id.clone().into()),
-        );
+        linked.insert("parentId".to_owned(), std::mem::replace(&mut parent, id.clone().into()));
         for (key, value) in std::mem::take(*entry) {
             linked.entry(key).or_insert(value);
         }
-        if let Some(index) = linked
-            .remove("firstKeptEntryIndex")
-            .and_then(|index| index.as_u64())
+        if let Some(index) = linked.remove("firstKeptEntryIndex").and_then(|index| index.as_u64())
             && let Some(Some(kept)) = usize::try_from(index).ok().and_then(|index| ids.get(index))
         {
             linked.insert("firstKeptEntryId".to_owned(), kept.clone().into());
@@ -88,9 +75,7 @@ fn rename(entry: &mut Fields) {
             entry.insert("version".to_owned(), VERSION.into());
         }
         Some("message") => {
-            if let Some(role) = entry
-                .get_mut("message")
-                .and_then(|message| message.get_mut("role"))
+            if let Some(role) = entry.get_mut("message").and_then(|message| message.get_mut("role"))
                 && role == "hookMessage"
             {
                 *role = "custom".into();

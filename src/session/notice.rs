@@ -72,11 +72,7 @@ impl fmt::Display for Notice {
                     _ => ("were", "lines"),
                 };
                 let shown: Vec<String> = lines.iter().take(10).map(usize::to_string).collect();
-                let more = if lines.len() > shown.len() {
-                    ", …"
-                } else {
-                    ""
-                };
+                let more = if lines.len() > shown.len() { ", …" } else { "" };
                 write!(
                     f,
                     "{} damaged {word} of session {} {verb} skipped and left in the file ({word} {}{more})",
@@ -116,11 +112,7 @@ impl fmt::Display for Notice {
                 write!(f, "The session stays in {} for now: {why}", path.display())
             }
             Self::NotStored { why } => write!(f, "The session may not survive a power loss: {why}"),
-            Self::StillFull {
-                tokens,
-                system,
-                window,
-            } => write!(
+            Self::StillFull { tokens, system, window } => write!(
                 f,
                 "The conversation still takes about {tokens} of {window} tokens after a compaction, {system} of them prompt and tools. It is not compacted again before the next prompt: use a model with a larger window, or fewer tools and context files"
             ),
@@ -130,11 +122,7 @@ impl fmt::Display for Notice {
             ),
             Self::PassedOver { path, pid } => {
                 let holder = pid.map_or("another process".into(), |pid| format!("process {pid}"));
-                write!(
-                    f,
-                    "The newest session {} is in use by {holder}",
-                    path.display()
-                )
+                write!(f, "The newest session {} is in use by {holder}", path.display())
             }
         }
     }

@@ -55,8 +55,7 @@ impl Place {
             let scan = index::scan(bytes.as_slice(), "")?;
             Ok((bytes, scan))
         };
-        let (bytes, scan) =
-            read().map_err(SessionError::io("read the session file", old.path()))?;
+        let (bytes, scan) = read().map_err(SessionError::io("read the session file", old.path()))?;
         let later = Later::Replace { old, version };
         Ok((Self::Memory { bytes, later }, scan))
     }
@@ -64,23 +63,18 @@ impl Place {
     /// Takes all lines into memory, for good.
     pub fn detach(&mut self) -> Result<(), SessionError> {
         let bytes = match self {
-            Self::Disk { file, .. } => file
-                .read(0, file.size())
-                .map_err(SessionError::io("read the session file", file.path()))?,
+            Self::Disk { file, .. } => {
+                file.read(0, file.size()).map_err(SessionError::io("read the session file", file.path()))?
+            }
             Self::Memory { bytes, .. } => std::mem::take(bytes),
         };
-        *self = Self::Memory {
-            bytes,
-            later: Later::Never,
-        };
+        *self = Self::Memory { bytes, later: Later::Never };
         Ok(())
     }
 
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Self::Disk {
-                name: Some(name), ..
-            } => Some(name),
+            Self::Disk { name: Some(name), .. } => Some(name),
             Self::Disk { file, .. } => Some(file.path()),
             Self::Memory { later, .. } => match later {
                 Later::Never => None,
@@ -124,11 +118,7 @@ impl Place {
                 let _ = file.remove();
                 return Err(error);
             }
-            *self = Self::Disk {
-                file,
-                body: end_of_header(bytes),
-                name: Some(name.clone()),
-            };
+            *self = Self::Disk { file, body: end_of_header(bytes), name: Some(name.clone()) };
         } else {
             bytes.extend_from_slice(line);
         }
@@ -137,10 +127,7 @@ impl Place {
 
     /// Makes ready for an append. When that changed the place, says how, and what now lies where if
     /// that changed too.
-    pub fn settle(
-        &mut self,
-        header: &mut Header,
-    ) -> Result<Option<(Option<Scan>, Notice)>, SessionError> {
+    pub fn settle(&mut self, header: &mut Header) -> Result<Option<(Option<Scan>, Notice)>, SessionError> {
         match self {
             Self::Disk { file, .. } if !file.is_writable() => {
                 let path = file.path().to_owned();
@@ -150,10 +137,7 @@ impl Place {
                 Some(why) => self.move_away(header, why),
                 None => Ok(None),
             },
-            Self::Memory {
-                later: Later::Replace { .. },
-                ..
-            } => self.replace_older(),
+            Self::Memory { later: Later::Replace { .. }, .. } => self.replace_older(),
             Self::Memory { .. } => Ok(None),
         }
     }
@@ -184,21 +168,13 @@ impl Place {
         beside::share_outputs(&from, &to);
         let name = is_draft.then(|| to.clone());
         *header = new;
-        *self = Self::Disk {
-            file: copy,
-            body,
-            name,
-        };
+        *self = Self::Disk { file: copy, body, name };
         Ok(Some((Some(scan), Notice::Moved { from, to, why })))
     }
 
     /// Puts the migrated file in the place of the older one, which stays beside it.
     fn replace_older(&mut self) -> Result<Option<(Option<Scan>, Notice)>, SessionError> {
-        let Self::Memory {
-            bytes,
-            later: Later::Replace { old, version },
-        } = self
-        else {
+        let Self::Memory { bytes, later: Later::Replace { old, version } } = self else {
             return Ok(None);
         };
         let path = old.path().to_owned();
@@ -210,21 +186,15 @@ impl Place {
         }
         let backup = free_name(&path, &format!(".v{version}.bak"));
         let mut file = SessionFile::create(&with_suffix(&path, &format!(".{}", id::session_id())))?;
-        let replaced = file
-            .append(bytes)
-            .and_then(|_| file.sync())
-            .and_then(|()| file.replace(&path, &backup));
+        let replaced =
+            file.append(bytes).and_then(|_| file.sync()).and_then(|()| file.replace(&path, &backup));
         if let Err(error) = replaced {
             let _ = file.remove();
             return Err(error);
         }
         let from = *version;
         let body = end_of_header(bytes);
-        *self = Self::Disk {
-            file,
-            body,
-            name: None,
-        };
+        *self = Self::Disk { file, body, name: None };
         Ok(Some((None, Notice::Migrated { path, from, backup })))
     }
 
@@ -238,10 +208,7 @@ impl Place {
                 *name = None;
                 None
             }
-            Err(error) => Some(Notice::StillADraft {
-                path: file.path().to_owned(),
-                why: error.to_string(),
-            }),
+            Err(error) => Some(Notice::StillADraft { path: file.path().to_owned(), why: error.to_string() }),
         }
     }
 
@@ -260,11 +227,7 @@ impl Place {
     /// Removes a draft that never had an answer.
     pub fn finish(self, answered: bool) -> Result<(), SessionError> {
         match self {
-            Self::Disk {
-                file,
-                name: Some(_),
-                ..
-            } if !answered => file.remove(),
+            Self::Disk { file, name: Some(_), .. } if !answered => file.remove(),
             _ => Ok(()),
         }
     }
@@ -315,7 +278,5 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 fn free_name(path: &Path, suffix: &str) -> PathBuf {
     let numbered = (1..).map(|n: u64| with_suffix(path, &format!("{suffix}{n}")));
     let mut names = std::iter::once(with_suffix(path, suffix)).chain(numbered);
-    names
-        .find(|name| name.symlink_metadata().is_err())
-        .unwrap_or_else(|| with_suffix(path, suffix))
+    names.find(|name| name.symlink_metadata().is_err()).unwrap_or_else(|| with_suffix(path, suffix))
 }

@@ -10,11 +10,8 @@ pub struct Scratch(PathBuf);
 impl Scratch {
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "pi-session-test-{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
+        let name =
+            format!("pi-session-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).unwrap();
         Self(path.canonicalize().unwrap())
@@ -58,12 +55,7 @@ impl Drop for Scratch {
 }
 
 pub fn user(text: &str) -> AgentMessage {
-    UserMessage {
-        content: Content::Text(text.into()),
-        timestamp: 1,
-        ..UserMessage::default()
-    }
-    .into()
+    UserMessage { content: Content::Text(text.into()), timestamp: 1, ..UserMessage::default() }.into()
 }
 
 pub fn answer(text: &str) -> AgentMessage {

@@ -86,10 +86,7 @@ impl Query {
             // What could be read up to an error counts.
             drop(read);
         }
-        missing.is_empty().then(|| Hit {
-            info: info.clone(),
-            place,
-        })
+        missing.is_empty().then(|| Hit { info: info.clone(), place })
     }
 }
 
@@ -133,11 +130,7 @@ pub fn search_while(
 fn around(text: &str, found: std::ops::Range<usize>) -> String {
     let start = boundary_before(text, found.start.saturating_sub(AROUND));
     let end = boundary_before(text, found.end.min(found.start + 200) + AROUND);
-    let words: Vec<&str> = text
-        .get(start..end)
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect();
+    let words: Vec<&str> = text.get(start..end).unwrap_or_default().split_whitespace().collect();
     let before = if start > 0 { "…" } else { "" };
     let after = if end < text.len() { "…" } else { "" };
     format!("{before}{}{after}", words.join(" "))
@@ -167,10 +160,7 @@ mod tests {
     fn all_words_must_occur_somewhere() {
         let scratch = Scratch::new();
         let files: Vec<PathBuf> = [
-            (
-                "alpha",
-                &["Fix the parser", "and the tokens\nof it"] as &[_],
-            ),
+            ("alpha", &["Fix the parser", "and the tokens\nof it"] as &[_]),
             ("beta", &["fix nothing", "straße (a.b)"]),
             ("gamma", &[]),
         ]
@@ -186,8 +176,7 @@ mod tests {
             found.sort();
             found
         };
-        let ids =
-            |words: &[&str]| -> Vec<String> { find(words).into_iter().map(|(id, _)| id).collect() };
+        let ids = |words: &[&str]| -> Vec<String> { find(words).into_iter().map(|(id, _)| id).collect() };
         assert_eq!(ids(&["FIX"]), ["alpha", "beta"]);
         assert_eq!(ids(&["fix", "tokens"]), ["alpha"]);
         assert_eq!(ids(&["tokens of"]), ["alpha"]);
@@ -198,12 +187,7 @@ mod tests {
         assert_eq!(ids(&["re:^and", "the"]), ["alpha"]);
         assert_eq!(find(&["nothing"])[0].1.as_deref(), Some("fix nothing"));
         assert_eq!(find(&["gamma"])[0].1, None);
-        for bad in [
-            vec![],
-            vec![" ".to_owned()],
-            vec!["re: ".into()],
-            vec!["re:(".into()],
-        ] {
+        for bad in [vec![], vec![" ".to_owned()], vec!["re: ".into()], vec!["re:(".into()]] {
             assert!(Query::parse(&bad).is_err(), "{bad:?}");
         }
     }

@@ -83,12 +83,7 @@ impl Store {
 
     /// A new session of `cwd` with all entries of the one at `source`, which stays as it is and may be
     /// in use.
-    pub fn fork_from(
-        &self,
-        source: &Path,
-        cwd: &Path,
-        id: Option<&str>,
-    ) -> Result<Log, SessionError> {
+    pub fn fork_from(&self, source: &Path, cwd: &Path, id: Option<&str>) -> Result<Log, SessionError> {
         if let Some(id) = id
             && self.list(cwd).iter().any(|stored| stored.header.id == id)
         {
@@ -99,9 +94,7 @@ impl Store {
             Err(SessionError::NotASession { path }) => {
                 return Err(SessionError::EmptySource { path });
             }
-            Err(SessionError::Io { source, path, .. })
-                if source.kind() == std::io::ErrorKind::NotFound =>
-            {
+            Err(SessionError::Io { source, path, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 return Err(SessionError::EmptySource { path });
             }
             Err(error) => return Err(error),
@@ -135,13 +128,8 @@ impl Store {
         if !id::is_valid(id) {
             return Err(SessionError::InvalidId { id: id.to_owned() });
         }
-        let stored = self
-            .list(cwd)
-            .into_iter()
-            .find(|stored| stored.header.id == id);
-        stored
-            .map(|stored| self.open(&stored.path, cwd))
-            .transpose()
+        let stored = self.list(cwd).into_iter().find(|stored| stored.header.id == id);
+        stored.map(|stored| self.open(&stored.path, cwd)).transpose()
     }
 
     /// Finds what a user calls `wanted`: a path (with a slash, or ending in `.jsonl`), an id, or the
@@ -155,9 +143,7 @@ impl Store {
         }
         match choose(self.list_all(), wanted)? {
             Some(stored) => Ok(Found::Elsewhere(stored)),
-            None => Err(SessionError::NotFound {
-                wanted: wanted.to_owned(),
-            }),
+            None => Err(SessionError::NotFound { wanted: wanted.to_owned() }),
         }
     }
 
@@ -177,11 +163,7 @@ impl Store {
     pub fn list_all(&self) -> Vec<Stored> {
         let mut sessions = match &self.named {
             Some(folder) => list_folder(folder),
-            None => self
-                .folders()
-                .iter()
-                .flat_map(|at| list_folder(at))
-                .collect(),
+            None => self.folders().iter().flat_map(|at| list_folder(at)).collect(),
         };
         sort(&mut sessions);
         sessions
@@ -198,11 +180,7 @@ impl Store {
     }
 
     /// The same, of a project or of all; told on the way too, see [`catalog::list_telling`].
-    pub fn infos_telling(
-        &self,
-        cwd: Option<&Path>,
-        tell: &mut dyn FnMut(Vec<Info>) -> bool,
-    ) -> Vec<Info> {
+    pub fn infos_telling(&self, cwd: Option<&Path>, tell: &mut dyn FnMut(Vec<Info>) -> bool) -> Vec<Info> {
         let folders = match cwd {
             Some(cwd) => vec![self.folder(cwd)],
             None => self.folders(),
@@ -229,9 +207,7 @@ impl Store {
     pub fn folders(&self) -> Vec<PathBuf> {
         match &self.named {
             Some(folder) => vec![folder.clone()],
-            None => read_dir(&self.sessions)
-                .filter(|path| path.is_dir())
-                .collect(),
+            None => read_dir(&self.sessions).filter(|path| path.is_dir()).collect(),
         }
     }
 
@@ -273,11 +249,7 @@ fn choose(sessions: Vec<Stored>, wanted: &str) -> Result<Option<Stored>, Session
 }
 
 fn sort(sessions: &mut [Stored]) {
-    sessions.sort_by(|a, b| {
-        b.modified
-            .cmp(&a.modified)
-            .then_with(|| b.path.cmp(&a.path))
-    });
+    sessions.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| b.path.cmp(&a.path)));
 }
 
 fn list_folder(folder: &Path) -> Vec<Stored> {
@@ -358,10 +330,7 @@ mod tests {
     }
 
     fn ids(sessions: &[Stored]) -> Vec<&str> {
-        sessions
-            .iter()
-            .map(|stored| stored.header.id.as_str())
-            .collect()
+        sessions.iter().map(|stored| stored.header.id.as_str()).collect()
     }
 
     fn first_text(mut log: Log) -> AgentMessage {
@@ -384,9 +353,7 @@ mod tests {
         let store = Store::new(scratch.path(), None, SyncMode::Never);
         write(&store, CWD, "one", 0);
         let files = scratch.files();
-        let name = files[0]
-            .strip_prefix("sessions/--home-me-pro-ject--/")
-            .unwrap();
+        let name = files[0].strip_prefix("sessions/--home-me-pro-ject--/").unwrap();
         assert_eq!(name.len(), "2024-12-03T14-00-00-000Z_one.jsonl".len());
         assert!(name.ends_with("Z_one.jsonl"), "{name}");
     }
@@ -410,21 +377,13 @@ mod tests {
                 Ok(Found::Path(path)) => path.display().to_string(),
                 Ok(Found::Here(stored)) => format!("here {}", stored.header.id),
                 Ok(Found::Elsewhere(stored)) => format!("elsewhere {}", stored.header.id),
-                Err(error) => error
-                    .to_string()
-                    .lines()
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned(),
+                Err(error) => error.to_string().lines().next().unwrap_or_default().to_owned(),
             };
             assert_eq!(find("abc"), "here abc");
             assert_eq!(find("abc1"), "here abc1");
             assert_eq!(find("abd"), "elsewhere abd");
             assert_eq!(find("x"), "elsewhere xyz");
-            assert_eq!(
-                find("ab"),
-                "Several sessions match 'ab'; give more of the id:"
-            );
+            assert_eq!(find("ab"), "Several sessions match 'ab'; give more of the id:");
             assert_eq!(find("nope"), "No session found matching 'nope'");
             assert_eq!(find(""), "No session found matching ''");
             assert_eq!(find("a/b"), format!("{CWD}/a/b"));
@@ -458,10 +417,7 @@ mod tests {
         ));
         assert!(store.open_latest(cwd).unwrap().is_none());
         drop(log);
-        assert_eq!(
-            first_text(store.open_latest(cwd).unwrap().unwrap()),
-            user("new")
-        );
+        assert_eq!(first_text(store.open_latest(cwd).unwrap().unwrap()), user("new"));
     }
 
     #[test]
@@ -489,14 +445,8 @@ mod tests {
     fn headers_are_found_behind_what_is_not_one() {
         let scratch = Scratch::new();
         let header = r#"{"type":"session","version":3,"id":"x","timestamp":"t","cwd":"/x"}"#;
-        let long = format!(
-            r#"{{"type":"session","id":"x","cwd":"{}"}}"#,
-            "x".repeat(100_000)
-        );
-        let endless = format!(
-            r#"{{"type":"session","id":"x","cwd":"{}"}}"#,
-            "x".repeat(2 << 20)
-        );
+        let long = format!(r#"{{"type":"session","id":"x","cwd":"{}"}}"#, "x".repeat(100_000));
+        let endless = format!(r#"{{"type":"session","id":"x","cwd":"{}"}}"#, "x".repeat(2 << 20));
         let rows = [
             (header.to_owned(), true),
             (format!("{header}\n{{}}\n"), true),

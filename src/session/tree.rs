@@ -38,10 +38,7 @@ impl Log {
     /// root.
     pub fn tree(&self) -> Tree {
         let slots = &self.index().slots;
-        let mut tree = Tree {
-            nodes: vec![Node::default(); slots.len()],
-            roots: Vec::new(),
-        };
+        let mut tree = Tree { nodes: vec![Node::default(); slots.len()], roots: Vec::new() };
         let is_sound = |position: u32| {
             let slot = self.index().get(position);
             slot.is_some_and(|slot| slot.kind != Kind::Damaged)
@@ -50,9 +47,7 @@ impl Log {
             if slot.kind == Kind::Damaged {
                 continue;
             }
-            let parent = slot
-                .parent
-                .filter(|parent| is_sound(*parent) && *parent != position);
+            let parent = slot.parent.filter(|parent| is_sound(*parent) && *parent != position);
             let siblings = parent.and_then(|parent| tree.nodes.get_mut(parent as usize));
             match siblings {
                 Some(parent) => parent.children.push(position),
@@ -62,8 +57,7 @@ impl Log {
         self.break_circles(&mut tree);
         for node in &mut tree.nodes {
             if node.children.len() > 1 {
-                node.children
-                    .sort_by_cached_key(|child| self.written_at(*child));
+                node.children.sort_by_cached_key(|child| self.written_at(*child));
             }
         }
         for (target, bookmark) in self.bookmarks() {
@@ -81,10 +75,9 @@ impl Log {
         let mut next = tree.roots.clone();
         for start in 0_u32.. {
             while let Some(position) = next.pop() {
-                let (Some(seen), Some(node)) = (
-                    seen.get_mut(position as usize),
-                    tree.nodes.get(position as usize),
-                ) else {
+                let (Some(seen), Some(node)) =
+                    (seen.get_mut(position as usize), tree.nodes.get(position as usize))
+                else {
                     continue;
                 };
                 if !std::mem::replace(seen, true) {
@@ -110,9 +103,7 @@ impl Log {
 
     fn written_at(&self, position: u32) -> u64 {
         let entry = self.entry_at(position);
-        entry
-            .and_then(|entry| time::parse_iso(&entry.timestamp))
-            .unwrap_or(0)
+        entry.and_then(|entry| time::parse_iso(&entry.timestamp)).unwrap_or(0)
     }
 
     /// The bookmarks by the id of their entry.
@@ -125,10 +116,7 @@ impl Log {
             let Some(entry) = self.entry_at(position) else {
                 continue;
             };
-            let Body::Label(Label {
-                target_id, label, ..
-            }) = entry.body
-            else {
+            let Body::Label(Label { target_id, label, .. }) = entry.body else {
                 continue;
             };
             match label.filter(|label| !label.is_empty()) {
@@ -152,9 +140,7 @@ impl Log {
         let mut out = String::from("[");
         let open = |positions: &[u32]| -> Vec<Step> {
             let numbered = positions.iter().enumerate().rev();
-            numbered
-                .map(|(at, position)| Step::Open(*position, at == 0))
-                .collect()
+            numbered.map(|(at, position)| Step::Open(*position, at == 0)).collect()
         };
         let mut steps = open(&tree.roots);
         while let Some(step) = steps.pop() {
@@ -203,9 +189,7 @@ impl Log {
     /// Bookmarks an entry; without a label, or an empty one, takes the bookmark away.
     pub fn set_label(&mut self, target: &str, label: Option<&str>) -> Result<Entry, SessionError> {
         if self.index().find(target).is_none() {
-            return Err(SessionError::NotFound {
-                wanted: target.to_owned(),
-            });
+            return Err(SessionError::NotFound { wanted: target.to_owned() });
         }
         self.append(Label {
             target_id: target.to_owned(),
@@ -268,10 +252,7 @@ mod tests {
 
     /// `id(child child)`, by the place of each id in `ids`.
     fn shape(node: &Value, ids: &[String]) -> String {
-        let at = ids
-            .iter()
-            .position(|id| node["entry"]["id"] == id.as_str())
-            .unwrap();
+        let at = ids.iter().position(|id| node["entry"]["id"] == id.as_str()).unwrap();
         let children = node["children"].as_array().unwrap();
         let children: Vec<String> = children.iter().map(|child| shape(child, ids)).collect();
         match children.is_empty() {
@@ -311,32 +292,17 @@ mod tests {
     #[test]
     fn a_summary_hangs_where_the_leaf_moved_to() {
         let (mut log, ids) = grown(&[None, Some(0), Some(1)]);
-        let summary = |text: &str| BranchSummary {
-            summary: text.to_owned(),
-            ..BranchSummary::default()
-        };
-        let entry = log
-            .branch_with_summary(Some(&ids[0]), summary("S"))
-            .unwrap();
+        let summary = |text: &str| BranchSummary { summary: text.to_owned(), ..BranchSummary::default() };
+        let entry = log.branch_with_summary(Some(&ids[0]), summary("S")).unwrap();
         assert_eq!(entry.parent_id.as_deref(), Some(ids[0].as_str()));
-        let Body::BranchSummary(branch) = &entry.body else {
-            panic!()
-        };
+        let Body::BranchSummary(branch) = &entry.body else { panic!() };
         assert_eq!(branch.from_id.as_deref(), Some(ids[2].as_str()));
         log.set_leaf(None).unwrap();
         let entry = log.branch_with_summary(None, summary("R")).unwrap();
-        let Body::BranchSummary(branch) = &entry.body else {
-            panic!()
-        };
-        assert_eq!(
-            (entry.parent_id, branch.from_id.as_deref()),
-            (None, Some("root"))
-        );
+        let Body::BranchSummary(branch) = &entry.body else { panic!() };
+        assert_eq!((entry.parent_id, branch.from_id.as_deref()), (None, Some("root")));
         let leaf = log.leaf().map(str::to_owned);
-        assert!(
-            log.branch_with_summary(Some("nowhere"), summary("x"))
-                .is_err()
-        );
+        assert!(log.branch_with_summary(Some("nowhere"), summary("x")).is_err());
         assert_eq!(log.leaf(), leaf.as_deref());
     }
 

@@ -18,9 +18,7 @@ pub fn remove(path: &Path) -> Result<(), SessionError> {
         _ => "jsonl",
     });
     let removed = backups(&path).iter().try_for_each(std::fs::remove_file);
-    removed
-        .and_then(|()| beside::remove(&path))
-        .map_err(SessionError::io("remove what belongs to", &path))
+    removed.and_then(|()| beside::remove(&path)).map_err(SessionError::io("remove what belongs to", &path))
 }
 
 /// Removes a session with all that lies beside it. `trash` gets the paths first; what it does not take is gone
@@ -55,10 +53,7 @@ fn backups(path: &Path) -> Vec<PathBuf> {
     let belongs = |other: &PathBuf| {
         let (other, start) = (other.to_string_lossy(), start.to_string_lossy());
         let rest = other.strip_prefix(&*start);
-        rest.is_some_and(|rest| {
-            rest.trim_start_matches(|c: char| c.is_ascii_digit())
-                .starts_with(".bak")
-        })
+        rest.is_some_and(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(".bak"))
     };
     read_dir(folder).filter(belongs).collect()
 }
@@ -128,18 +123,13 @@ pub fn bring_home(agent: &Path) -> Vec<(PathBuf, PathBuf)> {
     let move_one = |from: PathBuf| {
         let header = read_header(&from).filter(|header| !header.cwd.is_empty())?;
         let _hold = Hold::take(&from).ok()?;
-        let folder = agent
-            .join("sessions")
-            .join(folder_name(Path::new(&header.cwd)));
+        let folder = agent.join("sessions").join(folder_name(Path::new(&header.cwd)));
         create_folder(&folder).ok()?;
         let to = folder.join(from.file_name()?);
         file::rename_exclusive(&from, &to).ok()?;
         Some((from, to))
     };
-    read_dir(agent)
-        .filter(is_session)
-        .filter_map(move_one)
-        .collect()
+    read_dir(agent).filter(is_session).filter_map(move_one).collect()
 }
 
 /// What lies in a session folder and belongs to nothing: folders beside a file that is gone, copies that
@@ -211,20 +201,10 @@ mod tests {
     fn a_session_goes_with_all_that_belongs_to_it() {
         let scratch = Scratch::new();
         let path = scratch.file("s/a.jsonl", HEADER);
-        for name in [
-            "s/a.outputs/pi-x-1.log",
-            "s/a.undo/1",
-            "s/a.jsonl.v1.bak",
-            "s/a.jsonl.v2.bak1",
-        ] {
+        for name in ["s/a.outputs/pi-x-1.log", "s/a.undo/1", "s/a.jsonl.v1.bak", "s/a.jsonl.v2.bak1"] {
             scratch.file(name, "x");
         }
-        let others = [
-            "s/ab.jsonl",
-            "s/ab.outputs/x",
-            "s/ab.jsonl.v1.bak",
-            "s/z.jsonl",
-        ];
+        let others = ["s/ab.jsonl", "s/ab.outputs/x", "s/ab.jsonl.v1.bak", "s/z.jsonl"];
         for name in others {
             scratch.file(name, HEADER);
         }
@@ -251,36 +231,19 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&imported.path).unwrap(), text);
             assert!(matches!(&*imported.notices, [Notice::Damaged { lines, .. }] if lines == &[2]));
         }
-        assert!(
-            folder
-                .join("a-2.outputs/pi-bash-0000000000000001.log")
-                .exists()
-        );
+        assert!(folder.join("a-2.outputs/pi-bash-0000000000000001.log").exists());
         let there = import(&folder.join("a.jsonl"), &folder).unwrap();
         assert_eq!(there.path, folder.join("a.jsonl"));
         let old = scratch.file("old.jsonl", "{\"type\":\"session\",\"id\":\"o\"}\n{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"hi\"}}\n");
         let imported = import(&old, &folder).unwrap();
         let text = std::fs::read_to_string(&imported.path).unwrap();
-        assert!(
-            text.contains("\"version\":3") && text.contains("\"parentId\":null"),
-            "{text}"
-        );
+        assert!(text.contains("\"version\":3") && text.contains("\"parentId\":null"), "{text}");
         for junk in ["", "junk", "{}"] {
             let junk = scratch.file("junk.jsonl", junk);
-            assert!(matches!(
-                import(&junk, &folder),
-                Err(SessionError::NotASession { .. })
-            ));
+            assert!(matches!(import(&junk, &folder), Err(SessionError::NotASession { .. })));
         }
         assert!(import(Path::new("/nowhere.jsonl"), &folder).is_err());
-        assert_eq!(
-            scratch
-                .files()
-                .iter()
-                .filter(|file| file.starts_with("s/"))
-                .count(),
-            7
-        );
+        assert_eq!(scratch.files().iter().filter(|file| file.starts_with("s/")).count(), 7);
     }
 
     #[test]
@@ -303,29 +266,14 @@ mod tests {
         let folder = scratch.path().join("s");
         let names = |drafts| -> Vec<String> {
             let found = leftovers(&folder, drafts);
-            let relative = found
-                .iter()
-                .map(|path| path.strip_prefix(scratch.path()).unwrap());
-            relative
-                .map(|path| path.to_str().unwrap().to_owned())
-                .collect()
+            let relative = found.iter().map(|path| path.strip_prefix(scratch.path()).unwrap());
+            relative.map(|path| path.to_str().unwrap().to_owned()).collect()
         };
-        assert_eq!(
-            names(false),
-            [cut_off.as_str(), "s/gone.outputs", "s/gone.undo"]
-        );
+        assert_eq!(names(false), [cut_off.as_str(), "s/gone.outputs", "s/gone.undo"]);
         assert_eq!(names(true).len(), 4);
         for path in leftovers(&folder, true) {
             remove_leftover(&path).unwrap();
         }
-        assert_eq!(
-            scratch.files(),
-            [
-                "s/a.jsonl",
-                "s/a.jsonl.v1.bak",
-                "s/a.outputs/x",
-                "s/notes.txt"
-            ]
-        );
+        assert_eq!(scratch.files(), ["s/a.jsonl", "s/a.jsonl.v1.bak", "s/a.outputs/x", "s/notes.txt"]);
     }
 }

@@ -31,19 +31,11 @@ pub fn create(dir: &dyn OutputDir, tool: &str) -> io::Result<Artifact> {
     loop {
         let next = number.unwrap_or(0).saturating_add(1);
         let path = folder.join(format!("pi-{tool}-{next:016}.log"));
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path);
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         match file {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number = Some(next),
             file => {
-                return Ok(Artifact {
-                    number: next,
-                    path,
-                    file: file?,
-                });
+                return Ok(Artifact { number: next, path, file: file? });
             }
         }
     }
@@ -52,11 +44,7 @@ pub fn create(dir: &dyn OutputDir, tool: &str) -> io::Result<Artifact> {
 /// Keeps `content` as an output of `tool`, and gives its number. What could be written in part only is
 /// not kept.
 pub fn store(dir: &dyn OutputDir, tool: &str, content: &[u8]) -> io::Result<u64> {
-    let Artifact {
-        number,
-        path,
-        mut file,
-    } = create(dir, tool)?;
+    let Artifact { number, path, mut file } = create(dir, tool)?;
     file.write_all(content).inspect_err(|_| {
         let _ = std::fs::remove_file(&path);
     })?;
@@ -107,10 +95,7 @@ mod tests {
         dir.write(".outputs/pi-bash-0000000000000007.log", "seven");
         assert_eq!(create(&*outputs, "").unwrap().number, 8);
         let two = find(&*outputs, 2).unwrap();
-        assert_eq!(
-            two,
-            dir.path().join(".outputs/pi-mcptool-0000000000000002.log")
-        );
+        assert_eq!(two, dir.path().join(".outputs/pi-mcptool-0000000000000002.log"));
         assert_eq!(std::fs::read(&two).unwrap(), b"two");
         assert_eq!(two.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(find(&*outputs, 3), None);
@@ -122,11 +107,7 @@ mod tests {
         let dir = TempDir::create();
         let outputs = dir.workspace().outputs;
         let mut numbers = std::thread::scope(|scope| {
-            let store = || {
-                (0..20)
-                    .map(|_| store(&*outputs, "x", b"").unwrap())
-                    .collect()
-            };
+            let store = || (0..20).map(|_| store(&*outputs, "x", b"").unwrap()).collect();
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(store)).collect();
             let numbers = threads.into_iter().map(|thread| thread.join().unwrap());
             numbers.collect::<Vec<Vec<u64>>>().concat()

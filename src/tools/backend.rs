@@ -21,11 +21,7 @@ pub trait Backend: Send + Sync {
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>>;
     /// The entries of a folder one by one, so that a walk can stop inside of a large one. Those before
     /// an error are given.
-    fn each_entry(
-        &self,
-        path: &Path,
-        visit: &mut dyn FnMut(DirEntry) -> ControlFlow<()>,
-    ) -> io::Result<()> {
+    fn each_entry(&self, path: &Path, visit: &mut dyn FnMut(DirEntry) -> ControlFlow<()>) -> io::Result<()> {
         let _ = self.list(path)?.into_iter().try_for_each(visit);
         Ok(())
     }

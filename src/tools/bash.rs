@@ -36,13 +36,8 @@ const BUFFER_BYTES: usize = 256 << 10;
 const TIMEOUT_SECONDS_MAX: f64 = 2_147_483.647;
 
 /// Tell a command which session it runs in; those of an outer pi are removed.
-const SESSION_VARIABLES: [&str; 5] = [
-    "PI_SESSION_ID",
-    "PI_SESSION_FILE",
-    "PI_PROVIDER",
-    "PI_MODEL",
-    "PI_REASONING_LEVEL",
-];
+const SESSION_VARIABLES: [&str; 5] =
+    ["PI_SESSION_ID", "PI_SESSION_FILE", "PI_PROVIDER", "PI_MODEL", "PI_REASONING_LEVEL"];
 
 /// Say who is calling, and that nobody can answer a prompt or turn a page.
 const OWN_VARIABLES: [(&str, &str); 5] = [
@@ -77,8 +72,7 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
             },
             label: "bash".into(),
             snippet: Some("Run shell commands (tests, git, builds, searches)".into()),
-            rules: workspace
-                .rules(["PI_* environment variables tell commands about this session and model"]),
+            rules: workspace.rules(["PI_* environment variables tell commands about this session and model"]),
             ..ToolInfo::default()
         },
         workspace,
@@ -200,11 +194,7 @@ impl Run<'_> {
     fn follow(&mut self, child: &mut dyn Child) -> io::Result<super::backend::End> {
         let mut buffer = vec![0; BUFFER_BYTES];
         loop {
-            let until = self
-                .time_is_up_at
-                .into_iter()
-                .chain(self.update_due())
-                .min();
+            let until = self.time_is_up_at.into_iter().chain(self.update_due()).min();
             match child.next(&mut buffer, until)? {
                 Progress::Output(count) => {
                     let bytes = buffer.get(..count).unwrap_or_default();
@@ -243,12 +233,7 @@ impl Run<'_> {
     }
 
     fn finish(self, ending: Ending, exit_code: Option<i32>, survivors: Vec<Survivor>) -> Execution {
-        Execution {
-            output: self.output.finish(),
-            ending,
-            exit_code,
-            survivors,
-        }
+        Execution { output: self.output.finish(), ending, exit_code, survivors }
     }
 }
 
@@ -280,9 +265,7 @@ impl Execution {
     fn into_result(self, sandbox: Option<&Sandbox>) -> Result<ToolOutput, ToolError> {
         let status = match (self.ending, self.exit_code) {
             (Ending::Cancelled, _) => Some("Command aborted".to_owned()),
-            (Ending::TimedOut { seconds }, _) => {
-                Some(format!("Command timed out after {seconds} seconds"))
-            }
+            (Ending::TimedOut { seconds }, _) => Some(format!("Command timed out after {seconds} seconds")),
             (Ending::Exited, Some(0)) => None,
             (Ending::Exited, Some(code)) => Some(format!("Command exited with code {code}")),
             (Ending::Exited, None) => Some("Command terminated without an exit code".to_owned()),
@@ -297,19 +280,13 @@ impl Execution {
         }
         let details = details(&self.output.truncation, self.full_output_path());
         match status {
-            None => Ok(ToolOutput {
-                details,
-                ..ToolOutput::text(text)
-            }),
+            None => Ok(ToolOutput { details, ..ToolOutput::text(text) }),
             Some(status) => {
                 append(&mut text, &status);
                 if let Some(note) = sandbox.and_then(|sandbox| sandbox.explain(self.output())) {
                     append(&mut text, &note);
                 }
-                Err(ToolError {
-                    message: text,
-                    details,
-                })
+                Err(ToolError { message: text, details })
             }
         }
     }

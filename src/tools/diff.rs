@@ -121,12 +121,7 @@ impl<'a> Script<'a> {
                             let (first, rest) = lines.split_at(head);
                             show(&mut out, ' ', first, run.old.start);
                             out.push(format!(" {:width$} ...", ""));
-                            show(
-                                &mut out,
-                                ' ',
-                                &rest[hidden..],
-                                run.old.start + head + hidden,
-                            );
+                            show(&mut out, ' ', &rest[hidden..], run.old.start + head + hidden);
                         }
                     }
                 }
@@ -231,11 +226,7 @@ impl Runs {
             }
             last => {
                 let (at_old, at_new) = last.map_or((0, 0), |run| (run.old.end, run.new.end));
-                self.0.push(Run {
-                    kind,
-                    old: at_old..at_old + old,
-                    new: at_new..at_new + new,
-                });
+                self.0.push(Run { kind, old: at_old..at_old + old, new: at_new..at_new + new });
             }
         }
     }
@@ -274,10 +265,7 @@ fn compare(old: &[u32], new: &[u32], runs: &mut Runs) {
         return;
     }
     let mut at = (0, 0);
-    for anchor in anchors(old, new)
-        .into_iter()
-        .chain([(old.len(), new.len())])
-    {
+    for anchor in anchors(old, new).into_iter().chain([(old.len(), new.len())]) {
         let (old_gap, new_gap) = (&old[at.0..anchor.0], &new[at.1..anchor.1]);
         match shortest(old_gap, new_gap, &mut steps) {
             Some(changes) => runs.replay(old_gap, new_gap, &changes),
@@ -317,10 +305,7 @@ fn shortest(old: &[u32], new: &[u32], steps: &mut usize) -> Option<Vec<Kind>> {
     // Diagonals are counted from `limit + 1`, so that both neighbours of all have a place.
     let middle = limit + 1;
     let mut reached: Vec<Option<Reached>> = vec![None; 2 * middle + 1];
-    reached[middle] = Some(Reached {
-        old: same,
-        change: NOWHERE,
-    });
+    reached[middle] = Some(Reached { old: same, change: NOWHERE });
     // Each change with the index of the one before it.
     let mut made: Vec<(Kind, usize)> = Vec::new();
     // Diagonals beyond these cannot lead to the end in fewer changes.
@@ -332,9 +317,7 @@ fn shortest(old: &[u32], new: &[u32], steps: &mut usize) -> Option<Vec<Kind>> {
             *steps = steps.checked_sub(1)?;
             let removal = reached[diagonal - 1].take().filter(|at| at.old < old.len());
             let addition = reached[diagonal + 1].filter(|at| {
-                (at.old + middle)
-                    .checked_sub(diagonal + 1)
-                    .is_some_and(|passed| passed < new.len())
+                (at.old + middle).checked_sub(diagonal + 1).is_some_and(|passed| passed < new.len())
             });
             let (kind, before, mut at) = match (removal, addition) {
                 (Some(removal), Some(addition)) if removal.old < addition.old => {
@@ -381,10 +364,7 @@ fn anchors(old: &[u32], new: &[u32]) -> Vec<(usize, usize)> {
     let once = |lines: &[u32]| {
         let mut places: HashMap<u32, Option<usize>> = HashMap::new();
         for (at, &line) in lines.iter().enumerate() {
-            places
-                .entry(line)
-                .and_modify(|place| *place = None)
-                .or_insert(Some(at));
+            places.entry(line).and_modify(|place| *place = None).or_insert(Some(at));
         }
         places
     };
@@ -430,16 +410,8 @@ mod tests {
         let rows: Vec<Row> = serde_json::from_str(json).unwrap();
         assert!(rows.len() > 30);
         for (old, new, diff, patch, first_changed_line) in rows {
-            let expected = Changes {
-                diff,
-                patch,
-                first_changed_line,
-            };
-            assert_eq!(
-                changes("dir/f.txt", &old, &new),
-                expected,
-                "{old:?} -> {new:?}"
-            );
+            let expected = Changes { diff, patch, first_changed_line };
+            assert_eq!(changes("dir/f.txt", &old, &new), expected, "{old:?} -> {new:?}");
         }
     }
 
@@ -475,9 +447,7 @@ mod tests {
         let lines = |seed: u64, different: u64| {
             let mut state = seed;
             (0..8_000).fold(String::new(), |mut text, _| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(seed);
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed);
                 let _ = writeln!(text, "{}", (state >> 33) % different);
                 text
             })

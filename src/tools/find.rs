@@ -70,10 +70,8 @@ impl Tool for Find {
         let wanted = Wanted::parse(pattern, &folder)?;
         let backend = self.workspace.backend.as_ref();
         let folder_text = folder.display();
-        let kind = backend
-            .stat(&folder)
-            .map_err(|_| ToolError::new(format!("Path not found: {folder_text}")))?
-            .kind;
+        let kind =
+            backend.stat(&folder).map_err(|_| ToolError::new(format!("Path not found: {folder_text}")))?.kind;
         if kind != Kind::Dir {
             return Err(ToolError::new(format!("Not a directory: {folder_text}")));
         }
@@ -91,9 +89,8 @@ impl Tool for Find {
         }
         if found >= limit {
             let more = limit.saturating_mul(2);
-            let notice = format!(
-                "{limit} results limit reached. Use limit={more} for more, or refine pattern"
-            );
+            let notice =
+                format!("{limit} results limit reached. Use limit={more} for more, or refine pattern");
             listing.limit_reached("resultLimitReached", limit, notice);
         }
         summary.note(&mut listing, self.time);
@@ -111,11 +108,8 @@ pub fn each_path(
     cancel: &CancelToken,
     each: &mut (dyn FnMut(String) + Send),
 ) -> io::Result<()> {
-    let all = Wanted {
-        glob: Glob::new("*", false).map_err(io::Error::other)?,
-        before: None,
-        only_folders: false,
-    };
+    let all =
+        Wanted { glob: Glob::new("*", false).map_err(io::Error::other)?, before: None, only_folders: false };
     let walk = Walk::new(workspace, folder, cancel, limit, time);
     walk.run(&all, each).map(drop)
 }
@@ -144,11 +138,7 @@ impl Wanted {
         } else {
             (glob.to_owned(), None)
         };
-        Ok(Self {
-            glob: Glob::new(&glob, ignore_case).map_err(ToolError::new)?,
-            before,
-            only_folders,
-        })
+        Ok(Self { glob: Glob::new(&glob, ignore_case).map_err(ToolError::new)?, before, only_folders })
     }
 }
 
@@ -211,10 +201,7 @@ mod tests {
     fn find(tree: &TempDir, arguments: Value) -> (String, Value) {
         let tool = tool(Arc::new(tree.workspace()));
         let result = call(tool.as_ref(), arguments);
-        let details = result
-            .as_ref()
-            .ok()
-            .and_then(|output| output.details.clone());
+        let details = result.as_ref().ok().and_then(|output| output.details.clone());
         let text = text(&result).replace(tree.path().to_str().unwrap(), "CWD");
         (text, details.unwrap_or_default())
     }
@@ -232,14 +219,7 @@ mod tests {
 
     fn sample() -> TempDir {
         let tree = TempDir::create();
-        for path in [
-            "src/a.ts",
-            "src/deep/b.ts",
-            "lib/src/c.ts",
-            "Read.md",
-            ".env",
-            "out/d.ts",
-        ] {
+        for path in ["src/a.ts", "src/deep/b.ts", "lib/src/c.ts", "Read.md", ".env", "out/d.ts"] {
             tree.write(path, "");
         }
         tree.write(".gitignore", "out/\n");
@@ -270,12 +250,7 @@ mod tests {
         let tree = sample();
         check(&tree, "src/*.ts", ".", "lib/src/c.ts src/a.ts");
         check(&tree, "./src/*.ts", ".", "lib/src/c.ts src/a.ts");
-        check(
-            &tree,
-            "src/**/*.ts",
-            ".",
-            "lib/src/c.ts src/a.ts src/deep/b.ts",
-        );
+        check(&tree, "src/**/*.ts", ".", "lib/src/c.ts src/a.ts src/deep/b.ts");
         check(&tree, "**/deep/*", ".", "src/deep/b.ts");
         check(&tree, "src/*.ts", "src", "a.ts");
         check(&tree, "src/deep/", ".", "src/deep/");
@@ -295,12 +270,7 @@ mod tests {
         );
         check(&tree, "*", "nowhere", "error: Path not found: CWD/nowhere");
         check(&tree, "*", "Read.md", "error: Not a directory: CWD/Read.md");
-        check(
-            &tree,
-            "[a",
-            ".",
-            "error: Invalid glob '[a': a '[' is not closed",
-        );
+        check(&tree, "[a", ".", "error: Invalid glob '[a': a '[' is not closed");
 
         for number in 0..500 {
             tree.write(&format!("many/{number:03}{}", "n".repeat(150)), "");
@@ -325,12 +295,7 @@ mod tests {
         let cancel = CancelToken::new();
         cancel.cancel();
         let tool = tool(Arc::new(tree.workspace()));
-        let result = call_with(
-            tool.as_ref(),
-            json!({"pattern": "*"}),
-            &cancel,
-            &Model::default(),
-        );
+        let result = call_with(tool.as_ref(), json!({"pattern": "*"}), &cancel, &Model::default());
         assert_eq!(result, Err(ToolError::aborted()));
     }
 }

@@ -42,10 +42,7 @@ pub fn decompose(text: &str) -> String {
 
 /// A space that is not the one of ASCII.
 pub fn is_space(char: char) -> bool {
-    matches!(
-        char,
-        '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}'
-    )
+    matches!(char, '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
 }
 
 /// An accent that belongs to the letter before it.
@@ -146,11 +143,7 @@ mod tests {
             ("漢字 ß Ω я 😀", "漢字 ß Ω я 😀"),
         ] {
             assert_eq!(folded(text), expected);
-            assert_eq!(
-                folded(&folded(text)),
-                expected,
-                "folding again changes nothing"
-            );
+            assert_eq!(folded(&folded(text)), expected, "folding again changes nothing");
         }
     }
 
@@ -177,10 +170,7 @@ mod tests {
             assert_eq!(pairs.chars().count() % 2, 0, "{mark:?}");
             for composed in pairs.chars().skip(1).step_by(2) {
                 assert!(seen.insert(composed), "{composed:?} twice");
-                assert!(
-                    lookup(composed).is_some(),
-                    "{composed:?} outside the ranges"
-                );
+                assert!(lookup(composed).is_some(), "{composed:?} outside the ranges");
                 let mut depth = 0;
                 let mut base = composed;
                 while let Some((inner, _)) = lookup(base) {

@@ -21,14 +21,11 @@ impl Glob {
             return Err(format!("The glob is longer than {MAX_CHARS} bytes."));
         }
         let regex = translate(glob).map_err(fail)?;
-        RegexBuilder::new(&regex)
-            .case_insensitive(ignore_case)
-            .build()
-            .map(Self)
-            .map_err(|error| match error {
-                regex::Error::CompiledTooBig(_) => fail("it is too large"),
-                _ => fail("a range in [] runs backwards, or braces are nested too deeply"),
-            })
+        RegexBuilder::new(&regex).case_insensitive(ignore_case).build().map(Self).map_err(|error| match error
+        {
+            regex::Error::CompiledTooBig(_) => fail("it is too large"),
+            _ => fail("a range in [] runs backwards, or braces are nested too deeply"),
+        })
     }
 
     pub fn is_match(&self, path: &[u8]) -> bool {
@@ -159,11 +156,7 @@ mod tests {
     fn two_stars_cross_folders() {
         check("**", &["a", "a/b"], &[]);
         check("**/a", &["a", "x/a", "x/y/a"], &["xa", "a/x"]);
-        check(
-            "src/**/*.ts",
-            &["src/a.ts", "src/x/y/a.ts"],
-            &["src.ts", "a.ts"],
-        );
+        check("src/**/*.ts", &["src/a.ts", "src/x/y/a.ts"], &["src.ts", "a.ts"]);
         check("src/**", &["src/a", "src/a/b"], &["src"]);
         check("{**/a,b}", &["a", "x/a", "b"], &["x/b"]);
     }

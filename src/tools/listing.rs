@@ -65,10 +65,7 @@ impl Listing {
         } else {
             let cut = truncate::head_of(&self.text, self.totals, Limits::BYTES_ONLY);
             if cut.truncated {
-                notices.push(format!(
-                    "{} limit reached",
-                    truncate::size(MAX_BYTES as u64)
-                ));
+                notices.push(format!("{} limit reached", truncate::size(MAX_BYTES as u64)));
                 let details = serde_json::to_value(&cut).unwrap_or_default();
                 self.details.insert("truncation".to_owned(), details);
             }
@@ -89,9 +86,7 @@ impl Listing {
 /// A limit that the model may choose, at least one.
 pub fn limit(call: &Invocation<'_>, default: usize) -> usize {
     let limit = argument::number(call, "limit");
-    limit.map_or(default, |limit| {
-        usize::try_from(limit).unwrap_or(usize::MAX).max(1)
-    })
+    limit.map_or(default, |limit| usize::try_from(limit).unwrap_or(usize::MAX).max(1))
 }
 
 /// The folder or file that a call names, else the working folder.

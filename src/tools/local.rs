@@ -22,34 +22,21 @@ impl Backend for Local {
         // Looked at before it is opened, since opening a device can have an effect; and after, since
         // another program may have put something else there.
         only_regular(fs::metadata(path)?.file_type())?;
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(path)?;
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
         only_regular(file.metadata()?.file_type())?;
         Ok(Box::new(file))
     }
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {
         let meta = fs::metadata(path)?;
-        Ok(Stat {
-            kind: kind(meta.file_type()),
-            len: meta.len(),
-            modified: meta.modified().ok(),
-        })
+        Ok(Stat { kind: kind(meta.file_type()), len: meta.len(), modified: meta.modified().ok() })
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
-        fs::read_dir(path)?
-            .map(|entry| Ok(listed(&entry?)))
-            .collect()
+        fs::read_dir(path)?.map(|entry| Ok(listed(&entry?))).collect()
     }
 
-    fn each_entry(
-        &self,
-        path: &Path,
-        visit: &mut dyn FnMut(DirEntry) -> ControlFlow<()>,
-    ) -> io::Result<()> {
+    fn each_entry(&self, path: &Path, visit: &mut dyn FnMut(DirEntry) -> ControlFlow<()>) -> io::Result<()> {
         for entry in fs::read_dir(path)? {
             if visit(listed(&entry?)).is_break() {
                 break;
@@ -59,10 +46,8 @@ impl Backend for Local {
     }
 
     fn open_listed(&self, path: &Path) -> io::Result<Box<dyn Source>> {
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
-            .open(path)?;
+        let file =
+            OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path)?;
         Ok(Box::new(file))
     }
 
@@ -101,17 +86,11 @@ impl Backend for Local {
 }
 
 fn listed(entry: &fs::DirEntry) -> DirEntry {
-    DirEntry {
-        name: entry.file_name(),
-        kind: entry.file_type().map_or(Kind::Other, kind),
-    }
+    DirEntry { name: entry.file_name(), kind: entry.file_type().map_or(Kind::Other, kind) }
 }
 
 fn is_missing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn only_regular(file_type: FileType) -> io::Result<()> {

@@ -80,10 +80,8 @@ impl Tool for Ls {
                 return Err(ToolError::aborted());
             }
             if listed == limit {
-                let notice = format!(
-                    "{limit} entries limit reached. Use limit={} for more",
-                    limit.saturating_mul(2)
-                );
+                let notice =
+                    format!("{limit} entries limit reached. Use limit={} for more", limit.saturating_mul(2));
                 listing.limit_reached("entryLimitReached", limit, notice);
                 break;
             }
@@ -113,10 +111,7 @@ mod tests {
     fn ls(tree: &TempDir, arguments: Value) -> (String, Value) {
         let tool = tool(Arc::new(tree.workspace()));
         let result = call(tool.as_ref(), arguments);
-        let details = result
-            .as_ref()
-            .ok()
-            .and_then(|output| output.details.clone());
+        let details = result.as_ref().ok().and_then(|output| output.details.clone());
         let text = text(&result).replace(tree.path().to_str().unwrap(), "CWD");
         (text, details.unwrap_or_default())
     }

@@ -100,9 +100,7 @@ pub struct SpawnHook(Arc<SpawnHookFn>);
 type SpawnHookFn = dyn Fn(&mut ShellCommand) -> Result<(), ToolError> + Send + Sync;
 
 impl SpawnHook {
-    pub fn new(
-        hook: impl Fn(&mut ShellCommand) -> Result<(), ToolError> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn new(hook: impl Fn(&mut ShellCommand) -> Result<(), ToolError> + Send + Sync + 'static) -> Self {
         Self(Arc::new(hook))
     }
 
@@ -185,17 +183,8 @@ impl Workspace {
     /// Notes that `path` is about to get `content`.
     fn note(&self, tool: &str, call: &str, path: &Path, content: &[u8]) -> Noted<'_> {
         let backend = self.backend.as_ref();
-        let change = Change {
-            tool,
-            call,
-            path,
-            content,
-            backend,
-        };
-        Noted {
-            changes: &*self.changes,
-            number: self.changes.before(&change),
-        }
+        let change = Change { tool, call, path, content, backend };
+        Noted { changes: &*self.changes, number: self.changes.before(&change) }
     }
 }
 

@@ -43,11 +43,7 @@ impl Output {
 
     /// The last lines so far.
     pub fn tail(&self) -> Truncation {
-        truncate::tail_of(
-            self.tail.whole_lines(self.limits),
-            self.tail.totals(),
-            self.limits,
-        )
+        truncate::tail_of(self.tail.whole_lines(self.limits), self.tail.totals(), self.limits)
     }
 
     /// Ends the output. The file stays only if something was cut from the tail.
@@ -58,11 +54,7 @@ impl Output {
         }
         let truncation = self.tail();
         let full = self.whole.close(truncation.truncated);
-        Finished {
-            last_line_bytes: self.tail.last_line_bytes(),
-            truncation,
-            full,
-        }
+        Finished { last_line_bytes: self.tail.last_line_bytes(), truncation, full }
     }
 
     /// The file with the whole output, once there is one.
@@ -131,11 +123,7 @@ impl std::fmt::Display for Full {
                 write!(f, "First {kept} of {total}: {}", path.display())
             }
             (Some(path), Some(error)) => {
-                write!(
-                    f,
-                    "Full output not saved: {error}. First {kept} of {total}: {}",
-                    path.display()
-                )
+                write!(f, "Full output not saved: {error}. First {kept} of {total}: {}", path.display())
             }
             (None, error) => {
                 let error = error.as_deref().unwrap_or("no file");
@@ -182,11 +170,7 @@ impl Tail {
     }
 
     fn last_line_bytes(&self) -> u64 {
-        if self.open_bytes > 0 {
-            self.open_bytes
-        } else {
-            self.last_ended_bytes
-        }
+        if self.open_bytes > 0 { self.open_bytes } else { self.last_ended_bytes }
     }
 
     /// The text, without the rest of a line at its start that could pass for a whole one. That takes
@@ -270,26 +254,13 @@ struct Whole {
 
 enum WholeState {
     Held(Vec<u8>),
-    Open {
-        file: File,
-        path: PathBuf,
-        kept: u64,
-    },
-    Failed {
-        path: Option<PathBuf>,
-        kept: u64,
-        error: String,
-    },
+    Open { file: File, path: PathBuf, kept: u64 },
+    Failed { path: Option<PathBuf>, kept: u64, error: String },
 }
 
 impl Whole {
     fn new(dir: Arc<dyn OutputDir>, cap_bytes: u64) -> Self {
-        Self {
-            dir,
-            cap_bytes,
-            total: 0,
-            state: WholeState::Held(Vec::new()),
-        }
+        Self { dir, cap_bytes, total: 0, state: WholeState::Held(Vec::new()) }
     }
 
     fn is_held(&self) -> bool {
@@ -308,16 +279,8 @@ impl Whole {
         if let WholeState::Held(held) = &mut self.state {
             let held = std::mem::take(held);
             self.state = match artifact::create(&*self.dir, "bash") {
-                Ok(Artifact { file, path, .. }) => WholeState::Open {
-                    file,
-                    path,
-                    kept: 0,
-                },
-                Err(error) => WholeState::Failed {
-                    path: None,
-                    kept: 0,
-                    error: error.to_string(),
-                },
+                Ok(Artifact { file, path, .. }) => WholeState::Open { file, path, kept: 0 },
+                Err(error) => WholeState::Failed { path: None, kept: 0, error: error.to_string() },
             };
             self.append(&held);
         }
@@ -367,12 +330,7 @@ impl Whole {
             WholeState::Open { path, kept, .. } => (Some(path), kept, None),
             WholeState::Failed { path, kept, error } => (path, kept, Some(error)),
         };
-        Some(Full {
-            path,
-            kept_bytes,
-            total_bytes: self.total,
-            error,
-        })
+        Some(Full { path, kept_bytes, total_bytes: self.total, error })
     }
 }
 
@@ -381,11 +339,7 @@ fn failed(path: &Path, kept: u64, error: &io::Error) -> WholeState {
     if kept == 0 {
         let _ = std::fs::remove_file(path);
     }
-    WholeState::Failed {
-        path: (kept > 0).then(|| path.to_owned()),
-        kept,
-        error: error.to_string(),
-    }
+    WholeState::Failed { path: (kept > 0).then(|| path.to_owned()), kept, error: error.to_string() }
 }
 
 #[cfg(test)]
@@ -395,10 +349,7 @@ mod tests {
     use std::fs::OpenOptions;
     use std::os::unix::fs::PermissionsExt;
 
-    const SMALL: Limits = Limits {
-        lines: 3,
-        bytes: 20,
-    };
+    const SMALL: Limits = Limits { lines: 3, bytes: 20 };
 
     fn output(dir: &TempDir) -> Output {
         Output::new(SMALL, dir.workspace().outputs, 1000)
@@ -442,59 +393,27 @@ mod tests {
         check(&[b"1\n2\n3"], "1\n2\n3", None);
         check(&[b"12345678901234567890"], "12345678901234567890", None);
         // More raw bytes than the limit, but not after the clean-up.
-        check(
-            &[b"\x1b[31m1\x1b[0m \x1b[32m2\x1b[0m", b"\x1b[33m3\x1b[m"],
-            "1 23",
-            None,
-        );
-        check(
-            &[b"10%\r", b"20%\r30%\r", b"40%\r50%\r60%\r", b"100%\n"],
-            "100%\n",
-            None,
-        );
+        check(&[b"\x1b[31m1\x1b[0m \x1b[32m2\x1b[0m", b"\x1b[33m3\x1b[m"], "1 23", None);
+        check(&[b"10%\r", b"20%\r30%\r", b"40%\r50%\r60%\r", b"100%\n"], "100%\n", None);
     }
 
     #[test]
     fn an_output_beyond_a_limit_is_cut_and_saved() {
         check(&[b"1\n2\n", b"3\n4\n"], "2\n3\n4", Some("lines 2-4 of 4"));
         check(&[b"1\n2\n3\n4"], "2\n3\n4", Some("lines 2-4 of 4"));
-        check(
-            &[b"123456789\n", b"123456789\n12"],
-            "123456789\n12",
-            Some("lines 2-3 of 3 (20B limit)"),
-        );
-        check(
-            &[b"a\n", &[b'x'; 30]],
-            &"x".repeat(20),
-            Some("last 20B of line 2 (line is 30B)"),
-        );
-        check(
-            &[&[b'x'; 30], b"yy\n"],
-            &("x".repeat(18) + "yy"),
-            Some("last 20B of line 1 (line is 32B)"),
-        );
+        check(&[b"123456789\n", b"123456789\n12"], "123456789\n12", Some("lines 2-3 of 3 (20B limit)"));
+        check(&[b"a\n", &[b'x'; 30]], &"x".repeat(20), Some("last 20B of line 2 (line is 30B)"));
+        check(&[&[b'x'; 30], b"yy\n"], &("x".repeat(18) + "yy"), Some("last 20B of line 1 (line is 32B)"));
         // Three bytes for each one that is not valid.
-        check(
-            &[&[0xff; 10]],
-            &"\u{fffd}".repeat(6),
-            Some("last 18B of line 1 (line is 30B)"),
-        );
-        check(
-            &[&[0; 500], b"1\n2\n3\n4\n"],
-            "2\n3\n4",
-            Some("lines 2-4 of 4"),
-        );
+        check(&[&[0xff; 10]], &"\u{fffd}".repeat(6), Some("last 18B of line 1 (line is 30B)"));
+        check(&[&[0; 500], b"1\n2\n3\n4\n"], "2\n3\n4", Some("lines 2-4 of 4"));
     }
 
     #[test]
     fn a_cut_tail_never_passes_for_a_whole_output() {
         let long = vec![b'x'; 200];
         // The long line takes the earlier ones out of memory, then is started again.
-        check(
-            &[b"1\n2\n", &long, b"\rdone\n"],
-            "done",
-            Some("lines 3-3 of 3"),
-        );
+        check(&[b"1\n2\n", &long, b"\rdone\n"], "done", Some("lines 3-3 of 3"));
         check(
             &[b"1\n2\n", &long[..50], b"\n", &long[..35], b"\ry\n"],
             "y",
@@ -505,9 +424,7 @@ mod tests {
     #[test]
     fn the_tail_of_many_pieces_is_the_tail_of_the_whole() {
         let dir = TempDir::create();
-        let text: String = (0..500)
-            .map(|n| format!("{}é\n", "l".repeat(n % 30)))
-            .collect();
+        let text: String = (0..500).map(|n| format!("{}é\n", "l".repeat(n % 30))).collect();
         for size in [1, 2, 3, 7, 50, 1000] {
             let mut output = output(&dir);
             for piece in text.as_bytes().chunks(size) {
@@ -527,14 +444,9 @@ mod tests {
         let finished = output.finish();
         let full = finished.full.as_ref().unwrap();
         let path = full.path.as_ref().unwrap();
-        assert_eq!(
-            std::fs::read(path).unwrap(),
-            b"12345678\n12345678\n12345678\n123"
-        );
-        let expected = format!(
-            "[Showing lines 9-10 of 10 (20B limit). First 30B of 90B: {}]",
-            path.display()
-        );
+        assert_eq!(std::fs::read(path).unwrap(), b"12345678\n12345678\n12345678\n123");
+        let expected =
+            format!("[Showing lines 9-10 of 10 (20B limit). First 30B of 90B: {}]", path.display());
         assert_eq!(finished.notice().unwrap(), expected);
     }
 
@@ -566,13 +478,7 @@ mod tests {
         };
         whole.write(b"1234567890");
         let text = whole.close(true).unwrap().to_string();
-        assert!(
-            text.starts_with("Full output not saved: No space left on device"),
-            "{text}"
-        );
-        assert!(
-            text.ends_with(". First 5B of 10B: /nowhere/x.log"),
-            "{text}"
-        );
+        assert!(text.starts_with("Full output not saved: No space left on device"), "{text}");
+        assert!(text.ends_with(". First 5B of 10B: /nowhere/x.log"), "{text}");
     }
 }

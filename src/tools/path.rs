@@ -14,9 +14,7 @@ use std::path::{Component, Path, PathBuf};
 /// The absolute path that `given` means. `.` and `..` are resolved by name, as a person reads them.
 pub fn resolve(workspace: &Workspace, given: &str) -> Result<PathBuf, ToolError> {
     if given.contains('\0') {
-        return Err(ToolError::new(
-            "The path contains a NUL character, which no file name can have.",
-        ));
+        return Err(ToolError::new("The path contains a NUL character, which no file name can have."));
     }
     let backend = workspace.backend.as_ref();
     let there = |text: &str| exists(backend, &absolute(workspace, text));
@@ -51,16 +49,9 @@ pub fn resolve_existing(workspace: &Workspace, given: &str) -> Result<PathBuf, T
     };
     let apart = fold::decompose(name);
     let curly = |text: &str| text.replace('\'', "\u{2019}");
-    let variants = [
-        narrow_am_pm(name),
-        apart.clone(),
-        curly(name),
-        curly(&apart),
-    ];
-    let found = variants
-        .into_iter()
-        .map(PathBuf::from)
-        .find(|variant| *variant != path && exists(backend, variant));
+    let variants = [narrow_am_pm(name), apart.clone(), curly(name), curly(&apart)];
+    let found =
+        variants.into_iter().map(PathBuf::from).find(|variant| *variant != path && exists(backend, variant));
     Ok(found.unwrap_or(path))
 }
 
@@ -121,9 +112,7 @@ pub fn file_url(rest: &str) -> Result<PathBuf, ToolError> {
         }
     }
     if bytes.contains(&0) {
-        return Err(ToolError::new(
-            "The path contains a NUL character, which no file name can have.",
-        ));
+        return Err(ToolError::new("The path contains a NUL character, which no file name can have."));
     }
     Ok(PathBuf::from(OsString::from_vec(bytes)))
 }
@@ -153,8 +142,7 @@ mod tests {
         let workspace = dir.workspace();
         let home = workspace.home.clone().unwrap();
         let fill = |text: &str| {
-            text.replace("HOME", home.to_str().unwrap())
-                .replace("CWD", dir.path().to_str().unwrap())
+            text.replace("HOME", home.to_str().unwrap()).replace("CWD", dir.path().to_str().unwrap())
         };
         let resolved = match resolve_existing(&workspace, &fill(given)) {
             Ok(path) => {
@@ -219,11 +207,7 @@ mod tests {
         dir.write("re\u{301}sume\u{301}.txt", "");
         dir.write("it\u{2019}s", "");
         dir.write("Capture d\u{2019}e\u{301}cran", "");
-        check(
-            &dir,
-            "Shot 1 at 9.41.00 AM.png",
-            "CWD/Shot 1 at 9.41.00\u{202f}AM.png",
-        );
+        check(&dir, "Shot 1 at 9.41.00 AM.png", "CWD/Shot 1 at 9.41.00\u{202f}AM.png");
         check(&dir, "résumé.txt", "CWD/re\u{301}sume\u{301}.txt");
         check(&dir, "it's", "CWD/it\u{2019}s");
         check(&dir, "Capture d'écran", "CWD/Capture d\u{2019}e\u{301}cran");

@@ -90,10 +90,7 @@ impl Decoder {
             BACKSPACE if !self.returned => sink.back(),
             BACKSPACE => {}
             _ => {
-                return bytes
-                    .iter()
-                    .take_while(|&&byte| is_meaningless(byte))
-                    .count();
+                return bytes.iter().take_while(|&&byte| is_meaningless(byte)).count();
             }
         }
         1
@@ -190,9 +187,7 @@ impl Decoder {
     }
 
     fn string(&mut self, bytes: &[u8]) -> usize {
-        let end = bytes
-            .iter()
-            .position(|byte| matches!(byte, &BEL | &ESC | &CANCEL | &SUBSTITUTE | b'\n'));
+        let end = bytes.iter().position(|byte| matches!(byte, &BEL | &ESC | &CANCEL | &SUBSTITUTE | b'\n'));
         let Some(end) = end else {
             return bytes.len();
         };
@@ -245,11 +240,7 @@ fn next_control(bytes: &[u8]) -> usize {
         }
     }
     let start = words.len() * 8;
-    start
-        + rest
-            .iter()
-            .position(|&byte| is_control(byte))
-            .unwrap_or(rest.len())
+    start + rest.iter().position(|&byte| is_control(byte)).unwrap_or(rest.len())
 }
 
 /// Whether one of eight bytes is below 0x20 or is 0x7f, for all of them at once: a byte below `n` makes
@@ -337,10 +328,7 @@ mod tests {
         check("\x1b[1;31mred\x1b[0m", "red");
         check("\x1b[?25l\x1b[2J\x1b(Bx\x1b7\x1b=y", "xy");
         check("\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b", "ab");
-        check(
-            "\x1bP1;2q#0\x1b\\c\x1b_app\x1b\\d\x1b^pm\x1b\\e\x1bXsos\x1b\\f",
-            "cdef",
-        );
+        check("\x1bP1;2q#0\x1b\\c\x1b_app\x1b\\d\x1b^pm\x1b\\e\x1bXsos\x1b\\f", "cdef");
         check("\x1b]52;c;aGk=\x1b[31mx", "x");
         check("\x1b\x1b[mx", "x");
         check("\x1b[3\x18mx", "mx");

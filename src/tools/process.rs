@@ -41,11 +41,8 @@ const DRAIN_MAX: Duration = Duration::from_secs(1);
 const KILL_MAX: Duration = Duration::from_secs(2);
 
 /// All commands that have processes left.
-static COMMANDS: Mutex<Commands> = Mutex::new(Commands {
-    closed: false,
-    next_id: 1,
-    running: BTreeMap::new(),
-});
+static COMMANDS: Mutex<Commands> =
+    Mutex::new(Commands { closed: false, next_id: 1, running: BTreeMap::new() });
 
 struct Commands {
     closed: bool,
@@ -102,10 +99,7 @@ pub fn survivors() -> Vec<Survivor> {
 fn families(wanted: impl Fn(&Entry) -> bool) -> Vec<(u64, Family)> {
     let commands = commands();
     let entries = commands.running.iter();
-    entries
-        .filter(|(_, entry)| wanted(entry))
-        .map(|(&id, entry)| (id, entry.family.clone()))
-        .collect()
+    entries.filter(|(_, entry)| wanted(entry)).map(|(&id, entry)| (id, entry.family.clone())).collect()
 }
 
 /// A command whose shell still runs is forgotten by the one who waits for it.
@@ -156,18 +150,11 @@ pub fn spawn(command: &ShellCommand, sandbox: Option<&Sandbox>) -> io::Result<Lo
             Some(libc::E2BIG) => ". Put long text into a file and let the command read it",
             _ => "",
         };
-        io::Error::new(
-            error.kind(),
-            format!("Cannot start {}: {error}{hint}", shell.display()),
-        )
+        io::Error::new(error.kind(), format!("Cannot start {}: {error}{hint}", shell.display()))
     })
 }
 
-fn start(
-    command: &ShellCommand,
-    shell: &Path,
-    sandbox: Option<&Sandbox>,
-) -> io::Result<LocalChild> {
+fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io::Result<LocalChild> {
     let id = {
         let mut commands = commands();
         if commands.closed {
@@ -181,17 +168,14 @@ fn start(
     let (wake, wake_writer) = io::pipe()?;
     // The thread comes first: once the shell runs, nothing can fail any more.
     let (hand_over, handed_over) = mpsc::sync_channel::<(Arc<Group>, Option<lifeline::Start>)>(1);
-    thread::Builder::new()
-        .name("pi-wait".into())
-        .stack_size(128 << 10)
-        .spawn(move || {
-            if let Ok((group, start)) = handed_over.recv() {
-                if let Some(start) = start {
-                    start.launch();
-                }
-                group.await_end();
+    thread::Builder::new().name("pi-wait".into()).stack_size(128 << 10).spawn(move || {
+        if let Ok((group, start)) = handed_over.recv() {
+            if let Some(start) = start {
+                start.launch();
             }
-        })?;
+            group.await_end();
+        }
+    })?;
 
     let (mut process, confinement) = match sandbox {
         None => (Command::new(shell), Confinement::default()),
@@ -224,11 +208,7 @@ fn start(
     let family = Family::new(id, group.clone());
     let closed = {
         let mut commands = commands();
-        let entry = Entry {
-            family: family.clone(),
-            ended: false,
-            keep: command.keep_background,
-        };
+        let entry = Entry { family: family.clone(), ended: false, keep: command.keep_background };
         commands.running.insert(id, entry);
         commands.closed
     };
@@ -271,9 +251,7 @@ fn find_shell(chosen: Option<&Path>) -> io::Result<PathBuf> {
         return Ok(usual.to_owned());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .map(|folder| folder.join("bash"))
-        .find(|file| file.is_file());
+    let found = std::env::split_paths(&path).map(|folder| folder.join("bash")).find(|file| file.is_file());
     Ok(found.unwrap_or_else(|| "sh".into()))
 }
 
@@ -308,10 +286,7 @@ impl Child for LocalChild {
             return false;
         }
         self.family.terminate();
-        self.phase = Phase::Ending {
-            kill_at: Instant::now() + grace,
-            looked: false,
-        };
+        self.phase = Phase::Ending { kill_at: Instant::now() + grace, looked: false };
         true
     }
 
@@ -371,14 +346,10 @@ impl LocalChild {
     /// When `is_over` may have a new answer without any event.
     fn due(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Ending {
-                kill_at,
-                looked: true,
-            } => Some(kill_at),
-            Phase::Ending { kill_at: at, .. } | Phase::Killed { give_up_at: at } => Some(
-                self.settles_at()
-                    .map_or(at, |settles_at| settles_at.min(at)),
-            ),
+            Phase::Ending { kill_at, looked: true } => Some(kill_at),
+            Phase::Ending { kill_at: at, .. } | Phase::Killed { give_up_at: at } => {
+                Some(self.settles_at().map_or(at, |settles_at| settles_at.min(at)))
+            }
             Phase::Running | Phase::Over => self.settles_at(),
         }
     }
@@ -400,9 +371,7 @@ impl LocalChild {
     /// The group may be dead already: this finds those that left it.
     fn kill_family(&mut self, now: Instant) {
         self.family.kill();
-        self.phase = Phase::Killed {
-            give_up_at: now + KILL_MAX,
-        };
+        self.phase = Phase::Killed { give_up_at: now + KILL_MAX };
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
@@ -440,10 +409,7 @@ impl LocalChild {
         if let Some(output) = self.output.take() {
             drain::adopt(output);
         }
-        End {
-            exit_code,
-            survivors,
-        }
+        End { exit_code, survivors }
     }
 }
 

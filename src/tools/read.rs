@@ -114,10 +114,7 @@ impl ReadTool {
     /// The whole output of this number.
     fn kept(&self, number: &str) -> Result<PathBuf, ToolError> {
         let number = number.trim_end_matches('/');
-        let found = number
-            .parse()
-            .ok()
-            .and_then(|number| artifact::find(&*self.workspace.outputs, number));
+        let found = number.parse().ok().and_then(|number| artifact::find(&*self.workspace.outputs, number));
         found.ok_or_else(|| {
             ToolError::new(format!(
                 "There is no kept output {number:?} in this session. Run the command again."
@@ -134,15 +131,10 @@ impl ReadTool {
     ) -> Result<ToolOutput, ToolError> {
         let prepared = if file.length > image::MAX_FILE_BYTES {
             let size = truncate::size(file.length);
-            Err(format!(
-                "[Image omitted: a file of {size} is too large to be loaded.]"
-            ))
+            Err(format!("[Image omitted: a file of {size} is too large to be loaded.]"))
         } else {
             let mut bytes = head;
-            bytes.append(
-                &mut file
-                    .read_up_to(usize::try_from(image::MAX_FILE_BYTES).unwrap_or(usize::MAX))?,
-            );
+            bytes.append(&mut file.read_up_to(usize::try_from(image::MAX_FILE_BYTES).unwrap_or(usize::MAX))?);
             stop_if_cancelled(call)?;
             let limits = image::Limits::of(call.model, self.workspace.options.resize_images);
             image::prepare(&bytes, kind, &limits, call.cancel)
@@ -154,14 +146,12 @@ impl ReadTool {
                 notes.extend(prepared.hints);
                 (notes, Some(Block::image(prepared.data, prepared.mime_type)))
             }
-            Err(reason) => (
-                vec![format!("Read image file [{}]", kind.mime_type()), reason],
-                None,
-            ),
+            Err(reason) => (vec![format!("Read image file [{}]", kind.mime_type()), reason], None),
         };
         if !call.model.takes_images() {
             notes.push(
-                "[Current model does not support images. The image will be omitted from this request.]".into(),
+                "[Current model does not support images. The image will be omitted from this request.]"
+                    .into(),
             );
         }
         let mut output = ToolOutput::text(notes.join("\n"));
@@ -197,22 +187,13 @@ impl<'a> File<'a> {
             return Err(fail(io::ErrorKind::IsADirectory.into(), "read"));
         }
         let source = backend.open(path).map_err(|error| fail(error, "open"))?;
-        Ok(Self {
-            source,
-            path,
-            length: stat.len,
-        })
+        Ok(Self { source, path, length: stat.len })
     }
 
     /// The next bytes; fewer than `count` only at the end of the file.
     fn read_up_to(&mut self, count: usize) -> Result<Vec<u8>, ToolError> {
         let mut bytes = Vec::new();
-        match self
-            .source
-            .by_ref()
-            .take(count as u64)
-            .read_to_end(&mut bytes)
-        {
+        match self.source.by_ref().take(count as u64).read_to_end(&mut bytes) {
             Ok(_) => Ok(bytes),
             // Some files of the kernel would wait for more to come: what is there now is all.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(bytes),
@@ -259,22 +240,14 @@ fn lines(
         window.feed(&chunk);
     }
     let lines = window.finish().map_err(|lines| {
-        ToolError::new(format!(
-            "Offset {offset} is beyond end of file ({lines} lines total)"
-        ))
+        ToolError::new(format!("Offset {offset} is beyond end of file ({lines} lines total)"))
     })?;
     let complete = counted < MAX_COUNTED;
     Ok(answer(given, skip + 1, &lines, encoding, complete))
 }
 
 /// The lines with the notices that belong to them. `first` is the number of the first line.
-fn answer(
-    given: &str,
-    first: u64,
-    lines: &Lines,
-    encoding: Encoding,
-    complete: bool,
-) -> ToolOutput {
+fn answer(given: &str, first: u64, lines: &Lines, encoding: Encoding, complete: bool) -> ToolOutput {
     let limits = truncate::Limits::DEFAULT;
     let truncation = truncate::head_of(&lines.text, lines.totals, limits);
     // Of a file too large to be counted to its end, at least so many.
@@ -295,9 +268,7 @@ fn answer(
             Some(truncate::TruncatedBy::Bytes) => format!(" ({max_size} limit)"),
             _ => String::new(),
         };
-        format!(
-            "[Showing lines {first}-{last} of {total}{by_size}. Use offset={next} to continue.]"
-        )
+        format!("[Showing lines {first}-{last} of {total}{by_size}. Use offset={next} to continue.]")
     } else if left > 0 {
         let next = first + lines.count;
         let more = if complete { "" } else { "+" };
@@ -307,7 +278,8 @@ fn answer(
     };
     let encoding = match encoding {
         Encoding::Utf8 if lines.damaged => {
-            "[Some bytes are not UTF-8 and are shown as \u{fffd}. Lines with them cannot be matched by edit.]".to_owned()
+            "[Some bytes are not UTF-8 and are shown as \u{fffd}. Lines with them cannot be matched by edit.]"
+                .to_owned()
         }
         Encoding::Utf8 => String::new(),
         other => format!(
@@ -317,26 +289,19 @@ fn answer(
     };
     let parts = [truncation.content.as_str(), &notice, &encoding];
     // The content stands first even when it is empty, but for a line that is too long.
-    let parts = parts.iter().enumerate().filter(|(at, part)| {
-        !part.is_empty() || (*at == 0 && !truncation.first_line_exceeds_limit)
-    });
+    let parts = parts
+        .iter()
+        .enumerate()
+        .filter(|(at, part)| !part.is_empty() || (*at == 0 && !truncation.first_line_exceeds_limit));
     let text: Vec<&str> = parts.map(|(_, part)| *part).collect();
     let output = ToolOutput::text(text.join("\n\n"));
-    if truncation.truncated {
-        output.with_details(json!({ "truncation": truncation }))
-    } else {
-        output
-    }
+    if truncation.truncated { output.with_details(json!({ "truncation": truncation })) } else { output }
 }
 
 /// A path as a shell takes it.
 fn quoted(path: &str) -> String {
     let plain = |char: char| char.is_alphanumeric() || "._-+/@%:,=~".contains(char);
-    if path.chars().all(plain) {
-        path.to_owned()
-    } else {
-        format!("'{}'", path.replace('\'', r"'\''"))
-    }
+    if path.chars().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]

@@ -69,10 +69,7 @@ impl Sandbox {
         if policy.mode == Mode::Workspace {
             for path in &policy.writable {
                 let real = path.canonicalize().map_err(|error| {
-                    format!(
-                        "The sandbox cannot allow writing in {}: {error}",
-                        path.display()
-                    )
+                    format!("The sandbox cannot allow writing in {}: {error}", path.display())
                 })?;
                 writable.push(real);
             }
@@ -85,12 +82,7 @@ impl Sandbox {
                 "The sandbox cannot be enforced here: {reason}. Use --sandbox off, or run pi in a container."
             )
         })?;
-        Ok(Self {
-            mode: policy.mode,
-            network: policy.network,
-            writable,
-            gaps,
-        })
+        Ok(Self { mode: policy.mode, network: policy.network, writable, gaps })
     }
 
     /// What stays open on this machine though the policy closes it.
@@ -142,19 +134,11 @@ impl fmt::Display for Sandbox {
         match self.mode {
             Mode::ReadOnly => f.write_str("It may write no file")?,
             Mode::Workspace => {
-                let roots: Vec<_> = self
-                    .writable
-                    .iter()
-                    .map(|root| root.display().to_string())
-                    .collect();
+                let roots: Vec<_> = self.writable.iter().map(|root| root.display().to_string()).collect();
                 write!(f, "It may write only in {}", roots.join(", "))?;
             }
         }
-        f.write_str(if self.network {
-            "."
-        } else {
-            ", and has no network."
-        })
+        f.write_str(if self.network { "." } else { ", and has no network." })
     }
 }
 
@@ -175,9 +159,8 @@ mod platform {
     use std::path::PathBuf;
 
     pub fn gaps() -> Result<Vec<&'static str>, &'static str> {
-        let abi = landlock::abi().ok_or(
-            "this kernel has no Landlock (Linux 5.13 and later have it, if it is switched on)",
-        )?;
+        let abi = landlock::abi()
+            .ok_or("this kernel has no Landlock (Linux 5.13 and later have it, if it is switched on)")?;
         let mut gaps = Vec::new();
         if abi < 2 {
             gaps.push("files cannot be moved between folders (Linux 5.19 is needed)");
@@ -219,10 +202,7 @@ mod platform {
         Ok((command, Confinement { _channel: channel }))
     }
 
-    pub fn run<T: Send>(
-        sandbox: &Sandbox,
-        work: impl FnOnce() -> io::Result<T> + Send,
-    ) -> io::Result<T> {
+    pub fn run<T: Send>(sandbox: &Sandbox, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         let ruleset = ruleset(sandbox)?;
         std::thread::scope(|scope| {
             let confined = move || {

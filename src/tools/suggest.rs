@@ -79,12 +79,7 @@ mod tests {
     #[test]
     fn names_like_the_missing_one_are_found() {
         let dir = TempDir::create();
-        for name in [
-            "src/tools/read.rs",
-            "src/tools/write.rs",
-            "README.md",
-            "main.ts",
-        ] {
+        for name in ["src/tools/read.rs", "src/tools/write.rs", "README.md", "main.ts"] {
             dir.write(name, "");
         }
         let workspace = dir.workspace();
@@ -96,11 +91,7 @@ mod tests {
             ("src/tools/something-else", ""),
             ("nowhere/at/all", ""),
         ] {
-            assert_eq!(
-                similar_paths(&workspace, &dir.path().join(missing)),
-                expected,
-                "{missing}"
-            );
+            assert_eq!(similar_paths(&workspace, &dir.path().join(missing)), expected, "{missing}");
         }
         assert_eq!(similar_paths(&workspace, Path::new("/")), "");
     }

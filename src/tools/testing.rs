@@ -50,13 +50,7 @@ impl TempDir {
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).expect("the folder of the test");
         let mut names: Vec<String> = entries
-            .map(|entry| {
-                entry
-                    .expect("an entry")
-                    .file_name()
-                    .to_string_lossy()
-                    .into_owned()
-            })
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
             .collect();
         names.sort();
         names
@@ -110,13 +104,7 @@ pub fn call_with(
         panic!("arguments are an object");
     };
     let arguments = tool.prepare(arguments);
-    tool.run(&Invocation {
-        id: "call-1",
-        arguments: &arguments,
-        cancel,
-        model,
-        update: &|_| {},
-    })
+    tool.run(&Invocation { id: "call-1", arguments: &arguments, cancel, model, update: &|_| {} })
 }
 
 /// The text of a result, or of the error with `error: ` before it.

@@ -78,11 +78,7 @@ pub fn sniff(head: &[u8]) -> Content {
     }
     let (mut letters, mut broken) = (0, 0);
     for chunk in head.utf8_chunks() {
-        letters += chunk
-            .valid()
-            .chars()
-            .filter(|char| !char.is_ascii())
-            .count();
+        letters += chunk.valid().chars().filter(|char| !char.is_ascii()).count();
         broken += usize::from(!chunk.invalid().is_empty());
     }
     // The last character may be cut by the end of the head.
@@ -125,10 +121,7 @@ pub struct Decoder {
 
 impl Decoder {
     pub fn new(encoding: Encoding) -> Self {
-        Self {
-            encoding,
-            pending: Vec::new(),
-        }
+        Self { encoding, pending: Vec::new() }
     }
 
     pub fn feed(&mut self, bytes: &[u8], out: &mut String) {
@@ -197,8 +190,8 @@ fn decode_utf16<'a>(bytes: &'a [u8], unit: fn([u8; 2]) -> u16, out: &mut String)
 
 /// The letters of the bytes 0x80 to 0x9f; those without one stand for themselves.
 const WINDOWS_1252: [char; 32] = [
-    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
-    '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
+    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}',
+    '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
 ];
 
 fn latin1_char(byte: u8) -> char {
@@ -224,14 +217,8 @@ mod tests {
     #[test]
     fn the_first_bytes_tell_what_a_file_is() {
         let text = |encoding, mark| Content::Text(encoding, mark);
-        let utf16: Vec<u8> = "héllo, wörld\n"
-            .encode_utf16()
-            .flat_map(u16::to_le_bytes)
-            .collect();
-        let utf16_be: Vec<u8> = "hello\n"
-            .encode_utf16()
-            .flat_map(u16::to_be_bytes)
-            .collect();
+        let utf16: Vec<u8> = "héllo, wörld\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let utf16_be: Vec<u8> = "hello\n".encode_utf16().flat_map(u16::to_be_bytes).collect();
         let cut_in_a_letter = [vec![b'a'; SNIFF_BYTES - 1], vec![0xc3]].concat();
         for (bytes, expected) in [
             (&b""[..], text(Encoding::Utf8, 0)),
@@ -240,10 +227,7 @@ mod tests {
             (b"\xef\xbb\xbfmarked", text(Encoding::Utf8, 3)),
             (&cut_in_a_letter, text(Encoding::Utf8, 0)),
             ("é é \u{e9}".as_bytes(), text(Encoding::Utf8, 0)),
-            (
-                b"damaged \xc3\xa9\xc3\xa9 here \xff",
-                text(Encoding::Utf8, 0),
-            ),
+            (b"damaged \xc3\xa9\xc3\xa9 here \xff", text(Encoding::Utf8, 0)),
             (b"caf\xe9 \x93quoted\x94\n", text(Encoding::Latin1, 0)),
             (b"\xff\xfeh\0i\0", text(Encoding::Utf16Le, 2)),
             (b"\xfe\xff\0h\0i", text(Encoding::Utf16Be, 2)),
@@ -263,10 +247,7 @@ mod tests {
         let all: Vec<u8> = (0..=255).collect();
         let text = Encoding::Latin1.decode(&all).unwrap();
         assert_eq!(Encoding::Latin1.encode(&text), Ok(all));
-        assert_eq!(
-            Encoding::Latin1.encode("naïve €"),
-            Ok(b"na\xefve \x80".to_vec())
-        );
+        assert_eq!(Encoding::Latin1.encode("naïve €"), Ok(b"na\xefve \x80".to_vec()));
         assert_eq!(Encoding::Latin1.encode("漢"), Err('漢'));
         assert_eq!(Encoding::Latin1.encode("\u{80}"), Err('\u{80}'));
     }
@@ -276,10 +257,7 @@ mod tests {
         assert_eq!(Encoding::Utf8.decode(b"\xff"), None);
         assert_eq!(Encoding::Utf16Le.decode(b"a\0b"), None);
         assert_eq!(Encoding::Utf16Le.decode(b"\x00\xd8a\0"), None);
-        assert_eq!(
-            Encoding::Utf16Be.decode(b"\xd8\x3d\xde\x00").as_deref(),
-            Some("😀")
-        );
+        assert_eq!(Encoding::Utf16Be.decode(b"\xd8\x3d\xde\x00").as_deref(), Some("😀"));
     }
 
     proptest! {

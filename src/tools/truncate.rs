@@ -22,17 +22,11 @@ pub struct Limits {
 }
 
 impl Limits {
-    pub const DEFAULT: Self = Self {
-        lines: MAX_LINES,
-        bytes: MAX_BYTES,
-    };
+    pub const DEFAULT: Self = Self { lines: MAX_LINES, bytes: MAX_BYTES };
 
     /// For lists that have a limit of their own. The number is JavaScript's greatest whole number,
     /// which the reference puts into `details`.
-    pub const BYTES_ONLY: Self = Self {
-        lines: 9_007_199_254_740_991,
-        bytes: MAX_BYTES,
-    };
+    pub const BYTES_ONLY: Self = Self { lines: 9_007_199_254_740_991, bytes: MAX_BYTES };
 }
 
 /// The size of a text that need not be in memory.
@@ -45,10 +39,7 @@ pub struct Totals {
 
 impl Totals {
     pub fn of(text: &str) -> Self {
-        Self {
-            lines: lines(text).count() as u64,
-            bytes: text.len() as u64,
-        }
+        Self { lines: lines(text).count() as u64, bytes: text.len() as u64 }
     }
 }
 
@@ -128,9 +119,7 @@ pub fn tail_of(end: &str, totals: Totals, limits: Limits) -> Truncation {
             by = TruncatedBy::Bytes;
             if shown == 0 {
                 let least = text.len() - limits.bytes;
-                start = (least..text.len())
-                    .find(|&at| text.is_char_boundary(at))
-                    .unwrap_or(text.len());
+                start = (least..text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len());
                 shown = 1;
                 partial = true;
             }
@@ -201,13 +190,7 @@ fn whole(text: &str, totals: Totals, limits: Limits) -> Truncation {
     }
 }
 
-fn cut(
-    content: String,
-    lines: usize,
-    by: TruncatedBy,
-    totals: Totals,
-    limits: Limits,
-) -> Truncation {
+fn cut(content: String, lines: usize, by: TruncatedBy, totals: Totals, limits: Limits) -> Truncation {
     Truncation {
         truncated: true,
         truncated_by: Some(by),
@@ -222,10 +205,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SMALL: Limits = Limits {
-        lines: 3,
-        bytes: 10,
-    };
+    const SMALL: Limits = Limits { lines: 3, bytes: 10 };
 
     /// Checks the invariants of both ends, then the content kept and what cut it.
     #[track_caller]
@@ -253,11 +233,7 @@ mod tests {
         check("a\nb\nc\n", ("a\nb\nc\n", "-"), ("a\nb\nc\n", "-"));
         check("a\nb\nc\nd", ("a\nb\nc", "lines"), ("b\nc\nd", "lines"));
         check("a\nb\nc\nd\n", ("a\nb\nc", "lines"), ("b\nc\nd", "lines"));
-        check(
-            "aaaa\nbbbb\ncccc",
-            ("aaaa\nbbbb", "bytes"),
-            ("bbbb\ncccc", "bytes"),
-        );
+        check("aaaa\nbbbb\ncccc", ("aaaa\nbbbb", "bytes"), ("bbbb\ncccc", "bytes"));
         check("aaaaaaaaaaa\nb", ("", "first line"), ("b", "bytes"));
         check("a\nbbbbbbbbbbbc", ("a", "bytes"), ("bbbbbbbbbc", "part"));
         // A character is never split: the 10-byte limit falls inside the first `é`.
@@ -265,11 +241,7 @@ mod tests {
         check("aéééééé", ("", "first line"), ("ééééé", "part"));
         check("éééééa", ("", "first line"), ("éééé\u{61}", "part"));
         // Only the final newline passes the limit.
-        check(
-            "0123456789\n",
-            ("0123456789", "lines"),
-            ("0123456789", "lines"),
-        );
+        check("0123456789\n", ("0123456789", "lines"), ("0123456789", "lines"));
     }
 
     #[test]

@@ -10,8 +10,7 @@ use std::sync::Arc;
 pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
     let spec = ToolSpec {
         name: "write".into(),
-        description: "Make a file or replace its whole content. Missing parent folders are made."
-            .into(),
+        description: "Make a file or replace its whole content. Missing parent folders are made.".into(),
         parameters: json!({
             "type": "object",
             "required": ["path", "content"],
@@ -64,9 +63,7 @@ impl Tool for Write {
             .canonical(&target)
             .map_err(|error| ToolError::new(error_text(&error, "open", &target)))?;
         let _lock = mutation::lock(&real, call.cancel).ok_or_else(ToolError::aborted)?;
-        let noted = self
-            .workspace
-            .note("write", call.id, &real, content.as_bytes());
+        let noted = self.workspace.note("write", call.id, &real, content.as_bytes());
         if let Some(folder) = target.parent() {
             backend
                 .create_dir_all(folder)
@@ -109,18 +106,9 @@ mod tests {
         let dir = TempDir::create();
         check(&dir, "a.txt", "one\r\ntwo", "Successfully wrote to a.txt");
         check(&dir, "a.txt", "", "Successfully wrote to a.txt");
-        check(
-            &dir,
-            "deep/er/b",
-            "\u{feff}é\0",
-            "Successfully wrote to deep/er/b",
-        );
+        check(&dir, "deep/er/b", "\u{feff}é\0", "Successfully wrote to deep/er/b");
         let tool = tool(Arc::new(dir.workspace()));
-        call(
-            tool.as_ref(),
-            json!({"file_path": "old-name", "content": "x"}),
-        )
-        .unwrap();
+        call(tool.as_ref(), json!({"file_path": "old-name", "content": "x"})).unwrap();
         assert_eq!(dir.read("old-name"), b"x");
     }
 
@@ -130,24 +118,9 @@ mod tests {
         dir.write("file", "old");
         fs::create_dir(dir.path().join("folder")).unwrap();
         symlink("round", dir.path().join("round")).unwrap();
-        check(
-            &dir,
-            "folder",
-            "x",
-            "error: EISDIR: illegal operation on a directory, open 'CWD/folder'",
-        );
-        check(
-            &dir,
-            "file/x",
-            "x",
-            "error: EEXIST: file already exists, mkdir 'CWD/file'",
-        );
-        check(
-            &dir,
-            "round",
-            "x",
-            "error: ELOOP: too many symbolic links encountered, open 'CWD/round'",
-        );
+        check(&dir, "folder", "x", "error: EISDIR: illegal operation on a directory, open 'CWD/folder'");
+        check(&dir, "file/x", "x", "error: EEXIST: file already exists, mkdir 'CWD/file'");
+        check(&dir, "round", "x", "error: ELOOP: too many symbolic links encountered, open 'CWD/round'");
         check(
             &dir,
             "new/",
@@ -161,12 +134,7 @@ mod tests {
             "error: Cannot open '/dev/null': it is a device, pipe or socket, not a regular file",
         );
         let long = "n".repeat(5000);
-        check(
-            &dir,
-            &long,
-            "x",
-            &format!("error: ENAMETOOLONG: name too long, open 'CWD/{long}'"),
-        );
+        check(&dir, &long, "x", &format!("error: ENAMETOOLONG: name too long, open 'CWD/{long}'"));
         assert_eq!(dir.names(), ["file", "folder", "round"]);
         assert_eq!(dir.read("file"), b"old");
     }
@@ -180,10 +148,7 @@ mod tests {
         symlink("script", dir.path().join("link")).unwrap();
         fs::hard_link(&script, dir.path().join("other")).unwrap();
         check(&dir, "link", "new", "Successfully wrote to link");
-        assert_eq!(
-            fs::metadata(&script).unwrap().permissions().mode() & 0o777,
-            0o750
-        );
+        assert_eq!(fs::metadata(&script).unwrap().permissions().mode() & 0o777, 0o750);
         assert_eq!(dir.read("other"), b"new");
         assert!(dir.path().join("link").is_symlink());
     }

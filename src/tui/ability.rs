@@ -52,10 +52,7 @@ pub fn find(variable: impl Fn(&str) -> Option<String>, wishes: Wishes) -> Found 
     };
     Found {
         depth,
-        hyperlinks: wishes
-            .hyperlinks
-            .or_else(|| flag("PI_HYPERLINKS"))
-            .unwrap_or(own.hyperlinks),
+        hyperlinks: wishes.hyperlinks.or_else(|| flag("PI_HYPERLINKS")).unwrap_or(own.hyperlinks),
         images: wishes.images.or(images).unwrap_or(own.images),
     }
 }
@@ -65,10 +62,7 @@ fn terminal(variable: &dyn Fn(&str) -> String) -> Found {
     let is_set = |names: &[&str]| names.iter().any(|name| !variable(name).is_empty());
     let term = variable("TERM").to_ascii_lowercase();
     let program = variable("TERM_PROGRAM").to_ascii_lowercase();
-    let hint = matches!(
-        &*variable("COLORTERM").to_ascii_lowercase(),
-        "truecolor" | "24bit"
-    );
+    let hint = matches!(&*variable("COLORTERM").to_ascii_lowercase(), "truecolor" | "24bit");
     let depth = match &*term {
         _ if hint || term.ends_with("-direct") => Depth::True,
         "dumb" => Depth::None,
@@ -76,24 +70,15 @@ fn terminal(variable: &dyn Fn(&str) -> String) -> Found {
         _ if term.starts_with("vt") => Depth::Sixteen,
         _ => Depth::Indexed,
     };
-    let found = |images, hyperlinks| Found {
-        depth: Depth::True,
-        hyperlinks,
-        images,
-    };
+    let found = |images, hyperlinks| Found { depth: Depth::True, hyperlinks, images };
     // They draw the screen anew themselves, and would leave images where they were.
     if is_set(&["TMUX", "STY"]) || term.starts_with("tmux") || term.starts_with("screen") {
-        return Found {
-            depth,
-            ..found(None, false)
-        };
+        return Found { depth, ..found(None, false) };
     }
     let is_kitty = program == "kitty" || is_set(&["KITTY_WINDOW_ID"]);
-    let is_ghostty =
-        program == "ghostty" || term.contains("ghostty") || is_set(&["GHOSTTY_RESOURCES_DIR"]);
+    let is_ghostty = program == "ghostty" || term.contains("ghostty") || is_set(&["GHOSTTY_RESOURCES_DIR"]);
     let is_wezterm = program == "wezterm" || is_set(&["WEZTERM_PANE"]);
-    let is_warp =
-        program == "warpterminal" || is_set(&["WARP_SESSION_ID", "WARP_TERMINAL_SESSION_UUID"]);
+    let is_warp = program == "warpterminal" || is_set(&["WARP_SESSION_ID", "WARP_TERMINAL_SESSION_UUID"]);
     if is_kitty || is_ghostty || is_wezterm || is_warp {
         return found(Some(Protocol::Kitty), true);
     }
@@ -106,10 +91,7 @@ fn terminal(variable: &dyn Fn(&str) -> String) -> Found {
     if variable("TERMINAL_EMULATOR").eq_ignore_ascii_case("jetbrains-jediterm") {
         return found(None, false);
     }
-    Found {
-        depth,
-        ..found(None, false)
-    }
+    Found { depth, ..found(None, false) }
 }
 
 #[cfg(test)]
@@ -121,9 +103,7 @@ mod tests {
     fn found(variables: &str, wishes: Wishes) -> Found {
         let get = |name: &str| {
             let mut pairs = variables.split(' ').filter_map(|pair| pair.split_once('='));
-            pairs
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| value.to_owned())
+            pairs.find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
         };
         find(get, wishes)
     }
@@ -131,24 +111,14 @@ mod tests {
     #[test]
     fn terminals_are_known_by_their_variables() {
         for (variables, images, hyperlinks, depth) in [
-            (
-                "KITTY_WINDOW_ID=1 TERM=xterm-kitty",
-                Some(Kitty),
-                true,
-                Depth::True,
-            ),
+            ("KITTY_WINDOW_ID=1 TERM=xterm-kitty", Some(Kitty), true, Depth::True),
             ("TERM=xterm-ghostty", Some(Kitty), true, Depth::True),
             ("TERM_PROGRAM=WezTerm", Some(Kitty), true, Depth::True),
             ("TERM_PROGRAM=WarpTerminal", Some(Kitty), true, Depth::True),
             ("TERM_PROGRAM=iTerm.app", Some(ITerm2), true, Depth::True),
             ("WT_SESSION=x", None, true, Depth::True),
             ("TERM_PROGRAM=vscode", None, true, Depth::True),
-            (
-                "TERMINAL_EMULATOR=JetBrains-JediTerm",
-                None,
-                false,
-                Depth::True,
-            ),
+            ("TERMINAL_EMULATOR=JetBrains-JediTerm", None, false, Depth::True),
             ("TERM=xterm-256color", None, false, Depth::Indexed),
             ("TERM=xterm", None, false, Depth::Indexed),
             ("TERM=xterm COLORTERM=truecolor", None, false, Depth::True),
@@ -157,24 +127,10 @@ mod tests {
             ("TERM=dumb", None, false, Depth::None),
             // Inside of a multiplexer the terminal around it does not count.
             ("TMUX=x KITTY_WINDOW_ID=1", None, false, Depth::Indexed),
-            (
-                "TERM=screen ITERM_SESSION_ID=1 COLORTERM=24bit",
-                None,
-                false,
-                Depth::True,
-            ),
-            (
-                "STY=1 TERM=xterm WEZTERM_PANE=1",
-                None,
-                false,
-                Depth::Indexed,
-            ),
+            ("TERM=screen ITERM_SESSION_ID=1 COLORTERM=24bit", None, false, Depth::True),
+            ("STY=1 TERM=xterm WEZTERM_PANE=1", None, false, Depth::Indexed),
         ] {
-            let expected = Found {
-                depth,
-                hyperlinks,
-                images,
-            };
+            let expected = Found { depth, hyperlinks, images };
             assert_eq!(found(variables, Wishes::default()), expected, "{variables}");
         }
     }
@@ -182,42 +138,18 @@ mod tests {
     #[test]
     fn settings_beat_our_variables_beat_the_terminal() {
         let kitty = "KITTY_WINDOW_ID=1 PI_IMAGE_PROTOCOL=iterm2 PI_HYPERLINKS=0 PI_TRUE_COLOR=0";
-        let ours = Found {
-            depth: Depth::Indexed,
-            hyperlinks: false,
-            images: Some(ITerm2),
-        };
+        let ours = Found { depth: Depth::Indexed, hyperlinks: false, images: Some(ITerm2) };
         assert_eq!(found(kitty, Wishes::default()), ours);
-        let wishes = Wishes {
-            true_color: Some(true),
-            hyperlinks: Some(true),
-            images: Some(None),
-        };
-        let wished = Found {
-            depth: Depth::True,
-            hyperlinks: true,
-            images: None,
-        };
+        let wishes = Wishes { true_color: Some(true), hyperlinks: Some(true), images: Some(None) };
+        let wished = Found { depth: Depth::True, hyperlinks: true, images: None };
         assert_eq!(found(kitty, wishes), wished);
         for none in ["none", "0"] {
             let variables = format!("KITTY_WINDOW_ID=1 PI_IMAGE_PROTOCOL={none}");
             assert_eq!(found(&variables, Wishes::default()).images, None);
         }
-        assert_eq!(
-            found("TMUX=1 PI_IMAGE_PROTOCOL=kitty", Wishes::default()).images,
-            Some(Kitty)
-        );
-        assert_eq!(
-            found("NO_COLOR=1 PI_TRUE_COLOR=1", wishes).depth,
-            Depth::None
-        );
-        assert_eq!(
-            found("NO_COLOR= TERM=xterm", Wishes::default()).depth,
-            Depth::Indexed
-        );
-        assert_eq!(
-            found("TERM=linux PI_TRUE_COLOR=0", Wishes::default()).depth,
-            Depth::Sixteen
-        );
+        assert_eq!(found("TMUX=1 PI_IMAGE_PROTOCOL=kitty", Wishes::default()).images, Some(Kitty));
+        assert_eq!(found("NO_COLOR=1 PI_TRUE_COLOR=1", wishes).depth, Depth::None);
+        assert_eq!(found("NO_COLOR= TERM=xterm", Wishes::default()).depth, Depth::Indexed);
+        assert_eq!(found("TERM=linux PI_TRUE_COLOR=0", Wishes::default()).depth, Depth::Sixteen);
     }
 }

@@ -20,11 +20,7 @@ pub enum Wanted {
     /// A slash command that begins so.
     Command(String),
     /// What may stand behind a command; bytes `at` and on of the line.
-    Argument {
-        command: String,
-        text: String,
-        at: usize,
-    },
+    Argument { command: String, text: String, at: usize },
     /// A file of the project, behind `@`.
     File(Token),
     /// An entry of a folder.
@@ -74,8 +70,7 @@ pub fn wanted(before: &str, is_first_line: bool, is_asked: bool) -> Option<Wante
         }
     }
     let path = &token.path;
-    let is_begun =
-        token.is_quoted || path.contains('/') || path.starts_with('.') || path.starts_with("~/");
+    let is_begun = token.is_quoted || path.contains('/') || path.starts_with('.') || path.starts_with("~/");
     (is_asked || is_begun).then_some(Wanted::Path(token))
 }
 
@@ -99,12 +94,7 @@ fn token(before: &str) -> Token {
         let (outside, inside) = (before.get(..quote), before.get(quote + 1..));
         let outside = outside.unwrap_or_default();
         let start = outside.strip_suffix('@');
-        if start
-            .unwrap_or(outside)
-            .chars()
-            .next_back()
-            .is_none_or(is_delimiter)
-        {
+        if start.unwrap_or(outside).chars().next_back().is_none_or(is_delimiter) {
             return Token {
                 at: quote - usize::from(start.is_some()),
                 path: inside.unwrap_or_default().to_owned(),
@@ -114,18 +104,11 @@ fn token(before: &str) -> Token {
         }
     }
     let delimiters = before.char_indices().rev();
-    let last = delimiters
-        .into_iter()
-        .find(|(_, letter)| is_delimiter(*letter));
+    let last = delimiters.into_iter().find(|(_, letter)| is_delimiter(*letter));
     let at = last.map_or(0, |(at, letter)| at + letter.len_utf8());
     let text = before.get(at..).unwrap_or_default();
     let path = text.strip_prefix('@');
-    Token {
-        at,
-        path: path.unwrap_or(text).to_owned(),
-        is_file: path.is_some(),
-        is_quoted: false,
-    }
+    Token { at, path: path.unwrap_or(text).to_owned(), is_file: path.is_some(), is_quoted: false }
 }
 
 impl Token {
@@ -155,11 +138,7 @@ impl Token {
     }
 
     /// Files that were found below `folder`, which is as it was typed, for what [`rank`] chose.
-    pub fn file_items<'a>(
-        &self,
-        folder: &str,
-        found: impl Iterator<Item = Candidate<'a>>,
-    ) -> Vec<Item> {
+    pub fn file_items<'a>(&self, folder: &str, found: impl Iterator<Item = Candidate<'a>>) -> Vec<Item> {
         found
             .filter(|candidate| is_typeable(candidate.path))
             .map(|Candidate { path, is_folder }| {
@@ -247,11 +226,7 @@ impl Wanted {
                 token.at
             }
         };
-        Change {
-            range: start..end,
-            text,
-            cursor,
-        }
+        Change { range: start..end, text, cursor }
     }
 }
 

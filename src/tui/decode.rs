@@ -96,13 +96,8 @@ impl Decoder {
     pub fn time_out(&mut self, out: &mut Vec<Input>) {
         let alt = std::mem::take(&mut self.alt);
         let begun = match std::mem::take(&mut self.state) {
-            State::Escape => Some(Key::new(
-                Code::Escape,
-                if alt { Modifiers::ALT } else { Modifiers::NONE },
-            )),
-            State::Control if self.held.is_empty() => {
-                Some(Key::new(Code::Char('['), Modifiers::ALT))
-            }
+            State::Escape => Some(Key::new(Code::Escape, if alt { Modifiers::ALT } else { Modifiers::NONE })),
+            State::Control if self.held.is_empty() => Some(Key::new(Code::Char('['), Modifiers::ALT)),
             State::Shift => Some(Key::new(Code::Char('o'), Modifiers::ALT | Modifiers::SHIFT)),
             _ => None,
         };
@@ -119,11 +114,7 @@ impl Decoder {
             State::Control => self.control(byte, out),
             State::OldMouse { missing } => match missing {
                 0 | 1 => self.finish(),
-                _ => {
-                    self.state = State::OldMouse {
-                        missing: missing - 1,
-                    }
-                }
+                _ => self.state = State::OldMouse { missing: missing - 1 },
             },
             State::Console => {
                 if let b'A'..=b'E' = byte {
@@ -146,9 +137,7 @@ impl Decoder {
             State::Paste => {}
         }
         // An answer carries no Alt: the Escape before it was a key of its own.
-        let answered = out
-            .get(before)
-            .is_some_and(|input| !matches!(input, Input::Key(_)));
+        let answered = out.get(before).is_some_and(|input| !matches!(input, Input::Key(_)));
         if alt && (answered || self.state == State::Paste) {
             out.insert(before, Input::Key(Key::plain(Code::Escape)));
             self.alt = false;
@@ -163,11 +152,7 @@ impl Decoder {
 
     /// A key of a sequence; with Alt if an Escape was before it.
     fn key(&mut self, code: Code, modifiers: Modifiers, out: &mut Vec<Input>) {
-        let alt = if self.alt {
-            Modifiers::ALT
-        } else {
-            Modifiers::NONE
-        };
+        let alt = if self.alt { Modifiers::ALT } else { Modifiers::NONE };
         out.push(Input::Key(Key::new(code, modifiers | alt)));
     }
 
@@ -204,14 +189,10 @@ impl Decoder {
         }
         self.held.push(byte);
         if missing > 1 {
-            self.state = State::Character {
-                missing: missing - 1,
-            };
+            self.state = State::Character { missing: missing - 1 };
             return;
         }
-        let letter = str::from_utf8(&self.held)
-            .ok()
-            .and_then(|text| text.chars().next());
+        let letter = str::from_utf8(&self.held).ok().and_then(|text| text.chars().next());
         let doubled = self.doubled.take();
         if let Some(letter) = letter.filter(|&letter| Some(letter) != doubled)
             && !letter.is_control()
@@ -231,10 +212,7 @@ impl Decoder {
             b'[' => self.state = State::Control,
             b'O' => self.state = State::Shift,
             b']' | b'P' | b'_' | b'^' | b'X' => {
-                self.state = State::String {
-                    kind: byte,
-                    ending: false,
-                };
+                self.state = State::String { kind: byte, ending: false };
             }
             _ => {
                 if self.alt {
@@ -317,10 +295,7 @@ impl Decoder {
                     let number = parameters.get(index).unwrap_or(1);
                     usize::try_from(number).unwrap_or(1).saturating_sub(1)
                 };
-                out.push(Input::Reply(Reply::Position {
-                    row: from_one(0),
-                    column: from_one(1),
-                }));
+                out.push(Input::Reply(Reply::Position { row: from_one(0), column: from_one(1) }));
             }
             (None, b'R') if parameters.get(0).is_some_and(|row| row != 1) => {}
             (None, _) => {
@@ -330,9 +305,7 @@ impl Decoder {
             }
             (Some(b'<'), b'M' | b'm') => out.extend(mouse(&parameters, last).map(Input::Mouse)),
             (Some(b'?'), b'u') => {
-                out.push(Input::Reply(Reply::Keyboard(
-                    parameters.get(0).unwrap_or(0),
-                )));
+                out.push(Input::Reply(Reply::Keyboard(parameters.get(0).unwrap_or(0))));
             }
             (Some(b'?'), b'c') => out.push(Input::Reply(Reply::Attributes)),
             (Some(b'?'), b'n') if parameters.get(0) == Some(997) => {
@@ -344,17 +317,9 @@ impl Decoder {
     }
 
     fn send(&self, code: Code, modifiers: Modifiers, action: Action, out: &mut Vec<Input>) {
-        let alt = if self.alt {
-            Modifiers::ALT
-        } else {
-            Modifiers::NONE
-        };
+        let alt = if self.alt { Modifiers::ALT } else { Modifiers::NONE };
         let modifiers = modifiers | alt;
-        out.push(Input::Key(Key {
-            code,
-            modifiers,
-            action,
-        }));
+        out.push(Input::Key(Key { code, modifiers, action }));
     }
 
     /// A key as the Kitty protocol and xterm's `formatOtherKeys` send it.
@@ -369,24 +334,16 @@ impl Decoder {
             return;
         };
         // The text that the key makes is named where the layout decides it; a shifted key too.
-        let text = parameters
-            .get(2)
-            .or_else(|| parameters.sub(0, 1))
-            .and_then(char::from_u32);
+        let text = parameters.get(2).or_else(|| parameters.sub(0, 1)).and_then(char::from_u32);
         let (code, modifiers) = match (code, text) {
             (Code::Char(_), Some(letter))
-                if modifiers.without(Modifiers::SHIFT) == Modifiers::NONE
-                    && !letter.is_control() =>
+                if modifiers.without(Modifiers::SHIFT) == Modifiers::NONE && !letter.is_control() =>
             {
                 (Code::Char(letter), Modifiers::NONE)
             }
             _ => (code, modifiers),
         };
-        let key = Key {
-            code,
-            modifiers,
-            action,
-        };
+        let key = Key { code, modifiers, action };
         if action != Action::Release {
             self.doubled = key.typed();
         }
@@ -436,10 +393,7 @@ impl Decoder {
         let before = self.held.len();
         let from = before.saturating_sub(PASTE_END.len() - 1);
         self.held.extend_from_slice(bytes);
-        let found = self
-            .held
-            .get(from..)
-            .and_then(|tail| memmem::find(tail, PASTE_END));
+        let found = self.held.get(from..).and_then(|tail| memmem::find(tail, PASTE_END));
         let Some(found) = found else {
             // Room for the end stays free behind a paste that is too long.
             let most = PASTE_BYTES_MAX + PASTE_END.len();
@@ -472,10 +426,7 @@ fn pasted(text: &str) -> String {
     plain.push_str(parts.next().unwrap_or_default());
     for part in parts {
         // `106;5u` is Ctrl+J.
-        match part
-            .split_once(";5u")
-            .and_then(|(number, rest)| Some((number.parse().ok()?, rest)))
-        {
+        match part.split_once(";5u").and_then(|(number, rest)| Some((number.parse().ok()?, rest))) {
             Some((number @ 0x61..=0x7au8, rest)) => {
                 plain.push(char::from(number & 0x1f));
                 plain.push_str(rest);

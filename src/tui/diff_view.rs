@@ -19,12 +19,7 @@ const TEXT_MIN: usize = 8;
 pub fn lines(diff: &str, theme: &Theme, width: usize) -> Vec<Line> {
     let rows: Vec<Row<'_>> = diff.lines().map(Row::parse).collect();
     let numbers = rows.iter().map(|row| row.number.len()).max().unwrap_or(0);
-    let mut view = View {
-        theme,
-        width,
-        numbers,
-        out: Vec::new(),
-    };
+    let mut view = View { theme, width, numbers, out: Vec::new() };
     let mut rest = rows.as_slice();
     while let Some((row, after)) = rest.split_first() {
         if row.kind == Kind::Removed {
@@ -39,11 +34,7 @@ pub fn lines(diff: &str, theme: &Theme, width: usize) -> Vec<Line> {
 
 /// How many lines were added and removed.
 pub fn counts(diff: &str) -> (usize, usize) {
-    let count = |kind| {
-        diff.lines()
-            .filter(|line| Row::parse(line).kind == kind)
-            .count()
-    };
+    let count = |kind| diff.lines().filter(|line| Row::parse(line).kind == kind).count();
     (count(Kind::Added), count(Kind::Removed))
 }
 
@@ -68,11 +59,7 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     fn parse(line: &'a str) -> Self {
-        let other = Self {
-            kind: Kind::Other,
-            number: "",
-            text: line,
-        };
+        let other = Self { kind: Kind::Other, number: "", text: line };
         let kind = match line.as_bytes().first() {
             Some(b' ') => Kind::Same,
             Some(b'-') => Kind::Removed,
@@ -81,15 +68,10 @@ impl<'a> Row<'a> {
         };
         let rest = line.get(1..).unwrap_or_default().trim_start_matches(' ');
         if kind == Kind::Same && rest == "..." {
-            return Self {
-                kind: Kind::Fold,
-                ..other
-            };
+            return Self { kind: Kind::Fold, ..other };
         }
         let text = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
-        let (number, _) = rest
-            .split_at_checked(rest.len() - text.len())
-            .unwrap_or_default();
+        let (number, _) = rest.split_at_checked(rest.len() - text.len()).unwrap_or_default();
         let text = text.strip_prefix(' ').or(text.is_empty().then_some(""));
         match text.filter(|_| !number.is_empty()) {
             Some(text) => Self { kind, number, text },
@@ -115,9 +97,7 @@ impl View<'_> {
         let marks: Vec<words::Marks> = match removed.len() == added.len() {
             true => {
                 let pairs = removed.iter().zip(added);
-                pairs
-                    .map(|(old, new)| words::compare(old.text, new.text))
-                    .collect()
+                pairs.map(|(old, new)| words::compare(old.text, new.text)).collect()
             }
             false => Vec::new(),
         };
@@ -148,10 +128,7 @@ impl View<'_> {
             gutter = Line::of(&sign.to_string(), style).cut(self.width.saturating_sub(2));
         }
         let indent = gutter.width();
-        for part in wrap(
-            &marked(row.text, style, marks),
-            self.width.saturating_sub(indent),
-        ) {
+        for part in wrap(&marked(row.text, style, marks), self.width.saturating_sub(indent)) {
             gutter.append(&part);
             self.out.push(std::mem::take(&mut gutter));
             gutter.pad_to(indent, style);

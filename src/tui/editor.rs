@@ -89,10 +89,7 @@ impl Editor {
 
     /// An editor of one line; keys that would leave it are ignored.
     pub fn single_line() -> Self {
-        Self {
-            is_single: true,
-            ..Self::default()
-        }
+        Self { is_single: true, ..Self::default() }
     }
 
     /// The text as it is shown, with markers of pastes.
@@ -128,8 +125,7 @@ impl Editor {
     /// The cursor's line before it and behind it.
     pub fn around_cursor(&self) -> (&str, &str) {
         let line = self.buffer.line(self.cursor.line);
-        line.split_at_checked(self.cursor.byte)
-            .unwrap_or((line, ""))
+        line.split_at_checked(self.cursor.byte).unwrap_or((line, ""))
     }
 
     /// Whether the cursor is in the first line, where commands are.
@@ -236,10 +232,8 @@ impl Editor {
         // Shift is easily still held down.
         if matches!(key.code, Code::Backspace | Code::Delete)
             && key.modifiers.has(Modifiers::SHIFT)
-            && let Some(action) = keymap.action(
-                &Key::new(key.code, key.modifiers.without(Modifiers::SHIFT)),
-                keymap::EDITOR,
-            )
+            && let Some(action) =
+                keymap.action(&Key::new(key.code, key.modifiers.without(Modifiers::SHIFT)), keymap::EDITOR)
         {
             return self.act(action);
         }
@@ -333,13 +327,7 @@ impl Editor {
         }
         let (at, before) = (range.start, self.cursor);
         let removed = self.apply(range, text);
-        self.undo.push(Edit {
-            at,
-            removed,
-            inserted: text.to_owned(),
-            before,
-            after: self.cursor,
-        });
+        self.undo.push(Edit { at, removed, inserted: text.to_owned(), before, after: self.cursor });
     }
 
     fn type_char(&mut self, letter: char) -> Outcome {

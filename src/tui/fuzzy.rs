@@ -21,8 +21,7 @@ pub fn score(query: &str, text: &str) -> Option<Score> {
 }
 
 fn score_of(query: &[char], text: &[char]) -> Option<Score> {
-    lower_score(query, text)
-        .or_else(|| Some(lower_score(&swapped(query)?, text)?.saturating_add(SWAPPED)))
+    lower_score(query, text).or_else(|| Some(lower_score(&swapped(query)?, text)?.saturating_add(SWAPPED)))
 }
 
 /// The score of letters that are lower case already.
@@ -76,10 +75,7 @@ fn swapped(query: &[char]) -> Option<Vec<char>> {
         true => letter.is_ascii_digit(),
         false => letter.is_ascii_lowercase(),
     };
-    second
-        .iter()
-        .all(is_other)
-        .then(|| [second, first].concat())
+    second.iter().all(is_other).then(|| [second, first].concat())
 }
 
 /// The indices of the texts that all words of the query fit, the best first; a slash ends a word too.
@@ -93,11 +89,7 @@ pub struct Texts(Vec<Vec<char>>);
 
 impl Texts {
     pub fn new<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
-        Self(
-            texts
-                .map(|text| text.to_lowercase().chars().collect())
-                .collect(),
-        )
+        Self(texts.map(|text| text.to_lowercase().chars().collect()).collect())
     }
 
     /// As [`filter`].
@@ -109,16 +101,10 @@ impl Texts {
             .map(|word| word.chars().collect())
             .collect();
         let all = |text: &[char]| {
-            words.iter().try_fold(0, |sum: Score, word| {
-                Some(sum.saturating_add(score_of(word, text)?))
-            })
+            words.iter().try_fold(0, |sum: Score, word| Some(sum.saturating_add(score_of(word, text)?)))
         };
-        let mut found: Vec<(Score, usize)> = self
-            .0
-            .iter()
-            .enumerate()
-            .filter_map(|(index, text)| Some((all(text)?, index)))
-            .collect();
+        let mut found: Vec<(Score, usize)> =
+            self.0.iter().enumerate().filter_map(|(index, text)| Some((all(text)?, index))).collect();
         found.sort_unstable();
         found.into_iter().map(|(_, index)| index).collect()
     }

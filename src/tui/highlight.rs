@@ -50,10 +50,7 @@ impl Highlighter {
     /// `language` is a name or an extension; one that is not known leaves the code plain.
     pub fn new(language: &str) -> Self {
         let language = find(language);
-        Self {
-            known: language.map(Known::new),
-            open: Open::Nothing,
-        }
+        Self { known: language.map(Known::new), open: Open::Nothing }
     }
 
     pub fn is_known(&self) -> bool {
@@ -66,13 +63,7 @@ impl Highlighter {
         match &self.known {
             None => paint(text, PLAIN),
             Some(known) => {
-                let mut scanner = Scanner {
-                    known,
-                    text,
-                    at: 0,
-                    open: self.open,
-                    paint,
-                };
+                let mut scanner = Scanner { known, text, at: 0, open: self.open, paint };
                 scanner.line();
                 self.open = scanner.open;
             }
@@ -83,8 +74,7 @@ impl Highlighter {
 /// The language that a file of this name is in, for [`Highlighter::new`]; it may not be known.
 pub fn of_path(path: &str) -> &str {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-    name.rsplit_once('.')
-        .map_or(name, |(_, extension)| extension)
+    name.rsplit_once('.').map_or(name, |(_, extension)| extension)
 }
 
 fn find(name: &str) -> Option<&'static Language> {
@@ -297,10 +287,7 @@ impl<'a> Scanner<'a, '_> {
             (Some('\\'), Some((at, escaped))) => {
                 let after = at + escaped.len_utf8();
                 let tail = inside.get(after..).unwrap_or_default();
-                tail.bytes()
-                    .take(12)
-                    .position(|byte| byte == b'\'')
-                    .map(|at| after + at)
+                tail.bytes().take(12).position(|byte| byte == b'\'').map(|at| after + at)
             }
             (Some(_), Some((at, '\''))) => Some(at),
             _ => None,
@@ -382,8 +369,7 @@ impl<'a> Scanner<'a, '_> {
 
 /// The bytes of the word that `text` begins with.
 fn word(text: &str, language: &Language) -> usize {
-    text.find(|letter| !language.is_word(letter) && !letter.is_numeric())
-        .unwrap_or(text.len())
+    text.find(|letter| !language.is_word(letter) && !letter.is_numeric()).unwrap_or(text.len())
 }
 
 /// The bytes of the number that `text` begins with; `1..2` are two.
@@ -431,9 +417,7 @@ fn markdown_line(line: &str) -> Option<Role> {
     match text.as_bytes().first()? {
         b'#' => Some(Role::MdHeading),
         b'>' => Some(Role::MdQuote),
-        b'`' | b'~' if text.starts_with("```") || text.starts_with("~~~") => {
-            Some(Role::MdCodeBlockBorder)
-        }
+        b'`' | b'~' if text.starts_with("```") || text.starts_with("~~~") => Some(Role::MdCodeBlockBorder),
         _ => None,
     }
 }

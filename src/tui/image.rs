@@ -38,10 +38,7 @@ pub struct Pixels {
 
 impl Pixels {
     /// A cell of a terminal that does not say how large it is.
-    pub const CELL: Self = Self {
-        width: 9,
-        height: 18,
-    };
+    pub const CELL: Self = Self { width: 9, height: 18 };
 }
 
 /// Where an image goes.
@@ -78,13 +75,9 @@ pub fn cells(pixels: Pixels, cell: Pixels, columns: usize, rows: usize) -> (usiz
     let [width, height] = [pixels.width, pixels.height].map(|side| f64::from(side.max(1)));
     let [cell_width, cell_height] = [cell.width, cell.height].map(|side| f64::from(side.max(1)));
     let scale = (float(columns) * cell_width / width).min(float(rows) * cell_height / height);
-    let fill = |side: f64, cell: f64, most: usize| {
-        ((side * scale / cell).ceil() as usize).clamp(1, most.max(1))
-    };
-    (
-        fill(width, cell_width, columns),
-        fill(height, cell_height, rows),
-    )
+    let fill =
+        |side: f64, cell: f64, most: usize| ((side * scale / cell).ceil() as usize).clamp(1, most.max(1));
+    (fill(width, cell_width, columns), fill(height, cell_height, rows))
 }
 
 /// What shows an image; None where only its box can be shown.
@@ -102,12 +95,7 @@ pub fn raw(picture: &Picture<'_>, place: &Place, theme: &Theme) -> Option<Raw> {
         ),
         Protocol::ITerm2 => (iterm2(picture, columns, rows), String::new()),
     };
-    Some(Raw {
-        rows,
-        sequence,
-        erase,
-        instead: named_box(picture, theme, place.columns),
-    })
+    Some(Raw { rows, sequence, erase, instead: named_box(picture, theme, place.columns) })
 }
 
 fn is_base64(text: &str) -> bool {
@@ -148,10 +136,7 @@ pub fn named_box(picture: &Picture<'_>, theme: &Theme, width: usize) -> Vec<Line
         words.push(" ", Style::PLAIN);
     }
     words.push(picture.mime, theme.style(Role::Muted));
-    let Pixels {
-        width: across,
-        height: down,
-    } = picture.pixels;
+    let Pixels { width: across, height: down } = picture.pixels;
     if across > 0 && down > 0 {
         words.push(&format!(" {across}×{down}"), theme.style(Role::Muted));
     }
@@ -178,25 +163,11 @@ mod tests {
     use super::*;
 
     fn picture(base64: &str) -> Picture<'_> {
-        Picture {
-            name: "a.png",
-            mime: "image/png",
-            base64,
-            pixels: Pixels {
-                width: 90,
-                height: 36,
-            },
-        }
+        Picture { name: "a.png", mime: "image/png", base64, pixels: Pixels { width: 90, height: 36 } }
     }
 
     fn place(protocol: Protocol) -> Place {
-        Place {
-            protocol: Some(protocol),
-            cell: Pixels::CELL,
-            columns: 60,
-            rows: 24,
-            id: 7,
-        }
+        Place { protocol: Some(protocol), cell: Pixels::CELL, columns: 60, rows: 24, id: 7 }
     }
 
     #[test]
@@ -219,10 +190,7 @@ mod tests {
     fn kitty_gets_the_data_in_chunks() {
         let theme = Theme::dark();
         let small = raw(&picture("QUJD"), &place(Protocol::Kitty), &theme).unwrap();
-        assert_eq!(
-            small.sequence,
-            "\x1b_Ga=T,f=100,q=2,C=1,c=60,r=12,i=7,m=0;QUJD\x1b\\"
-        );
+        assert_eq!(small.sequence, "\x1b_Ga=T,f=100,q=2,C=1,c=60,r=12,i=7,m=0;QUJD\x1b\\");
         assert_eq!(small.erase, "\x1b_Ga=d,d=I,i=7,q=2\x1b\\");
         assert_eq!(small.rows, 12);
         for length in [4096, 4097, 8192, 10_000] {
@@ -231,19 +199,10 @@ mod tests {
             let chunks: Vec<(&str, &str)> = large
                 .sequence
                 .split_terminator("\x1b\\")
-                .map(|chunk| {
-                    chunk
-                        .strip_prefix("\x1b_G")
-                        .unwrap()
-                        .split_once(';')
-                        .unwrap()
-                })
+                .map(|chunk| chunk.strip_prefix("\x1b_G").unwrap().split_once(';').unwrap())
                 .collect();
             assert_eq!(chunks.len(), length.div_ceil(4096));
-            assert_eq!(
-                chunks.iter().map(|(_, data)| *data).collect::<String>(),
-                data
-            );
+            assert_eq!(chunks.iter().map(|(_, data)| *data).collect::<String>(), data);
             for (at, (head, data)) in chunks.iter().enumerate() {
                 assert!(data.len() <= 4096);
                 assert!(head.ends_with(if at + 1 < chunks.len() { "m=1" } else { "m=0" }));
@@ -264,32 +223,19 @@ mod tests {
     #[test]
     fn what_cannot_be_shown_is_a_box() {
         let theme = Theme::dark();
-        let none = Place {
-            protocol: None,
-            ..place(Protocol::Kitty)
-        };
-        let jpeg = Picture {
-            mime: "image/jpeg",
-            ..picture("QUJD")
-        };
+        let none = Place { protocol: None, ..place(Protocol::Kitty) };
+        let jpeg = Picture { mime: "image/jpeg", ..picture("QUJD") };
         assert!(raw(&picture("QUJD"), &none, &theme).is_none());
         assert!(raw(&jpeg, &place(Protocol::Kitty), &theme).is_none());
         assert!(raw(&jpeg, &place(Protocol::ITerm2), &theme).is_some());
         for bad in ["", "QUJD\x1b\\", "QU\nJD", "ü"] {
-            assert!(
-                raw(&picture(bad), &place(Protocol::Kitty), &theme).is_none(),
-                "{bad:?}"
-            );
+            assert!(raw(&picture(bad), &place(Protocol::Kitty), &theme).is_none(), "{bad:?}");
         }
         let lines = named_box(&picture(""), &theme, 40);
         let texts: Vec<&str> = lines.iter().map(Line::text).collect();
         assert_eq!(
             texts,
-            [
-                "┌───────────────────────┐",
-                "│ a.png image/png 90×36 │",
-                "└───────────────────────┘"
-            ]
+            ["┌───────────────────────┐", "│ a.png image/png 90×36 │", "└───────────────────────┘"]
         );
         for width in 2..30 {
             for line in named_box(&picture(""), &theme, width) {

@@ -125,11 +125,7 @@ pub enum MouseKind {
 
 impl Key {
     pub const fn new(code: Code, modifiers: Modifiers) -> Self {
-        Self {
-            code,
-            modifiers,
-            action: Action::Press,
-        }
+        Self { code, modifiers, action: Action::Press }
     }
 
     pub const fn plain(code: Code) -> Self {
@@ -206,10 +202,7 @@ fn code(name: &str) -> Option<Code> {
     if let Some((_, code)) = NAMES.iter().find(|(known, _)| *known == name) {
         return Some(*code);
     }
-    if let Some(number) = name
-        .strip_prefix('f')
-        .and_then(|number| number.parse().ok())
-    {
+    if let Some(number) = name.strip_prefix('f').and_then(|number| number.parse().ok()) {
         return (1..=24).contains(&number).then_some(Code::Function(number));
     }
     let mut letters = name.chars();
@@ -277,15 +270,9 @@ mod tests {
     #[test]
     fn a_key_types_its_character_unless_it_commands() {
         assert_eq!(Key::plain(Code::Char('a')).typed(), Some('a'));
-        assert_eq!(
-            Key::new(Code::Char('a'), Modifiers::SHIFT).typed(),
-            Some('A')
-        );
+        assert_eq!(Key::new(Code::Char('a'), Modifiers::SHIFT).typed(), Some('A'));
         assert_eq!(Key::new(Code::Char('a'), Modifiers::CTRL).typed(), None);
-        assert_eq!(
-            Key::new(Code::Char('a'), Modifiers::ALT | Modifiers::SHIFT).typed(),
-            None
-        );
+        assert_eq!(Key::new(Code::Char('a'), Modifiers::ALT | Modifiers::SHIFT).typed(), None);
         assert_eq!(Key::plain(Code::Enter).typed(), None);
     }
 }

@@ -136,11 +136,8 @@ pub const VIEWER: &[Action] = &[
 ];
 
 /// While the viewer is searched.
-pub const VIEWER_SEARCH: &[Action] = &[
-    Action::ViewSearchNext,
-    Action::ViewSearchPrevious,
-    Action::ViewSearchClose,
-];
+pub const VIEWER_SEARCH: &[Action] =
+    &[Action::ViewSearchNext, Action::ViewSearchPrevious, Action::ViewSearchClose];
 
 /// What is looked up together: in one of these no key should have two meanings.
 const TOGETHER: &[&[&[Action]]] = &[
@@ -197,15 +194,10 @@ impl Keymap {
             _ => row.keys,
         };
         let binding = |row| Binding {
-            keys: defaults(row)
-                .iter()
-                .filter_map(|key| Key::parse(key).map(normal))
-                .collect(),
+            keys: defaults(row).iter().filter_map(|key| Key::parse(key).map(normal)).collect(),
             is_users: false,
         };
-        Self {
-            bindings: TABLE.iter().map(binding).collect(),
-        }
+        Self { bindings: TABLE.iter().map(binding).collect() }
     }
 
     /// The defaults with what `keybindings.json` says, and what in it is of no use, a line each.
@@ -217,10 +209,7 @@ impl Keymap {
             return (keymap, problems);
         };
         for (name, value) in entries {
-            let id = OLD_IDS
-                .iter()
-                .find(|(old, _)| old == name)
-                .map_or(&**name, |&(_, id)| id);
+            let id = OLD_IDS.iter().find(|(old, _)| old == name).map_or(&**name, |&(_, id)| id);
             if id != name && entries.contains_key(id) {
                 continue;
             }
@@ -248,10 +237,7 @@ impl Keymap {
             }
             // A list with nothing but mistakes must not take an action's keys away.
             if !keys.is_empty() || texts.is_empty() {
-                *binding = Binding {
-                    keys,
-                    is_users: true,
-                };
+                *binding = Binding { keys, is_users: true };
             }
         }
         problems.extend(keymap.conflicts());
@@ -324,10 +310,9 @@ impl Keymap {
 
     /// All actions with the names they have in the file.
     pub fn reference(&self) -> String {
-        self.tables(
-            "| action | keys | what it does |\n|---|---|---|\n",
-            |row, keys| Some(format!("| `{}` | {keys} | {} |\n", row.id, row.about)),
-        )
+        self.tables("| action | keys | what it does |\n|---|---|---|\n", |row, keys| {
+            Some(format!("| `{}` | {keys} | {} |\n", row.id, row.about))
+        })
     }
 
     /// A table for each group, with those rows that there are.

@@ -112,11 +112,7 @@ impl Line {
         let end = self.text.len();
         match self.runs.last_mut() {
             Some(last) if last.style == style && last.link.as_ref() == link => last.end = end,
-            _ => self.runs.push(Run {
-                end,
-                style,
-                link: link.cloned(),
-            }),
+            _ => self.runs.push(Run { end, style, link: link.cloned() }),
         }
     }
 
@@ -141,11 +137,7 @@ impl Line {
         let mut start = 0;
         self.runs.iter().map(move |run| {
             let range = std::mem::replace(&mut start, run.end)..run.end;
-            Span {
-                text: self.text.get(range).unwrap_or_default(),
-                style: run.style,
-                link: run.link.as_ref(),
-            }
+            Span { text: self.text.get(range).unwrap_or_default(), style: run.style, link: run.link.as_ref() }
         })
     }
 
@@ -164,12 +156,7 @@ impl Line {
         if text.is_empty() {
             runs.clear();
         }
-        Self {
-            text: text.to_owned(),
-            runs,
-            width: width::width(text),
-            cursor: None,
-        }
+        Self { text: text.to_owned(), runs, width: width::width(text), cursor: None }
     }
 
     /// The beginning that fits into `cells`; `…` is its last cell where something is missing.
@@ -234,9 +221,7 @@ fn turns_around(letter: char) -> bool {
 pub fn link(address: &str) -> Option<Arc<str>> {
     const SCHEMES: [&str; 4] = ["https://", "http://", "file://", "mailto:"];
     let is_safe = SCHEMES.iter().any(|scheme| address.starts_with(scheme))
-        && address
-            .chars()
-            .all(|letter| !is_control(letter) && letter != ' ');
+        && address.chars().all(|letter| !is_control(letter) && letter != ' ');
     is_safe.then(|| address.into())
 }
 
@@ -246,10 +231,7 @@ mod tests {
     use crate::tui::style::{Attributes, Color};
     use proptest::prelude::*;
 
-    const RED: Style = Style {
-        foreground: Color::Indexed(1),
-        ..Style::PLAIN
-    };
+    const RED: Style = Style { foreground: Color::Indexed(1), ..Style::PLAIN };
 
     fn sent(line: &Line) -> String {
         let mut out = String::new();
@@ -281,10 +263,7 @@ mod tests {
         line.push("b", RED);
         line.push("c", RED);
         line.push_link("d", Style::PLAIN, link("https://x.y/").as_ref());
-        assert_eq!(
-            sent(&line),
-            "a\x1b[0;31mbc\x1b[0m\x1b]8;;https://x.y/\x1b\\d\x1b]8;;\x1b\\"
-        );
+        assert_eq!(sent(&line), "a\x1b[0;31mbc\x1b[0m\x1b]8;;https://x.y/\x1b\\d\x1b]8;;\x1b\\");
         assert_eq!(sent(&Line::of("b", RED)), "\x1b[0;31mb\x1b[0m");
         assert_eq!(sent(&Line::new()), "");
     }
@@ -293,15 +272,9 @@ mod tests {
     fn a_line_is_cut_at_its_width() {
         let mut line = Line::of("ab", RED);
         line.push("日本", Style::PLAIN.with(Attributes::BOLD));
-        for (cells, expected) in [
-            (6, "ab日本"),
-            (5, "ab日…"),
-            (4, "ab…"),
-            (3, "ab…"),
-            (2, "a…"),
-            (1, "…"),
-            (0, ""),
-        ] {
+        for (cells, expected) in
+            [(6, "ab日本"), (5, "ab日…"), (4, "ab…"), (3, "ab…"), (2, "a…"), (1, "…"), (0, "")]
+        {
             let cut = line.cut(cells);
             assert_eq!(cut.text(), expected);
             assert!(cut.width() <= cells);

@@ -53,16 +53,12 @@ fn find(text: &str) -> Option<(&str, usize)> {
     let after = inside.get(end + marks.len()..)?.chars().next();
     let is_tight = !tex.starts_with(char::is_whitespace) && !tex.ends_with(char::is_whitespace);
     let ends = after.is_none_or(|letter| !letter.is_alphanumeric() && letter != '$');
-    let is_formula =
-        !tex.is_empty() && tex.len() <= BYTES_MAX && ends && (is_tight || marks.len() == 2);
+    let is_formula = !tex.is_empty() && tex.len() <= BYTES_MAX && ends && (is_tight || marks.len() == 2);
     is_formula.then_some((tex, end + 2 * marks.len()))
 }
 
 fn formula(tex: &str) -> Option<String> {
-    let mut reader = Reader {
-        rest: tex.trim(),
-        depth: 0,
-    };
+    let mut reader = Reader { rest: tex.trim(), depth: 0 };
     let out = reader.group(false)?;
     reader.rest.is_empty().then_some(out)
 }
@@ -263,10 +259,7 @@ mod tests {
             ("$\\alpha^2$", "α²"),
             ("so $x_1 + x_{12} \\leq y^{n+1}$.", "so x₁ + x₁₂ ≤ yⁿ⁺¹."),
             ("$E = mc^2$", "E = mc²"),
-            (
-                "$$\\sum_{i=1}^n \\frac{1}{i^2} = \\frac{\\pi^2}{6}$$",
-                "∑ᵢ₌₁ⁿ 1/i² = π²/6",
-            ),
+            ("$$\\sum_{i=1}^n \\frac{1}{i^2} = \\frac{\\pi^2}{6}$$", "∑ᵢ₌₁ⁿ 1/i² = π²/6"),
             ("$\\sqrt{2}$ and $\\sqrt{a+b}$", "√2 and √(a+b)"),
             ("$f: \\mathbb{R} \\to \\mathbb{R}$", "f: ℝ → ℝ"),
             ("$O(n \\log n)$", "O(n log n)"),

@@ -124,10 +124,7 @@ impl Screen {
         // First its rows are made, so that nothing scrolls while it is drawn.
         self.print(&vec![Line::new(); rows], &mut out);
         let _ = write!(out, "\x1b[{rows}A\x1b7{}\x1b8\x1b[{rows}B", raw.sequence);
-        self.drawn.push(Drawn {
-            erase: raw.erase.clone(),
-            below: 0,
-        });
+        self.drawn.push(Drawn { erase: raw.erase.clone(), below: 0 });
         self.update(live, &mut out);
         self.finish(out)
     }
@@ -148,10 +145,7 @@ impl Screen {
         self.size = size;
         let live = self.frame(live);
         let room = size.rows.saturating_sub(live.len());
-        let tail: Vec<Line> = tail
-            .iter()
-            .flat_map(|line| wrap(line, size.columns))
-            .collect();
+        let tail: Vec<Line> = tail.iter().flat_map(|line| wrap(line, size.columns)).collect();
         // Row by row: some terminals put a screen that is cleared at once into the scrollback.
         out.push_str("\x1b[H");
         let tail = tail.get(tail.len().saturating_sub(room)..);
@@ -193,11 +187,8 @@ impl Screen {
         // What is left of a row that was too wide goes into further rows, or is cut off.
         let rows_of = |cells: usize| cells.div_ceil(size.columns.max(1)).max(1);
         let above = self.shown.get(..self.row).unwrap_or_default();
-        let reflowed = above
-            .iter()
-            .map(|line| rows_of(line.width()))
-            .sum::<usize>()
-            + cursor / size.columns.max(1);
+        let reflowed =
+            above.iter().map(|line| rows_of(line.width())).sum::<usize>() + cursor / size.columns.max(1);
         let up = match reflows {
             _ if reflowed == self.row => reflowed,
             Some(true) => reflowed,
@@ -283,9 +274,7 @@ impl Screen {
     fn frame(&self, lines: &[Line]) -> Vec<Line> {
         let first = lines.len().saturating_sub(self.size.rows);
         let seen = lines.get(first..).unwrap_or_default();
-        seen.iter()
-            .map(|line| line.cut(self.size.columns))
-            .collect()
+        seen.iter().map(|line| line.cut(self.size.columns)).collect()
     }
 
     fn finish(&self, out: String) -> String {
@@ -298,10 +287,7 @@ impl Screen {
     /// Puts lines above the live region: moves it down where there is room, else writes over it from its first
     /// row on, and what is left of it below stays the live region.
     fn print(&mut self, above: &[Line], out: &mut String) {
-        let rows: Vec<Line> = above
-            .iter()
-            .flat_map(|line| wrap(line, self.size.columns))
-            .collect();
+        let rows: Vec<Line> = above.iter().flat_map(|line| wrap(line, self.size.columns)).collect();
         let (count, live) = (rows.len(), self.shown.len());
         let moves = live > 0 && count + live <= self.size.rows;
         if moves {
@@ -353,9 +339,7 @@ impl Screen {
             out.push_str("\x1b[J");
         }
         let cursors = live.iter().enumerate().rev();
-        let cursor = cursors
-            .filter_map(|(row, line)| Some((row, line.cursor?)))
-            .next();
+        let cursor = cursors.filter_map(|(row, line)| Some((row, line.cursor?))).next();
         self.shown = live;
         self.scroll_to(0);
         match cursor {
@@ -444,9 +428,8 @@ fn common_text(a: &str, b: &str) -> (usize, usize) {
         return (a.len(), super::width::width(a));
     }
     let same = clusters(a).zip(clusters(b)).take_while(|(a, b)| a == b);
-    let (bytes, cells) = same.fold((0, 0), |(bytes, cells), ((_, cluster, width), _)| {
-        (bytes + cluster.len(), cells + width)
-    });
+    let (bytes, cells) =
+        same.fold((0, 0), |(bytes, cells), ((_, cluster, width), _)| (bytes + cluster.len(), cells + width));
     (bytes, cells)
 }
 

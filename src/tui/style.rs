@@ -67,32 +67,20 @@ pub enum Depth {
 }
 
 impl Style {
-    pub const PLAIN: Self = Self {
-        foreground: Color::Default,
-        background: Color::Default,
-        attributes: Attributes(0),
-    };
+    pub const PLAIN: Self =
+        Self { foreground: Color::Default, background: Color::Default, attributes: Attributes(0) };
 
     pub fn foreground(color: Color) -> Self {
-        Self {
-            foreground: color,
-            ..Self::PLAIN
-        }
+        Self { foreground: color, ..Self::PLAIN }
     }
 
     pub fn background(color: Color) -> Self {
-        Self {
-            background: color,
-            ..Self::PLAIN
-        }
+        Self { background: color, ..Self::PLAIN }
     }
 
     /// With these attributes too.
     pub fn with(self, attributes: Attributes) -> Self {
-        Self {
-            attributes: self.attributes | attributes,
-            ..self
-        }
+        Self { attributes: self.attributes | attributes, ..self }
     }
 
     /// This style on top of `below`: colours that are not set show what is below.
@@ -141,9 +129,7 @@ impl Color {
             (Self::Rgb(red, green, blue), Depth::Sixteen) => {
                 Self::Indexed(nearest([red, green, blue], 0, 15))
             }
-            (Self::Indexed(color @ 16..), Depth::Sixteen) => {
-                Self::Indexed(nearest(palette(color), 0, 15))
-            }
+            (Self::Indexed(color @ 16..), Depth::Sixteen) => Self::Indexed(nearest(palette(color), 0, 15)),
             (color, _) => color,
         }
     }
@@ -186,9 +172,7 @@ fn nearest(wanted: [u8; 3], first: u8, last: u8) -> u8 {
         let channels = palette(*color).into_iter().zip(wanted);
         // The eye tells greens apart best, then reds.
         let weighted = channels.zip([3, 4, 2]);
-        weighted
-            .map(|((a, b), weight)| weight * u32::from(a.abs_diff(b)).pow(2))
-            .sum()
+        weighted.map(|((a, b), weight)| weight * u32::from(a.abs_diff(b)).pow(2)).sum()
     };
     (first..=last).min_by_key(distance).unwrap_or(first)
 }
@@ -212,22 +196,10 @@ mod tests {
         check(Style::background(red), Depth::Indexed, "0;48;5;196");
         check(Style::foreground(red), Depth::Sixteen, "0;91");
         check(Style::background(red), Depth::Sixteen, "0;101");
-        check(
-            Style::foreground(red).with(Attributes::BOLD),
-            Depth::None,
-            "0;1",
-        );
+        check(Style::foreground(red).with(Attributes::BOLD), Depth::None, "0;1");
         check(Style::foreground(Color::Indexed(3)), Depth::True, "0;33");
-        check(
-            Style::background(Color::Indexed(244)),
-            Depth::True,
-            "0;48;5;244",
-        );
-        check(
-            Style::PLAIN.with(Attributes::DIM | Attributes::STRIKE),
-            Depth::True,
-            "0;2;9",
-        );
+        check(Style::background(Color::Indexed(244)), Depth::True, "0;48;5;244");
+        check(Style::PLAIN.with(Attributes::DIM | Attributes::STRIKE), Depth::True, "0;2;9");
     }
 
     #[test]
@@ -235,19 +207,14 @@ mod tests {
         for color in 16..=255 {
             let [red, green, blue] = palette(color);
             let found = Color::Rgb(red, green, blue).within(Depth::Indexed);
-            let Color::Indexed(found) = found else {
-                panic!("{color}")
-            };
+            let Color::Indexed(found) = found else { panic!("{color}") };
             assert_eq!(palette(found), palette(color));
         }
     }
 
     #[test]
     fn a_style_shows_what_is_below_where_it_says_nothing() {
-        let below = Style {
-            foreground: Color::Indexed(1),
-            ..Style::background(Color::Indexed(2))
-        };
+        let below = Style { foreground: Color::Indexed(1), ..Style::background(Color::Indexed(2)) };
         let above = Style::foreground(Color::Indexed(3)).with(Attributes::BOLD);
         let both = above.over(below);
         assert_eq!(both.foreground, Color::Indexed(3));

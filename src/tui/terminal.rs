@@ -119,10 +119,7 @@ impl Terminal {
                 .unwrap_or(usual),
             _ => usize::from(cells),
         };
-        Size {
-            columns: or(columns, "COLUMNS", 80),
-            rows: or(rows, "LINES", 24),
-        }
+        Size { columns: or(columns, "COLUMNS", 80), rows: or(rows, "LINES", 24) }
     }
 
     pub fn write(&self, text: &str) -> io::Result<()> {
@@ -132,11 +129,7 @@ impl Terminal {
     /// Switches something on or off, besides what is on.
     pub fn switch(&mut self, modes: Modes, on: bool) -> io::Result<()> {
         let before = self.modes;
-        self.modes = if on {
-            before | modes
-        } else {
-            before.without(modes)
-        };
+        self.modes = if on { before | modes } else { before.without(modes) };
         if self.thread.is_none() {
             return Ok(());
         }
@@ -243,10 +236,7 @@ impl Terminal {
                 return;
             };
             decoder.push(&bytes, &mut inputs);
-            if inputs
-                .drain(..)
-                .any(|input| input == Input::Reply(Reply::Attributes))
-            {
+            if inputs.drain(..).any(|input| input == Input::Reply(Reply::Attributes)) {
                 return;
             }
         }

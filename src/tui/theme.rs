@@ -137,10 +137,7 @@ impl Theme {
     }
 
     fn built(name: &str, color: fn(Role) -> Color) -> Self {
-        Self {
-            name: name.to_owned(),
-            colors: Role::ALL.map(color),
-        }
+        Self { name: name.to_owned(), colors: Role::ALL.map(color) }
     }
 
     /// Reads a theme file; `label` names it in the error.

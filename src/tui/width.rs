@@ -17,8 +17,7 @@ pub fn width(text: &str) -> usize {
 
 /// The clusters of a text with the byte each begins at and the cells it takes.
 pub fn clusters(text: &str) -> impl Iterator<Item = (usize, &str, usize)> {
-    text.grapheme_indices(true)
-        .map(|(start, cluster)| (start, cluster, cluster_width(cluster)))
+    text.grapheme_indices(true).map(|(start, cluster)| (start, cluster, cluster_width(cluster)))
 }
 
 fn cluster_width(cluster: &str) -> usize {
@@ -65,10 +64,7 @@ mod tests {
             ("ｱ", 1),
         ] {
             assert_eq!(width(text), cells, "{text:?}");
-            assert_eq!(
-                clusters(text).map(|(.., width)| width).sum::<usize>(),
-                cells
-            );
+            assert_eq!(clusters(text).map(|(.., width)| width).sum::<usize>(), cells);
         }
     }
 

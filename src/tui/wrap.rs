@@ -13,10 +13,7 @@ pub fn wrap(line: &Line, cells: usize) -> Vec<Line> {
     if line.width() <= cells {
         return vec![line.clone()];
     }
-    rows(line.text(), cells)
-        .into_iter()
-        .map(|row| line.slice(row))
-        .collect()
+    rows(line.text(), cells).into_iter().map(|row| line.slice(row)).collect()
 }
 
 /// The bytes of each row, at least one row. White space at a break belongs to none.
@@ -64,11 +61,7 @@ pub fn rows(text: &str, cells: usize) -> Vec<Range<usize>> {
         row.width += width;
         let end = start + cluster.len();
         if is_space {
-            let chance = Chance {
-                end: row.last_end,
-                next: end,
-                width: row.width,
-            };
+            let chance = Chance { end: row.last_end, next: end, width: row.width };
             // Spaces at the beginning of a row are its indent.
             if row.last_end > row.start {
                 row.opportunity = Some(chance);
@@ -76,11 +69,7 @@ pub fn rows(text: &str, cells: usize) -> Vec<Range<usize>> {
         } else {
             row.last_end = end;
             if breaks_anywhere(cluster) {
-                row.opportunity = Some(Chance {
-                    end,
-                    next: end,
-                    width: row.width,
-                });
+                row.opportunity = Some(Chance { end, next: end, width: row.width });
             }
         }
     }
@@ -112,13 +101,7 @@ struct Chance {
 
 impl Row {
     fn begin(start: usize) -> Self {
-        Self {
-            start,
-            width: 0,
-            last_end: start,
-            opportunity: None,
-            skips: false,
-        }
+        Self { start, width: 0, last_end: start, opportunity: None, skips: false }
     }
 
     fn is_empty(&self, at: usize) -> bool {
@@ -140,10 +123,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, cells: usize, expected: &[&str]) {
-        let rows: Vec<&str> = rows(text, cells)
-            .into_iter()
-            .map(|row| &text[row])
-            .collect();
+        let rows: Vec<&str> = rows(text, cells).into_iter().map(|row| &text[row]).collect();
         assert_eq!(rows, expected, "{text:?} at {cells}");
     }
 

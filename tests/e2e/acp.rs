@@ -39,8 +39,7 @@ impl Editor {
 
     fn send(&mut self, method: &str, params: &Value) -> u64 {
         self.last_id += 1;
-        let line =
-            json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params});
+        let line = json!({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params});
         self.send_line(&line.to_string());
         self.last_id
     }
@@ -78,10 +77,7 @@ impl Editor {
 
     fn send_prompt(&mut self, session: &str, text: &str) -> u64 {
         let prompt = json!([{"type": "text", "text": text}]);
-        self.send(
-            "session/prompt",
-            &json!({"sessionId": session, "prompt": prompt}),
-        )
+        self.send("session/prompt", &json!({"sessionId": session, "prompt": prompt}))
     }
 
     fn prompt(&mut self, session: &str, text: &str) -> Answer {
@@ -106,10 +102,7 @@ impl Answer {
     fn error(self) -> (i64, String) {
         assert!(self.line.get("result").is_none(), "{}", self.line);
         let error = &self.line["error"];
-        (
-            error["code"].as_i64().expect("a code"),
-            error["message"].as_str().expect("a text").to_owned(),
-        )
+        (error["code"].as_i64().expect("a code"), error["message"].as_str().expect("a text").to_owned())
     }
 
     #[track_caller]
@@ -120,13 +113,8 @@ impl Answer {
 
     /// The chunks of this kind, joined.
     fn said(&self, kind: &str) -> String {
-        let chunks = self
-            .updates
-            .iter()
-            .filter(|update| update["sessionUpdate"] == kind);
-        chunks
-            .filter_map(|update| update["content"]["text"].as_str())
-            .collect()
+        let chunks = self.updates.iter().filter(|update| update["sessionUpdate"] == kind);
+        chunks.filter_map(|update| update["content"]["text"].as_str()).collect()
     }
 }
 
@@ -144,15 +132,10 @@ fn both_sides_say_what_they_can() {
     assert_eq!(answer["protocolVersion"], 1);
     let able = &answer["agentCapabilities"];
     assert_eq!(able["loadSession"], true);
-    assert_eq!(
-        able["promptCapabilities"],
-        json!({"image": true, "audio": false, "embeddedContext": true})
-    );
+    assert_eq!(able["promptCapabilities"], json!({"image": true, "audio": false, "embeddedContext": true}));
     assert_eq!(answer["agentInfo"]["name"], "pi");
     let method = &answer["authMethods"][0]["id"];
-    let (code, text) = editor
-        .request("authenticate", &json!({"methodId": method}))
-        .error();
+    let (code, text) = editor.request("authenticate", &json!({"methodId": method})).error();
     assert_eq!(code, -32000);
     assert!(text.contains("pi auth login"), "{text}");
 }
@@ -164,16 +147,8 @@ fn what_cannot_be_done_is_refused_and_the_connection_lives_on() {
         ("{", Value::Null, -32700),
         ("[]", Value::Null, -32600),
         (r#"{"id":"a","method":"initialize"}"#, json!("a"), -32600),
-        (
-            r#"{"jsonrpc":"2.0","id":"b","method":"session/dance"}"#,
-            json!("b"),
-            -32601,
-        ),
-        (
-            r#"{"jsonrpc":"2.0","id":"c","method":"session/new","params":{"cwd":"here"}}"#,
-            json!("c"),
-            -32602,
-        ),
+        (r#"{"jsonrpc":"2.0","id":"b","method":"session/dance"}"#, json!("b"), -32601),
+        (r#"{"jsonrpc":"2.0","id":"c","method":"session/new","params":{"cwd":"here"}}"#, json!("c"), -32602),
         (
             r#"{"jsonrpc":"2.0","id":"d","method":"session/prompt","params":{"sessionId":"x","prompt":[]}}"#,
             json!("d"),
@@ -189,19 +164,11 @@ fn what_cannot_be_done_is_refused_and_the_connection_lives_on() {
             json!("f"),
             -32002,
         ),
-        (
-            r#"{"jsonrpc":"2.0","id":"g","method":"session/close","params":{}}"#,
-            json!("g"),
-            -32602,
-        ),
+        (r#"{"jsonrpc":"2.0","id":"g","method":"session/close","params":{}}"#, json!("g"), -32602),
     ] {
         editor.send_line(line);
         let answer = editor.next();
-        assert_eq!(
-            (&answer["id"], &answer["error"]["code"]),
-            (&id, &json!(code)),
-            "{line}"
-        );
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &json!(code)), "{line}");
     }
     // Nothing is said to a notification, known or not, and to an answer that nobody waits for.
     editor.notify("session/cancel", &json!({"sessionId": "x"}));
@@ -232,28 +199,20 @@ fn a_prompt_is_told_step_by_step() {
         {"type": "resource_link", "uri": "file:///x/a.txt", "name": "a.txt"},
         {"type": "resource", "resource": {"uri": "file:///x/n.md", "text": "a note"}},
     ]);
-    let answer = editor.request(
-        "session/prompt",
-        &json!({"sessionId": id, "prompt": prompt}),
-    );
+    let answer = editor.request("session/prompt", &json!({"sessionId": id, "prompt": prompt}));
     assert_eq!(answer.said("agent_thought_chunk"), "Hm.");
     assert_eq!(answer.said("agent_message_chunk"), "I change it.Done.");
     let path = |name: &str| world.work().join(name).to_string_lossy().into_owned();
     let calls = |call: &str| -> Vec<&Value> {
         let updates = answer.updates.iter();
-        updates
-            .filter(|update| update["toolCallId"] == call)
-            .collect()
+        updates.filter(|update| update["toolCallId"] == call).collect()
     };
     for (call, title, tool, file, old, new) in [
         ("c1", "Edit a.txt", "edit", "a.txt", "one", "two"),
         ("c2", "Write b.txt", "write", "b.txt", "old\n", "new\n"),
     ] {
         let told = calls(call);
-        let states: Vec<&str> = told
-            .iter()
-            .filter_map(|update| update["status"].as_str())
-            .collect();
+        let states: Vec<&str> = told.iter().filter_map(|update| update["status"].as_str()).collect();
         assert_eq!(states, ["pending", "in_progress", "completed"], "{told:?}");
         assert_eq!(
             told[0],
@@ -267,39 +226,27 @@ fn a_prompt_is_told_step_by_step() {
         assert_eq!(told[2]["content"], diff);
     }
     assert_eq!(answer.stopped_by(), "end_turn");
-    assert_eq!(
-        (world.read("a.txt"), world.read("b.txt")),
-        ("two\n".into(), "new\n".into())
-    );
+    assert_eq!((world.read("a.txt"), world.read("b.txt")), ("two\n".into(), "new\n".into()));
     let asked = server.requests()[0].last_text();
-    assert_eq!(
-        asked,
-        "Change /x/a.txt/x/n.md\n<file name=\"/x/n.md\">\na note\n</file>"
-    );
+    assert_eq!(asked, "Change /x/a.txt/x/n.md\n<file name=\"/x/n.md\">\na note\n</file>");
     assert!(editor.client.close().unwrap().success());
 }
 
 #[test]
 fn a_call_that_never_ran_is_ended() {
-    let (world, _server) =
-        crate::world([Reply::stream().then_tool(0, "c1", "ls", &json!({})).cut()]);
+    let (world, _server) = crate::world([Reply::stream().then_tool(0, "c1", "ls", &json!({})).cut()]);
     world.write_config("settings.json", r#"{"retry": {"enabled": false}}"#);
     let mut editor = Editor::start(&world, "");
     let id = editor.new_session(&world);
     let answer = editor.prompt(&id, "x");
-    let states: Vec<&Value> = answer
-        .updates
-        .iter()
-        .map(|update| &update["status"])
-        .collect();
+    let states: Vec<&Value> = answer.updates.iter().map(|update| &update["status"]).collect();
     assert_eq!(states, ["pending", "failed"]);
     assert_eq!(answer.error().0, -32603);
 }
 
 #[test]
 fn a_cancelled_prompt_ends_and_the_session_goes_on() {
-    let (world, _server, mut editor) =
-        start([Reply::text("half").then(Step::Stall), Reply::text("whole")]);
+    let (world, _server, mut editor) = start([Reply::text("half").then(Step::Stall), Reply::text("whole")]);
     let id = editor.new_session(&world);
     let first = editor.send_prompt(&id, "one");
     editor.until_said("half");
@@ -313,8 +260,7 @@ fn a_cancelled_prompt_ends_and_the_session_goes_on() {
 #[test]
 fn a_session_answers_one_prompt_at_a_time_and_sessions_side_by_side() {
     let (open, held) = gate();
-    let (world, server, mut editor) =
-        start([Reply::text("first").then_wait(held), Reply::text("second")]);
+    let (world, server, mut editor) = start([Reply::text("first").then_wait(held), Reply::text("second")]);
     let (a, b) = (editor.new_session(&world), editor.new_session(&world));
     assert_ne!(a, b);
     let first = editor.send_prompt(&a, "one");
@@ -332,10 +278,7 @@ fn a_session_answers_one_prompt_at_a_time_and_sessions_side_by_side() {
 fn a_stored_session_is_told_anew_and_goes_on() {
     let read = json!({"path": "a.txt"});
     let (world, server, mut editor) = start([
-        Reply::stream()
-            .then_thinking("Hm.")
-            .then_text("Let me look.")
-            .then_tool(0, "c1", "read", &read),
+        Reply::stream().then_thinking("Hm.").then_text("Let me look.").then_tool(0, "c1", "read", &read),
         Reply::text("It says one."),
         Reply::text("More."),
     ]);
@@ -353,11 +296,8 @@ fn a_stored_session_is_told_anew_and_goes_on() {
     // The second time it is open already.
     for _ in 0..2 {
         let loaded = editor.request("session/load", &place);
-        let kinds: Vec<&str> = loaded
-            .updates
-            .iter()
-            .filter_map(|update| update["sessionUpdate"].as_str())
-            .collect();
+        let kinds: Vec<&str> =
+            loaded.updates.iter().filter_map(|update| update["sessionUpdate"].as_str()).collect();
         assert_eq!(
             kinds,
             [
@@ -370,10 +310,7 @@ fn a_stored_session_is_told_anew_and_goes_on() {
             ]
         );
         assert_eq!(loaded.said("user_message_chunk"), "Look");
-        assert_eq!(
-            loaded.said("agent_message_chunk"),
-            "Let me look.It says one."
-        );
+        assert_eq!(loaded.said("agent_message_chunk"), "Let me look.It says one.");
         assert_eq!(loaded.updates[3]["title"], "Read a.txt");
         assert_eq!(loaded.updates[4]["status"], "completed");
         assert_eq!(loaded.result()["modes"]["currentModeId"], "default");
@@ -404,10 +341,7 @@ fn a_turn_says_why_it_stopped() {
     assert_eq!(code, -32603);
     assert!(text.contains("bad model"), "{text}");
     let id = editor.new_session(&world);
-    assert_eq!(
-        editor.prompt(&id, "three").stopped_by(),
-        "max_turn_requests"
-    );
+    assert_eq!(editor.prompt(&id, "three").stopped_by(), "max_turn_requests");
 }
 
 #[test]
@@ -427,28 +361,14 @@ fn the_read_only_mode_offers_no_tool_that_changes_anything() {
     let opened = editor.request("session/new", &params).result();
     let id = opened["sessionId"].as_str().unwrap().to_owned();
     assert_eq!(opened["modes"]["currentModeId"], "default");
-    let no = editor.request(
-        "session/set_mode",
-        &json!({"sessionId": id, "modeId": "no"}),
-    );
+    let no = editor.request("session/set_mode", &json!({"sessionId": id, "modeId": "no"}));
     assert_eq!(no.error().0, -32602);
     let tools = |request: &crate::server::Request| -> Vec<String> {
-        let tools = request.body["tools"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        tools
-            .iter()
-            .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned())
-            .collect()
+        let tools = request.body["tools"].as_array().cloned().unwrap_or_default();
+        tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
     };
     for mode in ["read-only", "default"] {
-        editor
-            .request(
-                "session/set_mode",
-                &json!({"sessionId": id, "modeId": mode}),
-            )
-            .result();
+        editor.request("session/set_mode", &json!({"sessionId": id, "modeId": mode})).result();
         let prompted = editor.prompt(&id, "x");
         assert_eq!(
             prompted.updates[0],
@@ -456,8 +376,7 @@ fn the_read_only_mode_offers_no_tool_that_changes_anything() {
         );
     }
     let requests = server.requests();
-    let has =
-        |request: usize, name: &str| tools(&requests[request]).iter().any(|tool| tool == name);
+    let has = |request: usize, name: &str| tools(&requests[request]).iter().any(|tool| tool == name);
     assert!(has(0, "read") && !has(0, "edit") && !has(0, "bash"));
     assert!(has(1, "read") && has(1, "edit") && has(1, "bash"));
     drop(editor);
@@ -474,14 +393,8 @@ fn commands_are_offered_and_called() {
     let mut editor = Editor::start(&world, "");
     let id = editor.new_session(&world);
     let told = editor.next();
-    assert_eq!(
-        told["params"]["update"]["sessionUpdate"],
-        "available_commands_update"
-    );
-    assert_eq!(
-        told["params"]["update"]["availableCommands"][0]["name"],
-        "greet"
-    );
+    assert_eq!(told["params"]["update"]["sessionUpdate"], "available_commands_update");
+    assert_eq!(told["params"]["update"]["availableCommands"][0]["name"], "greet");
     editor.prompt(&id, "/greet Ada").result();
     assert_eq!(server.requests()[0].last_text(), "Say hello to Ada.");
 }
@@ -517,13 +430,7 @@ fn the_end_of_stdin_stores_what_there_is() {
 fn the_command_line_opens_no_session() {
     let world = World::new();
     for words in ["--continue", "hello", "@file"] {
-        world
-            .pi()
-            .words("--mode acp")
-            .words(words)
-            .run()
-            .fails_with(1)
-            .stdout_is("");
+        world.pi().words("--mode acp").words(words).run().fails_with(1).stdout_is("");
     }
 }
 
@@ -552,12 +459,8 @@ fn permission_is_asked_where_that_was_wanted() {
         assert_eq!(params["sessionId"], id.as_str());
         assert_eq!(params["toolCall"]["title"], format!("Write {name}"));
         assert_eq!(params["toolCall"]["content"][0]["newText"], "new\n");
-        let kinds: Vec<&Value> = params["options"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|option| &option["kind"])
-            .collect();
+        let kinds: Vec<&Value> =
+            params["options"].as_array().unwrap().iter().map(|option| &option["kind"]).collect();
         assert_eq!(kinds, ["allow_once", "allow_always", "reject_once"]);
         assert!(!world.work().join(name).exists());
         let outcome = json!({"outcome": {"outcome": "selected", "optionId": choice}});

@@ -30,22 +30,15 @@ pub struct World {
 impl World {
     pub fn new() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let mark = format!(
-            "{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::SeqCst)
-        );
+        let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::SeqCst));
         let root = std::env::temp_dir().join(format!("pi-test-{mark}"));
         for folder in ["home/.pi/agent", "work", "tmp"] {
             fs::create_dir_all(root.join(folder)).expect("make the folders of a test");
         }
         // The canonical path is what the program prints.
         // Failures are final here; tests of retries ask for them.
-        fs::write(
-            root.join("home/.pi/agent/settings.json"),
-            r#"{"retry": {"enabled": false}}"#,
-        )
-        .expect("write the settings of a test");
+        fs::write(root.join("home/.pi/agent/settings.json"), r#"{"retry": {"enabled": false}}"#)
+            .expect("write the settings of a test");
         let root = root.canonicalize().expect("a canonical folder");
         Self { root, mark }
     }
@@ -113,24 +106,12 @@ impl World {
         let mark = format!("{MARK}={}", self.mark);
         let is_ours = |pid: &u32| {
             let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            let alive = fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-                !stat
-                    .rsplit(')')
-                    .next()
-                    .unwrap_or("")
-                    .trim_start()
-                    .starts_with('Z')
-            });
-            alive
-                && environ
-                    .split(|&b| b == 0)
-                    .any(|entry| entry == mark.as_bytes())
+            let alive = fs::read_to_string(format!("/proc/{pid}/stat"))
+                .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'));
+            alive && environ.split(|&b| b == 0).any(|entry| entry == mark.as_bytes())
         };
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        entries
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(is_ours)
-            .collect()
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_ours).collect()
     }
 
     /// Those that do not go by themselves, as the last ones of a pi that was killed do.
@@ -155,11 +136,7 @@ impl World {
             .env("TMPDIR", self.tmp())
             .env(MARK, &self.mark)
             .current_dir(self.work());
-        Pi {
-            world: self,
-            command,
-            stdin: None,
-        }
+        Pi { world: self, command, stdin: None }
     }
 }
 
@@ -177,11 +154,7 @@ impl Drop for World {
         }
         if !thread::panicking() {
             assert_eq!(left, [0u32; 0], "processes were left behind");
-            assert_eq!(
-                files,
-                [] as [PathBuf; 0],
-                "temporary files were left behind"
-            );
+            assert_eq!(files, [] as [PathBuf; 0], "temporary files were left behind");
         }
     }
 }
@@ -201,15 +174,7 @@ pub fn terminal() -> io::Result<(File, OwnedFd)> {
     let (mut ours, mut theirs) = (-1, -1);
     let none = std::ptr::null_mut();
     // SAFETY: the first two are places for the new descriptors, the others may be null.
-    let status = unsafe {
-        libc::openpty(
-            &raw mut ours,
-            &raw mut theirs,
-            none,
-            none.cast(),
-            none.cast(),
-        )
-    };
+    let status = unsafe { libc::openpty(&raw mut ours, &raw mut theirs, none, none.cast(), none.cast()) };
     if status != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -267,10 +232,7 @@ impl<'w> Pi<'w> {
     pub fn spawn_on_terminal(mut self) -> Running<'w> {
         let (ours, theirs) = terminal().expect("open a terminal");
         let stdin = theirs.try_clone().expect("a second handle of the terminal");
-        self.command
-            .stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(theirs);
+        self.command.stdin(stdin).stdout(Stdio::piped()).stderr(theirs);
         // SAFETY: both calls are safe between fork and exec.
         unsafe {
             self.command.pre_exec(|| {
@@ -284,33 +246,17 @@ impl<'w> Pi<'w> {
         let (stdout, stderr) = (Arc::new(Stream::default()), Arc::new(Stream::default()));
         let screen = ours.try_clone().expect("a second handle of the terminal");
         let threads = vec![
-            stdout
-                .clone()
-                .follow(child.stdout.take().expect("a pipe from stdout")),
+            stdout.clone().follow(child.stdout.take().expect("a pipe from stdout")),
             stderr.clone().follow(screen),
         ];
         // The command holds the other end of the terminal, which would never close.
         drop(self.command);
-        Running {
-            _world: self.world,
-            child,
-            terminal: Some(ours),
-            stdout,
-            stderr,
-            threads,
-        }
+        Running { _world: self.world, child, terminal: Some(ours), stdout, stderr, threads }
     }
 
     pub fn spawn(mut self) -> Running<'w> {
-        let stdin = if self.stdin.is_some() {
-            Stdio::piped()
-        } else {
-            Stdio::null()
-        };
-        self.command
-            .stdin(stdin)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        let stdin = if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() };
+        self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().expect("start pi");
         let input = self.stdin.map(|text| {
             let mut pipe = child.stdin.take().expect("a pipe to stdin");
@@ -319,12 +265,8 @@ impl<'w> Pi<'w> {
         let stdout = Arc::new(Stream::default());
         let stderr = Arc::new(Stream::default());
         let threads = vec![
-            stdout
-                .clone()
-                .follow(child.stdout.take().expect("a pipe from stdout")),
-            stderr
-                .clone()
-                .follow(child.stderr.take().expect("a pipe from stderr")),
+            stdout.clone().follow(child.stdout.take().expect("a pipe from stdout")),
+            stderr.clone().follow(child.stderr.take().expect("a pipe from stderr")),
         ];
         Running {
             _world: self.world,
@@ -375,11 +317,7 @@ impl Stream {
         let text = self.text.lock().unwrap();
         let holds = |text: &mut Vec<u8>| !String::from_utf8_lossy(text).contains(part);
         let (text, late) = self.more.wait_timeout_while(text, PATIENCE, holds).unwrap();
-        assert!(
-            !late.timed_out(),
-            "{part:?} did not come in:\n{}",
-            String::from_utf8_lossy(&text)
-        );
+        assert!(!late.timed_out(), "{part:?} did not come in:\n{}", String::from_utf8_lossy(&text));
     }
 }
 
@@ -418,9 +356,7 @@ impl Running<'_> {
     }
 
     pub fn signal(&self, name: &str) {
-        let status = Command::new("kill")
-            .args([&format!("-{name}"), &self.pid().to_string()])
-            .status();
+        let status = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
         assert!(status.expect("run kill").success());
     }
 
@@ -445,11 +381,7 @@ impl Running<'_> {
         for thread in self.threads.drain(..) {
             drop(thread.join());
         }
-        Outcome {
-            status,
-            stdout: self.stdout.so_far(),
-            stderr: self.stderr.so_far(),
-        }
+        Outcome { status, stdout: self.stdout.so_far(), stderr: self.stderr.so_far() }
     }
 }
 
@@ -473,9 +405,7 @@ pub struct Outcome {
 impl Outcome {
     /// The exit code; 128 and the signal's number where a signal ended it.
     pub fn code(&self) -> i32 {
-        self.status
-            .code()
-            .unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
     }
 
     #[track_caller]
@@ -498,11 +428,7 @@ impl Outcome {
 
     #[track_caller]
     pub fn stderr_has(self, part: &str) -> Self {
-        assert!(
-            self.stderr.contains(part),
-            "{part:?} is not in stderr: {}",
-            self.stderr
-        );
+        assert!(self.stderr.contains(part), "{part:?} is not in stderr: {}", self.stderr);
         self
     }
 
@@ -515,11 +441,8 @@ impl Outcome {
     /// The `type` of each event, runs of `message_update` told once.
     #[track_caller]
     pub fn event_types(&self) -> Vec<String> {
-        let mut types: Vec<String> = self
-            .events()
-            .iter()
-            .map(|event| event["type"].as_str().unwrap_or("?").to_owned())
-            .collect();
+        let mut types: Vec<String> =
+            self.events().iter().map(|event| event["type"].as_str().unwrap_or("?").to_owned()).collect();
         types.dedup_by(|a, b| a == b && a == "message_update");
         types
     }

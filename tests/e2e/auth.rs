@@ -47,7 +47,8 @@ fn stored(world: &World) -> Value {
 }
 
 fn token(access: &str, seconds: u64) -> Reply {
-    let body = json!({"access_token": access, "refresh_token": format!("after-{access}"), "expires_in": seconds});
+    let body =
+        json!({"access_token": access, "refresh_token": format!("after-{access}"), "expires_in": seconds});
     Reply::status(200, "application/json", &body.to_string())
 }
 
@@ -64,11 +65,7 @@ fn check_answers_as_scripts_expect() {
     let rows = [
         ("--provider anthropic", 0, "ready"),
         ("--provider openai --credentials", 0, "sk-1"),
-        (
-            "--provider openai --json",
-            0,
-            r#"{"status":"ready","provider":"openai","authType":"api_key"}"#,
-        ),
+        ("--provider openai --json", 0, r#"{"status":"ready","provider":"openai","authType":"api_key"}"#),
         (
             "--provider anthropic --json --credentials",
             0,
@@ -98,18 +95,13 @@ fn check_answers_as_scripts_expect() {
         ("--model openai/gpt-4o", 0, "ready"),
     ];
     for (words, code, stdout) in rows {
-        let outcome = auth(&world, &format!("check {words}"))
-            .run()
-            .fails_with(code);
+        let outcome = auth(&world, &format!("check {words}")).run().fails_with(code);
         let outcome = outcome.stdout_is(&format!("{stdout}\n"));
         assert!(!outcome.stderr.contains(CANARY), "{outcome:?}");
     }
     world.write_config("auth.json", "{broken");
     let invalid = r#"{"status":"invalid","provider":"openai","reason":"invalid_state"}"#;
-    auth(&world, "check --provider openai --json")
-        .run()
-        .fails_with(2)
-        .stdout_is(&format!("{invalid}\n"));
+    auth(&world, "check --provider openai --json").run().fails_with(2).stdout_is(&format!("{invalid}\n"));
 }
 
 #[test]
@@ -125,10 +117,7 @@ fn print_writes_the_secret_and_nothing_else() {
         ("print-api-key --provider openai", Ok("sk-2")),
         ("print-api-key --provider mistral", Ok("from-env")),
         ("print-api-key --model gpt-4o", Ok("sk-2")),
-        (
-            "print-bearer-token --provider anthropic --min-expiry 1h",
-            Ok("at"),
-        ),
+        ("print-bearer-token --provider anthropic --min-expiry 1h", Ok("at")),
         ("print-bearer-token --provider kimi-coding", Ok("kt")),
         (
             "print-api-key --provider anthropic",
@@ -138,10 +127,7 @@ fn print_writes_the_secret_and_nothing_else() {
             "print-bearer-token --provider openai",
             Err("Provider \"openai\" is not configured with an OAuth bearer token"),
         ),
-        (
-            "print-api-key --provider deepseek",
-            Err("No usable API key is configured"),
-        ),
+        ("print-api-key --provider deepseek", Err("No usable API key is configured")),
         (
             "print-api-key --provider nope",
             Err("Unknown provider \"nope\". Use --list-models to see available providers."),
@@ -155,12 +141,7 @@ fn print_writes_the_secret_and_nothing_else() {
         let outcome = auth(&world, words).env("MISTRAL_API_KEY", "from-env").run();
         match expected {
             Ok(secret) => drop(outcome.success().stdout_is(&format!("{secret}\n"))),
-            Err(text) => drop(
-                outcome
-                    .fails_with(1)
-                    .stdout_is("")
-                    .stderr_has(&format!("Error: {text}")),
-            ),
+            Err(text) => drop(outcome.fails_with(1).stdout_is("").stderr_has(&format!("Error: {text}"))),
         }
     }
 }
@@ -169,55 +150,23 @@ fn print_writes_the_secret_and_nothing_else() {
 fn wrong_words_are_refused_with_the_right_exit_code() {
     let world = World::new();
     let rows = [
-        (
-            "check",
-            2,
-            "Error: Auth checks require --provider <provider> or --model <model>",
-        ),
-        (
-            "check --provider openai hello",
-            2,
-            "Error: Auth commands only accept --provider and --model",
-        ),
-        (
-            "check --provider openai --api-key x",
-            2,
-            "Error: Auth commands only accept --provider and --model",
-        ),
+        ("check", 2, "Error: Auth checks require --provider <provider> or --model <model>"),
+        ("check --provider openai hello", 2, "Error: Auth commands only accept --provider and --model"),
+        ("check --provider openai --api-key x", 2, "Error: Auth commands only accept --provider and --model"),
         (
             "check --provider openai --frob",
             1,
             "Unknown option --frob for \"auth check\".\nUse \"pi --help\" or",
         ),
         ("check --provider openai -z", 2, "Error: Unknown option: -z"),
-        (
-            "check --min-expiry 5m --provider x",
-            1,
-            "--min-expiry is only supported by print-bearer-token",
-        ),
-        (
-            "print-api-key",
-            1,
-            "Error: Credential printing requires --provider <provider> or --model <model>",
-        ),
-        (
-            "print-api-key --json --provider x",
-            1,
-            "--json is only supported by auth check",
-        ),
-        (
-            "print-bearer-token --provider x --min-expiry 5x",
-            1,
-            "must use a duration such as 30m or 1h",
-        ),
+        ("check --min-expiry 5m --provider x", 1, "--min-expiry is only supported by print-bearer-token"),
+        ("print-api-key", 1, "Error: Credential printing requires --provider <provider> or --model <model>"),
+        ("print-api-key --json --provider x", 1, "--json is only supported by auth check"),
+        ("print-bearer-token --provider x --min-expiry 5x", 1, "must use a duration such as 30m or 1h"),
         ("frob", 1, "Error: Unknown auth command \"frob\""),
         ("login nope", 1, "Unknown provider \"nope\""),
         ("login openai --method phone", 1, "Invalid method \"phone\""),
-        (
-            "login openai --method browser",
-            1,
-            "There is no sign-in for openai",
-        ),
+        ("login openai --method browser", 1, "There is no sign-in for openai"),
         ("login openai", 1, "--stdin"),
         ("login openai-codex --stdin", 1, "takes no API key"),
         ("login", 1, "pi auth login <provider>"),
@@ -227,18 +176,11 @@ fn wrong_words_are_refused_with_the_right_exit_code() {
         ("list --x", 1, "Unknown option --x"),
     ];
     for (words, code, stderr) in rows {
-        auth(&world, words)
-            .run()
-            .fails_with(code)
-            .stdout_is("")
-            .stderr_has(stderr);
+        auth(&world, words).run().fails_with(code).stdout_is("").stderr_has(stderr);
     }
     for words in ["", "help", "check --help", "login -h"] {
         let outcome = auth(&world, words).run().success();
-        assert!(
-            outcome.stdout.contains("pi auth print-bearer-token"),
-            "{outcome:?}"
-        );
+        assert!(outcome.stdout.contains("pi auth print-bearer-token"), "{outcome:?}");
     }
     assert!(!world.agent_dir().join("auth.json").exists());
 }
@@ -247,39 +189,19 @@ fn wrong_words_are_refused_with_the_right_exit_code() {
 fn a_key_comes_in_by_stdin_and_goes_again() {
     let world = World::new();
     let file = world.agent_dir().join("auth.json");
-    auth(&world, "login openai --stdin")
-        .stdin(format!(" {CANARY}\n"))
-        .run()
-        .success();
-    assert_eq!(
-        stored(&world),
-        json!({"openai": {"type": "api_key", "key": CANARY}})
-    );
-    let mode = fs::metadata(&file)
-        .expect("facts of the file")
-        .permissions()
-        .mode();
+    auth(&world, "login openai --stdin").stdin(format!(" {CANARY}\n")).run().success();
+    assert_eq!(stored(&world), json!({"openai": {"type": "api_key", "key": CANARY}}));
+    let mode = fs::metadata(&file).expect("facts of the file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     for bad in ["", " \n", "two\nlines", "a\u{1b}b"] {
-        auth(&world, "login openai --stdin")
-            .stdin(bad)
-            .run()
-            .fails_with(1);
+        auth(&world, "login openai --stdin").stdin(bad).run().fails_with(1);
     }
-    let list = auth(&world, "list")
-        .env("GROQ_API_KEY", CANARY)
-        .run()
-        .success();
+    let list = auth(&world, "list").env("GROQ_API_KEY", CANARY).run().success();
     list.stdout_is("openai  api_key  auth.json\ngroq    api_key  GROQ_API_KEY\n");
     let list = auth(&world, "list --json").run().success();
     list.stdout_is("[{\"provider\":\"openai\",\"type\":\"api_key\",\"source\":\"auth.json\"}]\n");
-    let outcome = auth(&world, "logout openai")
-        .env("OPENAI_API_KEY", "x")
-        .run()
-        .success();
-    outcome
-        .stdout_is("Signed out of openai.\n")
-        .stderr_has("can still be used");
+    let outcome = auth(&world, "logout openai").env("OPENAI_API_KEY", "x").run().success();
+    outcome.stdout_is("Signed out of openai.\n").stderr_has("can still be used");
     assert_eq!(stored(&world), json!({}));
 }
 
@@ -294,38 +216,19 @@ fn a_sign_in_with_a_code_from_end_to_end() {
     ]);
     let world = gateway(&server, &Value::Null);
     let log = world.tmp().join("http.log");
-    let outcome = auth(&world, "login gate --method device")
-        .env("PI_DEBUG_HTTP", &log)
-        .run()
-        .success();
-    let outcome = outcome
-        .stderr_has("https://gate.example/d")
-        .stderr_has("AB-CD");
+    let outcome = auth(&world, "login gate --method device").env("PI_DEBUG_HTTP", &log).run().success();
+    let outcome = outcome.stderr_has("https://gate.example/d").stderr_has("AB-CD");
     let file = world.agent_dir().join("auth.json");
-    let outcome = outcome.stdout_is(&format!(
-        "Signed in to gate. Stored in {}\n",
-        file.display()
-    ));
+    let outcome = outcome.stdout_is(&format!("Signed in to gate. Stored in {}\n", file.display()));
     let logged = fs::read_to_string(&log).expect("read the log");
     fs::remove_file(&log).expect("remove the log");
     for secret in [CANARY, "after-access", "access\""] {
-        assert!(
-            !outcome.stderr.contains(secret) && !logged.contains(secret),
-            "{secret}: {logged}"
-        );
+        assert!(!outcome.stderr.contains(secret) && !logged.contains(secret), "{secret}: {logged}");
     }
     assert!(logged.contains("/v1/oauth/token"));
     assert_eq!(stored(&world)["gate"]["access"], "access");
-    world
-        .pi()
-        .words("--model gate/m1 -p hi")
-        .run()
-        .success()
-        .stdout_is("Hello\n");
-    assert_eq!(
-        server.requests()[2].header("authorization"),
-        Some("Bearer access")
-    );
+    world.pi().words("--model gate/m1 -p hi").run().success().stdout_is("Hello\n");
+    assert_eq!(server.requests()[2].header("authorization"), Some("Bearer access"));
 }
 
 #[test]
@@ -337,12 +240,7 @@ fn a_token_that_ends_during_a_run_is_renewed_and_nothing_is_said() {
         Reply::text("Done"),
     ]);
     let world = gateway(&server, &expired());
-    let outcome = world
-        .pi()
-        .words("--model gate/m1 -p hi")
-        .run()
-        .success()
-        .stdout_is("Done\n");
+    let outcome = world.pi().words("--model gate/m1 -p hi").run().success().stdout_is("Done\n");
     assert_eq!(outcome.stderr, "");
     let requests = server.requests();
     assert_eq!(requests[1].header("authorization"), Some("Bearer first"));
@@ -353,18 +251,11 @@ fn a_token_that_ends_during_a_run_is_renewed_and_nothing_is_said() {
 
 #[test]
 fn a_sign_in_that_cannot_be_renewed_says_how_to_sign_in_again() {
-    let refused =
-        json!({"error": "invalid_grant", "error_description": format!("{CANARY} is revoked")});
+    let refused = json!({"error": "invalid_grant", "error_description": format!("{CANARY} is revoked")});
     let server = Server::start([Reply::status(400, "application/json", &refused.to_string())]);
     let world = gateway(&server, &expired());
-    let outcome = world
-        .pi()
-        .words("--model gate/m1 -p hi")
-        .run()
-        .fails_with(1);
-    let outcome = outcome
-        .stderr_has("OAuth refresh failed for gate")
-        .stderr_has("pi auth login gate");
+    let outcome = world.pi().words("--model gate/m1 -p hi").run().fails_with(1);
+    let outcome = outcome.stderr_has("OAuth refresh failed for gate").stderr_has("pi auth login gate");
     assert!(!outcome.stderr.contains(CANARY), "{outcome:?}");
     assert_eq!(stored(&world)["gate"], expired());
     assert_eq!(server.requests().len(), 1);
@@ -374,17 +265,12 @@ fn a_sign_in_that_cannot_be_renewed_says_how_to_sign_in_again() {
 fn many_processes_renew_once() {
     let (open, held) = gate();
     let held = Reply::raw("").then_wait(held);
-    let body =
-        json!({"access_token": "new", "refresh_token": "next", "expires_in": 7200}).to_string();
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        body.len()
-    );
+    let body = json!({"access_token": "new", "refresh_token": "next", "expires_in": 7200}).to_string();
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
     let server = Server::start([held.then_bytes(head).then_bytes(body)]);
     let world = gateway(&server, &expired());
-    let running: Vec<_> = (0..6)
-        .map(|_| auth(&world, "print-bearer-token --provider gate").spawn())
-        .collect();
+    let running: Vec<_> =
+        (0..6).map(|_| auth(&world, "print-bearer-token --provider gate").spawn()).collect();
     server.wait_for(1);
     drop(open);
     for process in running {
@@ -403,24 +289,13 @@ fn many_processes_renew_once() {
 fn a_signal_ends_a_sign_in_that_waits() {
     let code = json!({"device_code": "d", "user_code": "u", "verification_uri": "https://gate.example/d", "expires_in": 600,
         "interval": 600});
-    let pending = Reply::status(
-        400,
-        "application/json",
-        r#"{"error": "authorization_pending"}"#,
-    );
-    let server = Server::start([
-        Reply::status(200, "application/json", &code.to_string()),
-        pending,
-    ]);
+    let pending = Reply::status(400, "application/json", r#"{"error": "authorization_pending"}"#);
+    let server = Server::start([Reply::status(200, "application/json", &code.to_string()), pending]);
     let world = gateway(&server, &expired());
     let running = auth(&world, "login gate --method device").spawn();
     server.wait_for(2);
     running.signal("INT");
-    running
-        .wait()
-        .fails_with(130)
-        .stderr_has("Login cancelled")
-        .stdout_is("");
+    running.wait().fails_with(130).stderr_has("Login cancelled").stdout_is("");
     assert_eq!(stored(&world)["gate"], expired());
 }
 
@@ -451,13 +326,8 @@ fn a_key_is_typed_unseen_and_the_terminal_is_as_before() {
         let (mut user, program) = terminal().expect("open a terminal");
         let mut pi = auth(&world, "login openai");
         let clone = || Stdio::from(program.try_clone().expect("another handle"));
-        let mut child = pi
-            .command()
-            .stdin(clone())
-            .stderr(clone())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("start pi");
+        let mut child =
+            pi.command().stdin(clone()).stderr(clone()).stdout(Stdio::null()).spawn().expect("start pi");
         read_until(&mut user, "API key for openai: ");
         assert!(!echoes(&program));
         write!(user, "{CANARY}x").expect("type");
@@ -476,10 +346,7 @@ fn a_key_is_typed_unseen_and_the_terminal_is_as_before() {
         let code = child.wait().expect("wait for pi").code();
         assert!(echoes(&program), "the terminal does not echo any more");
         match signal {
-            None => assert_eq!(
-                (code, stored(&world)["openai"]["key"].as_str()),
-                (Some(0), Some(CANARY))
-            ),
+            None => assert_eq!((code, stored(&world)["openai"]["key"].as_str()), (Some(0), Some(CANARY))),
             Some(_) => {
                 assert_eq!(code, Some(143));
                 assert!(!world.agent_dir().join("auth.json").exists());

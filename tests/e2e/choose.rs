@@ -72,9 +72,7 @@ fn servers_of_this_machine_are_in_the_list_of_models() {
     screen.send("/model");
     screen.wait_for("tiny [local]");
     screen.type_keys("tiny");
-    screen.wait_until("the other model is gone", |text| {
-        !text.contains("m2 [mock]")
-    });
+    screen.wait_until("the other model is gone", |text| !text.contains("m2 [mock]"));
     screen.type_keys(ENTER);
     screen.wait_for("Model: tiny");
     screen.quit();
@@ -115,9 +113,7 @@ fn settings_are_looked_at_and_changed() {
     screen.wait_for("Default model: ");
     screen.type_keys("m2");
     screen.type_keys(ENTER);
-    screen.wait_until("the value is shown", |text| {
-        text.contains("Default model") && text.contains("m2")
-    });
+    screen.wait_until("the value is shown", |text| text.contains("Default model") && text.contains("m2"));
     screen.type_keys(ESCAPE);
     screen.wait_until_gone("Type to search");
     screen.quit();

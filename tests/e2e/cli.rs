@@ -7,93 +7,46 @@ use crate::world;
 #[test]
 fn the_version_is_a_bare_number() {
     let world = World::new();
-    world
-        .pi()
-        .words("--version")
-        .run()
-        .success()
-        .stdout_is(concat!(env!("CARGO_PKG_VERSION"), "\n"));
+    world.pi().words("--version").run().success().stdout_is(concat!(env!("CARGO_PKG_VERSION"), "\n"));
 }
 
 #[test]
 fn help_names_every_group() {
     let world = World::new();
     let help = world.pi().words("--help").run().success().stdout;
-    for part in [
-        "Usage:",
-        "--model <pattern>",
-        "--tools, -t <list>",
-        "--continue, -c",
-        "pi docs",
-        "faux/demo",
-    ] {
+    for part in
+        ["Usage:", "--model <pattern>", "--tools, -t <list>", "--continue, -c", "pi docs", "faux/demo"]
+    {
         assert!(help.contains(part), "{part} is not in:\n{help}");
     }
-    assert!(
-        help.lines().all(|line| line.chars().count() <= 80),
-        "{help}"
-    );
+    assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
 }
 
 #[test]
 fn bad_usage_is_exit_code_2() {
     let world = World::new();
-    world
-        .pi()
-        .words("--bogus")
-        .run()
-        .fails_with(2)
-        .stdout_is("")
-        .stderr_has("Unknown option: --bogus");
-    world
-        .pi()
-        .words("--mode foo")
-        .run()
-        .fails_with(2)
-        .stderr_has("Invalid mode \"foo\"");
-    world
-        .pi()
-        .words("--session-id a --session b -p x")
-        .run()
-        .fails_with(2);
+    world.pi().words("--bogus").run().fails_with(2).stdout_is("").stderr_has("Unknown option: --bogus");
+    world.pi().words("--mode foo").run().fails_with(2).stderr_has("Invalid mode \"foo\"");
+    world.pi().words("--session-id a --session b -p x").run().fails_with(2);
 }
 
 #[test]
 fn the_manual_is_inside() {
     let world = World::new();
     let topics = world.pi().words("docs").run().success().stdout;
-    assert!(
-        topics.contains("cli") && topics.contains("models"),
-        "{topics}"
-    );
+    assert!(topics.contains("cli") && topics.contains("models"), "{topics}");
     let page = world.pi().words("docs cli").run().success().stdout;
     assert!(page.starts_with("# "), "{page}");
-    world
-        .pi()
-        .words("docs nonsense")
-        .run()
-        .fails_with(2)
-        .stderr_has("nonsense");
+    world.pi().words("docs nonsense").run().fails_with(2).stderr_has("nonsense");
 }
 
 #[test]
 fn the_demo_runs_without_a_key() {
     let world = World::new();
     world.write("README.md", "# A small project\n\nIt does nothing.\n");
-    let outcome = world
-        .pi()
-        .args(["--model", "faux/demo", "-p", "What is this project?"])
-        .run()
-        .success();
-    assert!(
-        outcome.stdout.to_lowercase().contains("script"),
-        "it says what it is: {}",
-        outcome.stdout
-    );
-    assert_eq!(
-        world.read("README.md"),
-        "# A small project\n\nIt does nothing.\n"
-    );
+    let outcome = world.pi().args(["--model", "faux/demo", "-p", "What is this project?"]).run().success();
+    assert!(outcome.stdout.to_lowercase().contains("script"), "it says what it is: {}", outcome.stdout);
+    assert_eq!(world.read("README.md"), "# A small project\n\nIt does nothing.\n");
 }
 
 #[test]
@@ -101,10 +54,7 @@ fn a_script_of_the_user_plays() {
     let world = World::new();
     let script = world.write("script.json", r#"["Hello from the script"]"#);
     let pi = || {
-        world
-            .pi()
-            .args(["--model", "faux/script", "--no-session", "-p", "hi"])
-            .env("PI_FAUX_SCRIPT", &script)
+        world.pi().args(["--model", "faux/script", "--no-session", "-p", "hi"]).env("PI_FAUX_SCRIPT", &script)
     };
     pi().run().success().stdout_is("Hello from the script\n");
     pi().args(["second"]).run().fails_with(1);
@@ -115,18 +65,11 @@ fn models_can_be_listed() {
     let (world, _server) = world([]);
     let list = world.pi().words("--list-models m1").run().success().stdout;
     let first = list.lines().next().unwrap();
-    for column in [
-        "provider", "model", "context", "max-out", "thinking", "images",
-    ] {
+    for column in ["provider", "model", "context", "max-out", "thinking", "images"] {
         assert!(first.contains(column), "{list}");
     }
     assert!(list.contains("mock") && list.contains("128K"), "{list}");
-    world
-        .pi()
-        .words("--list-models zzz")
-        .run()
-        .success()
-        .stdout_is("No models matching \"zzz\"\n");
+    world.pi().words("--list-models zzz").run().success().stdout_is("No models matching \"zzz\"\n");
 }
 
 #[test]
@@ -135,36 +78,14 @@ fn the_system_prompt_can_be_replaced_and_added_to() {
     world.write("AGENTS.md", "Speak like a pirate.");
     world.write("more.md", "From a file.");
     let system = |n: usize| server.requests()[n].messages()[0]["content"].to_string();
-    let pi = || {
-        world
-            .pi()
-            .args(["--model", "mock/m1", "--no-session", "-p", "x"])
-    };
+    let pi = || world.pi().args(["--model", "mock/m1", "--no-session", "-p", "x"]);
     pi().run().success();
-    assert!(
-        system(0).contains("Speak like a pirate.") && system(0).contains("AGENTS.md"),
-        "{}",
-        system(0)
-    );
-    pi().args([
-        "--system-prompt",
-        "You are a poet.",
-        "--append-system-prompt",
-        "more.md",
-        "-nc",
-    ])
-    .run()
-    .success();
-    assert!(
-        system(1).contains("You are a poet.") && system(1).contains("From a file."),
-        "{}",
-        system(1)
-    );
-    assert!(
-        !system(1).contains("pirate") && !system(1).contains("<tools>"),
-        "{}",
-        system(1)
-    );
+    assert!(system(0).contains("Speak like a pirate.") && system(0).contains("AGENTS.md"), "{}", system(0));
+    pi().args(["--system-prompt", "You are a poet.", "--append-system-prompt", "more.md", "-nc"])
+        .run()
+        .success();
+    assert!(system(1).contains("You are a poet.") && system(1).contains("From a file."), "{}", system(1));
+    assert!(!system(1).contains("pirate") && !system(1).contains("<tools>"), "{}", system(1));
     std::fs::write(world.agent_dir().join("SYSTEM.md"), "You are a clerk.").unwrap();
     pi().run().success();
     assert!(system(2).contains("You are a clerk."), "{}", system(2));
@@ -173,13 +94,12 @@ fn the_system_prompt_can_be_replaced_and_added_to() {
 #[test]
 fn nothing_of_an_untrusted_project_is_used() {
     let (world, server) = world([Reply::text("a")]);
-    world.write(".pi/settings.json", r#"{"defaultModel": "canary", "shellCommandPrefix": "touch canary", "sessionDir": "canary"}"#);
+    world.write(
+        ".pi/settings.json",
+        r#"{"defaultModel": "canary", "shellCommandPrefix": "touch canary", "sessionDir": "canary"}"#,
+    );
     world.write(".pi/SYSTEM.md", "canary prompt");
-    world
-        .pi()
-        .args(["--model", "mock/m1", "-p", "x"])
-        .run()
-        .success();
+    world.pi().args(["--model", "mock/m1", "-p", "x"]).run().success();
     assert!(!server.requests()[0].body.to_string().contains("canary"));
     assert!(!world.work().join("canary").exists());
 }
@@ -187,11 +107,7 @@ fn nothing_of_an_untrusted_project_is_used() {
 #[test]
 fn the_first_request_is_small() {
     let (world, server) = world([Reply::text("a")]);
-    world
-        .pi()
-        .args(["--model", "mock/m1", "-p", "x"])
-        .run()
-        .success();
+    world.pi().args(["--model", "mock/m1", "-p", "x"]).run().success();
     let body = &server.requests()[0].body;
     let letters = body["messages"].to_string().len() + body["tools"].to_string().len();
     assert!(letters / 4 < 1500, "{} tokens", letters / 4);

@@ -17,11 +17,7 @@ fn small_world(window: u64, replies: impl IntoIterator<Item = Reply>) -> (World,
     world_with(window, &settings, replies)
 }
 
-fn world_with(
-    window: u64,
-    settings: &Value,
-    replies: impl IntoIterator<Item = Reply>,
-) -> (World, Server) {
+fn world_with(window: u64, settings: &Value, replies: impl IntoIterator<Item = Reply>) -> (World, Server) {
     let world = World::new();
     let server = Server::start(replies);
     let models = json!({"providers": {"mock": {"baseUrl": server.url(), "apiKey": "k",
@@ -58,9 +54,7 @@ fn told(outcome: &Outcome) -> Vec<String> {
 
 fn ends(outcome: &Outcome) -> Vec<Value> {
     let events = outcome.events().into_iter();
-    events
-        .filter(|event| event["type"] == "compaction_end")
-        .collect()
+    events.filter(|event| event["type"] == "compaction_end").collect()
 }
 
 fn asks(request: &Request, words: &str) -> bool {
@@ -101,10 +95,7 @@ fn a_full_context_is_compacted_after_the_run() {
     let third = &requests[4];
     assert_eq!(third.messages().len(), 4, "{:?}", third.messages());
     let summary = third.messages()[1].to_string();
-    assert!(
-        summary.contains("THE SUMMARY") && summary.contains("THE TURN"),
-        "{summary}"
-    );
+    assert!(summary.contains("THE SUMMARY") && summary.contains("THE TURN"), "{summary}");
     assert_eq!(third.body["tools"], requests[0].body["tools"]);
 
     let end = &ends(&outcome)[0];
@@ -116,20 +107,10 @@ fn a_full_context_is_compacted_after_the_run() {
     let entry = session.iter().find(|entry| entry["type"] == "compaction");
     let entry = entry.expect("a compaction");
     assert_eq!(entry["summary"], end["result"]["summary"]);
-    assert_eq!(
-        entry["details"],
-        json!({"readFiles": [], "modifiedFiles": []})
-    );
+    assert_eq!(entry["details"], json!({"readFiles": [], "modifiedFiles": []}));
     assert_eq!(entry["fromHook"], false);
-    assert_eq!(
-        entry["systemMessage"]["toolsAdded"]
-            .as_array()
-            .map(Vec::len),
-        Some(4)
-    );
-    let kept = session
-        .iter()
-        .find(|other| other["id"] == entry["firstKeptEntryId"]);
+    assert_eq!(entry["systemMessage"]["toolsAdded"].as_array().map(Vec::len), Some(4));
+    let kept = session.iter().find(|other| other["id"] == entry["firstKeptEntryId"]);
     assert_eq!(kept.expect("kept")["message"]["role"], "assistant");
 }
 
@@ -139,11 +120,7 @@ fn a_long_run_is_compacted_between_its_turns() {
         10_000,
         [
             Reply::tool("1", "read", &json!({"path": "b.txt"})),
-            Reply::tool(
-                "2",
-                "write",
-                &json!({"path": "a.txt", "content": "x".repeat(500)}),
-            ),
+            Reply::tool("2", "write", &json!({"path": "a.txt", "content": "x".repeat(500)})),
             Reply::tool("3", "read", &json!({"path": "a.txt"})).with_prompt_tokens(9500),
             Reply::text("THE TURN"),
             Reply::text("done"),
@@ -151,45 +128,27 @@ fn a_long_run_is_compacted_between_its_turns() {
     );
     world.write("b.txt", "text");
     let outcome = run(&world, &["go"]).success();
-    assert_eq!(
-        told(&outcome),
-        [
-            "compaction_start threshold",
-            "compaction_end threshold",
-            "agent_settled"
-        ]
-    );
+    assert_eq!(told(&outcome), ["compaction_start threshold", "compaction_end threshold", "agent_settled"]);
     let requests = server.requests();
     assert!(asks(&requests[3], PREFIX) && asks(&requests[3], "read(path=\"b.txt\")"));
     let summary = ends(&outcome)[0]["result"]["summary"].to_string();
     assert!(summary.contains("No prior history."), "{summary}");
     // The kept call has its result, and no other result is there.
-    let roles: Vec<&str> = requests[4]
-        .messages()
-        .iter()
-        .filter_map(|message| message["role"].as_str())
-        .collect();
+    let roles: Vec<&str> =
+        requests[4].messages().iter().filter_map(|message| message["role"].as_str()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool"]);
     assert_eq!(
         ends(&outcome)[0]["result"]["details"],
         json!({"readFiles": ["b.txt"], "modifiedFiles": ["a.txt"]})
     );
-    assert!(
-        summary.contains("<read-files>\\nb.txt\\n</read-files>"),
-        "{summary}"
-    );
+    assert!(summary.contains("<read-files>\\nb.txt\\n</read-files>"), "{summary}");
 }
 
 #[test]
 fn a_refused_context_is_compacted_and_asked_again_once() {
     let (world, server) = small_world(
         10_000,
-        [
-            Reply::text(&"a".repeat(800)),
-            overflow(),
-            Reply::text("THE SUMMARY"),
-            Reply::text("recovered"),
-        ],
+        [Reply::text(&"a".repeat(800)), overflow(), Reply::text("THE SUMMARY"), Reply::text("recovered")],
     );
     let outcome = run(&world, &["one", "two"]).success();
     assert_eq!(
@@ -212,20 +171,12 @@ fn a_refused_context_is_compacted_and_asked_again_once() {
 fn a_second_refusal_is_a_plain_failure() {
     let (world, server) = small_world(
         10_000,
-        [
-            Reply::text(&"a".repeat(800)),
-            overflow(),
-            Reply::text("THE SUMMARY"),
-            overflow(),
-        ],
+        [Reply::text(&"a".repeat(800)), overflow(), Reply::text("THE SUMMARY"), overflow()],
     );
     let outcome = run(&world, &["one", "two"]).fails_with(1);
     assert_eq!(server.requests().len(), 4);
     let said = ends(&outcome)[1]["errorMessage"].to_string();
-    assert!(
-        said.contains("Context overflow recovery failed after one compact-and-retry attempt"),
-        "{said}"
-    );
+    assert!(said.contains("Context overflow recovery failed after one compact-and-retry attempt"), "{said}");
     outcome.stderr_has("maximum context length");
 }
 
@@ -248,19 +199,12 @@ fn a_failed_summary_changes_nothing() {
     ] {
         let (world, server) = small_world(
             10_000,
-            [
-                Reply::text(&"a".repeat(800)),
-                Reply::text(&"b".repeat(800)).with_prompt_tokens(9500),
-                refusal,
-            ],
+            [Reply::text(&"a".repeat(800)), Reply::text(&"b".repeat(800)).with_prompt_tokens(9500), refusal],
         );
         let outcome = run(&world, &["one", "two"]).success();
         let end = ends(&outcome).pop().expect("an end");
         let said = end["errorMessage"].as_str().unwrap_or_default();
-        assert!(
-            said.starts_with("Auto-compaction failed: Summarization "),
-            "{said}"
-        );
+        assert!(said.starts_with("Auto-compaction failed: Summarization "), "{said}");
         assert!(end.get("result").is_none() && end["aborted"] == false);
         assert_eq!(server.requests().len(), 3);
         let session = world.session();
@@ -307,12 +251,7 @@ fn an_abort_leaves_the_conversation_as_it_was() {
             Reply::stream().then_text("THE SUM").then_wait(held),
         ],
     );
-    let agent = world
-        .pi()
-        .args(MODEL)
-        .args(["-p"])
-        .args(["one", "two"])
-        .spawn();
+    let agent = world.pi().args(MODEL).args(["-p"]).args(["one", "two"]).spawn();
     server.wait_for(3);
     agent.signal("INT");
     let outcome = agent.wait();
@@ -342,18 +281,9 @@ fn a_summary_is_carried_on_by_the_next_and_by_a_resume() {
     run(&world, &["one", "two", "three", "four"]).success();
     let requests = server.requests();
     let second = &requests[5];
-    assert!(
-        asks(second, "<previous-summary>\nSUMMARY ONE"),
-        "{}",
-        second.last_text()
-    );
+    assert!(asks(second, "<previous-summary>\nSUMMARY ONE"), "{}", second.last_text());
     assert!(!asks(second, "[User]: one"));
-    world
-        .pi()
-        .args(MODEL)
-        .args(["-c", "-p", "five"])
-        .run()
-        .success();
+    world.pi().args(MODEL).args(["-c", "-p", "five"]).run().success();
     let requests = server.requests();
     let (live, resumed) = (requests[7].messages(), requests[8].messages());
     // What is sent after a resume extends what was sent before it.
@@ -383,29 +313,18 @@ fn a_small_window_needs_no_settings() {
 fn what_cannot_be_freed_is_not_compacted_at_every_turn() {
     let call = || Reply::tool("1", "ls", &json!({})).with_prompt_tokens(9900);
     // The prompt and the tools alone are larger than the window.
-    let (world, server) = small_world(
-        1200,
-        [
-            call(),
-            call(),
-            Reply::text("SUMMARY"),
-            call(),
-            call(),
-            Reply::text("end"),
-        ],
-    );
+    let (world, server) =
+        small_world(1200, [call(), call(), Reply::text("SUMMARY"), call(), call(), Reply::text("end")]);
     let outcome = run(&world, &["go"]).success();
-    let compactions = told(&outcome)
-        .iter()
-        .filter(|kind| kind.starts_with("compaction_start"))
-        .count();
+    let compactions = told(&outcome).iter().filter(|kind| kind.starts_with("compaction_start")).count();
     assert!(compactions <= 2, "{:?}", told(&outcome));
     assert!(server.requests().len() <= 8);
 }
 
 #[test]
 fn another_model_may_write_the_summary() {
-    let settings = json!({"compaction": {"reserveTokens": 1000, "keepRecentTokens": 100, "model": "mock/small"}});
+    let settings =
+        json!({"compaction": {"reserveTokens": 1000, "keepRecentTokens": 100, "model": "mock/small"}});
     let replies = || {
         [
             Reply::text(&"a".repeat(800)),
@@ -417,12 +336,10 @@ fn another_model_may_write_the_summary() {
     let (world, server) = world_with(10_000, &settings, replies());
     run(&world, &["one", "two"]).success();
     let requests = server.requests();
-    assert_eq!(
-        (&requests[1].body["model"], &requests[2].body["model"]),
-        (&json!("m1"), &json!("small"))
-    );
+    assert_eq!((&requests[1].body["model"], &requests[2].body["model"]), (&json!("m1"), &json!("small")));
 
-    let settings = json!({"compaction": {"reserveTokens": 1000, "keepRecentTokens": 100, "model": "mock/gone"}});
+    let settings =
+        json!({"compaction": {"reserveTokens": 1000, "keepRecentTokens": 100, "model": "mock/gone"}});
     let (world, server) = world_with(10_000, &settings, replies());
     let outcome = run(&world, &["one", "two"]).success();
     assert_eq!(server.requests()[2].body["model"], "m1");
@@ -440,22 +357,13 @@ fn older_clients_are_told_in_their_own_event() {
             Reply::text("THE TURN"),
         ],
     );
-    let pi = world
-        .pi()
-        .args(MODEL)
-        .words("--cumulative-events -p one two");
+    let pi = world.pi().args(MODEL).words("--cumulative-events -p one two");
     let outcome = pi.run().success();
     let events = outcome.events();
-    let at = events
-        .iter()
-        .position(|event| event["type"] == "compaction")
-        .expect("the event");
+    let at = events.iter().position(|event| event["type"] == "compaction").expect("the event");
     assert_eq!(events[at - 1]["type"], "compaction_end");
     assert_eq!(events[at]["summary"], events[at - 1]["result"]["summary"]);
-    assert_eq!(
-        (&events[at]["tokensBefore"], &events[at]["auto"]),
-        (&json!(9507), &json!(true))
-    );
+    assert_eq!((&events[at]["tokensBefore"], &events[at]["auto"]), (&json!(9507), &json!(true)));
 }
 
 #[test]
@@ -477,10 +385,7 @@ fn tool_outputs_that_do_not_fit_are_stored_and_named() {
     let outcome = run(&world, &["one", "two"]).success();
     let requests = server.requests();
     let sent = requests.last().expect("a request").messages();
-    let result = sent
-        .iter()
-        .find(|message| message["role"] == "tool")
-        .expect("a result");
+    let result = sent.iter().find(|message| message["role"] == "tool").expect("a result");
     let said = result["content"].to_string();
     assert!(said.contains("moved out of the conversation"), "{said}");
     assert!(said.contains("Read artifact://1 if"), "{said}");

@@ -27,32 +27,18 @@ fn a_setting_is_set_read_and_taken_away() {
         r#"{"zzz":1,"theme":"dark","retry":{"maxRetries":7},"defaultTools":["read"]}"#
     );
     config("get retry.maxRetries").success().stdout_is("7\n");
-    config("get retry.baseDelayMs")
-        .success()
-        .stdout_is("2000\n");
-    config("get defaultTools")
-        .success()
-        .stdout_is("[\"read\"]\n");
+    config("get retry.baseDelayMs").success().stdout_is("2000\n");
+    config("get defaultTools").success().stdout_is("[\"read\"]\n");
     config("unset theme").success();
-    config("get theme")
-        .fails_with(1)
-        .stderr_has("theme is not set");
+    config("get theme").fails_with(1).stderr_has("theme is not set");
     let list = config("").success().stdout;
     assert!(list.contains("  retry.maxRetries = 7 (user): "), "{list}");
-    assert!(
-        list.contains("  retry.enabled = true (default): "),
-        "{list}"
-    );
+    assert!(list.contains("  retry.enabled = true (default): "), "{list}");
     config("set httpProxy http://me:hunter2@proxy:3128").success();
     let list = config("list").success().stdout;
-    assert!(
-        list.contains("http://***@proxy:3128") && !list.contains("hunter2"),
-        "{list}"
-    );
+    assert!(list.contains("http://***@proxy:3128") && !list.contains("hunter2"), "{list}");
     let path = world.agent_dir().join("settings.json");
-    config("path")
-        .success()
-        .stdout_is(&format!("{}\n", path.display()));
+    config("path").success().stdout_is(&format!("{}\n", path.display()));
 }
 
 #[test]
@@ -60,35 +46,22 @@ fn a_projects_settings_are_changed_where_it_is_trusted() {
     let world = World::new();
     let config = |words: &str| world.pi().words(&format!("config {words}")).run();
     world.write(".pi/settings.json", "{}");
-    config("set -l theme dark")
-        .fails_with(1)
-        .stderr_has("Project is not trusted");
+    config("set -l theme dark").fails_with(1).stderr_has("Project is not trusted");
     assert_eq!(world.read(".pi/settings.json"), "{}");
     config("set -l -a theme dark").success();
-    assert_eq!(
-        world.read(".pi/settings.json"),
-        "{\n  \"theme\": \"dark\"\n}"
-    );
+    assert_eq!(world.read(".pi/settings.json"), "{\n  \"theme\": \"dark\"\n}");
     config("get -a theme").success().stdout_is("dark\n");
     config("get theme").fails_with(1);
-    config("set -l -a httpProxy http://x")
-        .fails_with(1)
-        .stderr_has("can only be set in the agent folder");
+    config("set -l -a httpProxy http://x").fails_with(1).stderr_has("can only be set in the agent folder");
 }
 
 #[test]
 fn mistakes_are_named() {
     let world = World::new();
     let config = |words: &str| world.pi().words(&format!("config {words}")).run();
-    config("set quietStartup maybe")
-        .fails_with(1)
-        .stderr_has("quietStartup must be true or false");
-    config("get thme")
-        .fails_with(1)
-        .stderr_has("There is no setting thme. Did you mean theme?");
-    config("frobnicate")
-        .fails_with(2)
-        .stderr_has("Usage: pi config");
+    config("set quietStartup maybe").fails_with(1).stderr_has("quietStartup must be true or false");
+    config("get thme").fails_with(1).stderr_has("There is no setting thme. Did you mean theme?");
+    config("frobnicate").fails_with(2).stderr_has("Usage: pi config");
     world.write_config("settings.json", "{\n  \"theme\": \"a\",\n}");
     let outcome = config("set theme b").fails_with(1);
     outcome.stderr_has("line 3, column 1: trailing comma; the file was left as it is");
@@ -117,44 +90,26 @@ fn changes_of_many_processes_all_stay() {
             let world = &world;
             scope.spawn(move || {
                 let value = if number < 10 { "1" } else { "2" };
-                world
-                    .pi()
-                    .args(["config", "set", key, value])
-                    .run()
-                    .success();
+                world.pi().args(["config", "set", key, value]).run().success();
             });
         }
     });
     let settings = settings(&world);
     for key in KEYS {
         let value = settings.pointer(&format!("/{}", key.replace('.', "/")));
-        assert!(
-            value == Some(&json!(1)) || value == Some(&json!(2)),
-            "{key}: {settings}"
-        );
+        assert!(value == Some(&json!(1)) || value == Some(&json!(2)), "{key}: {settings}");
     }
     let path = world.agent_dir().join("settings.json");
-    assert_eq!(
-        fs::metadata(path).unwrap().permissions().mode() & 0o777,
-        0o600
-    );
+    assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(!world.agent_dir().join("settings.json.lock").exists());
 }
 
 #[test]
 fn an_editor_opens_the_file_and_what_it_left_is_checked() {
     let world = World::new();
-    let edit = |editor: &str| {
-        world
-            .pi()
-            .args(["config", "edit"])
-            .env("EDITOR", editor)
-            .run()
-    };
+    let edit = |editor: &str| world.pi().args(["config", "edit"]).env("EDITOR", editor).run();
     edit("true").success();
-    edit("sh -c 'echo x > \"$1\"' --")
-        .fails_with(1)
-        .stderr_has("line 1, column 1");
+    edit("sh -c 'echo x > \"$1\"' --").fails_with(1).stderr_has("line 1, column 1");
     edit("false").fails_with(1).stderr_has("false ended with");
 }
 
@@ -168,39 +123,21 @@ fn skills_and_templates_are_listed_and_checked() {
     fs::create_dir_all(world.agent_dir().join("prompts")).unwrap();
     let prompt = world.agent_dir().join("prompts/p.md");
     fs::write(&prompt, "---\nargument-hint: <x>\n---\nDo $1\n").unwrap();
-    pi("skills check")
-        .success()
-        .stdout_is("1 skills, nothing wrong\n");
-    pi("skills")
-        .success()
-        .stdout_is(&format!("good (user): Does good\n  {}\n", skill.display()));
-    pi("prompts list")
-        .success()
-        .stdout_is(&format!("/p <x> (user): Do $1\n  {}\n", prompt.display()));
+    pi("skills check").success().stdout_is("1 skills, nothing wrong\n");
+    pi("skills").success().stdout_is(&format!("good (user): Does good\n  {}\n", skill.display()));
+    pi("prompts list").success().stdout_is(&format!("/p <x> (user): Do $1\n  {}\n", prompt.display()));
     pi("prompts show p").success().stdout_is("Do $1\n");
-    pi("prompts show q")
-        .fails_with(1)
-        .stderr_has("There is no prompt template /q");
+    pi("prompts show q").fails_with(1).stderr_has("There is no prompt template /q");
     pi("skills frobnicate").fails_with(2);
     let bad = world.write("extra/Bad/SKILL.md", "---\ndescription: x\n---\n");
-    let outcome = world
-        .pi()
-        .args(["skills", "check", "--skill", "extra"])
-        .run()
-        .fails_with(1);
-    outcome.stderr_has(&format!(
-        "{}: name contains invalid characters",
-        bad.display()
-    ));
+    let outcome = world.pi().args(["skills", "check", "--skill", "extra"]).run().fails_with(1);
+    outcome.stderr_has(&format!("{}: name contains invalid characters", bad.display()));
     world.write("AGENTS.md", "@more.md\n");
     let more = world.write("more.md", "more");
     let context = pi("config context").success().stdout;
-    for part in [
-        "Context: ",
-        "Skill: good",
-        "Prompt template: /p",
-        &format!("  imports {}\n", more.display()),
-    ] {
+    for part in
+        ["Context: ", "Skill: good", "Prompt template: /p", &format!("  imports {}\n", more.display())]
+    {
         assert!(context.contains(part), "{part}: {context}");
     }
 }
@@ -215,32 +152,21 @@ fn files_of_early_versions_are_brought_to_their_places() {
         fs::write(path, text).unwrap();
     };
     let read = |name: &str| fs::read_to_string(agent.join(name)).unwrap();
-    write(
-        "oauth.json",
-        r#"{"anthropic": {"access": "a", "refresh": "r", "expires": 1}, "x": 1}"#,
-    );
-    write(
-        "settings.json",
-        r#"{"apiKeys": {"openai": "sk-1", "anthropic": "no", "y": 2}, "theme": "light"}"#,
-    );
+    write("oauth.json", r#"{"anthropic": {"access": "a", "refresh": "r", "expires": 1}, "x": 1}"#);
+    write("settings.json", r#"{"apiKeys": {"openai": "sk-1", "anthropic": "no", "y": 2}, "theme": "light"}"#);
     write("commands/review.md", "REVIEW $1");
-    let session = r#"{"type":"session","version":3,"id":"old","timestamp":"2024-12-03T14:00:00.000Z","cwd":"/a/b"}"#;
+    let session =
+        r#"{"type":"session","version":3,"id":"old","timestamp":"2024-12-03T14:00:00.000Z","cwd":"/a/b"}"#;
     write("1_old.jsonl", &format!("{session}\n"));
     write("notes.jsonl", "notes\n");
 
-    let outcome = world
-        .pi()
-        .args(["--model", "mock/m1", "-p", "/review me"])
-        .run();
+    let outcome = world.pi().args(["--model", "mock/m1", "-p", "/review me"]).run();
     let outcome = outcome.success().stdout_is("one\n");
     let auth: Value = serde_json::from_str(&read("auth.json")).unwrap();
     let expected = json!({"anthropic": {"type": "oauth", "access": "a", "refresh": "r", "expires": 1},
         "openai": {"type": "api_key", "key": "sk-1"}});
     assert_eq!(auth, expected);
-    let mode = fs::metadata(agent.join("auth.json"))
-        .unwrap()
-        .permissions()
-        .mode();
+    let mode = fs::metadata(agent.join("auth.json")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert!(agent.join("oauth.json.migrated").exists() && !agent.join("oauth.json").exists());
     let settings: Value = serde_json::from_str(&read("settings.json")).unwrap();
@@ -257,15 +183,9 @@ fn files_of_early_versions_are_brought_to_their_places() {
     write("oauth.json", r#"{"z": {"access": "other"}}"#);
     write("commands/review.md", "OTHER");
     write("1_old.jsonl", &format!("{session}\nother\n"));
-    let again = world
-        .pi()
-        .args(["--model", "mock/m1", "-p", "/review me"])
-        .run();
+    let again = world.pi().args(["--model", "mock/m1", "-p", "/review me"]).run();
     assert_eq!(again.success().stderr, "");
-    assert_eq!(
-        serde_json::from_str::<Value>(&read("auth.json")).unwrap(),
-        expected
-    );
+    assert_eq!(serde_json::from_str::<Value>(&read("auth.json")).unwrap(), expected);
     assert_eq!(read("prompts/review.md"), "REVIEW $1");
     assert_eq!(read("sessions/--a-b--/1_old.jsonl"), format!("{session}\n"));
 }

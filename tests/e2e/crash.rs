@@ -25,16 +25,11 @@ pub fn assert_legal(request: &Request) {
     for message in request.messages() {
         if message["role"] == "tool" {
             let id = message["tool_call_id"].as_str().unwrap();
-            let at = open
-                .iter()
-                .position(|call| call == id)
-                .unwrap_or_else(|| panic!("no call {id}: {message}"));
+            let at =
+                open.iter().position(|call| call == id).unwrap_or_else(|| panic!("no call {id}: {message}"));
             open.remove(at);
         } else {
-            assert!(
-                open.is_empty(),
-                "calls without results {open:?} before {message}"
-            );
+            assert!(open.is_empty(), "calls without results {open:?} before {message}");
             let calls = message["tool_calls"].as_array().into_iter().flatten();
             open.extend(calls.map(|call| call["id"].as_str().unwrap().to_owned()));
         }
@@ -85,19 +80,13 @@ fn check_files(world: &crate::agent::World, told: &[Value], fail: &str) {
     let mut entries: Vec<Value> = Vec::new();
     for file in world.session_files() {
         let text = std::fs::read_to_string(&file).unwrap();
-        let sound: Vec<Value> = text
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect();
+        let sound: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         assert!(text.lines().count() - sound.len() <= 1, "{fail}: {text}");
         entries.extend(sound);
     }
     for message in told {
         let stored = entries.iter().any(|entry| &entry["message"] == message);
-        assert!(
-            stored,
-            "{fail}: told but not stored: {message}\n{entries:#?}"
-        );
+        assert!(stored, "{fail}: told but not stored: {message}\n{entries:#?}");
     }
 }
 
@@ -167,10 +156,7 @@ fn a_fault_of_our_own_at_any_write() {
 #[test]
 fn a_file_that_cannot_be_made_is_an_error_before_the_request() {
     let (world, server) = world(script());
-    let pi = world
-        .pi()
-        .args(["--model", "mock/m1", "-p", "hi"])
-        .env("PI_FAIL", "session.create:1:err");
+    let pi = world.pi().args(["--model", "mock/m1", "-p", "hi"]).env("PI_FAIL", "session.create:1:err");
     pi.run().fails_with(1).stderr_has("session");
     assert!(server.requests().is_empty());
 }

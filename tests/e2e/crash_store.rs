@@ -10,13 +10,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const STEPS: [&str; 5] = [
-    "session.create",
-    "session.write",
-    "session.torn",
-    "session.sync",
-    "session.rename",
-];
+const STEPS: [&str; 5] =
+    ["session.create", "session.write", "session.torn", "session.sync", "session.rename"];
 
 /// Runs `scene` with each of `points` failing at its k-th passage, for every k until the scene says that
 /// it went through untouched.
@@ -70,9 +65,7 @@ fn named(world: &World) -> Vec<PathBuf> {
 #[track_caller]
 fn assert_whole(path: &Path, fail: &str) {
     let text = fs::read_to_string(path).unwrap();
-    let sound = text
-        .lines()
-        .all(|line| serde_json::from_str::<Value>(line).is_ok());
+    let sound = text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok());
     // A line that a kill tore is fenced by the next.
     let whole = sound || fail.contains("torn");
     assert!(
@@ -92,10 +85,7 @@ fn assert_tidy(world: &World, fail: &str) {
         .map(|path| path.extension().unwrap().to_string_lossy().into_owned())
         .collect();
     let known = ["jsonl", "draft", "bak"];
-    assert!(
-        kinds.iter().all(|kind| known.contains(&kind.as_str())),
-        "{fail}: {kinds:?}"
-    );
+    assert!(kinds.iter().all(|kind| known.contains(&kind.as_str())), "{fail}: {kinds:?}");
 }
 
 #[test]
@@ -158,10 +148,7 @@ fn an_older_file_is_the_old_one_or_the_new_one() {
         assert_whole(&source, fail);
         let requests = server.requests();
         let sent = requests.last().unwrap().messages();
-        assert!(
-            sent.iter()
-                .any(|message| message.to_string().contains("remember me"))
-        );
+        assert!(sent.iter().any(|message| message.to_string().contains("remember me")));
         let backup = world.work().read_dir().unwrap().flatten();
         let mut backups = backup.filter(|file| file.path().extension().unwrap() == "bak");
         let backup = backups.next().unwrap().path();
@@ -190,9 +177,7 @@ fn a_compaction_is_there_or_not() {
         ];
         let server = Server::start(first);
         small(&world, &server);
-        let outcome = ask(&world, "--mode json -p one two three")
-            .env("PI_FAIL", fail)
-            .run();
+        let outcome = ask(&world, "--mode json -p one two three").env("PI_FAIL", fail).run();
         drop(server);
         let server = Server::start([Reply::text("again")]);
         world.use_server(&server);
@@ -234,11 +219,7 @@ fn small(world: &World, server: &Server) {
 fn edits() -> [Reply; 3] {
     let edit = json!({"path": "a.txt", "edits": [{"oldText": "one", "newText": "two"}]});
     let write = json!({"path": "new/b.txt", "content": "b"});
-    [
-        Reply::tool("1", "edit", &edit),
-        Reply::tool("2", "write", &write),
-        Reply::text("done"),
-    ]
+    [Reply::tool("1", "edit", &edit), Reply::tool("2", "write", &write), Reply::text("done")]
 }
 
 #[test]
@@ -267,13 +248,7 @@ fn what_a_killed_run_changed_can_be_taken_back() {
 
 #[test]
 fn an_undo_that_was_killed_is_finished_by_the_next() {
-    let points = [
-        "undo.file",
-        "undo.write",
-        "undo.torn",
-        "session.write",
-        "session.torn",
-    ];
+    let points = ["undo.file", "undo.write", "undo.torn", "session.write", "session.torn"];
     every_passage(&points, |fail| {
         let (world, _server) = world(edits());
         world.write("a.txt", "one\r\n");
@@ -292,10 +267,7 @@ fn an_undo_that_was_killed_is_finished_by_the_next() {
 fn limited<'w>(world: &'w World, words: &str, limit: u64) -> Pi<'w> {
     use std::os::unix::process::CommandExt;
     let mut pi = ask(world, words);
-    let limit = libc::rlimit {
-        rlim_cur: limit,
-        rlim_max: limit,
-    };
+    let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
     // SAFETY: the call is safe between fork and exec, and the limit lives as long as the closure.
     unsafe {
         pi.command().pre_exec(move || {
@@ -312,19 +284,14 @@ fn a_file_at_its_size_limit_is_an_error_not_a_death() {
     let source = world.write("old.jsonl", session(&world.work(), 3));
     let before = fs::read(&source).unwrap();
     let limit = before.len() as u64;
-    for words in [
-        "-p go --fork old.jsonl".to_owned(),
-        format!("-p go --session {}", source.display()),
-    ] {
+    for words in ["-p go --fork old.jsonl".to_owned(), format!("-p go --session {}", source.display())] {
         let outcome = limited(&world, &words, limit).run().fails_with(1);
         outcome.stderr_has("the limit for the size of a file was reached");
         assert_eq!(fs::read(&source).unwrap(), before, "{words}");
     }
     // Less than that does not hold a copy.
     let import = limited(&world, "-p go --fork old.jsonl", limit - 9).run();
-    import
-        .fails_with(1)
-        .stderr_has("the limit for the size of a file");
+    import.fails_with(1).stderr_has("the limit for the size of a file");
     assert!(server.requests().is_empty());
     named(&world).iter().for_each(|path| assert_whole(path, ""));
 }
@@ -334,20 +301,14 @@ fn a_folder_that_takes_no_files_is_an_error_before_the_request() {
     let (world, server) = world([Reply::text("on")]);
     // Not even root makes files there.
     let pi = ask(&world, "-p go --session-dir /proc/none");
-    pi.run()
-        .fails_with(1)
-        .stderr_has("Could not create the session folder /proc/none");
+    pi.run().fails_with(1).stderr_has("Could not create the session folder /proc/none");
     let source = world.write("old.jsonl", session(&world.work(), 3));
     let pi = ask(&world, "-p go --session-dir /proc/none --fork old.jsonl");
     pi.run().fails_with(1).stderr_has("/proc/none");
-    let pi = world
-        .pi()
-        .words("sessions import old.jsonl --session-dir /proc/none");
+    let pi = world.pi().words("sessions import old.jsonl --session-dir /proc/none");
     pi.run().fails_with(1).stderr_has("/proc/none");
     assert!(source.exists());
     assert!(server.requests().is_empty());
     // It can still be talked to without.
-    ask(&world, "-p go --no-session --session-dir /proc/none")
-        .run()
-        .success();
+    ask(&world, "-p go --no-session --session-dir /proc/none").run().success();
 }

@@ -31,71 +31,36 @@ fn a_plain_run_has_the_documented_order() {
     let events = outcome.events();
     assert_eq!(events[0]["version"], 3);
     assert_eq!(events[0]["cwd"], world.work().to_str().unwrap());
-    let roles: Vec<&Value> = events
-        .iter()
-        .filter(|e| e["type"] == "message_end")
-        .map(|e| &e["message"]["role"])
-        .collect();
+    let roles: Vec<&Value> =
+        events.iter().filter(|e| e["type"] == "message_end").map(|e| &e["message"]["role"]).collect();
     assert_eq!(roles, ["system", "user", "assistant"]);
-    let started = events
-        .iter()
-        .filter(|e| e["type"] == "message_start")
-        .nth(2)
-        .unwrap();
+    let started = events.iter().filter(|e| e["type"] == "message_start").nth(2).unwrap();
     assert_eq!(started["message"]["stopReason"], "pending");
     let ended = events.iter().rfind(|e| e["type"] == "message_end").unwrap();
     assert_eq!(ended["message"]["stopReason"], "stop");
     assert_eq!(ended["message"]["usage"]["totalTokens"], 107);
-    assert_eq!(
-        events.iter().find(|e| e["type"] == "agent_end").unwrap()["willRetry"],
-        false
-    );
+    assert_eq!(events.iter().find(|e| e["type"] == "agent_end").unwrap()["willRetry"], false);
 }
 
 #[test]
 fn updates_are_linear() {
     let (world, _server) = world([Reply::text("Hel").then_text("lo")]);
     let events = world.pi().args(JSON).args(["hi"]).run().success().events();
-    let updates: Vec<&Value> = events
-        .iter()
-        .filter(|e| e["type"] == "message_update")
-        .collect();
-    let steps: Vec<&Value> = updates
-        .iter()
-        .map(|e| &e["assistantMessageEvent"])
-        .collect();
+    let updates: Vec<&Value> = events.iter().filter(|e| e["type"] == "message_update").collect();
+    let steps: Vec<&Value> = updates.iter().map(|e| &e["assistantMessageEvent"]).collect();
     assert_eq!(steps[0], &json!({"type": "text_start", "contentIndex": 0}));
-    assert_eq!(
-        steps[1],
-        &json!({"type": "text_delta", "contentIndex": 0, "delta": "Hel"})
-    );
-    assert_eq!(
-        steps.last().unwrap(),
-        &&json!({"type": "text_end", "contentIndex": 0, "content": "Hello"})
-    );
-    assert!(
-        updates
-            .iter()
-            .all(|e| e.get("message").is_none() && e["usage"].is_object())
-    );
+    assert_eq!(steps[1], &json!({"type": "text_delta", "contentIndex": 0, "delta": "Hel"}));
+    assert_eq!(steps.last().unwrap(), &&json!({"type": "text_end", "contentIndex": 0, "content": "Hello"}));
+    assert!(updates.iter().all(|e| e.get("message").is_none() && e["usage"].is_object()));
 }
 
 #[test]
 fn cumulative_events_carry_the_message_so_far() {
     let (world, _server) = world([
-        Reply::text("Hel")
-            .then_text("lo")
-            .then_tool(0, "t", "read", &json!({"path": "x"})),
+        Reply::text("Hel").then_text("lo").then_tool(0, "t", "read", &json!({"path": "x"})),
         Reply::text("done"),
     ]);
-    let events = world
-        .pi()
-        .args(JSON)
-        .args(["--cumulative-events"])
-        .args(["hi"])
-        .run()
-        .success()
-        .events();
+    let events = world.pi().args(JSON).args(["--cumulative-events"]).args(["hi"]).run().success().events();
     let texts: Vec<&str> = events
         .iter()
         .filter(|e| e["assistantMessageEvent"]["type"] == "text_delta")
@@ -110,21 +75,13 @@ fn cumulative_events_carry_the_message_so_far() {
 #[test]
 fn tool_calls_start_in_order_and_their_results_follow_in_order() {
     let (world, server) = world([
-        Reply::tool(
-            "slow",
-            "bash",
-            &json!({"command": "until [ -e go ]; do sleep 0.02; done; echo A"}),
-        )
-        .then_tool(1, "fast", "bash", &json!({"command": "touch go; echo B"})),
+        Reply::tool("slow", "bash", &json!({"command": "until [ -e go ]; do sleep 0.02; done; echo A"}))
+            .then_tool(1, "fast", "bash", &json!({"command": "touch go; echo B"})),
         Reply::text("done"),
     ]);
     let events = world.pi().args(JSON).args(["go"]).run().success().events();
     let ids = |kind: &str| -> Vec<&str> {
-        events
-            .iter()
-            .filter(|e| e["type"] == kind)
-            .filter_map(|e| e["toolCallId"].as_str())
-            .collect()
+        events.iter().filter(|e| e["type"] == kind).filter_map(|e| e["toolCallId"].as_str()).collect()
     };
     // The first call ends only because the second runs beside it.
     assert_eq!(ids("tool_execution_start"), ["slow", "fast"]);
@@ -164,12 +121,7 @@ fn a_failed_answer_is_an_event_and_an_exit_code() {
     let events = outcome.events();
     let ended = events.iter().rfind(|e| e["type"] == "message_end").unwrap();
     assert_eq!(ended["message"]["stopReason"], "error");
-    assert!(
-        ended["message"]["errorMessage"]
-            .as_str()
-            .unwrap()
-            .contains("no such thing")
-    );
+    assert!(ended["message"]["errorMessage"].as_str().unwrap().contains("no such thing"));
     let turn = events.iter().find(|e| e["type"] == "turn_end").unwrap();
     assert_eq!(turn["toolResults"], json!([]));
     assert_eq!(events.last().unwrap()["type"], "agent_settled");

@@ -4,7 +4,8 @@ use crate::agent::World;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 
-const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PIXEL: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 const ANSWER: &str = "## What I found\n\nThe parser **drops** the last field when a line ends in `\\r`, see [the RFC](https://www.rfc-editor.org/rfc/rfc4180) and <https://example.org>.\n\n1. Read the file\n   - in *binary* mode\n   - without translating ends of lines\n2. Split at `\\n`\n\n- [x] reproduce\n- [ ] fix\n\n| case | fields | ok |\n|:-----|------:|:--:|\n| `a,b\\n` | 2 | yes |\n| `a,b\\r\\n` | 1 | **no** |\n\n> A field may hold anything, if it is quoted.\n\n```rust\nfn fields(line: &str) -> Vec<&str> {\n    line.trim_end_matches(['\\r', '\\n']).split(',').collect() // a long comment, so that this line does not fit a telephone\n}\n```\n\n---\n\n[bad](javascript:alert(1)) and ![picture](https://example.org/x.png)";
 
@@ -15,7 +16,8 @@ pub fn everything() -> Vec<Value> {
             "cost": {"input": 0.01, "output": 0.02, "cacheRead": 0.003, "cacheWrite": 0.001, "total": 0.034}})
     };
     let text = |text: &str| json!({"type": "text", "text": text});
-    let user = |said: &str| json!({"type": "message", "message": {"role": "user", "content": said, "timestamp": 1}});
+    let user =
+        |said: &str| json!({"type": "message", "message": {"role": "user", "content": said, "timestamp": 1}});
     let answer = |content: Value, stop: &str| {
         json!({"type": "message", "message": {"role": "assistant", "content": content, "api": "anthropic-messages", "provider": "anthropic",
             "model": "claude-sonnet-4-5", "usage": usage(1234, 567), "stopReason": stop, "timestamp": 1}})
@@ -27,21 +29,13 @@ pub fn everything() -> Vec<Value> {
     };
     // Id, parent, entry.
     let rows: Vec<(&str, Option<&str>, Value)> = vec![
-        (
-            "info",
-            None,
-            json!({"type": "session_info", "name": "Fix the CSV parser"}),
-        ),
+        ("info", None, json!({"type": "session_info", "name": "Fix the CSV parser"})),
         (
             "model",
             Some("info"),
             json!({"type": "model_change", "provider": "anthropic", "modelId": "claude-sonnet-4-5"}),
         ),
-        (
-            "level",
-            Some("model"),
-            json!({"type": "thinking_level_change", "thinkingLevel": "high"}),
-        ),
+        ("level", Some("model"), json!({"type": "thinking_level_change", "thinkingLevel": "high"})),
         (
             "system",
             Some("level"),
@@ -50,11 +44,7 @@ pub fn everything() -> Vec<Value> {
             "toolsAdded": [{"name": "read", "description": "Reads a file.", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}},
                 {"name": "bash", "description": "Runs a command.", "parameters": {}}], "timestamp": 1}}),
         ),
-        (
-            "ask",
-            Some("system"),
-            user("Why does the CSV parser lose the last field?\nFile: `src/csv.rs`"),
-        ),
+        ("ask", Some("system"), user("Why does the CSV parser lose the last field?\nFile: `src/csv.rs`")),
         (
             "look",
             Some("ask"),
@@ -74,9 +64,7 @@ pub fn everything() -> Vec<Value> {
             result(
                 "c1",
                 "read",
-                json!([text(
-                    "fn fields(line: &str) -> Vec<&str> {\n    line.split(',').collect()\n}"
-                )]),
+                json!([text("fn fields(line: &str) -> Vec<&str> {\n    line.split(',').collect()\n}")]),
                 json!({}),
                 false,
             ),
@@ -84,13 +72,7 @@ pub fn everything() -> Vec<Value> {
         (
             "r2",
             Some("r1"),
-            result(
-                "c2",
-                "bash",
-                json!([text("\u{1b}[31merror\u{1b}[0m: 1 field\ndone")]),
-                json!({}),
-                true,
-            ),
+            result("c2", "bash", json!([text("\u{1b}[31merror\u{1b}[0m: 1 field\ndone")]), json!({}), true),
         ),
         (
             "edit",
@@ -130,25 +112,10 @@ pub fn everything() -> Vec<Value> {
             ),
         ),
         ("found", Some("r4"), answer(json!([text(ANSWER)]), "stop")),
-        (
-            "label",
-            Some("found"),
-            json!({"type": "label", "targetId": "found", "label": "explained"}),
-        ),
+        ("label", Some("found"), json!({"type": "label", "targetId": "found", "label": "explained"})),
         // A branch that was left.
-        (
-            "left1",
-            Some("label"),
-            user("Rewrite it with a state machine"),
-        ),
-        (
-            "left2",
-            Some("left1"),
-            answer(
-                json!([text("That is a larger change. Here is a sketch.")]),
-                "stop",
-            ),
-        ),
+        ("left1", Some("label"), user("Rewrite it with a state machine")),
+        ("left2", Some("left1"), answer(json!([text("That is a larger change. Here is a sketch.")]), "stop")),
         ("left3", Some("left2"), user("Too large. Stop.")),
         (
             "left4",
@@ -185,36 +152,20 @@ pub fn everything() -> Vec<Value> {
             Some("ext"),
             json!({"type": "custom_message", "customType": "hints", "content": "for the model", "display": false}),
         ),
-        (
-            "state",
-            Some("hid"),
-            json!({"type": "custom", "customType": "linter", "data": {"count": 42}}),
-        ),
+        ("state", Some("hid"), json!({"type": "custom", "customType": "linter", "data": {"count": 42}})),
         (
             "warm",
             Some("state"),
             json!({"type": "usage", "kind": "cache_warm", "provider": "anthropic", "model": "claude-sonnet-4-5", "usage": usage(0, 0)}),
         ),
-        (
-            "context",
-            Some("warm"),
-            json!({"type": "context_edit", "targetId": "r1", "replacement": null}),
-        ),
+        ("context", Some("warm"), json!({"type": "context_edit", "targetId": "r1", "replacement": null})),
         (
             "comp",
             Some("context"),
             json!({"type": "compaction", "summary": "### Goal\n\nThe parser keeps the last field.", "firstKeptEntryId": "more", "tokensBefore": 50000}),
         ),
-        (
-            "new",
-            Some("comp"),
-            json!({"type": "from_the_future", "field": [1, {"<b>": "</script>"}]}),
-        ),
-        (
-            "role",
-            Some("new"),
-            json!({"type": "message", "message": {"role": "hologram", "x": 1}}),
-        ),
+        ("new", Some("comp"), json!({"type": "from_the_future", "field": [1, {"<b>": "</script>"}]})),
+        ("role", Some("new"), json!({"type": "message", "message": {"role": "hologram", "x": 1}})),
         (
             "last",
             Some("role"),
@@ -227,28 +178,17 @@ pub fn everything() -> Vec<Value> {
         ),
     ];
     let header = json!({"type": "session", "version": 3, "id": "0194-abcd", "timestamp": "2024-12-03T14:00:00.000Z", "cwd": "/home/me/csv"});
-    let entries = rows
-        .into_iter()
-        .enumerate()
-        .map(|(at, (id, parent, mut entry))| {
-            let mut fields = serde_json::Map::new();
-            fields.insert("type".into(), entry["type"].take());
-            fields.insert("id".into(), id.into());
-            fields.insert("parentId".into(), parent.into());
-            fields.insert(
-                "timestamp".into(),
-                format!("2024-12-03T14:{at:02}:00.000Z").into(),
-            );
-            for (name, value) in entry
-                .as_object()
-                .into_iter()
-                .flatten()
-                .filter(|(name, _)| *name != "type")
-            {
-                fields.insert(name.clone(), value.clone());
-            }
-            Value::Object(fields)
-        });
+    let entries = rows.into_iter().enumerate().map(|(at, (id, parent, mut entry))| {
+        let mut fields = serde_json::Map::new();
+        fields.insert("type".into(), entry["type"].take());
+        fields.insert("id".into(), id.into());
+        fields.insert("parentId".into(), parent.into());
+        fields.insert("timestamp".into(), format!("2024-12-03T14:{at:02}:00.000Z").into());
+        for (name, value) in entry.as_object().into_iter().flatten().filter(|(name, _)| *name != "type") {
+            fields.insert(name.clone(), value.clone());
+        }
+        Value::Object(fields)
+    });
     std::iter::once(header).chain(entries).collect()
 }
 
@@ -259,9 +199,7 @@ fn jsonl(lines: &[Value]) -> String {
 /// The names in the folder of work.
 fn files(world: &World) -> Vec<String> {
     let entries = std::fs::read_dir(world.work()).unwrap().flatten();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -270,16 +208,7 @@ fn files(world: &World) -> Vec<String> {
 fn a_page_goes_where_the_reference_puts_it() {
     let world = World::new();
     let file = world.write("s.jsonl", jsonl(&everything()));
-    let mode = |path: &str| {
-        world
-            .work()
-            .join(path)
-            .metadata()
-            .unwrap()
-            .permissions()
-            .mode()
-            & 0o777
-    };
+    let mode = |path: &str| world.work().join(path).metadata().unwrap().permissions().mode() & 0o777;
     let before = std::fs::read(&file).unwrap();
 
     let run = world.pi().args(["--export", "s.jsonl"]).run();
@@ -299,10 +228,7 @@ fn a_page_goes_where_the_reference_puts_it() {
     // The page has no other way out: a lone dash is no file, and no option.
     let run = world.pi().args(["--export", "s.jsonl", "-"]).run();
     run.fails_with(2).stderr_has("Unknown option: -");
-    let run = world
-        .pi()
-        .args(["sessions", "export", "s.jsonl", "-"])
-        .run();
+    let run = world.pi().args(["sessions", "export", "s.jsonl", "-"]).run();
     assert!(run.success().stdout.starts_with("<!DOCTYPE html>"));
     assert_eq!(files(&world), ["pi-session-s.html", "s.jsonl", "x.jsonl"]);
 }
@@ -314,11 +240,7 @@ fn what_cannot_be_exported_is_told() {
     world.write("junk.jsonl", "junk\n");
     let work = world.work().display().to_string();
     let rows: [(&[&str], i32, String); 10] = [
-        (
-            &["--export", "no.jsonl"],
-            1,
-            format!("Error: File not found: {work}/no.jsonl\n"),
-        ),
+        (&["--export", "no.jsonl"], 1, format!("Error: File not found: {work}/no.jsonl\n")),
         (
             &["--export", "junk.jsonl"],
             1,
@@ -329,42 +251,21 @@ fn what_cannot_be_exported_is_told() {
             1,
             "Error: Cannot write no/x.html: No such file or directory (os error 2)\n".into(),
         ),
-        (
-            &["--export", "s.jsonl", "."],
-            1,
-            "Error: Cannot write .: is a directory\n".into(),
-        ),
+        (&["--export", "s.jsonl", "."], 1, "Error: Cannot write .: is a directory\n".into()),
         (
             &["export", "s.jsonl", "./s.jsonl"],
             1,
             "Error: Cannot write ./s.jsonl: it is the session itself\n".into(),
         ),
-        (
-            &["export"],
-            1,
-            "Error: There is no session of this folder to export\n".into(),
-        ),
-        (
-            &["export", "nope"],
-            1,
-            "Error: No session found matching 'nope'\n".into(),
-        ),
-        (
-            &["export", "./no"],
-            1,
-            format!("Error: File not found: {work}/./no\n"),
-        ),
+        (&["export"], 1, "Error: There is no session of this folder to export\n".into()),
+        (&["export", "nope"], 1, "Error: No session found matching 'nope'\n".into()),
+        (&["export", "./no"], 1, format!("Error: File not found: {work}/./no\n")),
         (
             &["export", "s.jsonl", "--format", "pdf"],
             2,
-            "Error: Invalid format \"pdf\". Valid values: html, md, jsonl\nTry pi export --help.\n"
-                .into(),
+            "Error: Invalid format \"pdf\". Valid values: html, md, jsonl\nTry pi export --help.\n".into(),
         ),
-        (
-            &["export", "a", "b", "c"],
-            2,
-            "Error: Unexpected argument: c\nTry pi export --help.\n".into(),
-        ),
+        (&["export", "a", "b", "c"], 2, "Error: Unexpected argument: c\nTry pi export --help.\n".into()),
     ];
     for (args, code, said) in rows {
         let run = world.pi().args(args).run().fails_with(code);
@@ -380,27 +281,17 @@ fn sessions_are_found_by_name_and_the_ending_chooses_the_form() {
     let work = world.work().to_str().unwrap().to_owned();
     let mut here = entries.clone();
     here[0]["cwd"] = work.clone().into();
-    let folder = format!(
-        "sessions/--{}--",
-        work.trim_start_matches('/').replace('/', "-")
-    );
+    let folder = format!("sessions/--{}--", work.trim_start_matches('/').replace('/', "-"));
     std::fs::create_dir_all(world.agent_dir().join(&folder)).unwrap();
     world.write_config(&format!("{folder}/t_0194-abcd.jsonl"), &jsonl(&here));
 
     let newest = world.pi().args(["export"]).run().success();
     newest.stdout_is("Exported to: pi-session-t_0194-abcd.html\n");
     world.pi().args(["export", "-c", "a.md"]).run().success();
-    assert!(
-        world
-            .read("a.md")
-            .starts_with("# Fix the CSV parser\n\n- Session: 0194-abcd\n")
-    );
+    assert!(world.read("a.md").starts_with("# Fix the CSV parser\n\n- Session: 0194-abcd\n"));
     let page = world.pi().args(["export", "0194", "-"]).run().success();
     assert_eq!(page.stdout, world.read("pi-session-t_0194-abcd.html"));
-    let text = world
-        .pi()
-        .args(["export", "-c", "-", "--format", "md"])
-        .run();
+    let text = world.pi().args(["export", "-c", "-", "--format", "md"]).run();
     assert_eq!(text.success().stdout, world.read("a.md"));
 }
 
@@ -410,11 +301,7 @@ fn json_lines_are_the_branch_as_a_chain_or_every_line() {
     let entries = everything();
     world.write("s.jsonl", jsonl(&entries));
     let export = |args: &[&str]| {
-        let run = world
-            .pi()
-            .args(["export", "s.jsonl", "-", "--format", "jsonl"])
-            .args(args)
-            .run();
+        let run = world.pi().args(["export", "s.jsonl", "-", "--format", "jsonl"]).args(args).run();
         crate::agent::lines(&run.success().stdout)
     };
     assert_eq!(export(&["--all"]), entries);
@@ -439,15 +326,8 @@ fn json_lines_are_the_branch_as_a_chain_or_every_line() {
 #[test]
 fn secrets_are_taken_out_when_asked() {
     let world = World::new();
-    world.write_config(
-        "auth.json",
-        r#"{"p": {"type": "api_key", "key": "stored-secret-1"}}"#,
-    );
-    let secrets = [
-        "stored-secret-1",
-        "variable-secret-2",
-        "sk-ant-api03-abcdefghijklmnopqrstuvwxyz",
-    ];
+    world.write_config("auth.json", r#"{"p": {"type": "api_key", "key": "stored-secret-1"}}"#);
+    let secrets = ["stored-secret-1", "variable-secret-2", "sk-ant-api03-abcdefghijklmnopqrstuvwxyz"];
     let mut entries = everything();
     for entry in &mut entries[1..] {
         if entry["message"]["role"] == "user" {
@@ -458,10 +338,8 @@ fn secrets_are_taken_out_when_asked() {
     world.write("s.jsonl", jsonl(&entries));
     for format in ["html", "md", "jsonl"] {
         let run = |more: &[&str]| {
-            let pi = world
-                .pi()
-                .env("MY_TOKEN", secrets[1])
-                .args(["export", "s.jsonl", "-", "--format", format]);
+            let pi =
+                world.pi().env("MY_TOKEN", secrets[1]).args(["export", "s.jsonl", "-", "--format", format]);
             pi.args(more).run().success().stdout
         };
         let (all, some) = (run(&[]), run(&["--redact"]));
@@ -469,10 +347,7 @@ fn secrets_are_taken_out_when_asked() {
             let shown = format == "jsonl" || secret != secrets[0] || all.contains(secret);
             assert!(shown && !some.contains(secret), "{format} {secret}");
         }
-        assert!(
-            all.contains(secrets[2]) && some.contains("[redacted] [redacted] [redacted]"),
-            "{format}"
-        );
+        assert!(all.contains(secrets[2]) && some.contains("[redacted] [redacted] [redacted]"), "{format}");
     }
 }
 
@@ -481,21 +356,11 @@ fn damage_is_told_and_the_rest_is_exported() {
     let world = World::new();
     let text = jsonl(&everything());
     let lines: Vec<&str> = text.lines().collect();
-    let damaged = format!(
-        "{}\n{}\n{{\"type\":\"mess\n{}",
-        lines[0],
-        lines[1],
-        lines[2..].join("\n")
-    );
+    let damaged = format!("{}\n{}\n{{\"type\":\"mess\n{}", lines[0], lines[1], lines[2..].join("\n"));
     // The last line is torn.
     world.write("s.jsonl", &damaged[..damaged.len() - 10]);
     let run = world.pi().args(["--export", "s.jsonl"]).run().success();
-    assert!(
-        run.stderr
-            .starts_with("Warning: 2 damaged lines of session "),
-        "{}",
-        run.stderr
-    );
+    assert!(run.stderr.starts_with("Warning: 2 damaged lines of session "), "{}", run.stderr);
     let page = world.read("pi-session-s.html");
     assert!(page.contains("What I found") && page.contains("hologram"));
     let empty = world.write("empty.jsonl", "");

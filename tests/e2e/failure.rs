@@ -11,11 +11,7 @@ fn fails(reply: Reply, parts: &[&str]) {
     let (world, _server) = world([reply]);
     let outcome = world.pi().args(PRINT).run().fails_with(1).stdout_is("");
     for part in parts {
-        assert!(
-            outcome.stderr.contains(part),
-            "{part:?} is not in: {}",
-            outcome.stderr
-        );
+        assert!(outcome.stderr.contains(part), "{part:?} is not in: {}", outcome.stderr);
     }
     assert!(
         !outcome.stderr.contains("test-key") && !outcome.stderr.contains("panicked"),
@@ -24,36 +20,19 @@ fn fails(reply: Reply, parts: &[&str]) {
     );
     // A refused request leaves a session that can be opened again.
     let session = world.session();
-    assert_eq!(
-        session.last().unwrap()["message"]["stopReason"],
-        "error",
-        "{session:#?}"
-    );
+    assert_eq!(session.last().unwrap()["message"]["stopReason"], "error", "{session:#?}");
 }
 
 #[test]
 fn answers_that_are_errors() {
+    fails(Reply::error(401, "Incorrect API key provided: test-key"), &["401", "Incorrect API key"]);
+    fails(Reply::error(404, "model not found"), &["404", "model not found"]);
     fails(
-        Reply::error(401, "Incorrect API key provided: test-key"),
-        &["401", "Incorrect API key"],
-    );
-    fails(
-        Reply::error(404, "model not found"),
-        &["404", "model not found"],
-    );
-    fails(
-        Reply::status(
-            404,
-            "text/html",
-            "<html><title>Nothing here</title><body>long</body></html>",
-        ),
+        Reply::status(404, "text/html", "<html><title>Nothing here</title><body>long</body></html>"),
         &["404", "Nothing here"],
     );
     fails(Reply::status(502, "text/plain", "bad gateway"), &["502"]);
-    fails(
-        Reply::status(200, "text/html", "<html><title>Sign in</title></html>"),
-        &["Sign in"],
-    );
+    fails(Reply::status(200, "text/html", "<html><title>Sign in</title></html>"), &["Sign in"]);
     fails(Reply::status(500, "application/json", ""), &["500"]);
 }
 
@@ -63,9 +42,7 @@ fn streams_that_are_not_answers() {
     fails(Reply::stream().cut(), &["ended"]);
     fails(Reply::stream().then_bytes("data: {broken\n\n").cut(), &[]);
     fails(
-        Reply::stream()
-            .then_bytes("data: {\"error\":{\"message\":\"overloaded now\"}}\n\n")
-            .cut(),
+        Reply::stream().then_bytes("data: {\"error\":{\"message\":\"overloaded now\"}}\n\n").cut(),
         &["overloaded now"],
     );
     fails(Reply::raw(""), &[]);
@@ -99,27 +76,15 @@ fn a_server_that_is_not_there_is_named() {
 #[test]
 fn a_missing_key_names_the_variable() {
     let world = World::new();
-    let outcome = world
-        .pi()
-        .args(["--model", "anthropic/claude-opus-4-8", "-p", "hi"])
-        .run()
-        .fails_with(1);
+    let outcome = world.pi().args(["--model", "anthropic/claude-opus-4-8", "-p", "hi"]).run().fails_with(1);
     outcome.stderr_has("ANTHROPIC_API_KEY");
-    assert_eq!(
-        world.session_files(),
-        [] as [std::path::PathBuf; 0],
-        "there was no conversation"
-    );
+    assert_eq!(world.session_files(), [] as [std::path::PathBuf; 0], "there was no conversation");
 }
 
 #[test]
 fn an_unknown_model_names_near_ones() {
     let world = World::new();
-    let outcome = world
-        .pi()
-        .args(["--model", "clade-opus-4-8", "-p", "hi"])
-        .run()
-        .fails_with(1);
+    let outcome = world.pi().args(["--model", "clade-opus-4-8", "-p", "hi"]).run().fails_with(1);
     outcome.stderr_has("claude-opus-4-8");
 }
 
@@ -127,38 +92,21 @@ fn an_unknown_model_names_near_ones() {
 fn without_any_model_the_ways_to_one_are_shown() {
     let world = World::new();
     // No local server either: every probe is sent where nothing listens.
-    let outcome = world
-        .pi()
-        .args(["-p", "hi"])
-        .env("PI_LOCAL_URL", "http://127.0.0.1:1")
-        .run();
-    outcome
-        .fails_with(1)
-        .stdout_is("")
-        .stderr_has("No models available.");
+    let outcome = world.pi().args(["-p", "hi"]).env("PI_LOCAL_URL", "http://127.0.0.1:1").run();
+    outcome.fails_with(1).stdout_is("").stderr_has("No models available.");
 }
 
 #[test]
 fn broken_configuration_is_named_and_left_alone() {
     let (world, server) = world([Reply::text("ok")]);
     world.write_config("settings.json", "{\n  \"defaultModel\": ,\n}");
-    world
-        .pi()
-        .args(PRINT)
-        .run()
-        .success()
-        .stderr_has("settings.json");
+    world.pi().args(PRINT).run().success().stderr_has("settings.json");
     assert_eq!(
         std::fs::read_to_string(world.agent_dir().join("settings.json")).unwrap(),
         "{\n  \"defaultModel\": ,\n}"
     );
     world.write_config("models.json", "{ \"providers\": ");
-    world
-        .pi()
-        .args(PRINT)
-        .run()
-        .fails_with(1)
-        .stderr_has("models.json");
+    world.pi().args(PRINT).run().fails_with(1).stderr_has("models.json");
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -169,12 +117,7 @@ fn a_closed_stdout_ends_quietly() {
         let mut pi = world.pi().args(["--model", "mock/m1"]).args(args);
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let output = pi
-            .command()
-            .stdin(std::process::Stdio::null())
-            .stdout(writer)
-            .output()
-            .unwrap();
+        let output = pi.command().stdin(std::process::Stdio::null()).stdout(writer).output().unwrap();
         assert_eq!(output.status.code(), Some(141), "{args:?}");
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
     }
@@ -184,66 +127,29 @@ fn a_closed_stdout_ends_quietly() {
 fn a_full_disk_under_stdout_is_an_error() {
     let (world, _server) = world([Reply::text("hello")]);
     let mut pi = world.pi().args(PRINT);
-    let full = std::fs::OpenOptions::new()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
-    let output = pi
-        .command()
-        .stdin(std::process::Stdio::null())
-        .stdout(full)
-        .output()
-        .unwrap();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = pi.command().stdin(std::process::Stdio::null()).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        String::from_utf8_lossy(&output.stderr).contains("stdout"),
-        "{output:?}"
-    );
+    assert!(String::from_utf8_lossy(&output.stderr).contains("stdout"), "{output:?}");
 }
 
 #[test]
 fn keys_are_in_no_output() {
     let canary = "sk-canary-0123456789";
-    let (world, server) = world([
-        Reply::error(401, &format!("bad key {canary}")),
-        Reply::text("ok"),
-    ]);
+    let (world, server) = world([Reply::error(401, &format!("bad key {canary}")), Reply::text("ok")]);
     let log = world.work().join("debug.log");
     for mode in ["text", "json"] {
         let outcome = world
             .pi()
-            .args([
-                "--model",
-                "mock/m1",
-                "--api-key",
-                canary,
-                "--verbose",
-                "--mode",
-                mode,
-                "-p",
-                "hi",
-            ])
+            .args(["--model", "mock/m1", "--api-key", canary, "--verbose", "--mode", mode, "-p", "hi"])
             .env("PI_DEBUG_HTTP", &log)
             .run();
-        assert!(
-            !outcome.stdout.contains(canary) && !outcome.stderr.contains(canary),
-            "{outcome:?}"
-        );
+        assert!(!outcome.stdout.contains(canary) && !outcome.stderr.contains(canary), "{outcome:?}");
     }
-    assert_eq!(
-        server.requests()[0].header("authorization"),
-        Some(&*format!("Bearer {canary}"))
-    );
+    assert_eq!(server.requests()[0].header("authorization"), Some(&*format!("Bearer {canary}")));
     let log = std::fs::read_to_string(log).unwrap();
-    assert!(
-        log.contains("chat/completions") && !log.contains(canary),
-        "{log}"
-    );
+    assert!(log.contains("chat/completions") && !log.contains(canary), "{log}");
     for file in world.session_files() {
-        assert!(
-            !std::fs::read_to_string(&file).unwrap().contains(canary),
-            "{}",
-            file.display()
-        );
+        assert!(!std::fs::read_to_string(&file).unwrap().contains(canary), "{}", file.display());
     }
 }

@@ -26,19 +26,14 @@ fn a_prompt_is_answered_and_the_session_can_be_resumed() {
     let text = screen.wait_for("Hello from the model.");
     assert_eq!(text.matches("! bash").count(), 1, "{text}");
     let raw = screen.quit();
-    assert!(
-        raw.contains("To resume this session: pi --session "),
-        "{raw}"
-    );
+    assert!(raw.contains("To resume this session: pi --session "), "{raw}");
     assert_eq!(server.requests().len(), 1);
     let screen = Screen::start(world.pi().words("--continue"));
     let text = screen.wait_for("Hello from the model.");
     assert!(text.contains("What is this?"), "{text}");
     // What was asked before can be called back.
     screen.type_keys("\x1b[A");
-    screen.wait_until("the prompt is there again", |text| {
-        text.matches("What is this?").count() == 2
-    });
+    screen.wait_until("the prompt is there again", |text| text.matches("What is this?").count() == 2);
     screen.type_keys(CTRL_C);
     screen.quit();
 }
@@ -46,12 +41,7 @@ fn a_prompt_is_answered_and_the_session_can_be_resumed() {
 #[test]
 fn what_is_given_on_the_command_line_is_asked_first() {
     let (world, server) = world([Reply::text("First answer."), Reply::text("Second answer.")]);
-    let screen =
-        Screen::start(
-            world
-                .pi()
-                .args(["--model", "mock/m1", "one question", "another one"]),
-        );
+    let screen = Screen::start(world.pi().args(["--model", "mock/m1", "one question", "another one"]));
     screen.wait_for("Second answer.");
     screen.quit();
     assert_eq!(server.requests().len(), 2);
@@ -92,10 +82,7 @@ fn enter_steers_a_run_and_alt_enter_waits_for_its_end() {
 fn escape_ends_a_run_and_gives_back_what_waits() {
     let (_open, wait) = gate();
     let (world, server) = world([
-        Reply::stream()
-            .then_text("Half an ans")
-            .then_wait(wait)
-            .finish("stop"),
+        Reply::stream().then_text("Half an ans").then_wait(wait).finish("stop"),
         Reply::text("Whole answer."),
     ]);
     let screen = started(&world, "");
@@ -117,11 +104,8 @@ fn escape_ends_a_run_and_gives_back_what_waits() {
 #[test]
 fn alt_up_takes_back_what_waits() {
     let (open, wait) = gate();
-    let (world, server) = world([Reply::stream()
-        .then_text("Slow")
-        .then_wait(wait)
-        .then_text(" answer")
-        .finish("stop")]);
+    let (world, server) =
+        world([Reply::stream().then_text("Slow").then_wait(wait).then_text(" answer").finish("stop")]);
     let screen = started(&world, "");
     screen.send("begin");
     screen.wait_for("Slow");
@@ -221,12 +205,8 @@ fn a_prompt_can_be_written_in_another_editor() {
 #[test]
 fn calls_are_offered_for_approval() {
     let call = |id: &str| Reply::tool(id, "bash", &json!({"command": "touch made"}));
-    let (world, server) = world([
-        call("call_1"),
-        Reply::text("Too bad."),
-        call("call_2"),
-        Reply::text("Made."),
-    ]);
+    let (world, server) =
+        world([call("call_1"), Reply::text("Too bad."), call("call_2"), Reply::text("Made.")]);
     let screen = started(&world, "--ask-tools all");
     screen.send("make it");
     screen.wait_for("Allow bash?");
@@ -260,10 +240,7 @@ fn files_are_completed_behind_an_at_sign() {
     screen.type_keys(ENTER);
     screen.wait_for("Read.");
     screen.quit();
-    assert_eq!(
-        server.requests()[0].last_text(),
-        "look at @src/engine/piston.rs"
-    );
+    assert_eq!(server.requests()[0].last_text(), "look at @src/engine/piston.rs");
 }
 
 #[test]
@@ -297,12 +274,7 @@ fn nothing_from_outside_drives_the_terminal() {
     let (world, _server) = world([
         Reply::stream()
             .then_text(evil)
-            .then_tool(
-                1,
-                "call_1",
-                "bash",
-                &json!({"command": "printf 'f\\033[2Jg\\033]52;c;eA==\\007h'"}),
-            )
+            .then_tool(1, "call_1", "bash", &json!({"command": "printf 'f\\033[2Jg\\033]52;c;eA==\\007h'"}))
             .finish("tool_calls"),
         Reply::text("done with it"),
     ]);
@@ -318,26 +290,16 @@ fn nothing_from_outside_drives_the_terminal() {
 /// Numbers of lines that are to be found, and how often.
 fn counts(screen: &Screen, count: usize) -> Vec<usize> {
     let all = screen.everything();
-    let holds = |number: usize| {
-        all.iter()
-            .filter(|row| row.contains(&format!("line{number:04}")))
-            .count()
-    };
+    let holds = |number: usize| all.iter().filter(|row| row.contains(&format!("line{number:04}"))).count();
     (0..count).map(holds).collect()
 }
 
 #[test]
 fn every_line_is_in_the_scrollback_once() {
-    let text: String = (0..300)
-        .map(|number| format!("line{number:04}\n\n"))
-        .collect();
+    let text: String = (0..300).map(|number| format!("line{number:04}\n\n")).collect();
     let (open, wait) = gate();
     let (world, _server) = world([
-        Reply::stream()
-            .then_text(&text)
-            .then_wait(wait)
-            .then_text("\n\nthe end")
-            .finish("stop"),
+        Reply::stream().then_text(&text).then_wait(wait).then_text("\n\nthe end").finish("stop"),
         Reply::text("second answer"),
     ]);
     let screen = started(&world, "");
@@ -367,9 +329,7 @@ fn left_on(raw: &str) -> Vec<String> {
             (Some(mode), Some('l')) if mode == "25" => on.push(mode.to_owned()),
             (Some(mode), Some('l')) => on.retain(|known| known != mode),
             (None, Some('u')) if arguments.starts_with('>') => on.push("keyboard".into()),
-            (None, Some('u')) if arguments.starts_with('<') => {
-                on.retain(|known| known != "keyboard")
-            }
+            (None, Some('u')) if arguments.starts_with('<') => on.retain(|known| known != "keyboard"),
             _ => {}
         }
         if (arguments, kind) == ("?25", Some('h')) {
@@ -418,10 +378,7 @@ fn the_terminal_is_as_it_was_on_every_way_out() {
 #[test]
 fn a_closed_terminal_ends_the_program() {
     let (_open, wait) = gate();
-    let (world, _server) = world([Reply::stream()
-        .then_text("Half")
-        .then_wait(wait)
-        .finish("stop")]);
+    let (world, _server) = world([Reply::stream().then_text("Half").then_wait(wait).finish("stop")]);
     let screen = started(&world, "");
     screen.send("begin");
     screen.wait_for("Half");
@@ -438,9 +395,7 @@ fn a_closed_terminal_ends_the_program() {
 
 #[test]
 fn sizes_change_at_any_moment_and_nothing_is_lost() {
-    let text: String = (0..60)
-        .map(|number| format!("line{number:04}\n\n"))
-        .collect();
+    let text: String = (0..60).map(|number| format!("line{number:04}\n\n")).collect();
     let (open, wait) = gate();
     let (world, _server) = world([Reply::stream()
         .then_text(&text)
@@ -450,24 +405,14 @@ fn sizes_change_at_any_moment_and_nothing_is_lost() {
     let screen = started(&world, "");
     screen.send("count");
     screen.wait_for("line0059");
-    for (columns, rows) in [
-        (40, 24),
-        (120, 10),
-        (20, 5),
-        (1, 1),
-        (2, 2),
-        (200, 60),
-        (80, 24),
-    ] {
+    for (columns, rows) in [(40, 24), (120, 10), (20, 5), (1, 1), (2, 2), (200, 60), (80, 24)] {
         screen.resize(columns, rows);
     }
     drop(open);
     screen.wait_for("the end of it");
     // The emulator drops what a smaller screen has no room for; what is drawn again must be in order.
     let text = screen.text();
-    let numbers = text
-        .lines()
-        .filter_map(|row| row.trim().strip_prefix("line")?.parse().ok());
+    let numbers = text.lines().filter_map(|row| row.trim().strip_prefix("line")?.parse().ok());
     let numbers: Vec<u32> = numbers.collect();
     let first = 60 - u32::try_from(numbers.len()).unwrap();
     assert_eq!(numbers, (first..60).collect::<Vec<_>>(), "{text}");
@@ -489,10 +434,7 @@ fn a_dumb_terminal_is_spared_all_sequences() {
 #[test]
 fn on_termux_another_height_draws_nothing_anew() {
     let (world, _server) = world([Reply::text("an answer")]);
-    let pi = world
-        .pi()
-        .words("--model mock/m1")
-        .env("TERMUX_VERSION", "1");
+    let pi = world.pi().words("--model mock/m1").env("TERMUX_VERSION", "1");
     let screen = Screen::start(pi);
     screen.wait_for("m1");
     screen.resize(80, 12);
@@ -506,10 +448,7 @@ fn on_termux_another_height_draws_nothing_anew() {
 #[test]
 fn the_wait_before_another_try_says_how_to_end_it() {
     let (world, server) = world([Reply::error(503, "busy")]);
-    world.write_config(
-        "settings.json",
-        r#"{"retry": {"enabled": true, "baseDelayMs": 60000}}"#,
-    );
+    world.write_config("settings.json", r#"{"retry": {"enabled": true, "baseDelayMs": 60000}}"#);
     let screen = started(&world, "");
     screen.send("hello");
     let text = screen.wait_for("(escape to cancel)");

@@ -15,9 +15,7 @@ fn turns_are_counted() {
     let (world, server) = world([look(), look(), Reply::text("never asked")]);
     let args = ["--tools", "ls", "--max-turns", "2"];
     let run = world.pi().args(args).args(PRINT).args(["go"]).run();
-    run.fails_with(1)
-        .stdout_is("")
-        .stderr_has("limit of 2 turns");
+    run.fails_with(1).stdout_is("").stderr_has("limit of 2 turns");
     assert_eq!(server.requests().len(), 2);
     // The conversation can be gone on with.
     let session = world.session();
@@ -27,16 +25,7 @@ fn turns_are_counted() {
 #[test]
 fn an_answer_within_the_limits_is_whole() {
     let (world, _server) = world([look(), Reply::text("done")]);
-    let args = [
-        "--tools",
-        "ls",
-        "--max-turns",
-        "2",
-        "--max-cost",
-        "1",
-        "--timeout",
-        "60",
-    ];
+    let args = ["--tools", "ls", "--max-turns", "2", "--max-cost", "1", "--timeout", "60"];
     let run = world.pi().args(args).args(PRINT).args(["go"]).run();
     run.success().stdout_is("done\n");
 }
@@ -45,26 +34,12 @@ fn an_answer_within_the_limits_is_whole() {
 fn time_is_up_in_the_middle_of_an_answer() {
     let (open, held) = gate();
     let (world, _server) = world([Reply::text("half ").then_wait(held)]);
-    let args = [
-        "--timeout",
-        "0.2",
-        "--mode",
-        "json",
-        "--model",
-        "mock/m1",
-        "go",
-    ];
+    let args = ["--timeout", "0.2", "--mode", "json", "--model", "mock/m1", "go"];
     let run = world.pi().args(args).run();
     drop(open);
-    let types: Vec<String> = run
-        .events()
-        .iter()
-        .map(|event| event["type"].as_str().unwrap_or_default().to_owned())
-        .collect();
-    assert_eq!(
-        types[types.len() - 3..],
-        ["agent_end", "limit_reached", "agent_settled"]
-    );
+    let types: Vec<String> =
+        run.events().iter().map(|event| event["type"].as_str().unwrap_or_default().to_owned()).collect();
+    assert_eq!(types[types.len() - 3..], ["agent_end", "limit_reached", "agent_settled"]);
     run.fails_with(1).stderr_has("time limit of 0.2 s");
 }
 
@@ -93,18 +68,9 @@ fn a_session_has_its_own_limits() {
 #[test]
 fn limits_that_make_no_sense_are_refused() {
     let world = crate::agent::World::new();
-    for args in [
-        ["--max-turns", "0"],
-        ["--max-cost", "x"],
-        ["--timeout", "-1"],
-        ["--max-tokens-total", "1.5"],
-    ] {
-        world
-            .pi()
-            .args(args)
-            .args(["-p", "x"])
-            .run()
-            .fails_with(2)
-            .stderr_has(args[0]);
+    for args in
+        [["--max-turns", "0"], ["--max-cost", "x"], ["--timeout", "-1"], ["--max-tokens-total", "1.5"]]
+    {
+        world.pi().args(args).args(["-p", "x"]).run().fails_with(2).stderr_has(args[0]);
     }
 }

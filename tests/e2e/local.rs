@@ -11,11 +11,7 @@ fn a_server_on_this_machine_is_the_default_without_a_key() {
     let root = format!("http://127.0.0.1:{}", server.port());
     let pi = world.pi().args(["-p", "hi"]).env("PI_LOCAL_URL", &root);
     let outcome = pi.run().success().stdout_is("from the local server\n");
-    assert!(
-        outcome.stderr.contains("tiny") && outcome.stderr.contains(&root),
-        "{}",
-        outcome.stderr
-    );
+    assert!(outcome.stderr.contains("tiny") && outcome.stderr.contains(&root), "{}", outcome.stderr);
     let request = &server.requests()[0];
     assert_eq!(request.body["model"], "tiny");
     assert_eq!(request.header("authorization"), None);
@@ -35,10 +31,7 @@ fn a_local_model_can_be_named() {
             .run()
             .success();
     }
-    let pi = world
-        .pi()
-        .args(["--model", "local/other", "-p", "hi"])
-        .env("PI_LOCAL_URL", &root);
+    let pi = world.pi().args(["--model", "local/other", "-p", "hi"]).env("PI_LOCAL_URL", &root);
     pi.run().fails_with(1).stderr_has("tiny");
 }
 
@@ -48,12 +41,7 @@ fn a_configured_model_is_asked_and_nobody_else() {
     let other = Server::start([]);
     other.list_models();
     let root = format!("http://127.0.0.1:{}", other.port());
-    world
-        .pi()
-        .args(["--model", "mock/m1", "-p", "hi"])
-        .env("PI_LOCAL_URL", &root)
-        .run()
-        .success();
+    world.pi().args(["--model", "mock/m1", "-p", "hi"]).env("PI_LOCAL_URL", &root).run().success();
     assert_eq!(server.requests().len(), 1);
     assert_eq!(other.connections(), 0);
 }

@@ -22,9 +22,7 @@ fn a_request_over_the_limits_is_not_sent() {
     let (world, server) = with_limits(&json!({"maxRequestBytes": 2000}));
     let long = "x".repeat(3000);
     let outcome = world.pi().args(["--model", "mock/m1", "-p", &long]).run();
-    outcome
-        .fails_with(1)
-        .stderr_has("Not sent: the request has 0.1 MB, and mock/m1 takes at most 0.1 MB");
+    outcome.fails_with(1).stderr_has("Not sent: the request has 0.1 MB, and mock/m1 takes at most 0.1 MB");
     assert_eq!(server.connections(), 0);
 
     let (world, server) = with_limits(&json!({"images": {"maxPerMessage": 1}}));
@@ -40,7 +38,8 @@ fn two_providers(settings: &Value) -> (World, Server) {
     let world = World::new();
     let server = Server::start((0..4).map(|_| Reply::text("ok")));
     let models = json!([{"id": "big-1", "reasoning": true}, {"id": "big-2", "reasoning": true, "thinkingLevelMap": {"low": null, "medium": "mid", "xhigh": "very"}}, {"id": "small"}]);
-    let provider = json!({"baseUrl": server.url(), "apiKey": "k", "api": "openai-completions", "models": models});
+    let provider =
+        json!({"baseUrl": server.url(), "apiKey": "k", "api": "openai-completions", "models": models});
     let config = json!({"providers": {"one": provider, "two": provider}});
     world.write_config("models.json", &config.to_string());
     world.write_config("settings.json", &settings.to_string());
@@ -52,62 +51,14 @@ fn lists_settings_and_levels_decide_on_the_model() {
     // Settings, arguments; provider and model of the session, its level, the word that was sent.
     let none = json!({});
     let rows = [
-        (
-            &none,
-            "--models two/big*,small",
-            "two/big-1",
-            "medium",
-            json!("medium"),
-        ),
-        (
-            &none,
-            "--models two/*-2:high",
-            "two/big-2",
-            "high",
-            json!("high"),
-        ),
-        (
-            &none,
-            "--models nothing,small --provider two --model small",
-            "two/small",
-            "off",
-            Value::Null,
-        ),
-        (
-            &none,
-            "--model two/big-2:low",
-            "two/big-2",
-            "medium",
-            json!("mid"),
-        ),
-        (
-            &none,
-            "--model two/big-2:max",
-            "two/big-2",
-            "xhigh",
-            json!("very"),
-        ),
-        (
-            &none,
-            "--model one/big-1:xhigh",
-            "one/big-1",
-            "high",
-            json!("high"),
-        ),
-        (
-            &none,
-            "--model one/big-1 --thinking off",
-            "one/big-1",
-            "off",
-            Value::Null,
-        ),
-        (
-            &json!({"enabledModels": ["two/small"]}),
-            "",
-            "two/small",
-            "off",
-            Value::Null,
-        ),
+        (&none, "--models two/big*,small", "two/big-1", "medium", json!("medium")),
+        (&none, "--models two/*-2:high", "two/big-2", "high", json!("high")),
+        (&none, "--models nothing,small --provider two --model small", "two/small", "off", Value::Null),
+        (&none, "--model two/big-2:low", "two/big-2", "medium", json!("mid")),
+        (&none, "--model two/big-2:max", "two/big-2", "xhigh", json!("very")),
+        (&none, "--model one/big-1:xhigh", "one/big-1", "high", json!("high")),
+        (&none, "--model one/big-1 --thinking off", "one/big-1", "off", Value::Null),
+        (&json!({"enabledModels": ["two/small"]}), "", "two/small", "off", Value::Null),
         (
             &json!({"enabledModels": ["one/*"], "defaultProvider": "one", "defaultModel": "small"}),
             "",
@@ -143,22 +94,11 @@ fn lists_settings_and_levels_decide_on_the_model() {
         let session = world.session();
         let find = |kind: &str| session.iter().find(|entry| entry["type"] == kind).unwrap();
         let change = find("model_change");
-        let found = format!(
-            "{}/{}",
-            change["provider"].as_str().unwrap(),
-            change["modelId"].as_str().unwrap()
-        );
+        let found =
+            format!("{}/{}", change["provider"].as_str().unwrap(), change["modelId"].as_str().unwrap());
         assert_eq!(found, model, "{settings} {words}");
-        assert_eq!(
-            find("thinking_level_change")["thinkingLevel"],
-            level,
-            "{settings} {words}"
-        );
-        assert_eq!(
-            server.requests()[0].body["reasoning_effort"],
-            sent,
-            "{settings} {words}"
-        );
+        assert_eq!(find("thinking_level_change")["thinkingLevel"], level, "{settings} {words}");
+        assert_eq!(server.requests()[0].body["reasoning_effort"], sent, "{settings} {words}");
     }
 }
 
@@ -173,11 +113,7 @@ fn catalog(body: &str, modified: &str) -> Reply {
 fn update<'w>(world: &'w World, server: &Server) -> crate::agent::Pi<'w> {
     let base = server.url();
     let base = base.strip_suffix("/v1").unwrap().to_owned();
-    world
-        .pi()
-        .words("update --models")
-        .env("PI_CATALOG_URL", base)
-        .env("ZAI_API_KEY", "k-secret")
+    world.pi().words("update --models").env("PI_CATALOG_URL", base).env("ZAI_API_KEY", "k-secret")
 }
 
 const LATER: &str = "Fri, 01 Jan 2100 00:00:00 GMT";
@@ -191,32 +127,16 @@ fn zai(id: &str, base_url: &str) -> Value {
 fn catalogs_are_fetched_when_asked_for_and_cannot_move_a_provider() {
     let body = json!({"models": [zai("glm-next", "https://api.z.ai/api/v5"), zai("glm-4.7", "https://evil.test/v1")]});
     let world = World::new();
-    let server = Server::start([
-        catalog(&body.to_string(), LATER),
-        Reply::status(304, "text/plain", ""),
-    ]);
+    let server = Server::start([catalog(&body.to_string(), LATER), Reply::status(304, "text/plain", "")]);
     let outcome = update(&world, &server).run().success();
-    let outcome = outcome
-        .stdout_is("Model catalogs refreshed\n")
-        .stderr_has("zai: 1 models of the catalog");
+    let outcome = outcome.stdout_is("Model catalogs refreshed\n").stderr_has("zai: 1 models of the catalog");
     assert!(!outcome.stderr.contains("k-secret"));
     let asked = &server.requests()[0];
     assert_eq!(asked.path, "/api/models/providers/zai");
     assert_eq!(asked.header("authorization"), None);
     let file = world.agent_dir().join("models-store.json");
-    assert_eq!(
-        fs::metadata(&file).unwrap().permissions().mode() & 0o777,
-        0o600
-    );
-    let list = || {
-        world
-            .pi()
-            .words("--list-models glm-")
-            .env("ZAI_API_KEY", "k")
-            .run()
-            .success()
-            .stdout
-    };
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let list = || world.pi().words("--list-models glm-").env("ZAI_API_KEY", "k").run().success().stdout;
     assert!(list().contains("glm-next"), "{}", list());
     assert!(list().contains("glm-4.7"), "the built-in one stays");
 
@@ -231,12 +151,7 @@ fn catalogs_are_fetched_when_asked_for_and_cannot_move_a_provider() {
     fs::write(&file, stored.to_string()).unwrap();
     assert!(!list().contains("glm-moved"));
     fs::write(&file, "{").unwrap();
-    let broken = world
-        .pi()
-        .words("--list-models glm-4.7")
-        .env("ZAI_API_KEY", "k")
-        .run()
-        .success();
+    let broken = world.pi().words("--list-models glm-4.7").env("ZAI_API_KEY", "k").run().success();
     assert!(broken.stdout.contains("glm-4.7"));
     broken.stderr_has("models-store.json");
 }
@@ -251,13 +166,9 @@ fn catalogs_are_not_fetched_offline_nor_left_half_done() {
         catalog("{\"models\": 3", LATER),
     ]);
     let offline = update(&world, &server).env("PI_OFFLINE", "1").run();
-    offline
-        .fails_with(1)
-        .stderr_has("PI_OFFLINE allows no network");
+    offline.fails_with(1).stderr_has("PI_OFFLINE allows no network");
     let offline = update(&world, &server).words("--offline").run();
-    offline
-        .fails_with(1)
-        .stderr_has("--offline allows no network");
+    offline.fails_with(1).stderr_has("--offline allows no network");
     assert_eq!(server.connections(), 0);
 
     let failed = update(&world, &server).run().fails_with(1);
@@ -266,29 +177,11 @@ fn catalogs_are_not_fetched_offline_nor_left_half_done() {
     );
     let broken = update(&world, &server).run().fails_with(1);
     broken.stderr_has("Invalid model catalog for provider \"zai\"");
-    let names: Vec<_> = fs::read_dir(world.agent_dir())
-        .unwrap()
-        .map(|e| e.unwrap().file_name())
-        .collect();
-    assert!(
-        !names
-            .iter()
-            .any(|name| name.to_string_lossy().contains(".tmp")),
-        "{names:?}"
-    );
+    let names: Vec<_> = fs::read_dir(world.agent_dir()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(!names.iter().any(|name| name.to_string_lossy().contains(".tmp")), "{names:?}");
     // Without a key there is nobody's catalog to fetch.
-    world
-        .pi()
-        .words("update --models")
-        .run()
-        .success()
-        .stdout_is("Model catalogs refreshed\n");
-    world
-        .pi()
-        .words("update")
-        .run()
-        .fails_with(1)
-        .stderr_has("pi does not replace itself");
+    world.pi().words("update --models").run().success().stdout_is("Model catalogs refreshed\n");
+    world.pi().words("update").run().fails_with(1).stderr_has("pi does not replace itself");
     world
         .pi()
         .words("update --models x")
@@ -300,11 +193,7 @@ fn catalogs_are_not_fetched_offline_nor_left_half_done() {
 #[test]
 fn a_base_url_of_the_command_line_comes_before_every_other() {
     for (model, key, others) in [
-        (
-            "azure-openai-responses/gpt-5.4",
-            "AZURE_OPENAI_API_KEY",
-            "AZURE_OPENAI_BASE_URL",
-        ),
+        ("azure-openai-responses/gpt-5.4", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_BASE_URL"),
         ("llama.cpp/x", "LLAMA_API_KEY", "LLAMA_BASE_URL"),
     ] {
         let world = World::new();
@@ -327,36 +216,21 @@ fn a_router_is_told_who_asks_unless_it_may_not_be() {
         ("{}", None, Some("pi")),
         ("{}", Some("0"), None),
         (r#"{"enableInstallTelemetry": false}"#, None, None),
-        (
-            r#"{"enableInstallTelemetry": false}"#,
-            Some("1"),
-            Some("pi"),
-        ),
+        (r#"{"enableInstallTelemetry": false}"#, Some("1"), Some("pi")),
     ] {
         let world = World::new();
         let server = Server::start([Reply::text("ok")]);
         world.write_config("settings.json", settings);
         let mut pi = world
             .pi()
-            .args([
-                "--model",
-                "openrouter/openai/gpt-5.5",
-                "--base-url",
-                &server.url(),
-                "-p",
-                "hi",
-            ])
+            .args(["--model", "openrouter/openai/gpt-5.5", "--base-url", &server.url(), "-p", "hi"])
             .env("OPENROUTER_API_KEY", "k");
         if let Some(value) = telemetry {
             pi = pi.env("PI_TELEMETRY", value);
         }
         pi.run().success();
         let asked = &server.requests()[0];
-        assert_eq!(
-            asked.header("x-openrouter-title"),
-            title,
-            "{settings} {telemetry:?}"
-        );
+        assert_eq!(asked.header("x-openrouter-title"), title, "{settings} {telemetry:?}");
         assert_eq!(asked.header("http-referer"), None);
     }
 }
@@ -374,10 +248,7 @@ fn a_sign_in_offers_the_models_of_the_account() {
             .collect::<Vec<_>>()
     };
     world.write_config("auth.json", &entry.to_string());
-    assert_eq!(
-        listed("--list-models github-copilot"),
-        ["gpt-5-mini", "gpt-5.4"]
-    );
+    assert_eq!(listed("--list-models github-copilot"), ["gpt-5-mini", "gpt-5.4"]);
     // What is no list of ids says nothing.
     let all = entry.to_string().replace("\"gpt-5.4\"", "1");
     world.write_config("auth.json", &all);

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 /// A world with a schema that wants `{"n": a whole number}`.
 fn wanting(replies: impl IntoIterator<Item = Reply>) -> (World, Server) {
     let (world, server) = crate::world(replies);
-    let schema =
-        json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
+    let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
     world.write("schema.json", schema.to_string());
     (world, server)
 }
@@ -16,12 +15,7 @@ fn wanting(replies: impl IntoIterator<Item = Reply>) -> (World, Server) {
 #[test]
 fn the_value_is_one_line_of_json() {
     let (world, server) = wanting([Reply::text("```json\n{ \"n\":\n 1 }\n```")]);
-    world
-        .pi()
-        .words("-p --output-schema schema.json go")
-        .run()
-        .success()
-        .stdout_is("{\"n\":1}\n");
+    world.pi().words("-p --output-schema schema.json go").run().success().stdout_is("{\"n\":1}\n");
     let requests = server.requests();
     assert_eq!(requests.len(), 1);
     // The model knows what is wanted.
@@ -38,11 +32,7 @@ fn a_wrong_answer_is_asked_for_again() {
         Reply::text(r#"{"n": "1"}"#),
         Reply::text(r#"{"n": 1}"#),
     ]);
-    let outcome = world
-        .pi()
-        .words("-p --output-schema schema.json go")
-        .run()
-        .success();
+    let outcome = world.pi().words("-p --output-schema schema.json go").run().success();
     outcome.stdout_is("{\"n\":1}\n");
     let requests = server.requests();
     assert_eq!(requests.len(), 4);
@@ -66,23 +56,14 @@ fn after_two_more_wrong_answers_it_fails() {
 #[test]
 fn a_failed_answer_is_not_asked_for_again() {
     let (world, server) = wanting([Reply::error(400, "no")]);
-    world
-        .pi()
-        .words("-p --output-schema schema.json go")
-        .run()
-        .fails_with(1)
-        .stdout_is("");
+    world.pi().words("-p --output-schema schema.json go").run().fails_with(1).stdout_is("");
     assert_eq!(server.requests().len(), 1);
 }
 
 #[test]
 fn programs_are_told_by_an_event() {
     for (answers, expected, code) in [
-        (
-            vec!["x", r#"{"n": 2}"#],
-            json!({"type": "output", "value": {"n": 2}}),
-            0,
-        ),
+        (vec!["x", r#"{"n": 2}"#], json!({"type": "output", "value": {"n": 2}}), 0),
         (
             vec![r#"{"n": 0.5}"#; 3],
             json!({"type": "output", "error": "the answer does not satisfy the schema: n: must be integer"}),
@@ -90,11 +71,7 @@ fn programs_are_told_by_an_event() {
         ),
     ] {
         let (world, _server) = wanting(answers.iter().map(|text| Reply::text(text)));
-        let outcome = world
-            .pi()
-            .words("--mode json --output-schema schema.json go")
-            .run()
-            .fails_with(code);
+        let outcome = world.pi().words("--mode json --output-schema schema.json go").run().fails_with(code);
         let events = outcome.events();
         let is_output = |event: &&Value| event["type"] == "output";
         let told: Vec<&Value> = events.iter().filter(is_output).collect();

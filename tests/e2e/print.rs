@@ -9,21 +9,11 @@ const MODEL: [&str; 2] = ["--model", "mock/m1"];
 #[test]
 fn the_answer_is_all_that_stdout_carries() {
     let (world, server) = world([Reply::text("Hello ").then_text("there")]);
-    world
-        .pi()
-        .args(MODEL)
-        .args(["-p", "hi"])
-        .run()
-        .success()
-        .stdout_is("Hello there\n");
+    world.pi().args(MODEL).args(["-p", "hi"]).run().success().stdout_is("Hello there\n");
     let request = &server.requests()[0];
     assert_eq!(request.path, "/v1/chat/completions");
     assert_eq!(request.header("authorization"), Some("Bearer test-key"));
-    assert!(
-        request.header("user-agent").unwrap().starts_with("pi/"),
-        "{}",
-        request.head
-    );
+    assert!(request.header("user-agent").unwrap().starts_with("pi/"), "{}", request.head);
     assert_eq!(request.last_text(), "hi");
     assert_eq!(request.body["stream"], json!(true));
 }
@@ -31,22 +21,16 @@ fn the_answer_is_all_that_stdout_carries() {
 #[test]
 fn thinking_and_tool_output_stay_off_stdout() {
     let (world, server) = world([
-        Reply::stream()
-            .then_thinking("hmm")
-            .then_text("looking")
-            .then_tool(0, "t1", "read", &json!({"path": "a.txt"})),
-        Reply::stream()
-            .then_thinking("so")
-            .then_text("It says: hello"),
+        Reply::stream().then_thinking("hmm").then_text("looking").then_tool(
+            0,
+            "t1",
+            "read",
+            &json!({"path": "a.txt"}),
+        ),
+        Reply::stream().then_thinking("so").then_text("It says: hello"),
     ]);
     world.write("a.txt", "hello\n");
-    world
-        .pi()
-        .args(MODEL)
-        .args(["-p", "what is in a.txt?"])
-        .run()
-        .success()
-        .stdout_is("It says: hello\n");
+    world.pi().args(MODEL).args(["-p", "what is in a.txt?"]).run().success().stdout_is("It says: hello\n");
     let second = &server.requests()[1];
     let result = second.messages().last().unwrap();
     assert_eq!(result["role"], "tool");
@@ -57,36 +41,19 @@ fn thinking_and_tool_output_stay_off_stdout() {
 #[test]
 fn stdin_that_is_not_a_terminal_means_print() {
     let (world, server) = world([Reply::text("ok")]);
-    world
-        .pi()
-        .args(MODEL)
-        .args(["Review"])
-        .stdin("  line1\nline2\n\n")
-        .run()
-        .success()
-        .stdout_is("ok\n");
+    world.pi().args(MODEL).args(["Review"]).stdin("  line1\nline2\n\n").run().success().stdout_is("ok\n");
     assert_eq!(server.requests()[0].last_text(), "line1\nline2\nReview");
 }
 
 #[test]
 fn several_messages_are_asked_in_turn_and_the_last_answer_is_printed() {
     let (world, server) = world([Reply::text("one"), Reply::text("two")]);
-    world
-        .pi()
-        .args(MODEL)
-        .args(["-p", "first", "second"])
-        .run()
-        .success()
-        .stdout_is("two\n");
+    world.pi().args(MODEL).args(["-p", "first", "second"]).run().success().stdout_is("two\n");
     let requests = server.requests();
     assert_eq!(requests[0].last_text(), "first");
     assert_eq!(requests[1].last_text(), "second");
     let before = requests[0].messages();
-    assert_eq!(
-        &requests[1].messages()[..before.len()],
-        before,
-        "the second request extends the first"
-    );
+    assert_eq!(&requests[1].messages()[..before.len()], before, "the second request extends the first");
 }
 
 #[test]
@@ -94,16 +61,8 @@ fn files_are_put_before_the_message() {
     let (world, server) = world([Reply::text("ok")]);
     let path = world.write("notes.txt", "\u{feff}some notes\n");
     world.write("empty.txt", "");
-    world
-        .pi()
-        .args(MODEL)
-        .args(["-p", "@notes.txt", "@empty.txt", "sum up"])
-        .run()
-        .success();
-    let expected = format!(
-        "<file name=\"{}\">\nsome notes\n\n</file>\nsum up",
-        path.display()
-    );
+    world.pi().args(MODEL).args(["-p", "@notes.txt", "@empty.txt", "sum up"]).run().success();
+    let expected = format!("<file name=\"{}\">\nsome notes\n\n</file>\nsum up", path.display());
     assert_eq!(server.requests()[0].last_text(), expected);
 }
 
@@ -111,24 +70,13 @@ fn files_are_put_before_the_message() {
 fn an_image_file_is_attached() {
     let (world, server) = world([Reply::text("a dot")]);
     // One red pixel.
-    let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==";
-    world.write(
-        "dot.png",
-        base64::Engine::decode(&base64::engine::general_purpose::STANDARD, png).unwrap(),
-    );
-    world
-        .pi()
-        .args(MODEL)
-        .args(["-p", "@dot.png", "what is this?"])
-        .run()
-        .success();
+    let png =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==";
+    world.write("dot.png", base64::Engine::decode(&base64::engine::general_purpose::STANDARD, png).unwrap());
+    world.pi().args(MODEL).args(["-p", "@dot.png", "what is this?"]).run().success();
     let content = server.requests()[0].messages().last().unwrap()["content"].clone();
-    let kinds: Vec<&str> = content
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|part| part["type"].as_str())
-        .collect();
+    let kinds: Vec<&str> =
+        content.as_array().unwrap().iter().filter_map(|part| part["type"].as_str()).collect();
     assert_eq!(kinds, ["text", "image_url"]);
 }
 
@@ -136,13 +84,7 @@ fn an_image_file_is_attached() {
 fn a_missing_file_is_named_before_anything_is_sent() {
     let (world, server) = world([]);
     let missing = world.work().join("nope.txt");
-    let outcome = world
-        .pi()
-        .args(MODEL)
-        .args(["-p", "@nope.txt", "x"])
-        .run()
-        .fails_with(1)
-        .stdout_is("");
+    let outcome = world.pi().args(MODEL).args(["-p", "@nope.txt", "x"]).run().fails_with(1).stdout_is("");
     outcome.stderr_has(&format!("File not found: {}", missing.display()));
     assert!(server.requests().is_empty());
 }
@@ -150,39 +92,21 @@ fn a_missing_file_is_named_before_anything_is_sent() {
 #[test]
 fn nothing_to_ask_is_no_error() {
     let (world, server) = world([]);
-    world
-        .pi()
-        .args(MODEL)
-        .args(["-p"])
-        .stdin("")
-        .run()
-        .success()
-        .stdout_is("");
+    world.pi().args(MODEL).args(["-p"]).stdin("").run().success().stdout_is("");
     assert!(server.requests().is_empty());
 }
 
 #[test]
 fn a_prompt_may_begin_with_a_dash() {
     let (world, server) = world([Reply::text("ok")]);
-    world
-        .pi()
-        .args(MODEL)
-        .args(["-p", "--", "- a", "-c"])
-        .run()
-        .fails_with(1);
+    world.pi().args(MODEL).args(["-p", "--", "- a", "-c"]).run().fails_with(1);
     assert_eq!(server.requests()[0].last_text(), "- a");
 }
 
 #[test]
 fn text_blocks_end_in_one_newline_each() {
     let (world, _server) = world([Reply::text("with newline\n")]);
-    world
-        .pi()
-        .args(MODEL)
-        .args(["-p", "x"])
-        .run()
-        .success()
-        .stdout_is("with newline\n\n");
+    world.pi().args(MODEL).args(["-p", "x"]).run().success().stdout_is("with newline\n\n");
 }
 
 #[test]

@@ -24,11 +24,7 @@ const WIRES: &[Wire] = &[
     wire("azure-openai-responses", "openai-responses", "/input"),
     wire("google-generative-ai", "google-generative-ai", "/contents"),
     wire("google-vertex", "google-generative-ai", "/contents"),
-    wire(
-        "mistral-conversations",
-        "mistral-conversations",
-        "/messages",
-    ),
+    wire("mistral-conversations", "mistral-conversations", "/messages"),
     wire("openai-codex-responses", "openai-responses", "/input"),
     wire("openai-completions", "openai-completions", "/messages"),
     wire("openai-responses", "openai-responses", "/input"),
@@ -36,8 +32,7 @@ const WIRES: &[Wire] = &[
 ];
 
 /// A token of ChatGPT's form, which the others take as a key.
-const KEY: &str =
-    "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjIn19.s";
+const KEY: &str = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjIn19.s";
 
 impl Wire {
     fn stream(&self, end: &str) -> String {
@@ -86,16 +81,12 @@ fn a_turn_with_tools_on_every_protocol() {
         }
         // The call and its result stand in the log, and what it cost.
         let session = world.session();
-        let answers = session
-            .iter()
-            .filter(|entry| entry["message"]["role"] == "assistant");
+        let answers = session.iter().filter(|entry| entry["message"]["role"] == "assistant");
         let answers: Vec<&Value> = answers.map(|entry| &entry["message"]).collect();
         assert_eq!(answers[0]["api"], wire.api);
         assert_eq!(answers[0]["content"][0]["thinking"], "Let me look.");
         assert_eq!(answers[0]["usage"]["totalTokens"], 24, "{}", wire.api);
-        let results = session
-            .iter()
-            .filter(|entry| entry["message"]["role"] == "toolResult");
+        let results = session.iter().filter(|entry| entry["message"]["role"] == "toolResult");
         assert_eq!(results.count(), 2, "{}", wire.api);
     }
 }
@@ -116,19 +107,9 @@ fn half_a_stream_runs_no_tool_and_is_no_answer() {
         outcome.fails_with(1).stdout_is("");
         assert_eq!(server.requests().len(), 1, "{}", wire.api);
         let session = world.session();
-        let is = |role: &str| {
-            session
-                .iter()
-                .filter(|e| e["message"]["role"] == role)
-                .count()
-        };
+        let is = |role: &str| session.iter().filter(|e| e["message"]["role"] == role).count();
         assert_eq!((is("assistant"), is("toolResult")), (1, 0), "{}", wire.api);
-        assert_eq!(
-            session.last().unwrap()["message"]["stopReason"],
-            "error",
-            "{}",
-            wire.api
-        );
+        assert_eq!(session.last().unwrap()["message"]["stopReason"], "error", "{}", wire.api);
     }
 }
 
@@ -138,14 +119,9 @@ fn an_abort_keeps_what_was_said_on_every_protocol() {
         let stream = wire.stream(".end");
         let cut = stream.find("All ").unwrap();
         let cut = cut + stream[cut..].find("\n\n").unwrap() + 2;
-        let reply = Reply::stream()
-            .then_bytes(&stream.as_bytes()[..cut])
-            .then(Step::Stall);
+        let reply = Reply::stream().then_bytes(&stream.as_bytes()[..cut]).then(Step::Stall);
         let (world, _server) = wire.world([reply]);
-        let running = world
-            .pi()
-            .args(["--model", "mock/m1", "--mode", "json", "hi"])
-            .spawn();
+        let running = world.pi().args(["--model", "mock/m1", "--mode", "json", "hi"]).spawn();
         running.wait_for(r#""delta":"All ""#);
         running.signal("INT");
         running.wait().fails_with(130);
@@ -172,27 +148,14 @@ fn halves_of_surrogate_pairs_in_a_session_reach_no_server() {
                 r#"{{"type":"message","id":"{id}","parentId":{parent},"timestamp":"2026-01-01T00:00:00.000Z","message":{message}}}"#
             )
         };
-        let lines = [
-            header.to_string(),
-            entry("a", "null", user),
-            entry("b", "\"a\"", said),
-        ];
+        let lines = [header.to_string(), entry("a", "null", user), entry("b", "\"a\"", said)];
         let path = world.write("old.jsonl", lines.join("\n") + "\n");
         let path = path.to_string_lossy().into_owned();
         let args = ["--model", "mock/m1", "--session", &path, "-p", "go on"];
-        world
-            .pi()
-            .args(args)
-            .run()
-            .success()
-            .stdout_is("All done.\n");
+        world.pi().args(args).run().success().stdout_is("All done.\n");
         // The server parsed the body, so it is JSON and UTF-8.
         let body = server.requests()[0].body.to_string();
-        assert!(
-            body.contains("see \u{fffd} and \u{fffd}"),
-            "{}: {body}",
-            wire.api
-        );
+        assert!(body.contains("see \u{fffd} and \u{fffd}"), "{}: {body}", wire.api);
         assert!(body.contains("ok \u{fffd}"), "{}: {body}", wire.api);
     }
 }
@@ -209,12 +172,7 @@ fn an_error_is_told_in_the_server_s_words_on_every_protocol() {
         let outcome = world.pi().args(["--model", "mock/m1", "-p", "hi"]).run();
         let outcome = outcome.fails_with(1).stdout_is("");
         for part in ["418", "The model is tired.", "req_77"] {
-            assert!(
-                outcome.stderr.contains(part),
-                "{}: {}",
-                wire.api,
-                outcome.stderr
-            );
+            assert!(outcome.stderr.contains(part), "{}: {}", wire.api, outcome.stderr);
         }
         assert!(!outcome.stderr.contains(KEY), "{}", wire.api);
     }

@@ -27,9 +27,7 @@ fn answer(world: &World, words: &str, question: &str, keys: &str) -> Outcome {
 /// The files of all sessions with their content.
 fn stored_files(world: &World) -> Vec<(PathBuf, Vec<u8>)> {
     let files = world.session_files().into_iter();
-    files
-        .map(|path| (path.clone(), fs::read(path).unwrap()))
-        .collect()
+    files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
 /// Every way not to choose ends the run before anything is asked of the model, and touches nothing.
@@ -54,9 +52,7 @@ fn none_of_them(world: &World, server: &Server, words: &str, said: &str) {
 fn sent(server: &Server, said: &str) -> bool {
     let requests = server.requests();
     let messages = requests.last().unwrap().messages();
-    messages
-        .iter()
-        .any(|message| message.to_string().contains(said))
+    messages.iter().any(|message| message.to_string().contains(said))
 }
 
 #[test]
@@ -90,26 +86,16 @@ fn a_folder_without_sessions_has_nothing_to_resume() {
 #[test]
 fn a_session_in_use_is_forked_or_read() {
     let (open, held) = gate();
-    let (world, server) = world([
-        Reply::text("half").then_wait(held),
-        Reply::text("forked"),
-        Reply::text("read"),
-    ]);
+    let (world, server) =
+        world([Reply::text("half").then_wait(held), Reply::text("forked"), Reply::text("read")]);
     let source = stored(&world, &world.work(), "abc", "first");
-    let holder = world
-        .pi()
-        .words("--model mock/m1 -p go --session abc")
-        .spawn();
+    let holder = world.pi().words("--model mock/m1 -p go --session abc").spawn();
     server.wait_for(1);
     let words = "-p next --session abc";
     none_of_them(&world, &server, words, "No session selected");
     let before = stored_files(&world);
     let read_only = answer(&world, words, NUMBER, "2\r").success();
-    assert!(
-        read_only
-            .stderr
-            .contains(&format!("in use by process {}", holder.pid()))
-    );
+    assert!(read_only.stderr.contains(&format!("in use by process {}", holder.pid())));
     assert!(sent(&server, "answer to first"));
     assert_eq!(stored_files(&world), before);
     answer(&world, words, NUMBER, "1\r").success();
@@ -171,10 +157,7 @@ fn a_project_is_trusted_only_by_a_clear_word() {
         answer(&world, "-p go", QUESTION, keys).success();
         assert_eq!(sent(&server, "CANARY"), is_used, "{keys:?}");
         // A decision that is kept is not asked for again.
-        let again = world
-            .pi()
-            .words("--model mock/m1 -p go")
-            .spawn_on_terminal();
+        let again = world.pi().words("--model mock/m1 -p go").spawn_on_terminal();
         if !is_kept {
             again.wait_until_shown(QUESTION);
             again.type_keys(ENTER);

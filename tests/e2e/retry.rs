@@ -11,19 +11,12 @@ fn eager(world: &crate::agent::World) {
 }
 
 fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
-    events
-        .iter()
-        .filter(|event| event["type"] == kind)
-        .collect()
+    events.iter().filter(|event| event["type"] == kind).collect()
 }
 
 #[test]
 fn a_passing_failure_is_tried_again_and_left_out_of_the_conversation() {
-    let (world, server) = world([
-        Reply::error(503, "busy"),
-        Reply::text("half").cut(),
-        Reply::text("done"),
-    ]);
+    let (world, server) = world([Reply::error(503, "busy"), Reply::text("half").cut(), Reply::text("done")]);
     eager(&world);
     let events = world.pi().args(JSON).run().success().events();
     let starts = of_type(&events, "auto_retry_start");
@@ -31,44 +24,23 @@ fn a_passing_failure_is_tried_again_and_left_out_of_the_conversation() {
     assert_eq!(attempts, [1, 2]);
     assert_eq!(starts[0]["maxAttempts"], 3);
     let ends = of_type(&events, "auto_retry_end");
-    assert_eq!(
-        ends,
-        [&json!({"type": "auto_retry_end", "success": true, "attempt": 2})]
-    );
-    let retried: Vec<&Value> = of_type(&events, "agent_end")
-        .iter()
-        .map(|event| &event["willRetry"])
-        .collect();
+    assert_eq!(ends, [&json!({"type": "auto_retry_end", "success": true, "attempt": 2})]);
+    let retried: Vec<&Value> =
+        of_type(&events, "agent_end").iter().map(|event| &event["willRetry"]).collect();
     assert_eq!(retried, [true, true, false]);
     assert_eq!(of_type(&events, "agent_settled").len(), 1);
     let requests = server.requests();
     assert_eq!(requests[0].messages(), requests[2].messages());
     let stored = world.session();
-    assert_eq!(
-        stored
-            .iter()
-            .filter(|entry| entry["type"] == "context_edit")
-            .count(),
-        2
-    );
-    assert_eq!(
-        stored
-            .iter()
-            .filter(|entry| entry["message"]["stopReason"] == "error")
-            .count(),
-        2
-    );
+    assert_eq!(stored.iter().filter(|entry| entry["type"] == "context_edit").count(), 2);
+    assert_eq!(stored.iter().filter(|entry| entry["message"]["stopReason"] == "error").count(), 2);
     // A later run sees the conversation without the failures.
     drop(server);
     let server = Server::start([Reply::text("more")]);
     world.use_server(&server);
     world.pi().args(["-p", "-c", "again"]).run().success();
     let requests = server.requests();
-    let roles: Vec<&Value> = requests[0]
-        .messages()
-        .iter()
-        .map(|message| &message["role"])
-        .collect();
+    let roles: Vec<&Value> = requests[0].messages().iter().map(|message| &message["role"]).collect();
     assert_eq!(roles, ["system", "user", "assistant", "user"]);
 }
 
@@ -79,16 +51,8 @@ fn attempts_come_to_an_end() {
     let outcome = world.pi().args(JSON).run().fails_with(1);
     let events = outcome.events();
     let ends = of_type(&events, "auto_retry_end");
-    assert_eq!(
-        (&ends[0]["success"], &ends[0]["attempt"]),
-        (&json!(false), &json!(3))
-    );
-    assert!(
-        ends[0]["finalError"]
-            .as_str()
-            .unwrap()
-            .contains("broken inside")
-    );
+    assert_eq!((&ends[0]["success"], &ends[0]["attempt"]), (&json!(false), &json!(3)));
+    assert!(ends[0]["finalError"].as_str().unwrap().contains("broken inside"));
     assert_eq!(server.requests().len(), 4);
 }
 
@@ -116,11 +80,7 @@ fn a_wait_ends_with_a_signal() {
     running.wait_for("entry_appended");
     running.signal("INT");
     let outcome = running.wait().fails_with(130);
-    assert!(
-        outcome.stdout.contains("Retry cancelled"),
-        "{}",
-        outcome.stdout
-    );
+    assert!(outcome.stdout.contains("Retry cancelled"), "{}", outcome.stdout);
 }
 
 #[test]
@@ -140,10 +100,7 @@ fn a_request_is_sent_again_without_a_word_where_the_settings_say_so() {
         )
     };
     let (world, server) = world([busy(), busy(), Reply::text("done")]);
-    world.write_config(
-        "settings.json",
-        r#"{"retry": {"enabled": false, "provider": {"maxRetries": 2}}}"#,
-    );
+    world.write_config("settings.json", r#"{"retry": {"enabled": false, "provider": {"maxRetries": 2}}}"#);
     let events = world.pi().args(JSON).run().success().events();
     assert_eq!(of_type(&events, "auto_retry_start").len(), 0);
     assert_eq!(of_type(&events, "message_end").len(), 3);
@@ -154,7 +111,8 @@ fn a_request_is_sent_again_without_a_word_where_the_settings_say_so() {
 
 #[test]
 fn a_wait_inside_a_request_has_its_limit_too() {
-    let late = "HTTP/1.1 429 Slow\r\nretry-after: 3600\r\ncontent-length: 5\r\nconnection: close\r\n\r\nlater";
+    let late =
+        "HTTP/1.1 429 Slow\r\nretry-after: 3600\r\ncontent-length: 5\r\nconnection: close\r\n\r\nlater";
     let (world, server) = world([Reply::raw(late)]);
     let settings = r#"{"retry": {"enabled": false, "provider": {"maxRetries": 2}}}"#;
     world.write_config("settings.json", settings);

@@ -21,23 +21,13 @@ fn a_workspace_sandbox_keeps_all_tools_inside() {
     }
     let (world, server) = world([
         Reply::stream()
-            .then_tool(
-                0,
-                "b",
-                "bash",
-                &json!({"command": "echo x > in; echo x > ~/out"}),
-            )
+            .then_tool(0, "b", "bash", &json!({"command": "echo x > in; echo x > ~/out"}))
             .then_tool(1, "w", "write", &json!({"path": "~/out", "content": "x"}))
             .then_tool(2, "i", "write", &json!({"path": "in2", "content": "x"}))
             .finish("tool_calls"),
         Reply::text("done"),
     ]);
-    let run = world
-        .pi()
-        .args(["--sandbox", "workspace"])
-        .args(PRINT)
-        .args(["go"])
-        .run();
+    let run = world.pi().args(["--sandbox", "workspace"]).args(PRINT).args(["go"]).run();
     run.success();
     let requests = server.requests();
     let text = |id: &str| {
@@ -50,11 +40,7 @@ fn a_workspace_sandbox_keeps_all_tools_inside() {
         "{}",
         text("b")
     );
-    assert!(
-        text("w").contains("the sandbox forbids it"),
-        "{}",
-        text("w")
-    );
+    assert!(text("w").contains("the sandbox forbids it"), "{}", text("w"));
     assert!(text("i").contains("Successfully wrote"), "{}", text("i"));
     assert_eq!(world.read("in"), "x\n");
     assert!(!world.home().join("out").exists());
@@ -68,30 +54,13 @@ fn a_read_only_run_offers_no_tool_that_changes_anything() {
     let offered = |index: usize| {
         let body = server.requests()[index].body.clone();
         let tools = body["tools"].as_array().cloned().unwrap_or_default();
-        let names = tools.iter().map(|tool| {
-            tool["function"]["name"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned()
-        });
+        let names = tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap_or_default().to_owned());
         names.collect::<Vec<_>>()
     };
-    world
-        .pi()
-        .args(["--read-only"])
-        .args(PRINT)
-        .args(["go"])
-        .run()
-        .success();
+    world.pi().args(["--read-only"]).args(PRINT).args(["go"]).run().success();
     assert_eq!(offered(0), ["read", "grep", "find", "ls"]);
     let tools = ["--read-only", "--tools", "bash,read,edit"];
-    world
-        .pi()
-        .args(tools)
-        .args(PRINT)
-        .args(["go"])
-        .run()
-        .success();
+    world.pi().args(tools).args(PRINT).args(["go"]).run().success();
     assert_eq!(offered(1), ["read"]);
 }
 

@@ -81,11 +81,7 @@ impl Screen {
         let modes = modes(&ours);
         let second = |file: &OwnedFd| file.try_clone().expect("a second handle");
         let command = pi.command();
-        command
-            .env("TERM", kind)
-            .stdin(second(&theirs))
-            .stdout(second(&theirs))
-            .stderr(second(&theirs));
+        command.env("TERM", kind).stdin(second(&theirs)).stdout(second(&theirs)).stderr(second(&theirs));
         // SAFETY: both calls are safe between fork and exec.
         unsafe {
             command.pre_exec(|| {
@@ -111,15 +107,7 @@ impl Screen {
             let (seen, ours) = (seen.clone(), ours.try_clone().expect("a second handle"));
             thread::spawn(move || seen.follow(ours, &stopped))
         };
-        Self {
-            child,
-            ours,
-            seen,
-            reader: Some(reader),
-            theirs: Some(theirs),
-            modes,
-            stop: Some(stop),
-        }
+        Self { child, ours, seen, reader: Some(reader), theirs: Some(theirs), modes, stop: Some(stop) }
     }
 
     pub fn pid(&self) -> u32 {
@@ -127,9 +115,7 @@ impl Screen {
     }
 
     pub fn signal(&self, name: &str) {
-        let status = Command::new("kill")
-            .args([&format!("-{name}"), &self.pid().to_string()])
-            .status();
+        let status = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
         assert!(status.expect("run kill").success());
     }
 
@@ -161,10 +147,7 @@ impl Screen {
 
     pub fn resize(&self, columns: u16, rows: u16) {
         let mut state = self.seen.state.lock().unwrap();
-        state
-            .parser
-            .screen_mut()
-            .set_size(cells(rows), cells(columns));
+        state.parser.screen_mut().set_size(cells(rows), cells(columns));
         drop(state);
         set_size(&self.ours, columns, rows);
     }
@@ -176,9 +159,7 @@ impl Screen {
         let (state, _) = self
             .seen
             .more
-            .wait_timeout_while(state, PATIENCE, |state| {
-                !is_so(&state.text()) && !state.is_over
-            })
+            .wait_timeout_while(state, PATIENCE, |state| !is_so(&state.text()) && !state.is_over)
             .unwrap();
         let text = state.text();
         assert!(is_so(&text), "{what}; on screen is:\n{text}");
@@ -188,17 +169,13 @@ impl Screen {
     /// Waits until the screen shows `part`.
     #[track_caller]
     pub fn wait_for(&self, part: &str) -> String {
-        self.wait_until(&format!("{part:?} is not shown"), |text| {
-            text.contains(part)
-        })
+        self.wait_until(&format!("{part:?} is not shown"), |text| text.contains(part))
     }
 
     /// Waits until the screen shows `part` no more.
     #[track_caller]
     pub fn wait_until_gone(&self, part: &str) -> String {
-        self.wait_until(&format!("{part:?} is still shown"), |text| {
-            !text.contains(part)
-        })
+        self.wait_until(&format!("{part:?} is still shown"), |text| !text.contains(part))
     }
 
     pub fn text(&self) -> String {
@@ -237,19 +214,13 @@ impl Screen {
             if let Some(status) = self.child.try_wait().expect("wait for pi") {
                 break status;
             }
-            assert!(
-                start.elapsed() < PATIENCE * 2,
-                "pi does not end:\n{}",
-                self.text()
-            );
+            assert!(start.elapsed() < PATIENCE * 2, "pi does not end:\n{}", self.text());
             thread::sleep(std::time::Duration::from_millis(2));
         };
         let after = modes(&self.ours);
         let same = |of: fn(&libc::termios) -> libc::tcflag_t| of(&after) == of(&self.modes);
         assert!(
-            same(|modes| modes.c_lflag)
-                && same(|modes| modes.c_iflag)
-                && same(|modes| modes.c_oflag),
+            same(|modes| modes.c_lflag) && same(|modes| modes.c_iflag) && same(|modes| modes.c_oflag),
             "the terminal's modes are not as they were"
         );
         drop(self.theirs.take());
@@ -293,22 +264,15 @@ impl Seen {
             state.raw.extend_from_slice(bytes);
             let new = state.raw.get(answered..).unwrap_or_default();
             let mut answers = String::new();
-            for (asked, answer) in [
-                ("\x1b[c", "\x1b[?62;22c"),
-                ("\x1b]11;?", "\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\"),
-            ] {
-                if new
-                    .windows(asked.len())
-                    .any(|part| part == asked.as_bytes())
-                {
+            for (asked, answer) in
+                [("\x1b[c", "\x1b[?62;22c"), ("\x1b]11;?", "\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\")]
+            {
+                if new.windows(asked.len()).any(|part| part == asked.as_bytes()) {
                     answers.push_str(answer);
                 }
             }
             // A question that was cut in two is found with the rest of it.
-            answered = state
-                .raw
-                .len()
-                .saturating_sub(if answers.is_empty() { 8 } else { 0 });
+            answered = state.raw.len().saturating_sub(if answers.is_empty() { 8 } else { 0 });
             drop(state);
             if !answers.is_empty() {
                 drop((&ours).write_all(answers.as_bytes()));
@@ -322,11 +286,7 @@ impl Seen {
 
 /// Waits until there is something to read, or it is time to stop.
 fn is_readable(ours: &File, stopped: &PipeReader) -> bool {
-    let poll = |fd| libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    };
+    let poll = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut wanted = [poll(ours.as_raw_fd()), poll(stopped.as_raw_fd())];
     // SAFETY: both descriptors are open, and the array outlives the call.
     unsafe { libc::poll(wanted.as_mut_ptr(), 2, -1) };
@@ -343,14 +303,8 @@ fn modes(terminal: &File) -> libc::termios {
 }
 
 fn set_size(terminal: &File, columns: u16, rows: u16) {
-    let size = libc::winsize {
-        ws_row: rows,
-        ws_col: columns,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
+    let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: the descriptor is a terminal's, the size is a valid value that outlives the call.
-    let status =
-        unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ as _, &raw const size) };
+    let status = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ as _, &raw const size) };
     assert_eq!(status, 0, "set the size of a terminal");
 }

@@ -73,12 +73,7 @@ fn events_are_drawn_as_one_likes() {
     let (end, steps) = steps.split_last().expect("lines");
     assert_eq!(
         steps,
-        [
-            "> ls {\"path\":\".\"}",
-            "< ls done",
-            "> read {\"path\":\"README.md\",\"limit\":20}",
-            "< read done",
-        ]
+        ["> ls {\"path\":\".\"}", "< ls done", "> read {\"path\":\"README.md\",\"limit\":20}", "< read done",]
     );
     assert!(end.starts_with("= 3 turns, "), "{end}");
     assert!(said.contains("begins with “The first line”."), "{said}");

@@ -42,12 +42,7 @@ fn no_output_and_no_file_holds_a_key() {
             Reply::error(401, &echo),
         ]
     };
-    for (mode, key) in [
-        ("text", None),
-        ("json", None),
-        ("text", Some(GIVEN)),
-        ("json", Some(GIVEN)),
-    ] {
+    for (mode, key) in [("text", None), ("json", None), ("text", Some(GIVEN)), ("json", Some(GIVEN))] {
         let (world, server) = world(replies(key.unwrap_or(STORED)));
         use_keys(&world, &server);
         let log = world.tmp().join("http.log");
@@ -56,16 +51,7 @@ fn no_output_and_no_file_holds_a_key() {
             let given = key.map_or_else(Vec::new, |key| vec!["--api-key", key]);
             let run = world
                 .pi()
-                .args([
-                    "--model",
-                    "mock/m1",
-                    "--mode",
-                    mode,
-                    "--verbose",
-                    "-c",
-                    "-p",
-                    message,
-                ])
+                .args(["--model", "mock/m1", "--mode", mode, "--verbose", "-c", "-p", message])
                 .args(given)
                 .env("PI_DEBUG_HTTP", &log)
                 .env("OPENAI_API_KEY", ENVIRONMENT)
@@ -80,18 +66,11 @@ fn no_output_and_no_file_holds_a_key() {
             "sessions show",
             "export - --format jsonl",
         ] {
-            let run = world
-                .pi()
-                .words(words)
-                .env("OPENAI_API_KEY", ENVIRONMENT)
-                .run();
+            let run = world.pi().words(words).env("OPENAI_API_KEY", ENVIRONMENT).run();
             outputs.push(run.stdout + &run.stderr);
         }
         for output in outputs {
-            assert!(
-                !ALL.iter().any(|secret| output.contains(secret)),
-                "{output}"
-            );
+            assert!(!ALL.iter().any(|secret| output.contains(secret)), "{output}");
         }
         assert!(log.exists(), "the requests were logged");
         let mut found = Vec::new();

@@ -47,9 +47,7 @@ pub struct Request {
 impl Request {
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(':'));
-        lines
-            .find(|(key, _)| key.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.trim())
+        lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
 
     /// The messages of an OpenAI-style request.
@@ -62,12 +60,9 @@ impl Request {
         let content = &self.messages().last().expect("a message")["content"];
         match content.as_str() {
             Some(text) => text.to_owned(),
-            None => content
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(|part| part["text"].as_str())
-                .collect(),
+            None => {
+                content.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str()).collect()
+            }
         }
     }
 }
@@ -86,20 +81,13 @@ fn chunk(delta: &Value, finish: Option<&str>) -> String {
 impl Reply {
     /// Raw bytes, the HTTP head included.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
-        Self {
-            steps: vec![Step::Bytes(bytes.into())],
-            ..Self::default()
-        }
+        Self { steps: vec![Step::Bytes(bytes.into())], ..Self::default() }
     }
 
     /// A stream of which nothing has been said yet; it ends with the connection.
     pub fn stream() -> Self {
-        let head =
-            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-        Self {
-            open: Some("stop"),
-            ..Self::raw(head)
-        }
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        Self { open: Some("stop"), ..Self::raw(head) }
     }
 
     pub fn text(text: &str) -> Self {
@@ -119,11 +107,7 @@ impl Reply {
     }
 
     pub fn error(status: u16, message: &str) -> Self {
-        Self::status(
-            status,
-            "application/json",
-            &json!({"error": {"message": message}}).to_string(),
-        )
+        Self::status(status, "application/json", &json!({"error": {"message": message}}).to_string())
     }
 
     pub fn then(mut self, step: Step) -> Self {
@@ -146,10 +130,7 @@ impl Reply {
     pub fn then_tool(self, index: usize, id: &str, name: &str, arguments: &Value) -> Self {
         let call = json!({"index": index, "id": id, "type": "function",
             "function": {"name": name, "arguments": arguments.to_string()}});
-        Self {
-            open: Some("tool_calls"),
-            ..self.then_bytes(chunk(&json!({"tool_calls": [call]}), None))
-        }
+        Self { open: Some("tool_calls"), ..self.then_bytes(chunk(&json!({"tool_calls": [call]}), None)) }
     }
 
     pub fn then_wait(self, gate: Receiver<()>) -> Self {
@@ -182,10 +163,7 @@ impl Reply {
             };
             let usage = json!({"id": "c1", "choices": [],
                 "usage": {"prompt_tokens": prompt, "completion_tokens": 7, "total_tokens": prompt + 7}});
-            let end = format!(
-                "{}data: {usage}\n\ndata: [DONE]\n\n",
-                chunk(&json!({}), Some(reason))
-            );
+            let end = format!("{}data: {usage}\n\ndata: [DONE]\n\n", chunk(&json!({}), Some(reason)));
             self.steps.push(Step::Bytes(end.into_bytes()));
         }
         self.steps
@@ -273,16 +251,9 @@ impl Server {
     /// Waits until `count` requests have come.
     pub fn wait_for(&self, count: usize) -> Vec<Request> {
         let requests = self.shared.requests.lock().unwrap();
-        let (requests, late) = self
-            .shared
-            .arrived
-            .wait_timeout_while(requests, PATIENCE, |all| all.len() < count)
-            .unwrap();
-        assert!(
-            !late.timed_out(),
-            "only {} of {count} requests came",
-            requests.len()
-        );
+        let (requests, late) =
+            self.shared.arrived.wait_timeout_while(requests, PATIENCE, |all| all.len() < count).unwrap();
+        assert!(!late.timed_out(), "only {} of {count} requests came", requests.len());
         requests.clone()
     }
 }
@@ -311,8 +282,7 @@ impl Shared {
             }
             let lists = !is_post && path.ends_with("/v1/models");
             let reply = if lists && self.lists_models.load(SeqCst) {
-                let models =
-                    json!({"object": "list", "data": [{"id": "tiny", "max_model_len": 16384}]});
+                let models = json!({"object": "list", "data": [{"id": "tiny", "max_model_len": 16384}]});
                 Some(Reply::status(200, "application/json", &models.to_string()))
             } else if is_scripted {
                 self.replies.lock().unwrap().next()
@@ -335,15 +305,8 @@ fn read_request(reader: &mut impl BufRead) -> Option<Request> {
             return None;
         }
     }
-    let mut request = Request {
-        path: head.split(' ').nth(1)?.to_owned(),
-        head,
-        body: Value::Null,
-    };
-    let length: usize = request
-        .header("content-length")
-        .and_then(|length| length.parse().ok())
-        .unwrap_or(0);
+    let mut request = Request { path: head.split(' ').nth(1)?.to_owned(), head, body: Value::Null };
+    let length: usize = request.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     request.body = serde_json::from_slice(&body).unwrap_or(Value::Null);
@@ -354,10 +317,7 @@ fn read_request(reader: &mut impl BufRead) -> Option<Request> {
 fn play(mut connection: &TcpStream, reply: Reply) -> bool {
     for step in reply.into_steps() {
         let sent = match step {
-            Step::Bytes(bytes) => connection
-                .write_all(&bytes)
-                .and_then(|()| connection.flush())
-                .is_ok(),
+            Step::Bytes(bytes) => connection.write_all(&bytes).and_then(|()| connection.flush()).is_ok(),
             Step::Wait(gate) => {
                 let _ = gate.recv_timeout(PATIENCE);
                 true
@@ -381,10 +341,7 @@ fn play(mut connection: &TcpStream, reply: Reply) -> bool {
 /// Closes with RST: a lingering time of zero throws unsent data away.
 fn reset(connection: &TcpStream) {
     use std::os::fd::AsRawFd;
-    let linger = libc::linger {
-        l_onoff: 1,
-        l_linger: 0,
-    };
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     // SAFETY: the descriptor is open, and the pointer and size are those of `linger`.
     unsafe {
         libc::setsockopt(

@@ -10,12 +10,7 @@ const MODEL: [&str; 2] = ["--model", "mock/m1"];
 #[test]
 fn a_new_file_begins_as_the_references_do() {
     let (world, _server) = world([Reply::text("Hello")]);
-    world
-        .pi()
-        .args(MODEL)
-        .args(["-p", "hi", "--name", "My talk"])
-        .run()
-        .success();
+    world.pi().args(MODEL).args(["-p", "hi", "--name", "My talk"]).run().success();
     let session = world.session();
     let kinds: Vec<String> = session
         .iter()
@@ -24,15 +19,8 @@ fn a_new_file_begins_as_the_references_do() {
             None => entry["type"].as_str().unwrap().to_owned(),
         })
         .collect();
-    let expected = [
-        "session",
-        "session_info",
-        "model_change",
-        "thinking_level_change",
-        "system",
-        "user",
-        "assistant",
-    ];
+    let expected =
+        ["session", "session_info", "model_change", "thinking_level_change", "system", "user", "assistant"];
     assert_eq!(kinds, expected);
     assert_eq!(session[0]["version"], 3);
     for pair in session[1..].windows(2) {
@@ -42,39 +30,14 @@ fn a_new_file_begins_as_the_references_do() {
     assert_eq!(session[2]["provider"], "mock");
     let system = &session[4]["message"];
     assert!(
-        system["sections"]["preamble"].is_string()
-            && system["toolsAdded"].as_array().unwrap().len() == 4
+        system["sections"]["preamble"].is_string() && system["toolsAdded"].as_array().unwrap().len() == 4
     );
-    assert_eq!(
-        session[5]["message"]["content"],
-        json!([{"type": "text", "text": "hi"}])
-    );
+    assert_eq!(session[5]["message"]["content"], json!([{"type": "text", "text": "hi"}]));
     let file = &world.session_files()[0];
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(
-        file.parent()
-            .unwrap()
-            .metadata()
-            .unwrap()
-            .permissions()
-            .mode()
-            & 0o777,
-        0o700
-    );
-    let folder = file
-        .parent()
-        .unwrap()
-        .file_name()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .to_owned();
-    let work = world
-        .work()
-        .to_str()
-        .unwrap()
-        .trim_start_matches('/')
-        .replace('/', "-");
+    assert_eq!(file.parent().unwrap().metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    let folder = file.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    let work = world.work().to_str().unwrap().trim_start_matches('/').replace('/', "-");
     assert_eq!(folder, format!("--{work}--"));
 }
 
@@ -85,24 +48,12 @@ fn the_prompt_is_on_disk_before_the_request_and_no_session_before_the_answer() {
     let running = world.pi().args(MODEL).args(["-p", "remember me"]).spawn();
     server.wait_for(1);
     let files = world.session_files();
-    assert!(
-        files
-            .iter()
-            .all(|file| file.to_str().unwrap().ends_with(".jsonl.draft")),
-        "{files:?}"
-    );
-    assert!(
-        std::fs::read_to_string(&files[0])
-            .unwrap()
-            .contains("remember me")
-    );
+    assert!(files.iter().all(|file| file.to_str().unwrap().ends_with(".jsonl.draft")), "{files:?}");
+    assert!(std::fs::read_to_string(&files[0]).unwrap().contains("remember me"));
     open.send(()).unwrap();
     running.wait().success();
     let files = world.session_files();
-    assert!(
-        files.len() == 1 && files[0].to_str().unwrap().ends_with(".jsonl"),
-        "{files:?}"
-    );
+    assert!(files.len() == 1 && files[0].to_str().unwrap().ends_with(".jsonl"), "{files:?}");
 }
 
 #[test]
@@ -114,48 +65,24 @@ fn what_was_typed_survives_a_kill() {
     running.wait().fails_with(137);
     let kept = world.session_files();
     assert!(
-        kept.iter().any(|file| std::fs::read_to_string(file)
-            .unwrap()
-            .contains("remember me")),
+        kept.iter().any(|file| std::fs::read_to_string(file).unwrap().contains("remember me")),
         "{kept:?}"
     );
     let draft = kept[0].to_str().unwrap();
     let server = crate::server::Server::start([Reply::text("again"), Reply::text("yes")]);
     world.use_server(&server);
-    world
-        .pi()
-        .args(MODEL)
-        .args(["--no-session", "-p", "x"])
-        .run()
-        .success();
-    world
-        .pi()
-        .args(MODEL)
-        .args(["-p", "go on", "--session", draft])
-        .run()
-        .success();
+    world.pi().args(MODEL).args(["--no-session", "-p", "x"]).run().success();
+    world.pi().args(MODEL).args(["-p", "go on", "--session", draft]).run().success();
     assert!(
-        server.requests()[1]
-            .messages()
-            .iter()
-            .any(|message| message.to_string().contains("remember me"))
+        server.requests()[1].messages().iter().any(|message| message.to_string().contains("remember me"))
     );
-    assert_eq!(
-        world.session().last().unwrap()["message"]["role"],
-        "assistant"
-    );
+    assert_eq!(world.session().last().unwrap()["message"]["role"], "assistant");
 }
 
 #[test]
 fn a_run_without_an_answer_leaves_no_file() {
     let (world, _server) = world([]);
-    world
-        .pi()
-        .args(MODEL)
-        .args(["-p"])
-        .stdin("")
-        .run()
-        .success();
+    world.pi().args(MODEL).args(["-p"]).stdin("").run().success();
     assert_eq!(world.session_files(), [] as [std::path::PathBuf; 0]);
 }
 
@@ -163,28 +90,18 @@ fn a_run_without_an_answer_leaves_no_file() {
 fn continue_goes_on_where_the_last_session_ended() {
     let (world, server) = world([Reply::text("one"), Reply::text("two"), Reply::text("three")]);
     world.pi().args(MODEL).args(["-p", "first"]).run().success();
-    world
-        .pi()
-        .args(["-p", "-c", "second"])
-        .run()
-        .success()
-        .stdout_is("two\n");
+    world.pi().args(["-p", "-c", "second"]).run().success().stdout_is("two\n");
     let id = world.session()[0]["id"].as_str().unwrap().to_owned();
-    world
-        .pi()
-        .args(["-p", "--session", &id[..13], "third"])
-        .run()
-        .success();
+    world.pi().args(["-p", "--session", &id[..13], "third"]).run().success();
     assert_eq!(world.session_files().len(), 1);
     let told: Vec<String> = server.requests()[2]
         .messages()
         .iter()
         .filter(|message| message["role"] == "user")
         .map(|message| {
-            message["content"].as_str().map_or_else(
-                || message["content"][0]["text"].as_str().unwrap().into(),
-                str::to_owned,
-            )
+            message["content"]
+                .as_str()
+                .map_or_else(|| message["content"][0]["text"].as_str().unwrap().into(), str::to_owned)
         })
         .collect();
     assert_eq!(told, ["first", "second", "third"]);
@@ -194,12 +111,7 @@ fn continue_goes_on_where_the_last_session_ended() {
 fn a_session_id_is_made_once_and_then_found() {
     let (world, _server) = world([Reply::text("one"), Reply::text("two")]);
     for prompt in ["a", "b"] {
-        world
-            .pi()
-            .args(MODEL)
-            .args(["-p", prompt, "--session-id", "my.talk-1"])
-            .run()
-            .success();
+        world.pi().args(MODEL).args(["-p", prompt, "--session-id", "my.talk-1"]).run().success();
     }
     assert_eq!(world.session()[0]["id"], "my.talk-1");
 }
@@ -207,12 +119,7 @@ fn a_session_id_is_made_once_and_then_found() {
 #[test]
 fn no_session_stores_nothing() {
     let (world, _server) = world([Reply::text("one")]);
-    world
-        .pi()
-        .args(MODEL)
-        .args(["-p", "a", "--no-session"])
-        .run()
-        .success();
+    world.pi().args(MODEL).args(["-p", "a", "--no-session"]).run().success();
     assert_eq!(world.session_files(), [] as [std::path::PathBuf; 0]);
 }
 
@@ -246,45 +153,24 @@ fn a_damaged_line_costs_itself_alone() {
     let mut text = std::fs::read_to_string(&file).unwrap();
     text.push_str("{\"type\":\"message\",\"id\":\"abc\",\"torn");
     std::fs::write(&file, &text).unwrap();
-    world
-        .pi()
-        .args(["-p", "-c", "second"])
-        .run()
-        .success()
-        .stderr_has("line");
+    world.pi().args(["-p", "-c", "second"]).run().success().stderr_has("line");
     let after = std::fs::read_to_string(&file).unwrap();
     assert!(after.starts_with(&text), "nothing is thrown away");
-    let sound = after
-        .lines()
-        .filter(|line| serde_json::from_str::<Value>(line).is_ok())
-        .count();
+    let sound = after.lines().filter(|line| serde_json::from_str::<Value>(line).is_ok()).count();
     assert_eq!(sound, after.lines().count() - 1);
-    assert!(
-        server.requests()[1]
-            .messages()
-            .iter()
-            .any(|message| message.to_string().contains("first"))
-    );
+    assert!(server.requests()[1].messages().iter().any(|message| message.to_string().contains("first")));
 }
 
 #[test]
 fn a_session_in_use_is_not_shared() {
     let (open, held) = gate();
-    let (world, server) = world([
-        Reply::text("one"),
-        Reply::text("half").then_wait(held),
-        Reply::text("other"),
-    ]);
+    let (world, server) =
+        world([Reply::text("one"), Reply::text("half").then_wait(held), Reply::text("other")]);
     world.pi().args(MODEL).args(["-p", "first"]).run().success();
     let id = world.session()[0]["id"].as_str().unwrap().to_owned();
     let holder = world.pi().args(["-p", "-c", "second"]).spawn();
     server.wait_for(2);
-    world
-        .pi()
-        .args(["-p", "x", "--session", &id])
-        .run()
-        .fails_with(1)
-        .stderr_has(&holder.pid().to_string());
+    world.pi().args(["-p", "x", "--session", &id]).run().fails_with(1).stderr_has(&holder.pid().to_string());
     open.send(()).unwrap();
     holder.wait().success();
     assert_eq!(world.session().len(), 8);

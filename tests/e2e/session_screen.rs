@@ -45,12 +45,7 @@ fn a_stored_session_is_found_and_gone_on_with() {
 fn at_the_start_a_session_is_picked_from_the_list() {
     let (world, _server) = world([]);
     stored(&world, &world.work(), "one", "apple pie");
-    stored(
-        &world,
-        &world.home().join("elsewhere"),
-        "two",
-        "banana bread",
-    );
+    stored(&world, &world.home().join("elsewhere"), "two", "banana bread");
     let pi = || world.pi().words("--model mock/m1 --resume");
     let screen = Screen::start(pi());
     let text = screen.wait_for("apple pie");
@@ -68,10 +63,7 @@ fn at_the_start_a_session_is_picked_from_the_list() {
     screen.wait_for("apple pie");
     screen.type_keys(ESCAPE);
     let (status, raw) = screen.wait();
-    assert!(
-        status.success() && raw.contains("No session selected"),
-        "{raw}"
-    );
+    assert!(status.success() && raw.contains("No session selected"), "{raw}");
 
     let screen = Screen::start(pi());
     screen.wait_for("apple pie");
@@ -118,11 +110,7 @@ fn a_session_in_use_is_forked_or_read_or_left() {
     holder.wait().success();
     assert!(!tells(&source, "In the copy"));
     let copies = world.session_files();
-    assert!(
-        copies
-            .iter()
-            .any(|path| tells(path, "In the copy") && tells(path, "apple pie"))
-    );
+    assert!(copies.iter().any(|path| tells(path, "In the copy") && tells(path, "apple pie")));
 }
 
 #[test]
@@ -130,11 +118,7 @@ fn a_session_whose_folder_is_gone_goes_on_here_if_that_is_wanted() {
     let (world, _server) = world([]);
     let gone = world.home().join("gone");
     let path = stored(&world, &gone, "abc", "apple pie");
-    let pi = || {
-        world
-            .pi()
-            .words(&format!("--model mock/m1 --session {}", path.display()))
-    };
+    let pi = || world.pi().words(&format!("--model mock/m1 --session {}", path.display()));
     let screen = Screen::start(pi());
     screen.wait_for("Session cwd not found");
     screen.type_keys(ENTER);
@@ -206,10 +190,7 @@ fn one_goes_back_in_the_tree_and_says_something_else() {
 #[test]
 fn the_summary_of_a_branch_can_be_cancelled() {
     let (open, held) = gate();
-    let (world, _server) = world([
-        Reply::text("First answer."),
-        Reply::text("Sum").then_wait(held),
-    ]);
+    let (world, _server) = world([Reply::text("First answer."), Reply::text("Sum").then_wait(held)]);
     let screen = started(&world, "");
     screen.send("first prompt");
     screen.wait_for("First answer.");
@@ -232,11 +213,8 @@ fn the_summary_of_a_branch_can_be_cancelled() {
 
 #[test]
 fn a_fork_begins_before_a_prompt_which_is_in_the_editor() {
-    let (world, server) = world([
-        Reply::text("First answer."),
-        Reply::text("Second answer."),
-        Reply::text("Forked answer."),
-    ]);
+    let (world, server) =
+        world([Reply::text("First answer."), Reply::text("Second answer."), Reply::text("Forked answer.")]);
     let screen = started(&world, "");
     screen.send("/fork");
     screen.wait_for("No messages to fork from");
@@ -375,10 +353,7 @@ fn changes_of_files_are_shown_and_taken_back() {
     assert_eq!(world.read("a.txt"), "two\nsame\n");
     screen.send("/undo");
     let text = screen.wait_for("Undo changes of files?");
-    assert!(
-        text.contains("restore ") && text.contains("+1 one"),
-        "{text}"
-    );
+    assert!(text.contains("restore ") && text.contains("+1 one"), "{text}");
     screen.type_keys(ESCAPE);
     screen.wait_for("Nothing was undone");
     assert_eq!(world.read("a.txt"), "two\nsame\n");
@@ -421,10 +396,7 @@ fn who_goes_elsewhere_in_the_tree_ends_what_runs() {
     screen.quit();
     let requests = server.requests();
     let told = serde_json::to_string(requests.last().unwrap().messages()).unwrap();
-    assert!(
-        told.contains("First answer.") && !told.contains("second prompt"),
-        "{told}"
-    );
+    assert!(told.contains("First answer.") && !told.contains("second prompt"), "{told}");
 }
 
 /// A world with these programs, shell scripts, and the `PATH` that has them.

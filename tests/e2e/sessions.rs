@@ -10,15 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// A stored session of two messages in the folder `cwd` (by its name below the test's root).
 pub fn stored(world: &World, cwd: &Path, id: &str, said: &str) -> PathBuf {
-    let name = cwd
-        .to_str()
-        .unwrap()
-        .trim_start_matches('/')
-        .replace('/', "-");
-    let folder = world
-        .agent_dir()
-        .join("sessions")
-        .join(format!("--{name}--"));
+    let name = cwd.to_str().unwrap().trim_start_matches('/').replace('/', "-");
+    let folder = world.agent_dir().join("sessions").join(format!("--{name}--"));
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join(format!("2024-12-03T14-00-00-000Z_{id}.jsonl"));
     let cwd = cwd.display();
@@ -55,28 +48,19 @@ fn a_fork_is_a_session_of_this_folder_that_names_its_parent() {
     fs::create_dir_all(&elsewhere).unwrap();
     let source = stored(&world, &elsewhere, "abc-1", "first");
     let before = fs::read(&source).unwrap();
-    ask(&world, "-p go --fork abc")
-        .run()
-        .success()
-        .stdout_is("forked\n");
+    ask(&world, "-p go --fork abc").run().success().stdout_is("forked\n");
     assert_eq!(fs::read(&source).unwrap(), before);
     let forks = others(&world, &[&source]);
     let fork = read(&forks[0]);
     assert_eq!(fork[0]["parentSession"], source.to_str().unwrap());
     assert_eq!(fork[0]["cwd"], world.work().to_str().unwrap());
     assert_ne!(fork[0]["id"], "abc-1");
-    assert_eq!(
-        (&fork[1]["id"], &fork[2]["id"]),
-        (&"u1".into(), &"a1".into())
-    );
+    assert_eq!((&fork[1]["id"], &fork[2]["id"]), (&"u1".into(), &"a1".into()));
     assert_eq!(fork[3]["parentId"], "a1");
     // With an id of the user's, once.
     let words = format!("-p go --fork {} --session-id mine", source.display());
     ask(&world, &words).run().success();
-    ask(&world, &words)
-        .run()
-        .fails_with(1)
-        .stderr_has("Session already exists with id 'mine'");
+    ask(&world, &words).run().fails_with(1).stderr_has("Session already exists with id 'mine'");
 }
 
 #[test]
@@ -85,18 +69,9 @@ fn what_cannot_be_forked_is_an_error() {
     let empty = world.write("empty.jsonl", "");
     let junk = world.write("junk.jsonl", "junk\n");
     for (wanted, error) in [
-        (
-            empty.to_str().unwrap(),
-            "Cannot fork: source session file is empty or invalid: ",
-        ),
-        (
-            junk.to_str().unwrap(),
-            "Cannot fork: source session file is empty or invalid: ",
-        ),
-        (
-            "/nowhere.jsonl",
-            "Cannot fork: source session file is empty or invalid: /nowhere.jsonl",
-        ),
+        (empty.to_str().unwrap(), "Cannot fork: source session file is empty or invalid: "),
+        (junk.to_str().unwrap(), "Cannot fork: source session file is empty or invalid: "),
+        ("/nowhere.jsonl", "Cannot fork: source session file is empty or invalid: /nowhere.jsonl"),
         ("nope", "No session found matching 'nope'"),
     ] {
         let words = format!("-p go --fork {wanted}");
@@ -149,11 +124,8 @@ fn a_session_whose_folder_is_gone_asks_for_another() {
 #[test]
 fn a_session_in_use_names_its_process_and_can_be_forked() {
     let (open, held) = gate();
-    let (world, server) = world([
-        Reply::text("half").then_wait(held),
-        Reply::text("forked"),
-        Reply::text("older"),
-    ]);
+    let (world, server) =
+        world([Reply::text("half").then_wait(held), Reply::text("forked"), Reply::text("older")]);
     let newest = stored(&world, &world.work(), "new", "first");
     let older = stored(&world, &world.work(), "old", "earlier");
     let aged = fs::File::options().append(true).open(&older).unwrap();
@@ -165,21 +137,13 @@ fn a_session_in_use_names_its_process_and_can_be_forked() {
         .fails_with(1)
         .stderr_has(&format!("is in use by process {}", running.pid()))
         .stderr_has("go on in a copy with --fork ");
-    ask(&world, "-p go --fork new")
-        .run()
-        .success()
-        .stdout_is("forked\n");
+    ask(&world, "-p go --fork new").run().success().stdout_is("forked\n");
     let fork = others(&world, &[&newest, &older]);
     fs::remove_file(&fork[0]).unwrap();
     ask(&world, "-p go -c").run().success().stdout_is("older\n");
     // Nor is it removed.
     let words = ["sessions", "rm", "new", "--yes"];
-    world
-        .pi()
-        .args(words)
-        .run()
-        .fails_with(1)
-        .stderr_has("is in use by");
+    world.pi().args(words).run().fails_with(1).stderr_has("is in use by");
     open.send(()).unwrap();
     running.wait().success();
     assert!(newest.exists());
@@ -188,14 +152,8 @@ fn a_session_in_use_names_its_process_and_can_be_forked() {
 #[test]
 fn resume_needs_a_terminal() {
     let (world, _server) = world([]);
-    ask(&world, "-p go --resume")
-        .run()
-        .fails_with(1)
-        .stderr_has("--session");
-    ask(&world, "-p go -r")
-        .run()
-        .fails_with(1)
-        .stderr_has("--session");
+    ask(&world, "-p go --resume").run().fails_with(1).stderr_has("--session");
+    ask(&world, "-p go -r").run().fails_with(1).stderr_has("--session");
 }
 
 #[test]
@@ -208,16 +166,10 @@ fn sessions_are_listed_for_people_and_for_scripts() {
     let list = |words: &str| world.pi().words(words).run().success().stdout;
     let text = list("sessions");
     assert_eq!(text.lines().count(), 2, "{text}");
-    assert!(
-        text.contains("abcdefgh-1 ") && text.contains("  fix the parser\n"),
-        "{text}"
-    );
+    assert!(text.contains("abcdefgh-1 ") && text.contains("  fix the parser\n"), "{text}");
     assert_eq!(list("sessions list --limit 1").lines().count(), 1);
     let all = list("sessions list --all");
-    assert!(
-        all.lines().count() == 3 && all.contains(other.to_str().unwrap()),
-        "{all}"
-    );
+    assert!(all.lines().count() == 3 && all.contains(other.to_str().unwrap()), "{all}");
     let rows = lines(&list("sessions list --json"));
     let row = rows.iter().find(|row| row["id"] == "abcdefgh-1").unwrap();
     assert_eq!(row["path"], here.to_str().unwrap());
@@ -239,29 +191,15 @@ fn sessions_are_found_by_what_was_said() {
     stored(&world, &world.work(), "two", "fix nothing");
     let search = |words: &str| world.pi().words(words).run().success().stdout;
     let found = search("sessions search answer PARSER");
-    assert!(
-        found.starts_with("one ") && found.contains("\n    fix the parser\n"),
-        "{found}"
-    );
+    assert!(found.starts_with("one ") && found.contains("\n    fix the parser\n"), "{found}");
     assert_eq!(lines(&search("sessions search fix --json")).len(), 2);
     assert_eq!(search("sessions search re:n.th --json").lines().count(), 1);
     assert_eq!(search("sessions search nowhere"), "");
-    world
-        .pi()
-        .words("sessions search re:(")
-        .run()
-        .fails_with(2)
-        .stderr_has("Invalid search pattern");
+    world.pi().words("sessions search re:(").run().fails_with(2).stderr_has("Invalid search pattern");
     let shown = search("sessions show one");
-    assert!(
-        shown.contains("Messages  2\n") && shown.contains("\nanswer to fix the parser\n"),
-        "{shown}"
-    );
+    assert!(shown.contains("Messages  2\n") && shown.contains("\nanswer to fix the parser\n"), "{shown}");
     let shown = lines(&search("sessions show one --json"));
-    assert_eq!(
-        shown[0]["allMessagesText"],
-        "fix the parser answer to fix the parser"
-    );
+    assert_eq!(shown[0]["allMessagesText"], "fix the parser answer to fix the parser");
 }
 
 #[test]
@@ -271,37 +209,19 @@ fn sessions_are_removed_when_that_is_said_twice() {
     let two = stored(&world, &world.work(), "two", "y");
     fs::create_dir(one.with_extension("outputs")).unwrap();
     fs::create_dir(one.with_file_name("lost.outputs")).unwrap();
-    world
-        .pi()
-        .words("sessions rm one")
-        .run()
-        .fails_with(1)
-        .stderr_has("--yes");
+    world.pi().words("sessions rm one").run().fails_with(1).stderr_has("--yes");
     assert!(one.exists());
     world.pi().words("sessions rm one --yes").run().success();
     assert!(!one.exists() && !one.with_extension("outputs").exists());
     let foreign = world.write("notes.txt", "keep");
     let words = format!("sessions rm {} --yes", foreign.display());
-    world
-        .pi()
-        .words(&words)
-        .run()
-        .fails_with(1)
-        .stderr_has("is not a session");
+    world.pi().words(&words).run().fails_with(1).stderr_has("is not a session");
     assert!(foreign.exists());
-    world
-        .pi()
-        .words("sessions rm nope --yes")
-        .run()
-        .fails_with(1);
+    world.pi().words("sessions rm nope --yes").run().fails_with(1);
     // What belongs to nothing goes; sessions only when they are old or many.
     world.pi().words("sessions prune --yes").run().success();
     assert!(two.exists() && !one.with_file_name("lost.outputs").exists());
-    world
-        .pi()
-        .words("sessions prune --keep 1 --yes")
-        .run()
-        .success();
+    world.pi().words("sessions prune --keep 1 --yes").run().success();
     assert!(two.exists());
     world
         .pi()
@@ -309,35 +229,19 @@ fn sessions_are_removed_when_that_is_said_twice() {
         .run()
         .fails_with(1)
         .stderr_has("1 session would be removed");
-    world
-        .pi()
-        .words("sessions prune --older-than 30d --yes")
-        .run()
-        .success();
+    world.pi().words("sessions prune --older-than 30d --yes").run().success();
     assert!(!two.exists());
-    world
-        .pi()
-        .words("sessions prune --yes")
-        .run()
-        .success()
-        .stderr_has("nothing to remove");
+    world.pi().words("sessions prune --yes").run().success().stderr_has("nothing to remove");
 }
 
 #[test]
 fn a_file_is_imported_and_its_damage_told() {
     let (world, _server) = world([Reply::text("on")]);
     let source = stored(&world, &world.work(), "abc", "first");
-    let outside = world.write(
-        "abc.jsonl",
-        fs::read_to_string(&source).unwrap() + "broken\n",
-    );
+    let outside = world.write("abc.jsonl", fs::read_to_string(&source).unwrap() + "broken\n");
     fs::remove_file(&source).unwrap();
     for name in ["abc.jsonl", "abc-1.jsonl"] {
-        let imported = world
-            .pi()
-            .args(["sessions", "import", "abc.jsonl"])
-            .run()
-            .success();
+        let imported = world.pi().args(["sessions", "import", "abc.jsonl"]).run().success();
         let path = source.with_file_name(name);
         let imported = imported.stdout_is(&format!("Session imported to: {}\n", path.display()));
         imported.stderr_has("1 damaged line");
@@ -351,12 +255,7 @@ fn a_file_is_imported_and_its_damage_told() {
         .run()
         .fails_with(1)
         .stderr_has("is not a valid pi session");
-    world
-        .pi()
-        .words("sessions import nope.jsonl")
-        .run()
-        .fails_with(1)
-        .stderr_has("File not found: ");
+    world.pi().words("sessions import nope.jsonl").run().fails_with(1).stderr_has("File not found: ");
 }
 
 #[test]
@@ -371,12 +270,7 @@ fn what_sessions_does_not_understand_is_said() {
         "sessions --frob",
         "sessions prune --keep x",
     ] {
-        world
-            .pi()
-            .words(words)
-            .run()
-            .fails_with(2)
-            .stderr_has("pi sessions search");
+        world.pi().words(words).run().fails_with(2).stderr_has("pi sessions search");
     }
     let help = world.pi().words("sessions --help").run().success().stdout;
     assert!(help.starts_with("pi sessions [list]"), "{help}");
@@ -386,11 +280,7 @@ fn what_sessions_does_not_understand_is_said() {
 fn a_whole_output_is_found_by_later_runs_and_forks_and_goes_with_the_session() {
     let print = json!({"command": "for n in $(seq 5000); do echo line-$n-of-many; done"});
     let look = |id: &str, uri: &str, offset: u64| {
-        Reply::tool(
-            id,
-            "read",
-            &json!({"path": uri, "offset": offset, "limit": 1}),
-        )
+        Reply::tool(id, "read", &json!({"path": uri, "offset": offset, "limit": 1}))
     };
     let (world, server) = world([
         Reply::tool("1", "bash", &print),
@@ -409,17 +299,10 @@ fn a_whole_output_is_found_by_later_runs_and_forks_and_goes_with_the_session() {
     assert!(result(1).contains("line-5000-of-many") && !result(1).contains("line-7-of"));
     let session = others(&world, &[]).pop().unwrap();
     let outputs = session.with_extension("outputs");
-    assert!(
-        result(1).contains(outputs.to_str().unwrap()),
-        "{}",
-        result(1)
-    );
+    assert!(result(1).contains(outputs.to_str().unwrap()), "{}", result(1));
     let kept: Vec<_> = fs::read_dir(&outputs).unwrap().flatten().collect();
     assert_eq!(kept.len(), 1);
-    assert_eq!(
-        kept[0].metadata().unwrap().permissions().mode() & 0o777,
-        0o600
-    );
+    assert_eq!(kept[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);
 
     ask(&world, "-p next -c").run().success();
     assert!(result(3).starts_with("line-7-of-many"), "{}", result(3));
@@ -429,19 +312,11 @@ fn a_whole_output_is_found_by_later_runs_and_forks_and_goes_with_the_session() {
     assert!(result(6).starts_with("line-8-of-many"), "{}", result(6));
 
     // The fork keeps its own.
-    world
-        .pi()
-        .words(&format!("sessions rm {id} --yes"))
-        .run()
-        .success();
+    world.pi().words(&format!("sessions rm {id} --yes")).run().success();
     assert!(!session.exists() && !outputs.exists());
     ask(&world, "-p last -c").run().success();
     assert!(result(8).starts_with("line-9-of-many"), "{}", result(8));
-    world
-        .pi()
-        .words("sessions prune --keep 0 --yes")
-        .run()
-        .success();
+    world.pi().words("sessions prune --keep 0 --yes").run().success();
     assert_eq!(world.session_files(), [] as [PathBuf; 0]);
 }
 

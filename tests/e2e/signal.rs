@@ -21,11 +21,7 @@ fn ends_by(signal: &str, code: i32) {
     let updates: Vec<_> = ended
         .events()
         .into_iter()
-        .filter_map(|event| {
-            event["assistantMessageEvent"]["type"]
-                .as_str()
-                .map(str::to_owned)
-        })
+        .filter_map(|event| event["assistantMessageEvent"]["type"].as_str().map(str::to_owned))
         .collect();
     assert_eq!(updates, ["text_start", "text_delta", "text_end"]);
     let session = world.session();
@@ -45,7 +41,8 @@ fn the_exit_code_names_the_signal_and_the_half_answer_is_kept() {
 
 #[test]
 fn a_running_command_is_killed_with_all_it_started() {
-    let tree = "trap '' TERM; (setsid sleep 300 &); nohup sleep 300 >/dev/null 2>&1 & echo up > started; sleep 300";
+    let tree =
+        "trap '' TERM; (setsid sleep 300 &); nohup sleep 300 >/dev/null 2>&1 & echo up > started; sleep 300";
     let (world, _server) = world([Reply::tool("t", "bash", &json!({"command": tree}))]);
     let running = world.pi().args(JSON).spawn();
     running.wait_for("tool_execution_start");
@@ -55,11 +52,8 @@ fn a_running_command_is_killed_with_all_it_started() {
     running.signal("INT");
     running.wait().fails_with(130);
     assert_eq!(world.processes(), [0u32; 0]);
-    let results: Vec<_> = world
-        .session()
-        .into_iter()
-        .filter(|entry| entry["message"]["role"] == "toolResult")
-        .collect();
+    let results: Vec<_> =
+        world.session().into_iter().filter(|entry| entry["message"]["role"] == "toolResult").collect();
     assert_eq!(results.len(), 1, "the call has its result");
 }
 
@@ -117,11 +111,7 @@ fn a_pi_that_is_killed_takes_what_outlived_its_command_along_unless_that_is_kept
         let command = "sleep 300 >/dev/null 2>&1 &";
         let (world, server) = world([
             Reply::tool("t", "bash", &json!({"command": command})),
-            Reply::tool(
-                "u",
-                "bash",
-                &json!({"command": "echo up > started; sleep 300"}),
-            ),
+            Reply::tool("u", "bash", &json!({"command": "echo up > started; sleep 300"})),
         ]);
         let settings = json!({"bash": {"keepBackground": keep}});
         world.write_config("settings.json", &settings.to_string());
@@ -146,10 +136,8 @@ fn a_pi_that_is_killed_takes_what_outlived_its_command_along_unless_that_is_kept
 
 #[test]
 fn the_watcher_goes_before_pi_does() {
-    let (world, _server) = world([
-        Reply::tool("t", "bash", &json!({"command": "true"})),
-        Reply::text("done"),
-    ]);
+    let (world, _server) =
+        world([Reply::tool("t", "bash", &json!({"command": "true"})), Reply::text("done")]);
     world.pi().args(JSON).run().success();
     assert_eq!(world.processes(), [0u32; 0]);
 }
@@ -166,18 +154,12 @@ fn a_server_that_says_nothing_is_left_at_once() {
 #[test]
 fn a_command_waits_for_no_input_and_has_no_terminal() {
     let (world, server) = world([
-        Reply::tool(
-            "t",
-            "bash",
-            &json!({"command": "cat; read x; echo \"got [$x]\"; tty; true"}),
-        ),
+        Reply::tool("t", "bash", &json!({"command": "cat; read x; echo \"got [$x]\"; tty; true"})),
         Reply::text("ok"),
     ]);
     world.pi().args(JSON).run().success();
     assert!(
-        server.requests()[1]
-            .last_text()
-            .contains("got []\nnot a tty"),
+        server.requests()[1].last_text().contains("got []\nnot a tty"),
         "{}",
         server.requests()[1].last_text()
     );

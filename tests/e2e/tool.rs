@@ -9,18 +9,12 @@ const PRINT: [&str; 3] = ["--model", "mock/m1", "-p"];
 /// The results that the model was given in the second request, by call.
 fn results(server: &crate::server::Server) -> Vec<(String, String)> {
     let requests = server.requests();
-    let tools = requests[1]
-        .messages()
-        .iter()
-        .filter(|message| message["role"] == "tool");
+    let tools = requests[1].messages().iter().filter(|message| message["role"] == "tool");
     tools
         .map(|message| {
             let text = match message["content"].as_str() {
                 Some(text) => text.to_owned(),
-                None => message["content"][0]["text"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned(),
+                None => message["content"][0]["text"].as_str().unwrap_or_default().to_owned(),
             };
             (message["tool_call_id"].as_str().unwrap().to_owned(), text)
         })
@@ -30,11 +24,7 @@ fn results(server: &crate::server::Server) -> Vec<(String, String)> {
 #[test]
 fn files_are_written_edited_and_read() {
     let (world, server) = world([
-        Reply::tool(
-            "w",
-            "write",
-            &json!({"path": "src/a.txt", "content": "one\ntwo\n"}),
-        ),
+        Reply::tool("w", "write", &json!({"path": "src/a.txt", "content": "one\ntwo\n"})),
         Reply::tool(
             "e",
             "edit",
@@ -43,18 +33,9 @@ fn files_are_written_edited_and_read() {
         Reply::tool("r", "read", &json!({"path": "src/a.txt"})),
         Reply::text("done"),
     ]);
-    world
-        .pi()
-        .args(PRINT)
-        .args(["go"])
-        .run()
-        .success()
-        .stdout_is("done\n");
+    world.pi().args(PRINT).args(["go"]).run().success().stdout_is("done\n");
     assert_eq!(world.read("src/a.txt"), "one\n2\n");
-    let texts: Vec<String> = server.requests()[1..]
-        .iter()
-        .map(crate::server::Request::last_text)
-        .collect();
+    let texts: Vec<String> = server.requests()[1..].iter().map(crate::server::Request::last_text).collect();
     assert_eq!(texts[0], "Successfully wrote to src/a.txt");
     assert_eq!(texts[1], "Successfully replaced 1 block(s) in src/a.txt.");
     assert_eq!(texts[2], "one\n2\n");
@@ -63,21 +44,11 @@ fn files_are_written_edited_and_read() {
 #[test]
 fn a_failing_command_is_a_result_for_the_model() {
     let (world, server) = world([
-        Reply::tool(
-            "t",
-            "bash",
-            &json!({"command": "echo out; echo err >&2; exit 3"}),
-        ),
+        Reply::tool("t", "bash", &json!({"command": "echo out; echo err >&2; exit 3"})),
         Reply::text("ok"),
     ]);
     world.pi().args(PRINT).args(["go"]).run().success();
-    assert_eq!(
-        results(&server),
-        [(
-            "t".into(),
-            "out\nerr\n\n\nCommand exited with code 3".into()
-        )]
-    );
+    assert_eq!(results(&server), [("t".into(), "out\nerr\n\n\nCommand exited with code 3".into())]);
 }
 
 #[test]
@@ -90,9 +61,7 @@ fn unknown_tools_and_bad_arguments_are_told_to_the_model() {
     let results = results(&server);
     assert_eq!(results[0].1, "Tool teleport not found");
     assert!(
-        results[1]
-            .1
-            .starts_with("Validation failed for tool \"read\":\n  - path: must have"),
+        results[1].1.starts_with("Validation failed for tool \"read\":\n  - path: must have"),
         "{results:?}"
     );
 }
@@ -105,55 +74,30 @@ fn an_answer_cut_at_the_limit_runs_no_tool() {
     ]);
     world.pi().args(PRINT).args(["go"]).run().success();
     assert!(!world.work().join("ran").exists());
-    assert!(
-        results(&server)[0].1.contains("hit the output token limit"),
-        "{:?}",
-        results(&server)
-    );
+    assert!(results(&server)[0].1.contains("hit the output token limit"), "{:?}", results(&server));
 }
 
 #[test]
 fn a_stream_that_is_cut_runs_no_tool_and_is_no_answer() {
-    let (world, _server) =
-        world([Reply::tool("t", "bash", &json!({"command": "touch ran"})).cut()]);
-    world
-        .pi()
-        .args(PRINT)
-        .args(["go"])
-        .run()
-        .fails_with(1)
-        .stdout_is("");
+    let (world, _server) = world([Reply::tool("t", "bash", &json!({"command": "touch ran"})).cut()]);
+    world.pi().args(PRINT).args(["go"]).run().fails_with(1).stdout_is("");
     assert!(!world.work().join("ran").exists());
 }
 
 #[test]
 fn arguments_that_are_not_json_never_run() {
     let call = r#"data: {"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"t","function":{"name":"bash","arguments":"{\"command\": \"touch ran\", oops}"}}]}}]}"#;
-    let (world, server) = world([
-        Reply::stream()
-            .then_bytes(format!("{call}\n\n"))
-            .finish("tool_calls"),
-        Reply::text("ok"),
-    ]);
+    let (world, server) =
+        world([Reply::stream().then_bytes(format!("{call}\n\n")).finish("tool_calls"), Reply::text("ok")]);
     world.pi().args(PRINT).args(["go"]).run().success();
     assert!(!world.work().join("ran").exists());
-    assert!(
-        results(&server)[0].1.contains("not valid JSON"),
-        "{:?}",
-        results(&server)
-    );
+    assert!(results(&server)[0].1.contains("not valid JSON"), "{:?}", results(&server));
 }
 
 #[track_caller]
 fn tools(args: &[&str], expected: &[&str]) {
     let (world, server) = world([Reply::text("ok")]);
-    world
-        .pi()
-        .args(PRINT)
-        .args(["go"])
-        .args(args)
-        .run()
-        .success();
+    world.pi().args(PRINT).args(["go"]).args(args).run().success();
     let body = &server.requests()[0].body;
     let mut names: Vec<&str> = body["tools"]
         .as_array()
@@ -170,10 +114,7 @@ fn tools_are_chosen_by_flags() {
     tools(&[], &["bash", "edit", "read", "write"]);
     tools(&["--tools", "read,grep"], &["grep", "read"]);
     tools(&["-xt", "bash"], &["edit", "read", "write"]);
-    tools(
-        &["--tools", "read,find,ls", "--exclude-tools", "ls"],
-        &["find", "read"],
-    );
+    tools(&["--tools", "read,find,ls", "--exclude-tools", "ls"], &["find", "read"]);
     tools(&["--no-tools"], &[]);
     tools(&["-nbt"], &[]);
 }
@@ -205,19 +146,11 @@ fn commands_see_the_session_variables() {
 #[test]
 fn a_background_process_ends_with_the_program() {
     let (world, server) = world([
-        Reply::tool(
-            "t",
-            "bash",
-            &json!({"command": "(setsid sleep 300 &) ; sleep 300 & echo started"}),
-        ),
+        Reply::tool("t", "bash", &json!({"command": "(setsid sleep 300 &) ; sleep 300 & echo started"})),
         Reply::text("ok"),
     ]);
     world.pi().args(PRINT).args(["go"]).run().success();
-    assert!(
-        results(&server)[0].1.starts_with("started"),
-        "{:?}",
-        results(&server)
-    );
+    assert!(results(&server)[0].1.starts_with("started"), "{:?}", results(&server));
     assert_eq!(world.processes(), [0u32; 0]);
 }
 
@@ -243,11 +176,6 @@ fn requests_extend_each_other_byte_for_byte() {
         .map(|request| request.messages().iter().map(Value::to_string).collect())
         .collect();
     for pair in bodies.windows(2) {
-        assert!(
-            pair[1].starts_with(&pair[0]),
-            "{:#?}\ndoes not extend\n{:#?}",
-            pair[1],
-            pair[0]
-        );
+        assert!(pair[1].starts_with(&pair[0]), "{:#?}\ndoes not extend\n{:#?}", pair[1], pair[0]);
     }
 }

@@ -13,21 +13,12 @@ fn changed() -> (World, Server) {
         Reply::tool("call_1", "edit", &edit("one", "two")),
         Reply::text("done"),
         Reply::tool("call_1", "edit", &edit("two", "three")),
-        Reply::tool(
-            "call_1",
-            "write",
-            &json!({"path": "new/b.txt", "content": "b"}),
-        ),
+        Reply::tool("call_1", "write", &json!({"path": "new/b.txt", "content": "b"})),
         Reply::text("done"),
     ]);
     world.write("a.txt", "one\r\n");
     for words in ["-p first", "-p -c second"] {
-        world
-            .pi()
-            .args(["--model", "mock/m1"])
-            .words(words)
-            .run()
-            .success();
+        world.pi().args(["--model", "mock/m1"]).words(words).run().success();
     }
     assert_eq!(world.read("a.txt"), "three\r\n");
     (world, server)
@@ -39,10 +30,7 @@ fn steps_are_shown_and_taken_back_from_the_last_on() {
     let undo = |words: &str| world.pi().args(["undo"]).words(words).run();
     let listed = undo("--list").success().stdout;
     assert_eq!(listed.lines().count(), 3, "{listed}");
-    assert!(
-        listed.lines().next().unwrap().ends_with("/new/b.txt"),
-        "{listed}"
-    );
+    assert!(listed.lines().next().unwrap().ends_with("/new/b.txt"), "{listed}");
     let would = undo("2 --dry-run").success().stdout;
     let (a, b) = (world.work().join("a.txt"), world.work().join("new/b.txt"));
     let (a, b) = (a.display(), b.display());
@@ -52,38 +40,21 @@ fn steps_are_shown_and_taken_back_from_the_last_on() {
     assert!(!world.work().join("new").exists());
     undo("5").success().stdout_is(&format!("Restored {a}\n"));
     assert_eq!(world.read("a.txt"), "one\r\n");
-    undo("")
-        .success()
-        .stdout_is("")
-        .stderr_has("nothing to undo");
+    undo("").success().stdout_is("").stderr_has("nothing to undo");
 }
 
 #[test]
 fn all_since_a_message_is_taken_back() {
     let (world, _server) = changed();
     let session = world.session();
-    let mut users = session
-        .iter()
-        .filter(|entry| entry["message"]["role"] == "user");
-    let second = users.next_back().unwrap()["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let done = world
-        .pi()
-        .args(["undo", "--json", "--to", &second])
-        .run()
-        .success();
+    let mut users = session.iter().filter(|entry| entry["message"]["role"] == "user");
+    let second = users.next_back().unwrap()["id"].as_str().unwrap().to_owned();
+    let done = world.pi().args(["undo", "--json", "--to", &second]).run().success();
     let rows = lines(&done.stdout);
     assert_eq!(rows.len(), 2);
     assert!(rows.iter().all(|row| row["done"] == true), "{rows:?}");
     assert_eq!(world.read("a.txt"), "two\r\n");
-    world
-        .pi()
-        .args(["undo", "--to", "nope"])
-        .run()
-        .fails_with(1)
-        .stderr_has("no entry 'nope'");
+    world.pi().args(["undo", "--to", "nope"]).run().fails_with(1).stderr_has("no entry 'nope'");
 }
 
 #[test]
@@ -91,9 +62,7 @@ fn a_file_that_was_changed_since_is_not_overwritten_unasked() {
     let (world, _server) = changed();
     world.write("a.txt", "mine");
     let refused = world.pi().words("undo 3").run().fails_with(1);
-    refused
-        .stderr_has("Nothing was undone")
-        .stderr_has("a.txt was changed since");
+    refused.stderr_has("Nothing was undone").stderr_has("a.txt was changed since");
     assert!(world.work().join("new/b.txt").exists());
     assert_eq!(world.read("a.txt"), "mine");
     world.pi().words("undo 3 --force").run().success();
@@ -115,24 +84,10 @@ fn what_undo_needs_is_private_and_goes_with_the_session() {
         assert_eq!(mode(&file.unwrap().path()), 0o600);
     }
     let id = session.to_str().unwrap();
-    world
-        .pi()
-        .args(["sessions", "rm", id, "--yes"])
-        .run()
-        .success();
+    world.pi().args(["sessions", "rm", id, "--yes"]).run().success();
     assert!(!folder.exists());
-    world
-        .pi()
-        .words("undo")
-        .run()
-        .fails_with(1)
-        .stderr_has("no session of this folder");
-    world
-        .pi()
-        .words("undo x")
-        .run()
-        .fails_with(2)
-        .stderr_has("pi undo [<n>]");
+    world.pi().words("undo").run().fails_with(1).stderr_has("no session of this folder");
+    world.pi().words("undo x").run().fails_with(2).stderr_has("pi undo [<n>]");
 }
 
 #[test]
@@ -147,10 +102,7 @@ fn the_model_is_told_what_was_taken_back() {
     world.pi().words("undo 9 --force").run().success();
     let note = said(&world);
     let (a, b) = (world.work().join("a.txt"), world.work().join("new/b.txt"));
-    assert_eq!(
-        (&note["type"], &note["customType"]),
-        (&json!("custom_message"), &json!("undo"))
-    );
+    assert_eq!((&note["type"], &note["customType"]), (&json!("custom_message"), &json!("undo")));
     assert_eq!(note["parentId"], before["id"]);
     assert_eq!(note["details"]["files"], json!([b, a]));
     drop(server);

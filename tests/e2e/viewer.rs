@@ -23,9 +23,7 @@ fn count(raw: &str, part: &str) -> usize {
 fn the_viewer_opens_what_is_folded_and_the_screen_comes_back() {
     let call = json!({"command": "seq 100 140"});
     let (world, _server) = world([
-        Reply::stream()
-            .then_tool(0, "call_1", "bash", &call)
-            .finish("tool_calls"),
+        Reply::stream().then_tool(0, "call_1", "bash", &call).finish("tool_calls"),
         Reply::text("Counted."),
     ]);
     let screen = Screen::start(world.pi().words("--model mock/m1"));
@@ -43,9 +41,7 @@ fn the_viewer_opens_what_is_folded_and_the_screen_comes_back() {
         text.contains("count for me") && text.contains("$ seq 100 140")
     });
     screen.type_keys("/133");
-    screen.wait_until("the match is found", |text| {
-        text.contains(" 133") && text.contains("1/1")
-    });
+    screen.wait_until("the match is found", |text| text.contains(" 133") && text.contains("1/1"));
     screen.type_keys(ESCAPE);
     screen.wait_until_gone("Search:");
     screen.resize(60, 20);
@@ -78,9 +74,7 @@ fn the_viewer_follows_what_comes() {
     screen.wait_for("row 40");
     screen.type_keys("g");
     // What was printed while it streamed is there too.
-    screen.wait_until("the beginning is shown", |text| {
-        text.contains("row 1\n") && text.contains("go")
-    });
+    screen.wait_until("the beginning is shown", |text| text.contains("row 1\n") && text.contains("go"));
     screen.type_keys("G");
     drop(open);
     screen.wait_for("the last row");
@@ -90,10 +84,7 @@ fn the_viewer_follows_what_comes() {
     let all = screen.everything();
     let rows = |row: &str| all.iter().filter(|line| line.trim() == row).count();
     // Each was printed once, whatever was shown meanwhile.
-    assert_eq!(
-        (rows("row 1"), rows("row 40"), rows("the last row")),
-        (1, 1, 1)
-    );
+    assert_eq!((rows("row 1"), rows("row 40"), rows("the last row")), (1, 1, 1));
     screen.quit();
 }
 
@@ -109,14 +100,10 @@ fn in_fullscreen_mode_the_conversation_scrolls_above_the_editor() {
     assert!(!up.contains("row 60"), "{up}");
     screen.type_keys(WHEEL_UP);
     screen.type_keys(HOME);
-    screen.wait_until("the beginning is shown", |text| {
-        text.contains("many rows") && text.contains("row 2 ")
-    });
+    screen.wait_until("the beginning is shown", |text| text.contains("many rows") && text.contains("row 2 "));
     // What comes does not move what is read.
     screen.send("one more");
-    screen.wait_until("the answer has come", |text| {
-        text.contains("row 2 ") && !text.contains("Working")
-    });
+    screen.wait_until("the answer has come", |text| text.contains("row 2 ") && !text.contains("Working"));
     screen.type_keys(END);
     screen.wait_for("Again.");
     screen.wait_until_gone("Jump to latest message");
@@ -125,10 +112,7 @@ fn in_fullscreen_mode_the_conversation_scrolls_above_the_editor() {
     let raw = screen.quit();
     let (_, after) = raw.rsplit_once("\x1b[?1049l").unwrap();
     assert!(raw.contains("\x1b[?1049h") && raw.contains("\x1b[?1006h"));
-    assert!(
-        after.contains("row 60") && after.contains("Again."),
-        "{after}"
-    );
+    assert!(after.contains("row 60") && after.contains("Again."), "{after}");
     assert!(after.contains("To resume this session"), "{after}");
 }
 

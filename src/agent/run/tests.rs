@@ -35,14 +35,8 @@ impl Source for Script {
         let text = |text: &str| {
             [
                 AssistantEvent::TextStart { index: 0 },
-                AssistantEvent::TextDelta {
-                    index: 0,
-                    delta: text.to_owned(),
-                },
-                AssistantEvent::TextEnd {
-                    index: 0,
-                    signature: None,
-                },
+                AssistantEvent::TextDelta { index: 0, delta: text.to_owned() },
+                AssistantEvent::TextEnd { index: 0, signature: None },
             ]
         };
         let calls = |names: &[&str]| -> Vec<AssistantEvent> {
@@ -50,45 +44,26 @@ impl Source for Script {
                 let (id, name) = (format!("{name}{index}"), (*name).to_owned());
                 [
                     AssistantEvent::ToolCallStart { index, id, name },
-                    AssistantEvent::ToolCallDelta {
-                        index,
-                        delta: "{\"x\":\"1\"}".to_owned(),
-                    },
-                    AssistantEvent::ToolCallEnd {
-                        index,
-                        id: None,
-                        name: None,
-                        thought_signature: None,
-                    },
+                    AssistantEvent::ToolCallDelta { index, delta: "{\"x\":\"1\"}".to_owned() },
+                    AssistantEvent::ToolCallEnd { index, id: None, name: None, thought_signature: None },
                 ]
             });
             each.collect()
         };
-        let reply = self
-            .0
-            .lock()
-            .unwrap()
-            .pop_front()
-            .unwrap_or(Reply::Text("end"));
+        let reply = self.0.lock().unwrap().pop_front().unwrap_or(Reply::Text("end"));
         say(AssistantEvent::Start);
         let end = match &reply {
             Reply::Text(said) => {
                 text(said).into_iter().for_each(&mut say);
-                AssistantEvent::Done {
-                    reason: StopReason::Stop,
-                }
+                AssistantEvent::Done { reason: StopReason::Stop }
             }
             Reply::Calls(names) => {
                 calls(names).into_iter().for_each(&mut say);
-                AssistantEvent::Done {
-                    reason: StopReason::ToolUse,
-                }
+                AssistantEvent::Done { reason: StopReason::ToolUse }
             }
             Reply::Cut(names) => {
                 calls(names).into_iter().for_each(&mut say);
-                AssistantEvent::Done {
-                    reason: StopReason::Length,
-                }
+                AssistantEvent::Done { reason: StopReason::Length }
             }
             Reply::Fail => AssistantEvent::Error(StreamError::new(ErrorKind::Provider, "no")),
             Reply::Hang => {
@@ -142,28 +117,13 @@ fn tool(
     work: impl Fn(&Invocation<'_>) -> Result<ToolOutput, ToolError> + Send + Sync + 'static,
 ) -> TestTool {
     let parameters = json!({"type": "object", "properties": {"x": {"type": "number"}}});
-    let spec = ToolSpec {
-        name: name.to_owned(),
-        parameters,
-        ..ToolSpec::default()
-    };
-    TestTool {
-        info: ToolInfo {
-            spec,
-            ..ToolInfo::default()
-        },
-        work: Box::new(work),
-    }
+    let spec = ToolSpec { name: name.to_owned(), parameters, ..ToolSpec::default() };
+    TestTool { info: ToolInfo { spec, ..ToolInfo::default() }, work: Box::new(work) }
 }
 
 /// The tools that most tests use.
 fn tools() -> Vec<Arc<dyn Tool>> {
-    let stop = |_: &Invocation<'_>| {
-        Ok(ToolOutput {
-            terminate: true,
-            ..ToolOutput::text("stop")
-        })
-    };
+    let stop = |_: &Invocation<'_>| Ok(ToolOutput { terminate: true, ..ToolOutput::text("stop") });
     let wait = |call: &Invocation<'_>| {
         let _ = call.cancel.receiver().recv();
         Err(ToolError::aborted())
@@ -171,9 +131,7 @@ fn tools() -> Vec<Arc<dyn Tool>> {
     let mut alone = tool("alone", |_| Ok(ToolOutput::text("alone")));
     alone.info.sequential = true;
     vec![
-        Arc::new(tool("ok", |call| {
-            Ok(ToolOutput::text(format!("x={}", call.arguments["x"])))
-        })),
+        Arc::new(tool("ok", |call| Ok(ToolOutput::text(format!("x={}", call.arguments["x"]))))),
         Arc::new(tool("bad", |_| Err(ToolError::new("broken")))),
         Arc::new(tool("panic", |_| panic!("inside a tool"))),
         Arc::new(tool("stop", stop)),
@@ -202,14 +160,11 @@ impl Host for Notes {
             AgentEvent::TurnStart => "turn".to_owned(),
             AgentEvent::TurnEnd { tool_results, .. } => format!("/turn {}", tool_results.len()),
             AgentEvent::MessageStart { .. } | AgentEvent::PromptProgress { .. } => return Ok(()),
-            AgentEvent::MessageUpdate {
-                event: AssistantEvent::TextDelta { delta, .. },
-                ..
-            } => format!("+{delta}"),
+            AgentEvent::MessageUpdate { event: AssistantEvent::TextDelta { delta, .. }, .. } => {
+                format!("+{delta}")
+            }
             AgentEvent::MessageUpdate { .. } => return Ok(()),
-            AgentEvent::MessageEnd {
-                message: AgentMessage::Assistant(answer),
-            } => {
+            AgentEvent::MessageEnd { message: AgentMessage::Assistant(answer) } => {
                 format!("answer {:?}", answer.stop_reason)
             }
             AgentEvent::MessageEnd { message } => format!("{} {}", message.role(), message.text()),
@@ -227,11 +182,7 @@ impl Host for Notes {
         }
         let fails = self.fail_at.is_some_and(begins);
         self.lines.push(line);
-        if fails {
-            Err(Fatal("the disk is full".into()))
-        } else {
-            Ok(())
-        }
+        if fails { Err(Fatal("the disk is full".into())) } else { Ok(()) }
     }
 
     fn announce(&mut self, _: &Agent, _: &mut Vec<AgentMessage>) -> Result<(), Fatal> {
@@ -239,10 +190,7 @@ impl Host for Notes {
     }
 
     fn request(&mut self, agent: &Agent) -> Result<Request, StreamError> {
-        Ok(Request {
-            model: agent.model.clone(),
-            options: StreamOptions::default(),
-        })
+        Ok(Request { model: agent.model.clone(), options: StreamOptions::default() })
     }
 
     fn steering(&mut self) -> Vec<AgentMessage> {
@@ -255,10 +203,7 @@ impl Host for Notes {
 
     fn before_tool(&mut self, call: &ToolCall, _: &Map<String, Value>) -> Permission {
         if self.block == Some(call.name.as_str()) {
-            return Permission::Block {
-                reason: Some("not allowed".into()),
-                terminate: false,
-            };
+            return Permission::Block { reason: Some("not allowed".into()), terminate: false };
         }
         Permission::Allow
     }
@@ -276,10 +221,7 @@ fn agent(replies: impl IntoIterator<Item = Reply>) -> Agent {
     api::register(&name, &name, Api::Source(Arc::new(script)));
     Agent {
         messages: Vec::new(),
-        model: Arc::new(Model {
-            api: name,
-            ..Model::default()
-        }),
+        model: Arc::new(Model { api: name, ..Model::default() }),
         thinking: ThinkingLevel::Off,
         tools: tools(),
         sequential: false,
@@ -291,17 +233,8 @@ fn agent(replies: impl IntoIterator<Item = Reply>) -> Agent {
 #[track_caller]
 fn check(replies: impl IntoIterator<Item = Reply>, mut notes: Notes, expected: &[&str]) {
     let mut agent = agent(replies);
-    let cancel = notes
-        .cancel_at
-        .as_ref()
-        .map_or_else(CancelToken::new, |(_, token)| token.clone());
-    run(
-        &mut agent,
-        Input::Prompt(vec![said("hi")]),
-        &mut notes,
-        &cancel,
-    )
-    .unwrap();
+    let cancel = notes.cancel_at.as_ref().map_or_else(CancelToken::new, |(_, token)| token.clone());
+    run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &cancel).unwrap();
     assert_eq!(notes.lines, expected);
     api::unregister(&agent.model.api);
 }
@@ -311,15 +244,7 @@ fn an_answer_without_calls_ends_the_run() {
     check(
         [Reply::Text("hello")],
         Notes::default(),
-        &[
-            "run",
-            "turn",
-            "user hi",
-            "+hello",
-            "answer Stop",
-            "/turn 0",
-            "/run 2",
-        ],
+        &["run", "turn", "user hi", "+hello", "answer Stop", "/turn 0", "/run 2"],
     );
 }
 
@@ -348,35 +273,15 @@ fn results_go_back_to_the_model() {
 
 #[test]
 fn calls_that_cannot_run_are_answered_too() {
-    let mut notes = Notes {
-        block: Some("stop"),
-        ..Notes::default()
-    };
+    let mut notes = Notes { block: Some("stop"), ..Notes::default() };
     let mut agent = agent([Reply::Calls(vec!["nope", "bad", "panic", "stop"])]);
-    run(
-        &mut agent,
-        Input::Prompt(vec![said("hi")]),
-        &mut notes,
-        &CancelToken::new(),
-    )
-    .unwrap();
-    let results: Vec<&str> = notes
-        .lines
-        .iter()
-        .filter_map(|line| line.strip_prefix("toolResult "))
-        .collect();
+    run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &CancelToken::new()).unwrap();
+    let results: Vec<&str> = notes.lines.iter().filter_map(|line| line.strip_prefix("toolResult ")).collect();
     assert_eq!(results[0], "Tool nope not found");
     assert_eq!(results[1], "broken");
     assert!(results[2].contains("panic"), "{results:?}");
     assert_eq!(results[3], "not allowed");
-    assert_eq!(
-        notes
-            .lines
-            .iter()
-            .filter(|line| line.ends_with(" !"))
-            .count(),
-        4
-    );
+    assert_eq!(notes.lines.iter().filter(|line| line.ends_with(" !")).count(), 4);
 }
 
 #[test]
@@ -439,13 +344,7 @@ fn ends_come_as_they_happen_and_results_in_the_order_of_the_calls() {
         }
     }
     let mut host = Opens(Notes::default(), Some(open));
-    run(
-        &mut agent,
-        Input::Prompt(vec![said("hi")]),
-        &mut host,
-        &CancelToken::new(),
-    )
-    .unwrap();
+    run(&mut agent, Input::Prompt(vec![said("hi")]), &mut host, &CancelToken::new()).unwrap();
     assert_eq!(
         host.0.lines[4..11],
         [
@@ -465,13 +364,7 @@ fn a_batch_ends_the_run_only_when_every_result_asks_for_it() {
     let turns = |calls: Vec<&'static str>| {
         let mut notes = Notes::default();
         let mut agent = agent([Reply::Calls(calls)]);
-        run(
-            &mut agent,
-            Input::Prompt(vec![said("hi")]),
-            &mut notes,
-            &CancelToken::new(),
-        )
-        .unwrap();
+        run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &CancelToken::new()).unwrap();
         notes.lines.iter().filter(|line| *line == "turn").count()
     };
     assert_eq!(turns(vec!["stop", "stop"]), 1);
@@ -482,99 +375,35 @@ fn a_batch_ends_the_run_only_when_every_result_asks_for_it() {
 fn an_answer_that_was_cut_runs_nothing() {
     let mut notes = Notes::default();
     let mut agent = agent([Reply::Cut(vec!["panic"])]);
-    run(
-        &mut agent,
-        Input::Prompt(vec![said("hi")]),
-        &mut notes,
-        &CancelToken::new(),
-    )
-    .unwrap();
-    assert!(
-        notes
-            .lines
-            .iter()
-            .any(|line| line.contains("hit the output token limit")),
-        "{:?}",
-        notes.lines
-    );
+    run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &CancelToken::new()).unwrap();
+    assert!(notes.lines.iter().any(|line| line.contains("hit the output token limit")), "{:?}", notes.lines);
 }
 
 #[test]
 fn a_failed_answer_ends_the_run() {
     let mut notes = Notes::default();
     let mut agent = agent([Reply::Fail, Reply::Text("never")]);
-    run(
-        &mut agent,
-        Input::Prompt(vec![said("hi")]),
-        &mut notes,
-        &CancelToken::new(),
-    )
-    .unwrap();
-    assert_eq!(
-        notes.lines,
-        [
-            "run",
-            "turn",
-            "user hi",
-            "answer Error",
-            "/turn 0",
-            "/run 2"
-        ]
-    );
+    run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &CancelToken::new()).unwrap();
+    assert_eq!(notes.lines, ["run", "turn", "user hi", "answer Error", "/turn 0", "/run 2"]);
     assert_eq!(agent.failure.unwrap().kind, ErrorKind::Provider);
 }
 
 #[test]
 fn an_abort_while_the_answer_streams_keeps_what_came() {
-    let notes = Notes {
-        cancel_at: Some(("+half", CancelToken::new())),
-        ..Notes::default()
-    };
-    check(
-        [Reply::Hang],
-        notes,
-        &[
-            "run",
-            "turn",
-            "user hi",
-            "+half",
-            "answer Aborted",
-            "/turn 0",
-            "/run 2",
-        ],
-    );
+    let notes = Notes { cancel_at: Some(("+half", CancelToken::new())), ..Notes::default() };
+    check([Reply::Hang], notes, &["run", "turn", "user hi", "+half", "answer Aborted", "/turn 0", "/run 2"]);
 }
 
 #[test]
 fn an_abort_while_tools_run_answers_every_call() {
     for calls in [vec!["wait", "wait", "ok"], vec!["wait", "alone", "ok"]] {
         let token = CancelToken::new();
-        let mut notes = Notes {
-            cancel_at: Some(("start wait0", token.clone())),
-            ..Notes::default()
-        };
+        let mut notes = Notes { cancel_at: Some(("start wait0", token.clone())), ..Notes::default() };
         let mut agent = agent([Reply::Calls(calls.clone())]);
-        run(
-            &mut agent,
-            Input::Prompt(vec![said("hi")]),
-            &mut notes,
-            &token,
-        )
-        .unwrap();
-        let results = notes
-            .lines
-            .iter()
-            .filter(|line| line.starts_with("toolResult"))
-            .count();
+        run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &token).unwrap();
+        let results = notes.lines.iter().filter(|line| line.starts_with("toolResult")).count();
         assert_eq!(results, 3, "{calls:?}: {:?}", notes.lines);
-        assert_eq!(
-            notes
-                .lines
-                .iter()
-                .filter(|line| *line == "answer Aborted")
-                .count(),
-            1
-        );
+        assert_eq!(notes.lines.iter().filter(|line| *line == "answer Aborted").count(), 1);
         assert_legal(&message::to_llm(&agent.messages));
     }
 }
@@ -629,10 +458,7 @@ fn a_run_can_go_on_without_a_prompt() {
     assert_eq!(error.0, "Cannot continue: no messages in context");
     agent.messages.push(said("hi"));
     run(&mut agent, Input::Continue, &mut notes, &token).unwrap();
-    assert_eq!(
-        notes.lines,
-        ["run", "turn", "+a", "answer Stop", "/turn 0", "/run 1"]
-    );
+    assert_eq!(notes.lines, ["run", "turn", "+a", "answer Stop", "/turn 0", "/run 1"]);
     let error = run(&mut agent, Input::Continue, &mut notes, &token).unwrap_err();
     assert_eq!(error.0, "Cannot continue from message role: assistant");
     notes.follow_up.push(said("more"));
@@ -643,23 +469,11 @@ fn a_run_can_go_on_without_a_prompt() {
 #[test]
 fn a_host_that_fails_ends_the_run_and_its_tools() {
     for part in ["start wait0", "answer", "user", "end ok1"] {
-        let mut notes = Notes {
-            fail_at: Some(part),
-            ..Notes::default()
-        };
+        let mut notes = Notes { fail_at: Some(part), ..Notes::default() };
         let mut agent = agent([Reply::Calls(vec!["wait", "ok"])]);
-        let error = run(
-            &mut agent,
-            Input::Prompt(vec![said("hi")]),
-            &mut notes,
-            &CancelToken::new(),
-        );
+        let error = run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &CancelToken::new());
         assert_eq!(error.unwrap_err().0, "the disk is full", "{part}");
-        assert!(
-            notes.lines.last().unwrap().starts_with(part),
-            "{part}: {:?}",
-            notes.lines
-        );
+        assert!(notes.lines.last().unwrap().starts_with(part), "{part}: {:?}", notes.lines);
     }
 }
 

@@ -69,11 +69,7 @@ pub fn coerce<'a>(value: &mut Value, schema: &'a Value, scope: &Scope<'a>) {
         Value::Array(items) => {
             let schemas = &schema["items"];
             for (index, item) in items.iter_mut().enumerate() {
-                let rule = if schemas.is_array() {
-                    &schemas[index]
-                } else {
-                    schemas
-                };
+                let rule = if schemas.is_array() { &schemas[index] } else { schemas };
                 coerce(item, rule, scope);
             }
         }
@@ -126,8 +122,5 @@ fn number(text: &str) -> Option<Value> {
         return Some(json!(whole));
     }
     // "inf" and "nan" are numbers to Rust, but not to JSON.
-    text.parse::<f64>()
-        .ok()
-        .and_then(Number::from_f64)
-        .map(Value::Number)
+    text.parse::<f64>().ok().and_then(Number::from_f64).map(Value::Number)
 }

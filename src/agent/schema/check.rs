@@ -13,10 +13,7 @@ pub struct Faults {
 
 impl Faults {
     pub fn all() -> Self {
-        Self {
-            list: Vec::new(),
-            brief: false,
-        }
+        Self { list: Vec::new(), brief: false }
     }
 
     fn push(&mut self, path: &str, text: impl Into<String>) {
@@ -33,21 +30,12 @@ impl Faults {
 }
 
 pub fn is_valid<'a>(value: &Value, schema: &'a Value, scope: &Scope<'a>) -> bool {
-    let mut faults = Faults {
-        list: Vec::new(),
-        brief: true,
-    };
+    let mut faults = Faults { list: Vec::new(), brief: true };
     check(value, schema, scope, "", &mut faults);
     faults.list.is_empty()
 }
 
-pub fn check<'a>(
-    value: &Value,
-    schema: &'a Value,
-    scope: &Scope<'a>,
-    path: &str,
-    faults: &mut Faults,
-) {
+pub fn check<'a>(value: &Value, schema: &'a Value, scope: &Scope<'a>, path: &str, faults: &mut Faults) {
     if faults.brief && !faults.list.is_empty() {
         return;
     }
@@ -69,10 +57,7 @@ pub fn check<'a>(
         });
         return;
     }
-    if schema["enum"]
-        .as_array()
-        .is_some_and(|allowed| !allowed.contains(value))
-    {
+    if schema["enum"].as_array().is_some_and(|allowed| !allowed.contains(value)) {
         fault("must be equal to one of the allowed values".into());
     }
     if schema.get("const").is_some_and(|wanted| wanted != value) {
@@ -83,29 +68,16 @@ pub fn check<'a>(
         Value::String(text) => check_string(text, schema, &mut fault),
         Value::Array(items) => {
             let count = items.len() as u64;
-            if schema["minItems"]
-                .as_u64()
-                .is_some_and(|least| count < least)
-            {
-                fault(format!(
-                    "must not have fewer than {} items",
-                    schema["minItems"]
-                ));
+            if schema["minItems"].as_u64().is_some_and(|least| count < least) {
+                fault(format!("must not have fewer than {} items", schema["minItems"]));
             }
             if schema["maxItems"].as_u64().is_some_and(|most| count > most) {
-                fault(format!(
-                    "must not have more than {} items",
-                    schema["maxItems"]
-                ));
+                fault(format!("must not have more than {} items", schema["maxItems"]));
             }
             let schemas = &schema["items"];
             let _inside = scope.enter();
             for (index, item) in items.iter().enumerate() {
-                let rule = if schemas.is_array() {
-                    &schemas[index]
-                } else {
-                    schemas
-                };
+                let rule = if schemas.is_array() { &schemas[index] } else { schemas };
                 check(item, rule, scope, &join(path, &index.to_string()), faults);
             }
         }
@@ -124,10 +96,7 @@ fn check_number(number: f64, schema: &Value, fault: &mut impl FnMut(String)) {
         ("exclusiveMaximum", "<", f64::lt),
     ];
     for (key, sign, holds) in rules {
-        if schema[key]
-            .as_f64()
-            .is_some_and(|bound| !holds(&number, &bound))
-        {
+        if schema[key].as_f64().is_some_and(|bound| !holds(&number, &bound)) {
             fault(format!("must be {sign} {}", schema[key]));
         }
     }
@@ -135,23 +104,11 @@ fn check_number(number: f64, schema: &Value, fault: &mut impl FnMut(String)) {
 
 fn check_string(text: &str, schema: &Value, fault: &mut impl FnMut(String)) {
     let count = text.chars().count() as u64;
-    if schema["minLength"]
-        .as_u64()
-        .is_some_and(|least| count < least)
-    {
-        fault(format!(
-            "must not have fewer than {} characters",
-            schema["minLength"]
-        ));
+    if schema["minLength"].as_u64().is_some_and(|least| count < least) {
+        fault(format!("must not have fewer than {} characters", schema["minLength"]));
     }
-    if schema["maxLength"]
-        .as_u64()
-        .is_some_and(|most| count > most)
-    {
-        fault(format!(
-            "must not have more than {} characters",
-            schema["maxLength"]
-        ));
+    if schema["maxLength"].as_u64().is_some_and(|most| count > most) {
+        fault(format!("must not have more than {} characters", schema["maxLength"]));
     }
     if let Some(pattern) = schema["pattern"].as_str()
         && regex::Regex::new(pattern).is_ok_and(|regex| !regex.is_match(text))
@@ -167,9 +124,7 @@ fn check_object<'a>(
     path: &str,
     faults: &mut Faults,
 ) {
-    let missing: Vec<&str> = names(&schema["required"])
-        .filter(|name| !map.contains_key(*name))
-        .collect();
+    let missing: Vec<&str> = names(&schema["required"]).filter(|name| !map.contains_key(*name)).collect();
     if let Some(first) = missing.first() {
         let text = format!("must have required properties {}", missing.join(", "));
         faults.push(&join(path, first), text);
@@ -192,27 +147,17 @@ fn check_object<'a>(
     }
 }
 
-fn check_unions<'a>(
-    value: &Value,
-    schema: &'a Value,
-    scope: &Scope<'a>,
-    path: &str,
-    faults: &mut Faults,
-) {
+fn check_unions<'a>(value: &Value, schema: &'a Value, scope: &Scope<'a>, path: &str, faults: &mut Faults) {
     for part in schema["allOf"].as_array().into_iter().flatten() {
         check(value, part, scope, path, faults);
     }
-    for (union, text) in [
-        ("anyOf", "must match a schema in anyOf"),
-        ("oneOf", "must match exactly one schema in oneOf"),
-    ] {
+    for (union, text) in
+        [("anyOf", "must match a schema in anyOf"), ("oneOf", "must match exactly one schema in oneOf")]
+    {
         let Some(choices) = schema[union].as_array() else {
             continue;
         };
-        let matching = choices
-            .iter()
-            .filter(|choice| is_valid(value, choice, scope))
-            .count();
+        let matching = choices.iter().filter(|choice| is_valid(value, choice, scope)).count();
         if matching == 0 || (union == "oneOf" && matching > 1) {
             if matching == 0 && !faults.brief {
                 for choice in choices {

@@ -36,14 +36,8 @@ pub struct Step<'s, 'a> {
 
 impl<'a> Scope<'a> {
     pub fn new(root: &'a Value, value: &Value) -> Self {
-        let left = parts(value)
-            .saturating_mul(FOLLOWED_PER_PART)
-            .saturating_add(FOLLOWED_MAX);
-        Self {
-            root,
-            path: RefCell::default(),
-            left: Cell::new(left),
-        }
+        let left = parts(value).saturating_mul(FOLLOWED_PER_PART).saturating_add(FOLLOWED_MAX);
+        Self { root, path: RefCell::default(), left: Cell::new(left) }
     }
 
     /// What `schema` refers to, if it does and that can be found.
@@ -78,10 +72,7 @@ impl<'a> Scope<'a> {
 
     fn step(&self, step: Option<&'a str>, target: &'a Value) -> Step<'_, 'a> {
         self.path.borrow_mut().push(step);
-        Step {
-            scope: self,
-            target,
-        }
+        Step { scope: self, target }
     }
 }
 

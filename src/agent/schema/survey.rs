@@ -37,9 +37,7 @@ const KNOWN: &[&str] = &[
     "definitions",
 ];
 
-pub const TYPES: &[&str] = &[
-    "number", "integer", "boolean", "string", "null", "array", "object",
-];
+pub const TYPES: &[&str] = &["number", "integer", "boolean", "string", "null", "array", "object"];
 
 /// What in `schema` is not checked here: place and keyword, one string each.
 pub fn unsupported(schema: &Value) -> Vec<String> {

@@ -25,19 +25,11 @@ fn property(given: Value, expected: Result<Value, &str>) {
     match expected {
         Ok(value) => {
             let mut map = got.unwrap_or_else(|fault| panic!("{given}: {fault}"));
-            assert_eq!(
-                map.shift_remove(key).unwrap_or(json!("absent")),
-                value,
-                "{given}"
-            );
+            assert_eq!(map.shift_remove(key).unwrap_or(json!("absent")), value, "{given}");
         }
         Err(lines) => {
             let fault = got.expect_err(&given.to_string());
-            let said = fault
-                .split("\n\n")
-                .next()
-                .unwrap()
-                .replace("Validation failed for tool \"t\":\n", "");
+            let said = fault.split("\n\n").next().unwrap().replace("Validation failed for tool \"t\":\n", "");
             assert_eq!(said, lines, "{given}");
         }
     }
@@ -69,35 +61,20 @@ fn faults_name_the_place_and_the_rule() {
     property(json!({"a": 1}), Err("  - a: must be >= 3"));
     property(json!({"a": 9}), Err("  - a: must be <= 5"));
     property(json!({"a": 4.5}), Err("  - a: must be integer"));
-    property(
-        json!({"b": "z"}),
-        Err("  - b: must be equal to one of the allowed values"),
-    );
+    property(json!({"b": "z"}), Err("  - b: must be equal to one of the allowed values"));
     property(json!({"c": 2}), Err("  - c: must be equal to constant"));
     property(
         json!({"d": []}),
         Err("  - d: must be string\n  - d: must be number\n  - d: must match a schema in anyOf"),
     );
     property(json!({"e": 2}), Err("  - e: must be boolean"));
-    property(
-        json!({"g": "a"}),
-        Err("  - g: must not have fewer than 2 characters"),
-    );
+    property(json!({"g": "a"}), Err("  - g: must not have fewer than 2 characters"));
     property(json!({"g": "bb"}), Err("  - g: must match pattern \"^a\""));
-    property(
-        json!({"h": [1, 2]}),
-        Err("  - h: must not have more than 1 items"),
-    );
+    property(json!({"h": [1, 2]}), Err("  - h: must not have more than 1 items"));
     property(json!({"h": "1"}), Err("  - h: must be array"));
     property(json!({"j": 1}), Err("  - j: must be null"));
-    property(
-        json!({"k": []}),
-        Err("  - k: must not have fewer than 1 items"),
-    );
-    property(
-        json!({"k": [{"x": 1}]}),
-        Err("  - k.0.y: must have required properties y"),
-    );
+    property(json!({"k": []}), Err("  - k: must not have fewer than 1 items"));
+    property(json!({"k": [{"x": 1}]}), Err("  - k.0.y: must have required properties y"));
     property(
         json!({"k": [{"x": "a", "y": "b", "z": 1}]}),
         Err("  - k.0.z: schema is false\n  - k.0: must not have additional properties"),
@@ -158,18 +135,13 @@ fn references_lead_to_definitions() {
     referred(
         schema(),
         &json!({"name": "a", "parent": {"name": []}}),
-        &[
-            "parent.name: must be string",
-            "parent: must be null",
-            "parent: must match a schema in anyOf",
-        ],
+        &["parent.name: must be string", "parent: must be null", "parent: must match a schema in anyOf"],
     );
 }
 
 #[test]
 fn rules_beside_a_reference_count_too() {
-    let schema =
-        json!({"$ref": "#/definitions/n", "maximum": 5, "definitions": {"n": {"minimum": 3}}});
+    let schema = json!({"$ref": "#/definitions/n", "maximum": 5, "definitions": {"n": {"minimum": 3}}});
     for (value, fault) in [(2, "root: must be >= 3"), (9, "root: must be <= 5")] {
         assert_eq!(faults(&json!(value), &schema), [fault]);
     }
@@ -181,10 +153,7 @@ fn the_whole_schema_can_be_referred_to() {
     let schema = json!({"type": "object", "properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}},
         "additionalProperties": false});
     assert!(faults(&json!({"next": {"next": {"n": 1}}}), &schema).is_empty());
-    assert_eq!(
-        faults(&json!({"next": {"next": {"n": "1"}}}), &schema),
-        ["next.next.n: must be integer"]
-    );
+    assert_eq!(faults(&json!({"next": {"next": {"n": "1"}}}), &schema), ["next.next.n: must be integer"]);
     let given = json!({"next": {"next": {"n": "1", "next": null}}});
     let bent = validate("t", &schema, given.as_object().unwrap()).unwrap();
     assert_eq!(Value::from(bent), json!({"next": {"next": {"n": 1}}}));
@@ -233,19 +202,10 @@ fn work_and_depth_are_bounded() {
         let arguments = deep(depth).as_object().unwrap().clone();
         assert!(validate("t", &schema, &arguments).is_err());
     }
-    let long: Map<String, Value> = (0..500)
-        .map(|n| {
-            (
-                format!("d{n}"),
-                json!({"$ref": format!("#/$defs/d{}", n + 1)}),
-            )
-        })
-        .collect();
+    let long: Map<String, Value> =
+        (0..500).map(|n| (format!("d{n}"), json!({"$ref": format!("#/$defs/d{}", n + 1)}))).collect();
     let schema = json!({"$ref": "#/$defs/d0", "$defs": long});
-    assert_eq!(
-        faults(&json!(1), &schema),
-        ["root: is nested too deeply to be checked"]
-    );
+    assert_eq!(faults(&json!(1), &schema), ["root: is nested too deeply to be checked"]);
 }
 
 #[test]
@@ -253,10 +213,7 @@ fn definitions_are_surveyed() {
     let schema = json!({"$defs": {"a": {"if": {}}}, "definitions": {"b": {"type": "text"}}});
     assert_eq!(
         unsupported(&schema),
-        [
-            "$defs.a: \"if\" is not supported",
-            "definitions.b: the type \"text\" is not known"
-        ]
+        ["$defs.a: \"if\" is not supported", "definitions.b: the type \"text\" is not known"]
     );
 }
 
@@ -272,9 +229,7 @@ fn any_schema() -> impl Strategy<Value = Value> {
             prop::collection::vec(inner.clone(), 1..3).prop_map(|parts| json!({"anyOf": parts})),
             prop::collection::vec(inner.clone(), 1..3).prop_map(|parts| json!({"allOf": parts})),
             inner.clone().prop_map(|part| json!({"items": part})),
-            inner.prop_map(
-                |part| json!({"properties": {"k": part}, "additionalProperties": {"$ref": "#"}})
-            ),
+            inner.prop_map(|part| json!({"properties": {"k": part}, "additionalProperties": {"$ref": "#"}})),
         ]
     });
     (schema.clone(), schema.clone(), schema).prop_map(|(mut root, a, b)| {
@@ -284,12 +239,7 @@ fn any_schema() -> impl Strategy<Value = Value> {
 }
 
 fn any_value() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(json!(null)),
-        Just(json!("1")),
-        Just(json!(0)),
-        Just(json!(true))
-    ];
+    let leaf = prop_oneof![Just(json!(null)), Just(json!("1")), Just(json!(0)), Just(json!(true))];
     leaf.prop_recursive(5, 24, 3, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),

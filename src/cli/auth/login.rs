@@ -32,10 +32,7 @@ fn parse(command: &str, words: &[String], allowed: &[&str]) -> Result<Words, Sto
             _ => (word.as_str(), None),
         };
         if flag.starts_with('-') && !allowed.contains(&flag) {
-            return Err(format!(
-                "Unknown option {flag} for \"auth {command}\". See: pi auth --help"
-            )
-            .into());
+            return Err(format!("Unknown option {flag} for \"auth {command}\". See: pi auth --help").into());
         }
         let mut value = || {
             let value = joined.clone().or_else(|| words.next().cloned());
@@ -51,10 +48,9 @@ fn parse(command: &str, words: &[String], allowed: &[&str]) -> Result<Words, Sto
                 parsed.provider = Some(word.clone());
             }
             _ => {
-                return Err(format!(
-                    "\"auth {command}\" does not take \"{word}\". See: pi auth --help"
-                )
-                .into());
+                return Err(
+                    format!("\"auth {command}\" does not take \"{word}\". See: pi auth --help").into()
+                );
             }
         }
     }
@@ -67,9 +63,7 @@ pub(super) fn login(words: &[String]) -> Result<u8, Stop> {
     if let Some(method) = &words.method
         && !["key", "browser", "device"].contains(&method.as_str())
     {
-        return Err(
-            format!("Invalid method \"{method}\". Valid values: key, browser, device").into(),
-        );
+        return Err(format!("Invalid method \"{method}\". Valid values: key, browser, device").into());
     }
     with_desk(|desk, cancel| {
         let console = Console::new(words.method.as_deref(), words.domain.as_deref());
@@ -80,9 +74,7 @@ pub(super) fn login(words: &[String]) -> Result<u8, Stop> {
             }
             None => ask_provider(&console, cancel)?,
         };
-        let provider = desk
-            .provider(&name)
-            .ok_or_else(|| unknown_provider(&name))?;
+        let provider = desk.provider(&name).ok_or_else(|| unknown_provider(&name))?;
         let stored = match way(desk, &provider, &words, &console, cancel)? {
             Way::Key => {
                 let key = read_key(&provider, words.stdin, &console, cancel)?;
@@ -90,8 +82,7 @@ pub(super) fn login(words: &[String]) -> Result<u8, Stop> {
             }
             Way::SignIn => {
                 let configured = desk.configured(&provider, None);
-                desk.credentials
-                    .sign_in(&provider, &configured, &console, cancel)
+                desk.credentials.sign_in(&provider, &configured, &console, cancel)
             }
         };
         stored.map_err(|error| match error.kind {
@@ -99,10 +90,7 @@ pub(super) fn login(words: &[String]) -> Result<u8, Stop> {
             _ => format!("Cannot sign in to {provider}: {}", error.message),
         })?;
         let file = desk.dirs.agent().join("auth.json");
-        Ok(say_line(&format!(
-            "Signed in to {provider}. Stored in {}",
-            file.display()
-        )))
+        Ok(say_line(&format!("Signed in to {provider}. Stored in {}", file.display())))
     })
 }
 
@@ -124,29 +112,19 @@ fn way(
     let takes_key = provider::takes_key(provider);
     let wants_key = words.stdin || words.method.as_deref() == Some("key");
     match (method, takes_key) {
-        (None, false) => {
-            Err(format!("There is nothing to sign in to: {provider} needs no key.").into())
-        }
+        (None, false) => Err(format!("There is nothing to sign in to: {provider} needs no key.").into()),
         (Some(_), false) if wants_key => {
             Err(format!("{provider} takes no API key; sign in without --stdin.").into())
         }
         (Some(_), false) => Ok(Way::SignIn),
-        (None, true)
-            if words
-                .method
-                .as_deref()
-                .is_some_and(|method| method != "key") =>
-        {
+        (None, true) if words.method.as_deref().is_some_and(|method| method != "key") => {
             Err(format!("There is no sign-in for {provider}; it takes an API key.").into())
         }
         (None, true) => Ok(Way::Key),
         (Some(_), true) if wants_key => Ok(Way::Key),
         (Some(_), true) if words.method.is_some() || !console.is_terminal() => Ok(Way::SignIn),
         (Some(method), true) => {
-            let choice = |id: &str, label: String| Choice {
-                id: id.to_owned(),
-                label,
-            };
+            let choice = |id: &str, label: String| Choice { id: id.to_owned(), label };
             let prompt = Prompt::Select {
                 message: format!("Sign in to {provider} with"),
                 options: vec![
@@ -168,19 +146,9 @@ fn ask_provider(console: &Console, cancel: &CancelToken) -> Result<String, Stop>
     if !console.is_terminal() {
         return Err(need.to_owned().into());
     }
-    let names: Vec<&str> = provider::PROVIDERS
-        .iter()
-        .filter(|row| row.oauth)
-        .map(|row| row.id)
-        .collect();
-    report::note(format_args!(
-        "Sign-ins: {}. Any other provider takes a key.",
-        names.join(", ")
-    ));
-    let prompt = Prompt::Text {
-        message: "Provider".into(),
-        placeholder: "anthropic".into(),
-    };
+    let names: Vec<&str> = provider::PROVIDERS.iter().filter(|row| row.oauth).map(|row| row.id).collect();
+    report::note(format_args!("Sign-ins: {}. Any other provider takes a key.", names.join(", ")));
+    let prompt = Prompt::Text { message: "Provider".into(), placeholder: "anthropic".into() };
     match console.ask(&prompt, cancel) {
         Answer::Text(name) if !name.trim().is_empty() => Ok(name.trim().to_owned()),
         Answer::Text(_) | Answer::Nobody => Err(need.to_owned().into()),
@@ -188,17 +156,10 @@ fn ask_provider(console: &Console, cancel: &CancelToken) -> Result<String, Stop>
     }
 }
 
-fn read_key(
-    provider: &str,
-    stdin: bool,
-    console: &Console,
-    cancel: &CancelToken,
-) -> Result<Secret, Stop> {
+fn read_key(provider: &str, stdin: bool, console: &Console, cancel: &CancelToken) -> Result<Secret, Stop> {
     let key = if stdin {
         let mut text = String::new();
-        let read = std::io::stdin()
-            .take(KEY_BYTES_MAX as u64 + 1)
-            .read_to_string(&mut text);
+        let read = std::io::stdin().take(KEY_BYTES_MAX as u64 + 1).read_to_string(&mut text);
         read.map_err(|error| format!("Cannot read the key from stdin: {error}"))?;
         text
     } else if console.is_terminal() {
@@ -206,28 +167,22 @@ fn read_key(
         key.map_err(|error| format!("Cannot read the key: {error}"))?
             .ok_or_else(|| "Login cancelled".to_owned())?
     } else {
-        return Err(
-            "stdin is not a terminal to type the key on. Pipe it in with --stdin."
-                .to_owned()
-                .into(),
-        );
+        return Err("stdin is not a terminal to type the key on. Pipe it in with --stdin.".to_owned().into());
     };
     Ok(Credentials::check_key(&key)?)
 }
 
 pub(super) fn logout(words: &[String]) -> Result<u8, Stop> {
     let words = parse("logout", words, &["--provider"])?;
-    let provider = words
-        .provider
-        .ok_or_else(|| "Which provider? Use: pi auth logout <provider>".to_owned())?;
+    let provider =
+        words.provider.ok_or_else(|| "Which provider? Use: pi auth logout <provider>".to_owned())?;
     with_desk(|desk, cancel| {
         let removed = desk.credentials.remove(&provider, cancel);
         if !removed.map_err(|error| error.message)? {
             return Err(format!("Nothing is stored for \"{provider}\".").into());
         }
         let configured = desk.configured(&provider, None);
-        let is_open =
-            provider::find(&provider).is_some_and(|row| row.ambient == provider::Ambient::Open);
+        let is_open = provider::find(&provider).is_some_and(|row| row.ambient == provider::Ambient::Open);
         if !is_open && desk.credentials.has(&provider, &configured) {
             report::note(format_args!(
                 "{provider} can still be used: its key is in the environment or models.json."
@@ -242,14 +197,10 @@ pub(super) fn list(words: &[String]) -> Result<u8, Stop> {
     with_desk(|desk, _| {
         let rows = rows(desk)?;
         if words.json {
-            return Ok(say_line(
-                &Value::Array(rows.iter().map(Row::json).collect()).to_string(),
-            ));
+            return Ok(say_line(&Value::Array(rows.iter().map(Row::json).collect()).to_string()));
         }
         if rows.is_empty() {
-            return Ok(say_line(
-                "No keys and no sign-ins. Sign in with: pi auth login <provider>",
-            ));
+            return Ok(say_line("No keys and no sign-ins. Sign in with: pi auth login <provider>"));
         }
         Ok(say(&table(&rows)))
     })
@@ -283,46 +234,27 @@ fn rows(desk: &Desk) -> Result<Vec<Row>, String> {
     };
     let mut rows: Vec<Row> = stored.iter().map(of_file).collect();
     let is_stored = |name: &str| stored.iter().any(|stored| stored.provider == name);
-    for name in desk
-        .registry
-        .providers()
-        .into_iter()
-        .filter(|name| !is_stored(name))
-    {
+    for name in desk.registry.providers().into_iter().filter(|name| !is_stored(name)) {
         let in_models = desk.configured(name, None).api_key.is_some();
-        let variable =
-            provider::find(name).and_then(|row| row.key_variable(desk.credentials.env()));
+        let variable = provider::find(name).and_then(|row| row.key_variable(desk.credentials.env()));
         let source = match (in_models, variable) {
             (true, _) => "models.json".to_owned(),
             (false, Some(variable)) => variable.to_owned(),
             (false, None) => continue,
         };
-        rows.push(Row {
-            provider: name.to_owned(),
-            kind: "api_key".into(),
-            source,
-            expires: None,
-        });
+        rows.push(Row { provider: name.to_owned(), kind: "api_key".into(), source, expires: None });
     }
     Ok(rows)
 }
 
 fn table(rows: &[Row]) -> String {
-    let width = |of: fn(&Row) -> &str| {
-        rows.iter()
-            .map(|row| of(row).chars().count())
-            .max()
-            .unwrap_or(0)
-    };
+    let width = |of: fn(&Row) -> &str| rows.iter().map(|row| of(row).chars().count()).max().unwrap_or(0);
     let provider = width(|row| &row.provider);
     let kind = width(|row| &row.kind);
     let mut text = String::new();
     for row in rows {
         let state = row.expires.map_or_else(String::new, state);
-        let line = format!(
-            "{:provider$}  {:kind$}  {}{state}",
-            row.provider, row.kind, row.source
-        );
+        let line = format!("{:provider$}  {:kind$}  {}{state}", row.provider, row.kind, row.source);
         text.push_str(&crate::tools::plain::text(line.as_bytes()));
         text.push('\n');
     }

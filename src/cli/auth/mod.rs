@@ -67,10 +67,7 @@ impl From<String> for Stop {
 
 /// Runs a command. Gives the exit code.
 pub fn run(words: &[OsString]) -> u8 {
-    let words: Vec<String> = words
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let (command, rest) = match words.split_first() {
         Some((command, rest)) => (command.as_str(), rest),
         None => return say(USAGE),
@@ -118,10 +115,7 @@ fn with_options(kind: Kind, words: &[String]) -> Result<u8, Stop> {
         Ok(args) => args,
         Err(UsageError(text)) => return Err(refused(kind, &text)),
     };
-    validate(kind, &args).map_err(|text| Stop {
-        text,
-        code: usage_code(kind),
-    })?;
+    validate(kind, &args).map_err(|text| Stop { text, code: usage_code(kind) })?;
     options.verbose = args.verbose;
     let given = |text: Option<String>| {
         let text = text?.trim().to_owned();
@@ -154,9 +148,7 @@ fn take_options(kind: Kind, words: &[String], options: &mut Options) -> Result<V
     while let Some(word) = words.next() {
         let flag = match word.as_str() {
             "--min-expiry" if kind != Kind::BearerToken => {
-                return Err("--min-expiry is only supported by print-bearer-token"
-                    .to_owned()
-                    .into());
+                return Err("--min-expiry is only supported by print-bearer-token".to_owned().into());
             }
             "--min-expiry" => {
                 let time = words.next().and_then(|text| duration(text));
@@ -210,19 +202,13 @@ fn refused(kind: Kind, text: &str) -> Stop {
     let (command, options) = match kind {
         Kind::Check => ("auth check", "[--json] [--credentials] [--no-refresh]"),
         Kind::ApiKey => ("auth print-api-key", "[--model <model>]"),
-        Kind::BearerToken => (
-            "auth print-bearer-token",
-            "[--model <model>] [--min-expiry <duration>]",
-        ),
+        Kind::BearerToken => ("auth print-bearer-token", "[--model <model>] [--min-expiry <duration>]"),
     };
     report::note(format_args!(
         "Unknown option --{name} for \"{command}\".\n\
          Use \"pi --help\" or \"pi {command} --provider <provider> {options}\"."
     ));
-    Stop {
-        text: String::new(),
-        code: FAILED,
-    }
+    Stop { text: String::new(), code: FAILED }
 }
 
 fn validate(kind: Kind, args: &Args) -> Result<(), String> {
@@ -257,14 +243,9 @@ fn with_desk(command: impl FnOnce(&Desk, &CancelToken) -> Result<u8, Stop>) -> R
     let mut credentials = Credentials::load(dirs.agent(), Env::process());
     credentials.set_http_proxy(settings.http_proxy());
     let cancel = CancelToken::new();
-    let watch = signal::watch(cancel.clone())
-        .map_err(|error| format!("Cannot watch for signals: {error}"))?;
-    let desk = Desk {
-        dirs,
-        registry,
-        problems,
-        credentials,
-    };
+    let watch =
+        signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
+    let desk = Desk { dirs, registry, problems, credentials };
     let result = command(&desk, &cancel);
     match (watch.exit_code(), result) {
         (Some(code), Ok(_)) => Ok(code),
@@ -282,8 +263,7 @@ impl Desk {
     }
 
     fn configured(&self, provider: &str, model: Option<&Model>) -> Configured {
-        self.registry
-            .configured(provider, model.map(|model| &*model.id))
+        self.registry.configured(provider, model.map(|model| &*model.id))
     }
 
     fn find(&self, provider: Option<&str>, model: &str) -> Result<Choice, String> {
@@ -291,31 +271,20 @@ impl Desk {
             let configured = self.configured(provider, None);
             self.credentials.has(provider, &configured)
         };
-        let wanted = Wanted {
-            provider,
-            model: Some(model),
-            thinking: None,
-        };
+        let wanted = Wanted { provider, model: Some(model), thinking: None };
         resolve::resolve(&self.registry, &usable, wanted)
     }
 
     /// Any model of the provider, for what is the same for all of them.
     fn any_model(&self, provider: &str) -> Arc<Model> {
         let known = self.registry.models_of(provider).into_iter().next();
-        known.unwrap_or_else(|| {
-            Arc::new(Model {
-                provider: provider.to_owned(),
-                ..Model::default()
-            })
-        })
+        known.unwrap_or_else(|| Arc::new(Model { provider: provider.to_owned(), ..Model::default() }))
     }
 
     /// The type of what is stored for a provider.
     fn stored_kind(&self, provider: &str) -> Option<String> {
         let stored = self.credentials.stored().ok()?;
-        let stored = stored
-            .into_iter()
-            .find(|stored| stored.provider == provider);
+        let stored = stored.into_iter().find(|stored| stored.provider == provider);
         stored.map(|stored| stored.kind)
     }
 }
@@ -360,11 +329,7 @@ mod tests {
             ("5é", None),
         ];
         for (text, expected) in rows {
-            assert_eq!(
-                duration(text),
-                expected.map(Duration::from_millis),
-                "{text}"
-            );
+            assert_eq!(duration(text), expected.map(Duration::from_millis), "{text}");
         }
     }
 }

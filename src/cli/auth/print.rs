@@ -17,12 +17,7 @@ struct Candidate {
     model: Option<Arc<Model>>,
 }
 
-pub(super) fn run(
-    desk: &Desk,
-    kind: Kind,
-    options: &Options,
-    cancel: &CancelToken,
-) -> Result<u8, Stop> {
+pub(super) fn run(desk: &Desk, kind: Kind, options: &Options, cancel: &CancelToken) -> Result<u8, Stop> {
     let stored = desk.credentials.stored();
     stored.map_err(|error| format!("Failed to resolve credential\n{error}"))?;
     let candidates = match &options.provider {
@@ -50,23 +45,15 @@ pub(super) fn run(
         several => {
             let names: Vec<&str> = several.iter().map(|(provider, _)| *provider).collect();
             let names = names.join(", ");
-            Err(
-                format!("Multiple configured providers matched ({names}). Specify --provider.")
-                    .into(),
-            )
+            Err(format!("Multiple configured providers matched ({names}). Specify --provider.").into())
         }
     }
 }
 
 fn named(desk: &Desk, name: &str, model: Option<&str>) -> Result<Candidate, Stop> {
     let provider = desk.provider(name).ok_or_else(|| unknown_provider(name))?;
-    let model = model
-        .map(|model| desk.find(Some(&provider), model))
-        .transpose()?;
-    Ok(Candidate {
-        provider,
-        model: model.map(|choice| choice.model),
-    })
+    let model = model.map(|model| desk.find(Some(&provider), model)).transpose()?;
+    Ok(Candidate { provider, model: model.map(|choice| choice.model) })
 }
 
 /// The providers with something stored that have the model.
@@ -77,17 +64,13 @@ fn having(desk: &Desk, model: &str) -> Result<Vec<Candidate>, Stop> {
         let choice = desk.find(Some(&provider), model).ok()?;
         // One that the provider does not know is only a guess.
         let is_known = desk.registry.find(&provider, &choice.model.id).is_some();
-        is_known.then_some(Candidate {
-            provider,
-            model: Some(choice.model),
-        })
+        is_known.then_some(Candidate { provider, model: Some(choice.model) })
     });
     let candidates: Vec<Candidate> = candidates.collect();
     match candidates.is_empty() {
-        true => Err(format!(
-            "Model \"{model}\" not found. Use --list-models to see available models."
-        )
-        .into()),
+        true => {
+            Err(format!("Model \"{model}\" not found. Use --list-models to see available models.").into())
+        }
         false => Ok(candidates),
     }
 }
@@ -103,8 +86,7 @@ fn secret(
     let configured = desk.configured(provider, candidate.model.as_deref());
     if kind == Kind::BearerToken {
         let at_least = options.min_expiry.unwrap_or(MIN_EXPIRY);
-        desk.credentials
-            .renew(provider, &configured, at_least, cancel)?;
+        desk.credentials.renew(provider, &configured, at_least, cancel)?;
     }
     let model = candidate.model.clone();
     let model = model.unwrap_or_else(|| desk.any_model(provider));

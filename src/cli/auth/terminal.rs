@@ -89,14 +89,10 @@ impl Console {
 impl Interaction for Console {
     fn tell(&self, event: &Event) {
         match event {
-            Event::Url { url, instructions } => report::note(format_args!(
-                "\nOpen this address:\n\n  {url}\n\n{instructions}"
-            )),
-            Event::DeviceCode {
-                user_code,
-                url,
-                expires_in_seconds,
-            } => report::note(format_args!(
+            Event::Url { url, instructions } => {
+                report::note(format_args!("\nOpen this address:\n\n  {url}\n\n{instructions}"))
+            }
+            Event::DeviceCode { user_code, url, expires_in_seconds } => report::note(format_args!(
                 "\nOpen this address:\n\n  {url}\n\nand enter the code: {user_code}\n\nIt is valid for {} minutes; waiting...",
                 expires_in_seconds.div_ceil(60)
             )),
@@ -109,19 +105,15 @@ impl Interaction for Console {
             Prompt::Text { .. } if self.domain.is_some() => {
                 Answer::Text(self.domain.clone().unwrap_or_default())
             }
-            Prompt::Text {
-                message,
-                placeholder,
-            } => match self.is_terminal {
+            Prompt::Text { message, placeholder } => match self.is_terminal {
                 true => self.line(&format!("{message} [{placeholder}]"), cancel),
                 false => Answer::Nobody,
             },
             Prompt::Code { message, .. } => self.line(message, cancel),
             Prompt::Select { message, options } => {
                 let wanted = self.method.as_deref();
-                let by_flag = options
-                    .iter()
-                    .find(|option| wanted.is_some_and(|wanted| option.id.starts_with(wanted)));
+                let by_flag =
+                    options.iter().find(|option| wanted.is_some_and(|wanted| option.id.starts_with(wanted)));
                 if let Some(option) = by_flag {
                     return Answer::Text(option.id.clone());
                 }
@@ -139,8 +131,7 @@ impl Interaction for Console {
                                 "" => Some(1),
                                 line => line.parse::<usize>().ok(),
                             };
-                            let chosen =
-                                number.and_then(|number| options.get(number.checked_sub(1)?));
+                            let chosen = number.and_then(|number| options.get(number.checked_sub(1)?));
                             if let Some(option) = chosen {
                                 return Answer::Text(option.id.clone());
                             }
@@ -172,11 +163,7 @@ impl Wake {
         let guard = cancel.on_cancel(move || {
             let _ = other.write_all(b"!");
         });
-        Ok(Self {
-            stdin: File::from(io::stdin().as_fd().try_clone_to_owned()?),
-            end,
-            _guard: guard,
-        })
+        Ok(Self { stdin: File::from(io::stdin().as_fd().try_clone_to_owned()?), end, _guard: guard })
     }
 
     fn read(&self) -> io::Result<Got> {
@@ -262,11 +249,7 @@ impl Line {
 
     /// What brings the stars on screen up to date.
     fn stars(&mut self) -> String {
-        let letters = self
-            .text
-            .iter()
-            .filter(|byte| **byte & 0xc0 != 0x80)
-            .count();
+        let letters = self.text.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
         let stars = match letters >= self.shown {
             true => "*".repeat(letters - self.shown),
             false => "\u{8} \u{8}".repeat(self.shown - letters),

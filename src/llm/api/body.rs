@@ -56,10 +56,7 @@ pub struct CacheControl {
 impl CacheControl {
     /// `long`: for an hour instead of minutes.
     pub fn new(long: bool) -> Self {
-        Self {
-            r#type: "ephemeral",
-            ttl: long.then_some("1h"),
-        }
+        Self { r#type: "ephemeral", ttl: long.then_some("1h") }
     }
 }
 
@@ -74,9 +71,6 @@ mod tests {
         body.set("a", &[1, 2]);
         body.set("b", &CacheControl::new(true));
         body.set_some("c", None::<&str>);
-        assert_eq!(
-            body.into_bytes(),
-            br#"{"b":{"type":"ephemeral","ttl":"1h"},"a":[1,2]}"#
-        );
+        assert_eq!(body.into_bytes(), br#"{"b":{"type":"ephemeral","ttl":"1h"},"a":[1,2]}"#);
     }
 }

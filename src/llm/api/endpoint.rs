@@ -47,8 +47,7 @@ impl Headers {
     }
 
     pub fn remove(&mut self, name: &str) {
-        self.0
-            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.0.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
     }
 
     /// The model's own headers; `null` takes one away.
@@ -84,12 +83,7 @@ impl Headers {
     }
 
     /// The same for a model whose base URL is not where it is.
-    pub fn require_auth_at(
-        &self,
-        url: &str,
-        model: &Model,
-        names: &[&str],
-    ) -> Result<(), StreamError> {
+    pub fn require_auth_at(&self, url: &str, model: &Model, names: &[&str]) -> Result<(), StreamError> {
         if names.iter().any(|name| self.has(name)) || is_private_host(url) {
             return Ok(());
         }
@@ -223,15 +217,8 @@ mod tests {
             ("opencode-go", "https://opencode.ai/zen", "", false),
         ];
         for (provider, base_url, session, expected) in cases {
-            let model = Model {
-                provider: provider.into(),
-                base_url: base_url.into(),
-                ..Model::default()
-            };
-            let options = StreamOptions {
-                session_id: Some(session.into()),
-                ..StreamOptions::default()
-            };
+            let model = Model { provider: provider.into(), base_url: base_url.into(), ..Model::default() };
+            let options = StreamOptions { session_id: Some(session.into()), ..StreamOptions::default() };
             let mut headers = Headers::default();
             gateway_headers(&mut headers, &model, &options);
             assert_eq!(headers.has("x-opencode-session"), expected, "{base_url}");
@@ -242,11 +229,7 @@ mod tests {
     #[test]
     fn routers_are_told_who_asks_unless_they_may_not_be() {
         let told = |provider: &str, base_url: &str, telemetry: &str| {
-            let model = Model {
-                provider: provider.into(),
-                base_url: base_url.into(),
-                ..Model::default()
-            };
+            let model = Model { provider: provider.into(), base_url: base_url.into(), ..Model::default() };
             let options = StreamOptions {
                 env: vec![("PI_TELEMETRY".into(), telemetry.into())],
                 ..StreamOptions::default()
@@ -259,19 +242,13 @@ mod tests {
             let pairs = list.iter();
             pairs.map(|(n, v)| ((*n).into(), (*v).into())).collect()
         };
-        let router = pairs(&[
-            ("x-openrouter-title", "pi"),
-            ("x-openrouter-categories", "cli-agent"),
-        ]);
+        let router = pairs(&[("x-openrouter-title", "pi"), ("x-openrouter-categories", "cli-agent")]);
         let nvidia = pairs(&[("x-billing-invoke-origin", "Pi")]);
         for yes in ["1", "TRUE", "yes"] {
             assert_eq!(told("openrouter", "http://127.0.0.1:1/v1", yes), router);
         }
         assert_eq!(told("mine", "https://openrouter.ai/api/v1", "1"), router);
-        assert_eq!(
-            told("mine", "https://integrate.api.nvidia.com/v1", "1"),
-            nvidia
-        );
+        assert_eq!(told("mine", "https://integrate.api.nvidia.com/v1", "1"), nvidia);
         assert_eq!(told("mine", "https://openrouter.ai.test/v1", "1"), []);
         for no in ["0", "false", "off"] {
             assert_eq!(told("openrouter", "https://openrouter.ai/api/v1", no), []);
@@ -286,9 +263,7 @@ mod tests {
             ..Model::default()
         };
         let mut options = StreamOptions::default();
-        options
-            .env
-            .push(("CLOUDFLARE_ACCOUNT_ID".into(), "a1".into()));
+        options.env.push(("CLOUDFLARE_ACCOUNT_ID".into(), "a1".into()));
         let path = "/chat/completions";
         let full = "https://x/a1/v1/chat/completions";
         assert_eq!(url(&model, &options, path).unwrap(), full);
@@ -303,17 +278,11 @@ mod tests {
         let own = serde_json::from_str(r#"{"X-One":"1","x-two":"2"}"#).unwrap();
         headers.merge_model(Some(&own));
         let options = StreamOptions {
-            headers: vec![
-                ("AUTHORIZATION".into(), None),
-                ("x-ONE".into(), Some("3".into())),
-            ],
+            headers: vec![("AUTHORIZATION".into(), None), ("x-ONE".into(), Some("3".into()))],
             ..StreamOptions::default()
         };
         headers.merge_options(&options);
         let expected = [("x-one", "3"), ("x-two", "2")];
-        assert_eq!(
-            headers.into_vec(),
-            expected.map(|(n, v)| (n.to_owned(), v.to_owned()))
-        );
+        assert_eq!(headers.into_vec(), expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
     }
 }

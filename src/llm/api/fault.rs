@@ -113,28 +113,12 @@ mod tests {
             (json!({"message":"m","code":"502"}), "m", Some(502)),
             (json!({"message":"m","code":"invalid_api_key"}), "m", None),
             (json!({"message":{"a":1},"code":7}), "{\"a\":1}", None),
-            (
-                json!({"type":"overloaded_error","message":"busy"}),
-                "busy",
-                Some(529),
-            ),
-            (
-                json!({"type":"x","code":"rate_limit_exceeded","message":"m"}),
-                "m",
-                Some(429),
-            ),
+            (json!({"type":"overloaded_error","message":"busy"}), "busy", Some(529)),
+            (json!({"type":"x","code":"rate_limit_exceeded","message":"m"}), "m", Some(429)),
             (json!("boom"), "boom", None),
             (json!({"a":1}), "{\"a\":1}", None),
-            (
-                json!({"message":"m","metadata":{"raw":"why"}}),
-                "m\nwhy",
-                None,
-            ),
-            (
-                json!({"message":"m: why","metadata":{"raw":"why"}}),
-                "m: why",
-                None,
-            ),
+            (json!({"message":"m","metadata":{"raw":"why"}}), "m\nwhy", None),
+            (json!({"message":"m: why","metadata":{"raw":"why"}}), "m: why", None),
         ];
         for (error, message, status) in cases {
             let found = provider_error(&error);

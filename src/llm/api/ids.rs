@@ -20,11 +20,7 @@ impl Ids {
     pub fn with_form(context: &Context, form: fn(&str) -> String) -> Self {
         let messages = &context.messages;
         let last = messages.last().map_or(0, Message::timestamp);
-        Self {
-            seed: format!("{last:x}_{:x}", messages.len()),
-            taken: HashSet::new(),
-            form,
-        }
+        Self { seed: format!("{last:x}_{:x}", messages.len()), taken: HashSet::new(), form }
     }
 
     /// `given` if it is not empty and not taken, else one made up for the call with this block.

@@ -252,9 +252,7 @@ fn unicode_escape(text: &str) -> (&str, usize) {
     let unit = |text: &str| {
         let digits = text.strip_prefix('u')?.get(..4)?;
         let all_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        all_hex
-            .then(|| u16::from_str_radix(digits, 16).ok())
-            .flatten()
+        all_hex.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
     };
     let second = || unit(text.get(5..)?.strip_prefix('\\')?);
     match unit(text) {
@@ -302,33 +300,16 @@ mod tests {
 
     #[test]
     fn a_field_of_the_wrong_kind_is_absent_and_spoils_nothing() {
-        let kinds = [
-            "null",
-            "true",
-            "-1.5",
-            "7",
-            "\"x\"",
-            "[1,[2]]",
-            "{\"count\":3,\"z\":[]}",
-        ];
+        let kinds = ["null", "true", "-1.5", "7", "\"x\"", "[1,[2]]", "{\"count\":3,\"z\":[]}"];
         for kind in kinds {
             for field in ["text", "count", "list", "object"] {
                 let json = format!(r#"{{"{field}":{kind},"other":{kind},"last":1}}"#);
                 let read: Sample<'_> = serde_json::from_str(&json).unwrap();
-                assert_eq!(
-                    read.text.as_str().is_some(),
-                    field == "text" && kind == "\"x\""
-                );
+                assert_eq!(read.text.as_str().is_some(), field == "text" && kind == "\"x\"");
                 assert_eq!(read.count.0, (field == "count" && kind == "7").then_some(7));
-                assert_eq!(
-                    read.list.0.len(),
-                    2 * usize::from(field == "list" && kind == "[1,[2]]")
-                );
+                assert_eq!(read.list.0.len(), 2 * usize::from(field == "list" && kind == "[1,[2]]"));
                 let inner = read.object.0.map(|inner| inner.count.or_zero());
-                assert_eq!(
-                    inner,
-                    (field == "object" && kind.starts_with('{')).then_some(3)
-                );
+                assert_eq!(inner, (field == "object" && kind.starts_with('{')).then_some(3));
             }
         }
     }

@@ -114,19 +114,10 @@ mod tests {
             (10_000, 0, Some(0), 4_000, None),
         ];
         for (context_window, max_tokens, asked, chars, expected) in cases {
-            let model = Model {
-                context_window,
-                max_tokens,
-                ..Model::default()
-            };
+            let model = Model { context_window, max_tokens, ..Model::default() };
             let user = UserMessage::new(Content::Text("x".repeat(chars)));
-            let context = Context {
-                messages: vec![Message::User(Arc::new(user))],
-            };
-            let options = StreamOptions {
-                max_tokens: asked,
-                ..StreamOptions::default()
-            };
+            let context = Context { messages: vec![Message::User(Arc::new(user))] };
+            let options = StreamOptions { max_tokens: asked, ..StreamOptions::default() };
             let tokens = output_tokens(&model, &context, &options);
             assert_eq!(tokens, expected, "window {context_window}, asked {asked:?}");
         }
@@ -134,10 +125,8 @@ mod tests {
 
     #[test]
     fn budgets_follow_the_level_and_leave_room_for_an_answer() {
-        let options = StreamOptions {
-            thinking_budgets: vec![(ThinkingLevel::Low, 3000)],
-            ..StreamOptions::default()
-        };
+        let options =
+            StreamOptions { thinking_budgets: vec![(ThinkingLevel::Low, 3000)], ..StreamOptions::default() };
         let budget = |level| thinking_budget(level, &options);
         assert_eq!(budget(ThinkingLevel::Minimal), 1024);
         assert_eq!(budget(ThinkingLevel::Low), 3000);

@@ -61,12 +61,7 @@ pub trait Protocol: Send + Sync {
         context: &Context,
         options: &StreamOptions,
     ) -> Result<HttpRequest, StreamError>;
-    fn decoder(
-        &self,
-        model: &Model,
-        context: &Context,
-        options: &StreamOptions,
-    ) -> Box<dyn Decoder>;
+    fn decoder(&self, model: &Model, context: &Context, options: &StreamOptions) -> Box<dyn Decoder>;
 
     /// Signs the request in its final form, with the caller's headers in it, where a key in a header is
     /// not enough.
@@ -98,8 +93,7 @@ pub trait Protocol: Send + Sync {
 pub trait Decoder: Send {
     /// Takes one frame. An `Err` ends the stream with that error; events already in `out` are kept.
     /// A frame that carries nothing (a ping) leaves `out` as it is.
-    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<AssistantEvent>)
-    -> Result<(), StreamError>;
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError>;
 
     /// The server has said all it will say: emits what is left and `Done`, or says what is missing.
     fn end(&mut self, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError>;
@@ -134,31 +128,17 @@ pub enum Api {
 
 /// The protocols that are always there, by name.
 const BUILTIN: &[(&str, Maker)] = &[
-    ("anthropic-messages", || {
-        Api::Wire(Arc::new(anthropic_messages::AnthropicMessages))
-    }),
+    ("anthropic-messages", || Api::Wire(Arc::new(anthropic_messages::AnthropicMessages))),
     ("azure-openai-responses", || responses(Variant::Azure)),
-    ("bedrock-converse-stream", || {
-        Api::Wire(Arc::new(bedrock_converse_stream::BedrockConverseStream))
-    }),
+    ("bedrock-converse-stream", || Api::Wire(Arc::new(bedrock_converse_stream::BedrockConverseStream))),
     ("faux", super::faux::api),
-    ("google-generative-ai", || {
-        Api::Wire(Arc::new(google::Google::GenerativeAi))
-    }),
-    ("google-vertex", || {
-        Api::Wire(Arc::new(google::Google::Vertex))
-    }),
-    ("mistral-conversations", || {
-        Api::Wire(Arc::new(mistral_conversations::MistralConversations))
-    }),
+    ("google-generative-ai", || Api::Wire(Arc::new(google::Google::GenerativeAi))),
+    ("google-vertex", || Api::Wire(Arc::new(google::Google::Vertex))),
+    ("mistral-conversations", || Api::Wire(Arc::new(mistral_conversations::MistralConversations))),
     ("openai-codex-responses", || responses(Variant::Codex)),
-    ("openai-completions", || {
-        Api::Wire(Arc::new(openai_completions::OpenAiCompletions))
-    }),
+    ("openai-completions", || Api::Wire(Arc::new(openai_completions::OpenAiCompletions))),
     ("openai-responses", || responses(Variant::OpenAi)),
-    ("pi-messages", || {
-        Api::Wire(Arc::new(pi_messages::PiMessages))
-    }),
+    ("pi-messages", || Api::Wire(Arc::new(pi_messages::PiMessages))),
 ];
 
 fn responses(variant: Variant) -> Api {
@@ -199,11 +179,7 @@ pub fn names() -> Vec<String> {
 
 /// Puts a protocol before all others of that name, until its owner leaves.
 pub fn register(owner: &str, name: &str, api: Api) {
-    added_mut().push(Entry {
-        owner: owner.to_owned(),
-        name: name.to_owned(),
-        api,
-    });
+    added_mut().push(Entry { owner: owner.to_owned(), name: name.to_owned(), api });
 }
 
 /// Takes away all that `owner` registered; what it covered shows again.
@@ -239,8 +215,7 @@ mod tests {
         impl Source for Other {
             fn run(&self, _: &Call<'_>, _: &mut dyn FnMut(AssistantEvent) -> Result<(), Gone>) {}
         }
-        let (first, second): (Arc<dyn Source>, Arc<dyn Source>) =
-            (Arc::new(Silent), Arc::new(Other(1)));
+        let (first, second): (Arc<dyn Source>, Arc<dyn Source>) = (Arc::new(Silent), Arc::new(Other(1)));
         let address = |source: &Arc<dyn Source>| Some(Arc::as_ptr(source).cast::<()>());
 
         register("table test a", "table-test-x", Api::Source(first.clone()));

@@ -73,10 +73,7 @@ pub fn grammar(tool: &ToolSpec, supported: bool) -> Result<Option<Grammar<'_>>, 
         (!text.trim().is_empty()).then_some(text)
     };
     let failed = |reason: &str| {
-        refused(format!(
-            "Tool \"{}\" cannot use grammar constrained sampling: {reason}.",
-            tool.name
-        ))
+        refused(format!("Tool \"{}\" cannot use grammar constrained sampling: {reason}.", tool.name))
     };
     let (syntax, definition) = match (variant("openai_lark"), variant("openai_regex")) {
         (Some(lark), _) => ("lark", lark),
@@ -84,11 +81,7 @@ pub fn grammar(tool: &ToolSpec, supported: bool) -> Result<Option<Grammar<'_>>, 
         (None, None) => return Err(failed("no supported grammar variant was provided")),
     };
     let property = only_property(&tool.parameters).map_err(failed)?;
-    Ok(Some(Grammar {
-        syntax,
-        definition,
-        property,
-    }))
+    Ok(Some(Grammar { syntax, definition, property }))
 }
 
 fn config<'a>(tool: &'a ToolSpec, kind: &str) -> Option<&'a Map<String, Value>> {
@@ -158,10 +151,7 @@ fn make_strict(schema: &mut Value) -> Result<(), String> {
 }
 
 fn close_object(schema: &mut Map<String, Value>) -> Result<(), String> {
-    if !matches!(
-        schema.get("additionalProperties"),
-        None | Some(Value::Bool(false))
-    ) {
+    if !matches!(schema.get("additionalProperties"), None | Some(Value::Bool(false))) {
         return Err("schema-valued or true additionalProperties is unsupported".to_owned());
     }
     let required: Vec<String> = match schema.get("required") {
@@ -202,17 +192,14 @@ fn is_structured(schema: &Value) -> bool {
 }
 
 fn allows_null(schema: &Value) -> bool {
-    let lists =
-        |value: &Value, wanted: &Value| value.as_array().is_some_and(|list| list.contains(wanted));
+    let lists = |value: &Value, wanted: &Value| value.as_array().is_some_and(|list| list.contains(wanted));
     let kind = &schema["type"];
     let null = Value::from("null");
     *kind == null
         || lists(kind, &null)
         || schema.get("const") == Some(&Value::Null)
         || lists(&schema["enum"], &Value::Null)
-        || schema["anyOf"]
-            .as_array()
-            .is_some_and(|variants| variants.iter().any(allows_null))
+        || schema["anyOf"].as_array().is_some_and(|variants| variants.iter().any(allows_null))
 }
 
 #[cfg(test)]
@@ -220,12 +207,7 @@ mod tests {
     use super::*;
 
     fn tool(parameters: Value, sampling: Value) -> ToolSpec {
-        ToolSpec {
-            name: "t".into(),
-            parameters,
-            constrained_sampling: Some(sampling),
-            ..ToolSpec::default()
-        }
+        ToolSpec { name: "t".into(), parameters, constrained_sampling: Some(sampling), ..ToolSpec::default() }
     }
 
     #[test]
@@ -254,37 +236,19 @@ mod tests {
             (json!(true), "boolean"),
             (json!({"type":"string"}), "root"),
             (json!({"type":"object","oneOf":[]}), "oneOf"),
-            (
-                json!({"type":"object","additionalProperties":true}),
-                "additionalProperties",
-            ),
-            (
-                json!({"type":"object","required":["x"]}),
-                "unknown property",
-            ),
+            (json!({"type":"object","additionalProperties":true}), "additionalProperties"),
+            (json!({"type":"object","required":["x"]}), "unknown property"),
             (json!({"type":"object","required":[1]}), "string array"),
             (json!({"type":"object","properties":[]}), "schema map"),
-            (
-                json!({"type":"object","properties":{"a":{"anyOf":[]}}}),
-                "anyOf",
-            ),
-            (
-                json!({"type":"object","properties":{"a":{"anyOf":[{"type":"object"}]}}}),
-                "unions",
-            ),
-            (
-                json!({"type":"object","properties":{"a":{"items":[]}}}),
-                "tuple",
-            ),
+            (json!({"type":"object","properties":{"a":{"anyOf":[]}}}), "anyOf"),
+            (json!({"type":"object","properties":{"a":{"anyOf":[{"type":"object"}]}}}), "unions"),
+            (json!({"type":"object","properties":{"a":{"items":[]}}}), "tuple"),
             (json!({"properties":{}}), "type object"),
         ];
         for (schema, reason) in cases {
             let error = strict_schema(&schema).unwrap_err();
             assert!(error.contains(reason), "{schema}: {error}");
-            let preferred = tool(
-                schema.clone(),
-                json!({"type":"json_schema","strict":"prefer"}),
-            );
+            let preferred = tool(schema.clone(), json!({"type":"json_schema","strict":"prefer"}));
             assert_eq!(strict_parameters(&preferred, true), Ok(None));
             let required = tool(schema, json!({"type":"json_schema","strict":"require"}));
             assert!(strict_parameters(&required, true).is_err());
@@ -293,8 +257,7 @@ mod tests {
 
     #[test]
     fn a_grammar_needs_one_string_argument_and_a_provider_that_takes_it() {
-        let schema =
-            json!({"type":"object","properties":{"patch":{"type":"string"}},"required":["patch"]});
+        let schema = json!({"type":"object","properties":{"patch":{"type":"string"}},"required":["patch"]});
         let sampling = json!({"type":"grammar","variants":{"openai_lark":"start: x"}});
         let good = tool(schema.clone(), sampling.clone());
         let found = grammar(&good, true).unwrap().unwrap();

@@ -18,10 +18,7 @@ pub fn check(model: &Model, context: &Context, body_bytes: usize) -> Result<(), 
         && let Some(images) = &limits.images
     {
         let counts = image_counts(context);
-        let (most, all) = (
-            counts.iter().copied().max().unwrap_or(0),
-            counts.iter().sum::<u64>(),
-        );
+        let (most, all) = (counts.iter().copied().max().unwrap_or(0), counts.iter().sum::<u64>());
         if let Some(limit) = images.max_per_message.filter(|limit| most > *limit) {
             return refuse(format!(
                 "Not sent: one message has {most} images, and {name} takes at most {limit} in a message. Send fewer at a time, or go on in a new session"
@@ -84,10 +81,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn images(count: usize) -> Value {
-        json!(vec![
-            json!({"type": "image", "data": "AA==", "mimeType": "image/png"});
-            count
-        ])
+        json!(vec![json!({"type": "image", "data": "AA==", "mimeType": "image/png"}); count])
     }
 
     fn result(id: &str, images: Value) -> Value {
@@ -103,7 +97,8 @@ mod tests {
     #[test]
     fn a_request_is_measured_against_what_is_known() {
         let user = |count| json!([{"role": "user", "content": images(count)}]);
-        let split = json!([result("a", images(2)), result("b", images(1)), {"role": "user", "content": images(2)}]);
+        let split =
+            json!([result("a", images(2)), result("b", images(1)), {"role": "user", "content": images(2)}]);
         let rows = [
             (json!({}), user(9), usize::MAX, None),
             (json!({"maxRequestBytes": 100}), user(0), 100, None),
@@ -114,31 +109,11 @@ mod tests {
                 Some("40.1 MB, and acme/m1 takes at most 33.6 MB"),
             ),
             (json!({"images": {"maxPerMessage": 2}}), user(2), 0, None),
-            (
-                json!({"images": {"maxPerMessage": 2}}),
-                user(3),
-                0,
-                Some("one message has 3 images"),
-            ),
+            (json!({"images": {"maxPerMessage": 2}}), user(3), 0, Some("one message has 3 images")),
             // Results of one answer are one message.
-            (
-                json!({"images": {"maxPerMessage": 2}}),
-                split.clone(),
-                0,
-                Some("has 3 images"),
-            ),
-            (
-                json!({"images": {"maxPerRequest": 5}}),
-                split.clone(),
-                0,
-                None,
-            ),
-            (
-                json!({"images": {"maxPerRequest": 4}}),
-                split,
-                0,
-                Some("has 5 images"),
-            ),
+            (json!({"images": {"maxPerMessage": 2}}), split.clone(), 0, Some("has 3 images")),
+            (json!({"images": {"maxPerRequest": 5}}), split.clone(), 0, None),
+            (json!({"images": {"maxPerRequest": 4}}), split, 0, Some("has 5 images")),
         ];
         for (limits, messages, bytes, expected) in rows {
             let said = said(limits.clone(), messages, bytes).map(|error| error.message);
@@ -152,9 +127,8 @@ mod tests {
 
     #[test]
     fn a_model_that_sees_no_images_is_sent_none_to_count() {
-        let model = testing::model(
-            json!({"input": ["text"], "inputLimits": {"images": {"maxPerMessage": 1}}}),
-        );
+        let model =
+            testing::model(json!({"input": ["text"], "inputLimits": {"images": {"maxPerMessage": 1}}}));
         let context = testing::context(&json!([{"role": "user", "content": images(2)}]));
         assert!(check(&model, &context, 0).is_ok());
     }

@@ -27,16 +27,11 @@ pub fn merge(into: &mut Value, fields: Value) {
 }
 
 pub fn context(messages: &Value) -> Context {
-    Context {
-        messages: serde_json::from_value(messages.clone()).unwrap(),
-    }
+    Context { messages: serde_json::from_value(messages.clone()).unwrap() }
 }
 
 pub fn options() -> StreamOptions {
-    StreamOptions {
-        api_key: Some(Secret::new("key")),
-        ..StreamOptions::default()
-    }
+    StreamOptions { api_key: Some(Secret::new("key")), ..StreamOptions::default() }
 }
 
 /// An answer of `model` with these blocks.
@@ -88,11 +83,7 @@ pub fn decode(mut decoder: Box<dyn Decoder>, frames: &[Frame<'_>]) -> Decoded {
     if let Some(error) = &error {
         fold.apply(&AssistantEvent::Error(error.clone()));
     }
-    let decoded = Decoded {
-        events,
-        message: fold.into_message(),
-        error,
-    };
+    let decoded = Decoded { events, message: fold.into_message(), error };
     decoded.check();
     decoded
 }
@@ -105,9 +96,7 @@ impl Decoded {
         for (at, event) in self.events.iter().enumerate() {
             use AssistantEvent as E;
             match event {
-                E::TextStart { index }
-                | E::ThinkingStart { index }
-                | E::ToolCallStart { index, .. } => {
+                E::TextStart { index } | E::ThinkingStart { index } | E::ToolCallStart { index, .. } => {
                     assert!(*index <= begun.len(), "no gaps: {event:?}");
                     begun.insert(*index);
                     assert!(open.insert(*index), "begins once: {event:?}");
@@ -119,17 +108,12 @@ impl Decoded {
                     assert!(open.contains(index) && !delta.is_empty(), "{event:?}");
                     text_of_calls.entry(*index).or_default().push_str(delta);
                 }
-                E::TextEnd { index, .. }
-                | E::ThinkingEnd { index, .. }
-                | E::ToolCallEnd { index, .. } => {
+                E::TextEnd { index, .. } | E::ThinkingEnd { index, .. } | E::ToolCallEnd { index, .. } => {
                     assert!(open.remove(index), "ends once: {event:?}");
                 }
                 E::Info(_) => {}
                 E::Done { .. } => {
-                    assert!(
-                        open.is_empty() && at + 1 == self.events.len(),
-                        "the end is last"
-                    );
+                    assert!(open.is_empty() && at + 1 == self.events.len(), "the end is last");
                 }
                 E::Start | E::Error(_) => panic!("not a decoder's to tell: {event:?}"),
             }
@@ -165,11 +149,7 @@ impl Decoded {
             }
             Block::ToolCall(call) => {
                 let arguments = Value::from(call.arguments.clone());
-                let invalid = if call.invalid.is_some() {
-                    " invalid"
-                } else {
-                    ""
-                };
+                let invalid = if call.invalid.is_some() { " invalid" } else { "" };
                 format!("call {} {} {arguments}{invalid}", call.id, call.name)
             }
             other => format!("{other:?}"),
@@ -188,10 +168,7 @@ impl Decoded {
 /// field of each frame left out, null, of another kind and doubled: whatever comes out, it keeps the rules.
 pub fn decode_and_torture(new: &dyn Fn() -> Box<dyn Decoder>, frames: &[(&str, &str)]) -> Decoded {
     let as_frames = |frames: &[(&str, &str)]| -> Vec<Decoded> {
-        let frames: Vec<Frame<'_>> = frames
-            .iter()
-            .map(|&(event, data)| Frame::Sse { event, data })
-            .collect();
+        let frames: Vec<Frame<'_>> = frames.iter().map(|&(event, data)| Frame::Sse { event, data }).collect();
         vec![decode(new(), &frames)]
     };
     let whole = as_frames(frames).remove(0);
@@ -217,9 +194,7 @@ fn mutations(json: &str) -> Vec<String> {
     let Ok(value) = serde_json::from_str::<Value>(json) else {
         return vec![String::new(), "null".into(), "{".into()];
     };
-    let others = [
-        "null", "true", "-1", "1e300", "\"x\"", "\"\"", "[]", "{}", "[{}]", "[null]",
-    ];
+    let others = ["null", "true", "-1", "1e300", "\"x\"", "\"\"", "[]", "{}", "[{}]", "[null]"];
     let mut found: Vec<String> = others.iter().map(|other| (*other).to_owned()).collect();
     mutate(&value, &mut |mutated| found.push(mutated), &others);
     found
@@ -229,10 +204,8 @@ fn mutate(value: &Value, emit: &mut dyn FnMut(String), others: &[&str]) {
     let field = |name: &str, value: &str| format!("{}:{value}", Value::from(name));
     match value {
         Value::Object(object) => {
-            let fields: Vec<String> = object
-                .iter()
-                .map(|(name, value)| field(name, &value.to_string()))
-                .collect();
+            let fields: Vec<String> =
+                object.iter().map(|(name, value)| field(name, &value.to_string())).collect();
             for (at, (name, value)) in object.iter().enumerate() {
                 let mut with = |replaced: &[String]| {
                     let parts = [&fields[..at], replaced, &fields[at + 1..]].concat();
@@ -266,15 +239,8 @@ fn mutate(value: &Value, emit: &mut dyn FnMut(String), others: &[&str]) {
 }
 
 /// The body of a request, as text and parsed.
-pub fn body(
-    protocol: &dyn Protocol,
-    model: &Model,
-    messages: &Value,
-    options: &StreamOptions,
-) -> Value {
-    let request = protocol
-        .request(model, &context(messages), options)
-        .unwrap();
+pub fn body(protocol: &dyn Protocol, model: &Model, messages: &Value, options: &StreamOptions) -> Value {
+    let request = protocol.request(model, &context(messages), options).unwrap();
     serde_json::from_slice(&request.body).unwrap()
 }
 
@@ -286,13 +252,9 @@ pub fn header(
     options: &StreamOptions,
     name: &str,
 ) -> Option<String> {
-    let request = protocol
-        .request(model, &context(messages), options)
-        .unwrap();
+    let request = protocol.request(model, &context(messages), options).unwrap();
     let mut headers = request.headers.into_iter();
-    headers
-        .find(|(known, _)| known == name)
-        .map(|(_, value)| value)
+    headers.find(|(known, _)| known == name).map(|(_, value)| value)
 }
 
 /// Checks that each request of a growing conversation begins with the messages of the one before, byte
@@ -320,17 +282,13 @@ pub fn check_growth_with(
         let said = &all[..end];
         // A request is made when the user or a tool has spoken.
         let last = said.last().unwrap();
-        let waits = all
-            .get(end)
-            .is_some_and(|next| next["role"] == "toolResult");
+        let waits = all.get(end).is_some_and(|next| next["role"] == "toolResult");
         if last["role"] == "assistant" || last["role"] == "system" || waits {
             continue;
         }
         let mut body = body(protocol, model, &Value::from(said), options);
         let places = ["/messages", "/contents", "/input", "/context/messages"];
-        let place = places
-            .into_iter()
-            .find(|place| body.pointer(place).is_some());
+        let place = places.into_iter().find(|place| body.pointer(place).is_some());
         let list = body.pointer_mut(place.unwrap()).unwrap().take();
         let sent: Vec<String> = list
             .as_array()
@@ -347,10 +305,7 @@ pub fn check_growth_with(
         }
         let rest = unmarked(&body).to_string();
         if let Some((before, rest_before)) = &earlier {
-            assert!(
-                sent.starts_with(before),
-                "\n{before:#?}\nis no beginning of\n{sent:#?}"
-            );
+            assert!(sent.starts_with(before), "\n{before:#?}\nis no beginning of\n{sent:#?}");
             assert_eq!(&rest, rest_before);
         }
         earlier = Some((sent, rest));
@@ -362,9 +317,7 @@ fn unmarked(value: &Value) -> Value {
     match value {
         Value::Object(object) => {
             let fields = object.iter().filter(|(name, _)| *name != "cache_control");
-            fields
-                .map(|(name, value)| (name.clone(), unmarked(value)))
-                .collect()
+            fields.map(|(name, value)| (name.clone(), unmarked(value))).collect()
         }
         Value::Array(items) => items.iter().map(unmarked).collect(),
         other => other.clone(),

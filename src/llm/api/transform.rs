@@ -10,8 +10,7 @@
 
 use crate::llm::context::Context;
 use crate::llm::message::{
-    AssistantMessage, Block, Content, ImageContent, Message, SystemMessage, ToolCall,
-    ToolResultMessage,
+    AssistantMessage, Block, Content, ImageContent, Message, SystemMessage, ToolCall, ToolResultMessage,
 };
 use crate::llm::model::Model;
 use serde_json::{Map, Value};
@@ -152,14 +151,8 @@ impl<'a> Transform<'_, 'a> {
             Message::User(user) => {
                 self.close_batch();
                 let turn = match &user.content {
-                    Content::Text(text) => User {
-                        parts: vec![Part::Text(text)],
-                        plain: true,
-                    },
-                    Content::Blocks(blocks) => User {
-                        parts: self.parts(blocks, NO_IMAGE),
-                        plain: false,
-                    },
+                    Content::Text(text) => User { parts: vec![Part::Text(text)], plain: true },
+                    Content::Blocks(blocks) => User { parts: self.parts(blocks, NO_IMAGE), plain: false },
                 };
                 self.turns.push(Turn::User(turn));
             }
@@ -175,9 +168,8 @@ impl<'a> Transform<'_, 'a> {
 
     fn answer(&mut self, message: &'a AssistantMessage) {
         let model = self.model;
-        let same_model = message.provider == model.provider
-            && message.api == model.api
-            && message.model == model.id;
+        let same_model =
+            message.provider == model.provider && message.api == model.api && message.model == model.id;
         let mut calls = Vec::new();
         let mut blocks = Vec::with_capacity(message.content.len());
         for block in &message.content {
@@ -192,16 +184,9 @@ impl<'a> Transform<'_, 'a> {
                     let signed = signature.is_some_and(|signature| !signature.is_empty());
                     let blank = block.thinking.trim().is_empty();
                     if same_model && (redacted || signed || !blank) {
-                        blocks.push(Said::Thinking {
-                            text: &block.thinking,
-                            signature,
-                            redacted,
-                        });
+                        blocks.push(Said::Thinking { text: &block.thinking, signature, redacted });
                     } else if !redacted && !blank {
-                        blocks.push(Said::Text {
-                            text: &block.thinking,
-                            signature: None,
-                        });
+                        blocks.push(Said::Text { text: &block.thinking, signature: None });
                     }
                 }
                 Block::ToolCall(call) => {
@@ -212,17 +197,9 @@ impl<'a> Transform<'_, 'a> {
                 Block::Image(_) | Block::Other(_) => {}
             }
         }
-        self.turns.push(Turn::Assistant(Answer {
-            message,
-            same_model,
-            blocks,
-        }));
+        self.turns.push(Turn::Assistant(Answer { message, same_model, blocks }));
         if !calls.is_empty() {
-            self.batch = Some(Batch {
-                calls,
-                results: Vec::new(),
-                held: Vec::new(),
-            });
+            self.batch = Some(Batch { calls, results: Vec::new(), held: Vec::new() });
         }
     }
 
@@ -237,12 +214,7 @@ impl<'a> Transform<'_, 'a> {
             thought_signature: thought_signature.filter(|_| same_model),
             namespace: call.namespace.as_deref(),
         };
-        let pending = Pending {
-            original: &call.id,
-            id,
-            name,
-            answered: false,
-        };
+        let pending = Pending { original: &call.id, id, name, answered: false };
         (sent, pending)
     }
 

@@ -94,15 +94,12 @@ impl Chain<'_> {
         {
             if seen.iter().any(|seen| seen == source) {
                 let way = seen.join(", ");
-                return Err(refused(format!(
-                    "The AWS profiles {way} are the source_profile of each other"
-                )));
+                return Err(refused(format!("The AWS profiles {way} are the source_profile of each other")));
             }
             seen.push(source.to_owned());
             let keys = self.of_profile(source, seen)?;
-            let keys = keys.ok_or_else(|| {
-                refused(format!("The AWS profile \"{source}\" has no credentials"))
-            })?;
+            let keys =
+                keys.ok_or_else(|| refused(format!("The AWS profile \"{source}\" has no credentials")))?;
             return self.role(name, profile, role, &keys).map(Some);
         }
         if let Some(source) = profile.get("credential_source") {
@@ -158,13 +155,7 @@ impl Chain<'_> {
         }
     }
 
-    fn role(
-        &self,
-        name: &str,
-        profile: &Profile,
-        role: &str,
-        keys: &Keys,
-    ) -> Result<Keys, StreamError> {
+    fn role(&self, name: &str, profile: &Profile, role: &str, keys: &Keys) -> Result<Keys, StreamError> {
         if profile.get("mfa_serial").is_some() {
             return Err(refused(format!(
                 "The AWS profile \"{name}\" requires multi-factor authentication, and there is nobody to ask \
@@ -181,37 +172,19 @@ impl Chain<'_> {
         sts::assume(&wanted, keys, region, self.env, self.cancel)
     }
 
-    fn web_identity(
-        &self,
-        file: &str,
-        role: &str,
-        session: Option<&str>,
-    ) -> Result<Keys, StreamError> {
-        let token = std::fs::read_to_string(file).map_err(|error| {
-            refused(format!(
-                "Cannot read the AWS web identity token {file}: {error}"
-            ))
-        })?;
-        let wanted = sts::Role {
-            arn: role,
-            session,
-            external_id: None,
-            seconds: None,
-        };
+    fn web_identity(&self, file: &str, role: &str, session: Option<&str>) -> Result<Keys, StreamError> {
+        let token = std::fs::read_to_string(file)
+            .map_err(|error| refused(format!("Cannot read the AWS web identity token {file}: {error}")))?;
+        let wanted = sts::Role { arn: role, session, external_id: None, seconds: None };
         sts::assume_with_token(&wanted, token.trim(), self.region, self.env, self.cancel)
     }
 
     /// What a program prints. Its output is in no error: it may be the secret.
     fn process(&self, name: &str, command: &str) -> Result<Keys, StreamError> {
-        let failed = |why: &str| {
-            refused(format!(
-                "The credential_process of AWS profile \"{name}\" {why}"
-            ))
-        };
-        let output = config_value::output(command, PROCESS_LIMIT, self.cancel)
-            .map_err(|why| failed(&why))?;
-        let said: Value = serde_json::from_str(output.expose().trim())
-            .map_err(|_| failed("returned invalid JSON"))?;
+        let failed = |why: &str| refused(format!("The credential_process of AWS profile \"{name}\" {why}"));
+        let output = config_value::output(command, PROCESS_LIMIT, self.cancel).map_err(|why| failed(&why))?;
+        let said: Value =
+            serde_json::from_str(output.expose().trim()).map_err(|_| failed("returned invalid JSON"))?;
         if said["Version"] != 1 {
             return Err(failed("did not return Version 1"));
         }

@@ -40,8 +40,7 @@ pub fn parse(text: &str) -> Vec<Section> {
             parent = None;
             continue;
         }
-        let (Some(section), Some((name, value))) = (sections.last_mut(), line.split_once('='))
-        else {
+        let (Some(section), Some((name, value))) = (sections.last_mut(), line.split_once('=')) else {
             continue;
         };
         let (name, value) = (name.trim(), value.trim());
@@ -76,10 +75,7 @@ mod tests {
     fn check(text: &str, expected: &[(&str, &[(&str, &str)])]) {
         let expected = expected.iter().map(|(name, values)| Section {
             name: (*name).to_owned(),
-            values: values
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect(),
+            values: values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         });
         assert_eq!(parse(text), expected.collect::<Vec<_>>());
     }
@@ -91,15 +87,9 @@ mod tests {
         check("[x]", &[("x", &[])]);
         check(
             "\u{feff}[default]\r\nregion=eu-west-1\r\n\r\n[profile  work ] # mine\n a = b = c \n",
-            &[
-                ("default", &[("region", "eu-west-1")]),
-                ("profile work", &[("a", "b = c")]),
-            ],
+            &[("default", &[("region", "eu-west-1")]), ("profile work", &[("a", "b = c")])],
         );
-        check(
-            "[a]\nx=1\nx=2\nnonsense\n[a]\ny=3",
-            &[("a", &[("x", "2")]), ("a", &[("y", "3")])],
-        );
+        check("[a]\nx=1\nx=2\nnonsense\n[a]\ny=3", &[("a", &[("x", "2")]), ("a", &[("y", "3")])]);
     }
 
     #[test]

@@ -32,9 +32,7 @@ pub fn container(env: &Env, cancel: &CancelToken) -> Result<Option<Keys>, Stream
     check_host(&url)?;
     let token = match env.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {
         Some(file) => Some(std::fs::read_to_string(&file).map_err(|error| {
-            refused(format!(
-                "Cannot read AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE {file}: {error}"
-            ))
+            refused(format!("Cannot read AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE {file}: {error}"))
         })?),
         None => env.get("AWS_CONTAINER_AUTHORIZATION_TOKEN"),
     };
@@ -42,9 +40,7 @@ pub fn container(env: &Env, cancel: &CancelToken) -> Result<Option<Keys>, Stream
     if let Some(token) = token {
         let token = token.trim_end_matches(['\r', '\n']);
         if token.chars().any(char::is_control) {
-            return Err(refused(
-                "The container's authorization token holds a line break",
-            ));
+            return Err(refused("The container's authorization token holds a line break"));
         }
         headers.push(("authorization".to_owned(), token.to_owned()));
     }
@@ -55,13 +51,10 @@ pub fn container(env: &Env, cancel: &CancelToken) -> Result<Option<Keys>, Stream
 /// Plain HTTP only to hosts that cannot be anywhere else.
 fn check_host(url: &str) -> Result<(), StreamError> {
     let target = url.parse().ok().and_then(|uri| Target::new(&uri));
-    let target =
-        target.ok_or_else(|| refused(format!("{url} is not the URL of a credential service")))?;
+    let target = target.ok_or_else(|| refused(format!("{url} is not the URL of a credential service")))?;
     let host = target.host.to_ascii_lowercase();
     let this_machine = host == "localhost"
-        || host
-            .parse::<std::net::Ipv4Addr>()
-            .is_ok_and(|host| host.is_loopback())
+        || host.parse::<std::net::Ipv4Addr>().is_ok_and(|host| host.is_loopback())
         || host == "[::1]";
     if target.secure || this_machine || CONTAINER_HOSTS.contains(&host.as_str()) {
         return Ok(());
@@ -81,19 +74,12 @@ pub fn instance(env: &Env, cancel: &CancelToken) -> Result<Keys, StreamError> {
         .get("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE")
         .is_some_and(|mode| mode.eq_ignore_ascii_case("ipv6"));
     let usual = if v6 { INSTANCE_V6 } else { INSTANCE };
-    let root = env
-        .get("AWS_EC2_METADATA_SERVICE_ENDPOINT")
-        .unwrap_or_else(|| usual.to_owned());
+    let root = env.get("AWS_EC2_METADATA_SERVICE_ENDPOINT").unwrap_or_else(|| usual.to_owned());
     let root = root.trim_end_matches('/');
 
     let life = ("x-aws-ec2-metadata-token-ttl-seconds", "21600");
     let life = vec![(life.0.to_owned(), life.1.to_owned())];
-    let token = ask(
-        Method::PUT,
-        &format!("{root}/latest/api/token"),
-        life,
-        cancel,
-    );
+    let token = ask(Method::PUT, &format!("{root}/latest/api/token"), life, cancel);
     let token = match token {
         Ok(reply) if reply.is_ok() => reply.text().trim().to_owned(),
         Err(error) if error.kind == ErrorKind::Aborted => return Err(error),
@@ -106,9 +92,7 @@ pub fn instance(env: &Env, cancel: &CancelToken) -> Result<Keys, StreamError> {
     let role = text.lines().next().unwrap_or_default().trim();
     let legal = |c: char| c.is_ascii_alphanumeric() || "+=,.@_-".contains(c);
     if !reply.is_ok() || role.is_empty() || !role.chars().all(legal) {
-        return Err(refused(format!(
-            "This machine has no role at AWS ({roles})"
-        )));
+        return Err(refused(format!("This machine has no role at AWS ({roles})")));
     }
     let url = format!("{roles}{role}");
     let reply = ask(Method::GET, &url, headers(), cancel)?;
@@ -121,34 +105,22 @@ fn ask(
     headers: Vec<(String, String)>,
     cancel: &CancelToken,
 ) -> Result<Reply, StreamError> {
-    let request = Request {
-        method,
-        headers,
-        timeout: Some(LIMIT),
-        direct: true,
-        private: true,
-        ..Request::new(url)
-    };
+    let request =
+        Request { method, headers, timeout: Some(LIMIT), direct: true, private: true, ..Request::new(url) };
     http::ask(&request, cancel)
 }
 
 fn keys(reply: &Reply, who: &str, url: &str) -> Result<Keys, StreamError> {
     let said = reply.json().unwrap_or_default();
     if !reply.is_ok() {
-        let why = said["Message"]
-            .as_str()
-            .or_else(|| said["message"].as_str());
+        let why = said["Message"].as_str().or_else(|| said["message"].as_str());
         let why = why.map_or(String::new(), |why| format!(": {why}"));
         let message = format!("{who} ({url}) answered with status {}{why}", reply.status);
         return Err(refused(message));
     }
     let text = |name: &str| said[name].as_str().filter(|text| !text.is_empty());
     let token = text("Token");
-    match (
-        text("AccessKeyId"),
-        text("SecretAccessKey"),
-        &said["Expiration"],
-    ) {
+    match (text("AccessKeyId"), text("SecretAccessKey"), &said["Expiration"]) {
         (Some(id), Some(secret), Value::String(date)) if token.is_some() => {
             Ok(Keys::new(id, secret, token).until(time::parse_iso(date)))
         }

@@ -104,27 +104,13 @@ impl Aws {
         } else if from_env.is_some() {
             from_env
         } else {
-            let chain = chain::Chain {
-                env,
-                profiles: &profiles,
-                region: &region,
-                cancel,
-            };
+            let chain = chain::Chain { env, profiles: &profiles, region: &region, cancel };
             Some(self.chained(&chain, &name, named.is_some())?)
         };
-        Ok(Access {
-            keys,
-            region,
-            endpoint,
-        })
+        Ok(Access { keys, region, endpoint })
     }
 
-    fn chained(
-        &self,
-        chain: &chain::Chain<'_>,
-        profile: &str,
-        named: bool,
-    ) -> Result<Keys, StreamError> {
+    fn chained(&self, chain: &chain::Chain<'_>, profile: &str, named: bool) -> Result<Keys, StreamError> {
         if let Some(keys) = chain.fixed(profile) {
             return Ok(keys);
         }
@@ -132,9 +118,7 @@ impl Aws {
             let keys = chain.find(profile, named)?;
             let expires = keys.expires_ms;
             if expires.is_some_and(|expires| expires <= now_ms()) {
-                return Err(refused(
-                    "The AWS credentials that were found have expired already",
-                ));
+                return Err(refused("The AWS credentials that were found have expired already"));
             }
             Ok((keys, expires))
         })
@@ -151,10 +135,7 @@ fn env_keys(env: &Env) -> Option<Keys> {
 
 /// Whether the shared files are there, which may have a profile without a name.
 pub fn has_files(env: &Env) -> bool {
-    profile::paths(env)
-        .iter()
-        .flatten()
-        .any(|path| path.exists())
+    profile::paths(env).iter().flatten().any(|path| path.exists())
 }
 
 /// A credential that is not there or cannot be used.

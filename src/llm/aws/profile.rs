@@ -50,9 +50,7 @@ impl Profiles {
                 "services" => &mut all.services,
                 _ => continue,
             };
-            map.entry(name.to_owned())
-                .or_default()
-                .merge(section.values);
+            map.entry(name.to_owned()).or_default().merge(section.values);
         }
         for section in ini::parse(&read(credentials)?) {
             let profile = all.profiles.entry(section.name).or_default();
@@ -72,9 +70,7 @@ impl Profiles {
     /// The `endpoint_url` that a profile sets for a service: of its `services` section, then its own.
     pub fn endpoint(&self, profile: &str, service: &str) -> Option<&str> {
         let profile = self.get(profile)?;
-        let section = profile
-            .get("services")
-            .and_then(|name| self.services.get(name));
+        let section = profile.get("services").and_then(|name| self.services.get(name));
         let own = section.and_then(|section| section.get(&format!("{service}.endpoint_url")));
         own.or_else(|| profile.get("endpoint_url"))
     }
@@ -86,10 +82,7 @@ pub fn paths(env: &Env) -> [Option<PathBuf>; 2] {
         Some(path) => Some(expand(env, &path)),
         None => Some(home(env)?.join(".aws").join(usual)),
     };
-    [
-        path("AWS_CONFIG_FILE", "config"),
-        path("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
-    ]
+    [path("AWS_CONFIG_FILE", "config"), path("AWS_SHARED_CREDENTIALS_FILE", "credentials")]
 }
 
 pub fn home(env: &Env) -> Option<PathBuf> {

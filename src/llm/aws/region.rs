@@ -19,29 +19,19 @@ const DOMAINS: &[(&str, &str, &str)] = &[
 
 /// Of the model's ARN, of the variables, of the profile, of the model's address.
 pub fn region(model: &Model, env: &Env, profile: Option<&Profile>) -> String {
-    let configured = env
-        .get("AWS_REGION")
-        .or_else(|| env.get("AWS_DEFAULT_REGION"));
+    let configured = env.get("AWS_REGION").or_else(|| env.get("AWS_DEFAULT_REGION"));
     let profile = || profile?.get("region").map(str::to_owned);
     let own = || standard(&model.base_url).map(str::to_owned);
     let region = arn(&model.id).map(str::to_owned).or(configured);
     let region = region.or_else(profile).or_else(own);
     // It becomes a part of host names.
     let legal = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    region
-        .filter(|region| region.chars().all(legal))
-        .unwrap_or_else(|| DEFAULT.to_owned())
+    region.filter(|region| region.chars().all(legal)).unwrap_or_else(|| DEFAULT.to_owned())
 }
 
 /// The address for a model: its own, unless that is one of AWS's; then what is configured, then the
 /// region's.
-pub fn endpoint(
-    model: &Model,
-    env: &Env,
-    profiles: &Profiles,
-    profile: &str,
-    region: &str,
-) -> String {
+pub fn endpoint(model: &Model, env: &Env, profiles: &Profiles, profile: &str, region: &str) -> String {
     let Some(own) = standard(&model.base_url) else {
         return model.base_url.clone();
     };
@@ -54,10 +44,7 @@ pub fn endpoint(
         return url.to_owned();
     }
     let on = |name: &str| env.get(name).as_deref() == Some("true");
-    let (fips, dual) = (
-        on("AWS_USE_FIPS_ENDPOINT"),
-        on("AWS_USE_DUALSTACK_ENDPOINT"),
-    );
+    let (fips, dual) = (on("AWS_USE_FIPS_ENDPOINT"), on("AWS_USE_DUALSTACK_ENDPOINT"));
     if own == region && !fips && !dual {
         return model.base_url.clone();
     }
@@ -69,14 +56,11 @@ pub fn endpoint(
 
 /// The address of another service: `name` as in variables (`STS`), `host` as in host names.
 pub fn service(env: &Env, name: &str, host: &str, region: &str) -> String {
-    configured(env, name)
-        .unwrap_or_else(|| format!("https://{host}.{region}.{}", domains(region).0))
+    configured(env, name).unwrap_or_else(|| format!("https://{host}.{region}.{}", domains(region).0))
 }
 
 fn configured(env: &Env, service: &str) -> Option<String> {
-    let url = env
-        .get(&format!("AWS_ENDPOINT_URL_{service}"))
-        .or_else(|| env.get("AWS_ENDPOINT_URL"))?;
+    let url = env.get(&format!("AWS_ENDPOINT_URL_{service}")).or_else(|| env.get("AWS_ENDPOINT_URL"))?;
     (!ignores_configured(env)).then(|| url.trim_end_matches('/').to_owned())
 }
 
@@ -87,9 +71,7 @@ fn ignores_configured(env: &Env) -> bool {
 fn domains(region: &str) -> (&'static str, &'static str) {
     let mut rows = DOMAINS.iter();
     let row = rows.find(|(start, ..)| region.starts_with(start));
-    row.map_or(("amazonaws.com", "api.aws"), |(_, domain, dual)| {
-        (domain, dual)
-    })
+    row.map_or(("amazonaws.com", "api.aws"), |(_, domain, dual)| (domain, dual))
 }
 
 /// The region of an ARN such as `arn:aws:bedrock:eu-west-1:…`.
@@ -108,10 +90,7 @@ fn standard(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let host = rest.split(['/', ':', '?']).next()?;
     let rest = host.strip_prefix("bedrock-runtime")?;
-    let rest = rest
-        .strip_prefix("-fips")
-        .unwrap_or(rest)
-        .strip_prefix('.')?;
+    let rest = rest.strip_prefix("-fips").unwrap_or(rest).strip_prefix('.')?;
     let (region, domain) = rest.split_once('.')?;
     matches!(domain, "amazonaws.com" | "amazonaws.com.cn").then_some(region)
 }
@@ -123,17 +102,8 @@ mod tests {
     const OWN: &str = "https://bedrock-runtime.us-east-1.amazonaws.com";
 
     #[track_caller]
-    fn check<const N: usize>(
-        id: &str,
-        base_url: &str,
-        variables: [(&str, &str); N],
-        expected: (&str, &str),
-    ) {
-        let model = Model {
-            id: id.into(),
-            base_url: base_url.into(),
-            ..Model::default()
-        };
+    fn check<const N: usize>(id: &str, base_url: &str, variables: [(&str, &str); N], expected: (&str, &str)) {
+        let model = Model { id: id.into(), base_url: base_url.into(), ..Model::default() };
         let env = Env::of(variables);
         let region = region(&model, &env, None);
         let endpoint = endpoint(&model, &env, &Profiles::default(), "default", &region);
@@ -147,49 +117,19 @@ mod tests {
         check("m", OWN, [], ("us-east-1", OWN));
         check("m", eu, [], ("eu-west-1", eu));
         check("m", OWN, [region], ("eu-west-1", eu));
-        check(
-            "m",
-            OWN,
-            [("AWS_DEFAULT_REGION", "eu-west-1")],
-            ("eu-west-1", eu),
-        );
-        check(
-            "m",
-            OWN,
-            [region, ("AWS_DEFAULT_REGION", "x")],
-            ("eu-west-1", eu),
-        );
+        check("m", OWN, [("AWS_DEFAULT_REGION", "eu-west-1")], ("eu-west-1", eu));
+        check("m", OWN, [region, ("AWS_DEFAULT_REGION", "x")], ("eu-west-1", eu));
         check("m", OWN, [("AWS_REGION", "evil.test/")], ("us-east-1", OWN));
         let arn = "arn:aws:bedrock:eu-west-1:123:application-inference-profile/x";
         check(arn, OWN, [("AWS_REGION", "us-west-2")], ("eu-west-1", eu));
-        check(
-            "arn:aws:sagemaker:eu-west-1:1:x",
-            OWN,
-            [],
-            ("us-east-1", OWN),
-        );
+        check("arn:aws:sagemaker:eu-west-1:1:x", OWN, [], ("us-east-1", OWN));
         let china = "https://bedrock-runtime.cn-north-1.amazonaws.com.cn";
-        check(
-            "arn:aws-cn:bedrock:cn-north-1:1:x",
-            OWN,
-            [],
-            ("cn-north-1", china),
-        );
+        check("arn:aws-cn:bedrock:cn-north-1:1:x", OWN, [], ("cn-north-1", china));
         let fips = "https://bedrock-runtime-fips.us-gov-west-1.amazonaws.com";
         let gov = ("AWS_REGION", "us-gov-west-1");
-        check(
-            "m",
-            OWN,
-            [gov, ("AWS_USE_FIPS_ENDPOINT", "true")],
-            ("us-gov-west-1", fips),
-        );
+        check("m", OWN, [gov, ("AWS_USE_FIPS_ENDPOINT", "true")], ("us-gov-west-1", fips));
         let dual = "https://bedrock-runtime.us-east-1.api.aws";
-        check(
-            "m",
-            OWN,
-            [("AWS_USE_DUALSTACK_ENDPOINT", "true")],
-            ("us-east-1", dual),
-        );
+        check("m", OWN, [("AWS_USE_DUALSTACK_ENDPOINT", "true")], ("us-east-1", dual));
     }
 
     #[test]
@@ -199,12 +139,7 @@ mod tests {
         let region = ("AWS_REGION", "eu-west-1");
         check("m", own, [region, proxy], ("eu-west-1", own));
         check("m", OWN, [region, proxy], ("eu-west-1", "http://proxy:1"));
-        check(
-            "m",
-            OWN,
-            [("AWS_ENDPOINT_URL", "http://all:1")],
-            ("us-east-1", "http://all:1"),
-        );
+        check("m", OWN, [("AWS_ENDPOINT_URL", "http://all:1")], ("us-east-1", "http://all:1"));
         let ignored = ("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true");
         check("m", OWN, [proxy, ignored], ("us-east-1", OWN));
     }

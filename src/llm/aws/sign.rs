@@ -85,14 +85,9 @@ fn authorization(
     let secret = format!("AWS4{}", keys.secret.expose());
     let key = [day, region, service, "aws4_request"]
         .iter()
-        .fold(secret.into_bytes(), |key, part| {
-            mac(&key, part).as_ref().to_vec()
-        });
+        .fold(secret.into_bytes(), |key, part| mac(&key, part).as_ref().to_vec());
     let signature = hex(mac(&key, &to_sign).as_ref());
-    format!(
-        "{ALGORITHM} Credential={}/{place}, SignedHeaders={names}, Signature={signature}",
-        keys.id
-    )
+    format!("{ALGORITHM} Credential={}/{place}, SignedHeaders={names}, Signature={signature}", keys.id)
 }
 
 fn mac(key: &[u8], text: &str) -> hmac::Tag {
@@ -139,10 +134,7 @@ fn date(ms: u64) -> String {
 pub(in crate::llm) fn percent(text: &str, keep: &str) -> String {
     let mut encoded = String::with_capacity(text.len() + 16);
     for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric()
-            || b"-_.~".contains(&byte)
-            || keep.as_bytes().contains(&byte)
-        {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) || keep.as_bytes().contains(&byte) {
             encoded.push(char::from(byte));
         } else {
             let _ = write!(encoded, "%{byte:02X}");
@@ -168,11 +160,7 @@ mod tests {
     use super::*;
 
     fn keys() -> Keys {
-        Keys::new(
-            "AKIDEXAMPLE",
-            "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
-            None,
-        )
+        Keys::new("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", None)
     }
 
     /// 2015-08-30T12:36:00Z, the time of AWS's published test suite.
@@ -181,19 +169,8 @@ mod tests {
     /// A case of AWS's published test suite: method, path, headers beside host and date, body, and the
     /// names and signature that it expects.
     #[track_caller]
-    fn check(
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: &str,
-        names: &str,
-        signature: &str,
-    ) {
-        let scope = Scope {
-            region: "us-east-1",
-            service: "service",
-            now_ms: NOW,
-        };
+    fn check(method: &str, path: &str, headers: &[(&str, &str)], body: &str, names: &str, signature: &str) {
+        let scope = Scope { region: "us-east-1", service: "service", now_ms: NOW };
         let date = date(NOW);
         let given = [("Host", "example.amazonaws.com"), ("X-Amz-Date", &date)];
         let headers: Vec<_> = given.iter().chain(headers).copied().collect();
@@ -231,11 +208,7 @@ mod tests {
     #[test]
     fn what_is_added_to_a_request() {
         let keys = Keys::new("AKIDEXAMPLE", "secret", Some("token"));
-        let scope = Scope {
-            region: "us-west-2",
-            service: "bedrock",
-            now_ms: NOW,
-        };
+        let scope = Scope { region: "us-west-2", service: "bedrock", now_ms: NOW };
         let headers = [("content-type", "application/json"), ("user-agent", "x")];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let url = "https://bedrock-runtime.us-west-2.amazonaws.com/model/a%3A0/converse-stream";
@@ -243,16 +216,9 @@ mod tests {
         let names: Vec<_> = added.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(
             names,
-            [
-                "x-amz-date",
-                "x-amz-content-sha256",
-                "x-amz-security-token",
-                "host",
-                "authorization"
-            ]
+            ["x-amz-date", "x-amz-content-sha256", "x-amz-security-token", "host", "authorization"]
         );
-        let signed =
-            "SignedHeaders=content-type;host;x-amz-content-sha256;x-amz-date;x-amz-security-token,";
+        let signed = "SignedHeaders=content-type;host;x-amz-content-sha256;x-amz-date;x-amz-security-token,";
         assert!(added[4].1.contains(signed), "{}", added[4].1);
         assert_eq!(sign(&keys, &scope, "nonsense", &headers, b""), None);
     }

@@ -23,13 +23,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 /// A token is renewed when it is good for less than this.
 const EARLY_MS: u64 = 5 * 60 * 1000;
 
-const SETTINGS: [&str; 5] = [
-    "sso_start_url",
-    "sso_account_id",
-    "sso_session",
-    "sso_region",
-    "sso_role_name",
-];
+const SETTINGS: [&str; 5] = ["sso_start_url", "sso_account_id", "sso_session", "sso_region", "sso_role_name"];
 
 pub fn is_configured(profile: &Profile) -> bool {
     SETTINGS.iter().any(|name| profile.get(name).is_some())
@@ -47,9 +41,7 @@ pub fn keys(
         None => profile,
         Some(session) => profiles.sso_session(session).ok_or_else(|| {
             let files = &profiles.files;
-            refused(format!(
-                "The AWS sso-session \"{session}\" of profile \"{name}\" is not in {files}"
-            ))
+            refused(format!("The AWS sso-session \"{session}\" of profile \"{name}\" is not in {files}"))
         })?,
     };
     let needed = |from: &Profile, setting: &str| {
@@ -86,25 +78,17 @@ pub fn keys(
     let said = reply.json().unwrap_or_default();
     let said = &said["roleCredentials"];
     let text = |name: &str| said[name].as_str().filter(|text| !text.is_empty());
-    match (
-        text("accessKeyId"),
-        text("secretAccessKey"),
-        text("sessionToken"),
-    ) {
+    match (text("accessKeyId"), text("secretAccessKey"), text("sessionToken")) {
         (Some(id), Some(secret), Some(token)) => {
             Ok(Keys::new(id, secret, Some(token)).until(said["expiration"].as_u64()))
         }
-        _ => Err(StreamError::new(
-            ErrorKind::Protocol,
-            "SSO returns an invalid temporary credential.",
-        )),
+        _ => Err(StreamError::new(ErrorKind::Protocol, "SSO returns an invalid temporary credential.")),
     }
 }
 
 /// The file that `aws sso login` writes for a session or a start URL.
 fn cache_file(env: &Env, name: &str) -> Result<PathBuf, StreamError> {
-    let home =
-        home(env).ok_or_else(|| refused("HOME is not set: AWS's SSO cache cannot be found"))?;
+    let home = home(env).ok_or_else(|| refused("HOME is not set: AWS's SSO cache cannot be found"))?;
     let hash = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, name.as_bytes());
     let mut file = String::with_capacity(45);
     for byte in hash.as_ref() {
@@ -128,10 +112,7 @@ impl SignIn<'_> {
         let again = self.again();
         let text = std::fs::read_to_string(&self.file);
         let text = text.map_err(|_| {
-            refused(format!(
-                "The AWS profile \"{}\" is not signed in. {again}",
-                self.profile
-            ))
+            refused(format!("The AWS profile \"{}\" is not signed in. {again}", self.profile))
         })?;
         let cached: Value = serde_json::from_str(&text).unwrap_or_default();
         let (Some(token), Some(expires)) = (cached["accessToken"].as_str(), expiry(&cached)) else {
@@ -181,9 +162,7 @@ impl SignIn<'_> {
         };
         let reply = http::ask(&request, self.cancel)?;
         let said = reply.json().filter(|_| reply.is_ok()).unwrap_or_default();
-        let (Some(token), Some(seconds)) =
-            (said["accessToken"].as_str(), said["expiresIn"].as_u64())
-        else {
+        let (Some(token), Some(seconds)) = (said["accessToken"].as_str(), said["expiresIn"].as_u64()) else {
             return Ok(None);
         };
         let mut next = cached.clone();
@@ -199,10 +178,7 @@ impl SignIn<'_> {
     }
 
     fn again(&self) -> String {
-        format!(
-            "To refresh this SSO session run: aws sso login --profile {}",
-            self.profile
-        )
+        format!("To refresh this SSO session run: aws sso login --profile {}", self.profile)
     }
 
     fn failed(&self, reply: &Reply, what: &str) -> StreamError {
@@ -215,10 +191,7 @@ impl SignIn<'_> {
         let again = self.again();
         StreamError {
             status: Some(reply.status),
-            ..StreamError::new(
-                kind,
-                format!("AWS SSO did not give {what}: {said}. {again}"),
-            )
+            ..StreamError::new(kind, format!("AWS SSO did not give {what}: {said}. {again}"))
         }
     }
 }

@@ -31,10 +31,7 @@ pub fn assume(
     let body = form(
         role,
         "AssumeRole",
-        &[
-            ("DurationSeconds", role.seconds.or(Some("3600"))),
-            ("ExternalId", role.external_id),
-        ],
+        &[("DurationSeconds", role.seconds.or(Some("3600"))), ("ExternalId", role.external_id)],
     );
     ask(role, &body, Some(keys), &[], region, env, cancel)
 }
@@ -50,18 +47,13 @@ pub fn assume_with_token(
     let body = form(
         role,
         "AssumeRoleWithWebIdentity",
-        &[
-            ("DurationSeconds", role.seconds),
-            ("WebIdentityToken", Some(token)),
-        ],
+        &[("DurationSeconds", role.seconds), ("WebIdentityToken", Some(token))],
     );
     ask(role, &body, None, &[token], region, env, cancel)
 }
 
 fn form(role: &Role<'_>, action: &str, more: &[(&str, Option<&str>)]) -> String {
-    let session = role
-        .session
-        .map_or_else(|| format!("pi-{}", now_ms()), str::to_owned);
+    let session = role.session.map_or_else(|| format!("pi-{}", now_ms()), str::to_owned);
     let fields = [
         ("Action", Some(action)),
         ("Version", Some(VERSION)),
@@ -69,8 +61,7 @@ fn form(role: &Role<'_>, action: &str, more: &[(&str, Option<&str>)]) -> String 
         ("RoleSessionName", Some(&*session)),
     ];
     let fields = fields.iter().chain(more);
-    let fields =
-        fields.filter_map(|(name, value)| Some(format!("{name}={}", percent((*value)?, ""))));
+    let fields = fields.filter_map(|(name, value)| Some(format!("{name}={}", percent((*value)?, ""))));
     fields.collect::<Vec<_>>().join("&")
 }
 
@@ -89,14 +80,9 @@ fn ask(
     let kind = "application/x-www-form-urlencoded; charset=utf-8";
     let mut headers = vec![("content-type".to_owned(), kind.to_owned())];
     if let Some(keys) = keys {
-        let scope = Scope {
-            region,
-            service: "sts",
-            now_ms: now_ms(),
-        };
+        let scope = Scope { region, service: "sts", now_ms: now_ms() };
         let signed = sign::sign(keys, &scope, &url, &headers, body.as_bytes());
-        headers
-            .extend(signed.ok_or_else(|| refused(format!("{url} is not the URL of a service")))?);
+        headers.extend(signed.ok_or_else(|| refused(format!("{url} is not the URL of a service")))?);
     }
     let request = Request {
         headers,
@@ -140,16 +126,8 @@ fn ask(
 fn element(xml: &str, name: &str) -> Option<String> {
     let (_, rest) = xml.split_once(&format!("<{name}>"))?;
     let (text, _) = rest.split_once(&format!("</{name}>"))?;
-    let entities = [
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&quot;", "\""),
-        ("&apos;", "'"),
-        ("&amp;", "&"),
-    ];
+    let entities = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")];
     let text = text.trim().to_owned();
-    let text = entities
-        .iter()
-        .fold(text, |text, (entity, c)| text.replace(entity, c));
+    let text = entities.iter().fold(text, |text, (entity, c)| text.replace(entity, c));
     (!text.is_empty()).then_some(text)
 }

@@ -43,17 +43,8 @@ impl World {
                 }
             }
         });
-        let world = Self {
-            aws: Aws::default(),
-            settings: Vec::new(),
-            home,
-            server,
-            seen,
-        };
-        let (home, url) = (
-            world.home.to_str().unwrap().to_owned(),
-            world.server.url(""),
-        );
+        let world = Self { aws: Aws::default(), settings: Vec::new(), home, server, seen };
+        let (home, url) = (world.home.to_str().unwrap().to_owned(), world.server.url(""));
         // Nothing that is not scripted is reached.
         world
             .with("HOME", &home)
@@ -81,12 +72,7 @@ impl World {
             ..Model::default()
         };
         let env = Env::of([]).with(&self.settings);
-        let asked = Asked {
-            model: &model,
-            env: &env,
-            own_profile,
-            has_key,
-        };
+        let asked = Asked { model: &model, env: &env, own_profile, has_key };
         self.aws.access(&asked, &CancelToken::new())
     }
 
@@ -99,10 +85,7 @@ impl World {
     fn check(&self, id: &str, secret: &str, token: Option<&str>) {
         let keys = self.access().unwrap().keys.unwrap();
         let found = keys.session_token.as_ref().map(Secret::expose);
-        assert_eq!(
-            (&*keys.id, keys.secret.expose(), found),
-            (id, secret, token)
-        );
+        assert_eq!((&*keys.id, keys.secret.expose(), found), (id, secret, token));
         assert!(!format!("{keys:?}").contains(secret));
     }
 
@@ -111,11 +94,7 @@ impl World {
     fn fails(&self, parts: &[&str]) {
         let error = self.access().unwrap_err();
         for part in parts {
-            assert!(
-                error.message.contains(part),
-                "{part:?} is not in: {}",
-                error.message
-            );
+            assert!(error.message.contains(part), "{part:?} is not in: {}", error.message);
         }
         assert!(!error.message.contains("canary"), "{}", error.message);
     }
@@ -159,9 +138,7 @@ fn keys_in_the_environment_come_before_a_profile_there_and_after_one_of_the_cred
     let world = world.with("AWS_SESSION_TOKEN", "env-token");
     world.check("AKIDENV", "env-secret", Some("env-token"));
     assert_eq!(world.access_as(false, true).unwrap().keys, None);
-    let skipped = world
-        .with("AWS_BEDROCK_SKIP_AUTH", "1")
-        .access_as(false, true);
+    let skipped = world.with("AWS_BEDROCK_SKIP_AUTH", "1").access_as(false, true);
     assert_eq!(skipped.unwrap().keys.unwrap().id, "dummy-access-key");
 }
 
@@ -175,26 +152,18 @@ fn both_files_make_a_profile() {
     let world = world.with("AWS_PROFILE", "base");
     world.check("AKIDBASE", "base-secret", None);
     let access = world.access().unwrap();
-    assert_eq!(
-        access.endpoint,
-        "https://bedrock-runtime.eu-west-1.amazonaws.com"
-    );
+    assert_eq!(access.endpoint, "https://bedrock-runtime.eu-west-1.amazonaws.com");
     let world = world.with("AWS_REGION", "ap-south-1");
     assert_eq!(world.access().unwrap().region, "ap-south-1");
     let elsewhere = world.home.join("other").to_str().unwrap().to_owned();
-    std::fs::write(
-        &elsewhere,
-        "[mine]\naws_access_key_id=A\naws_secret_access_key=other-secret",
-    )
-    .unwrap();
-    let world = world
-        .with("AWS_SHARED_CREDENTIALS_FILE", &elsewhere)
-        .with("AWS_PROFILE", "mine");
+    std::fs::write(&elsewhere, "[mine]\naws_access_key_id=A\naws_secret_access_key=other-secret").unwrap();
+    let world = world.with("AWS_SHARED_CREDENTIALS_FILE", &elsewhere).with("AWS_PROFILE", "mine");
     world.check("A", "other-secret", None);
-    world
-        .with("AWS_PROFILE", "base")
-        .with("AWS_CONFIG_FILE", "/nowhere")
-        .fails(&["\"base\"", "/nowhere", "AWS_PROFILE"]);
+    world.with("AWS_PROFILE", "base").with("AWS_CONFIG_FILE", "/nowhere").fails(&[
+        "\"base\"",
+        "/nowhere",
+        "AWS_PROFILE",
+    ]);
 }
 
 #[test]
@@ -215,8 +184,7 @@ fn a_role_of_another_profile_is_asked_for_once() {
     );
     let signature = seen[0].header("authorization").unwrap();
     assert!(
-        signature.contains("Credential=AKIDBASE/")
-            && signature.contains("/eu-west-1/sts/aws4_request"),
+        signature.contains("Credential=AKIDBASE/") && signature.contains("/eu-west-1/sts/aws4_request"),
         "{signature}"
     );
     let address = world.server.address().to_string();
@@ -236,25 +204,25 @@ fn keys_that_expire_soon_are_renewed_and_used_while_the_service_is_away() {
         assert_eq!((&*keys.id, world.seen().len()), ("ASIA", count));
     }
     let world = world.with("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:9");
-    assert_eq!(
-        world.access_as(true, false).unwrap().keys.unwrap().id,
-        "ASIA"
-    );
+    assert_eq!(world.access_as(true, false).unwrap().keys.unwrap().id, "ASIA");
 }
 
 #[test]
 fn roles_that_cannot_be_had() {
-    let refused = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>not you</Message></Error></ErrorResponse>";
-    let world = World::new(vec![("POST / ", "403 Forbidden", refused.into())])
-        .file("credentials", STATIC)
-        .file("config", "\
+    let refused =
+        "<ErrorResponse><Error><Code>AccessDenied</Code><Message>not you</Message></Error></ErrorResponse>";
+    let world =
+        World::new(vec![("POST / ", "403 Forbidden", refused.into())]).file("credentials", STATIC).file(
+            "config",
+            "\
             [profile work]\nrole_arn = arn:x\nsource_profile = base\n\
             [profile a]\nrole_arn = r\nsource_profile = b\n[profile b]\nrole_arn = r\nsource_profile = a\n\
             [profile mfa]\nrole_arn = r\nsource_profile = base\nmfa_serial = m\n\
             [profile gone]\nrole_arn = r\nsource_profile = nobody\n\
             [profile odd]\nrole_arn = r\ncredential_source = Moon\n\
             [profile env]\nrole_arn = r\ncredential_source = Environment\n\
-            [profile login]\nlogin_session = x\n");
+            [profile login]\nlogin_session = x\n",
+        );
     let rows: [(&str, &[&str]); 8] = [
         ("work", &["arn:x", "AccessDenied: not you"]),
         ("a", &["b, a", "source_profile of each other"]),
@@ -283,9 +251,8 @@ fn a_program_prints_the_keys() {
         let config = format!("[profile p]\ncredential_process = printf '%s' '{output}'\n");
         quiet().file("config", &config).with("AWS_PROFILE", "p")
     };
-    let keys = |more: &str| {
-        format!(r#"{{"Version":1,"AccessKeyId":"A","SecretAccessKey":"canary-1"{more}}}"#)
-    };
+    let keys =
+        |more: &str| format!(r#"{{"Version":1,"AccessKeyId":"A","SecretAccessKey":"canary-1"{more}}}"#);
     process(&keys("")).check("A", "canary-1", None);
     let more = format!(r#","SessionToken":"t","Expiration":"{}""#, later(HOUR_MS));
     process(&keys(&more)).check("A", "canary-1", Some("t"));
@@ -307,14 +274,8 @@ fn sso(token: &Value, answers: Vec<(&'static str, &'static str, String)>) -> Wor
     let mut all = answers;
     let keys = json!({"roleCredentials": {"accessKeyId": "SSO", "secretAccessKey": "sso-secret",
         "sessionToken": "sso-token", "expiration": now_ms() + HOUR_MS}});
-    all.push((
-        "GET /federation/credentials?role_name=dev%20ops&account_id=1 ",
-        "200 OK",
-        keys.to_string(),
-    ));
-    let world = World::new(all)
-        .file("config", config)
-        .with("AWS_PROFILE", "s");
+    all.push(("GET /federation/credentials?role_name=dev%20ops&account_id=1 ", "200 OK", keys.to_string()));
+    let world = World::new(all).file("config", config).with("AWS_PROFILE", "s");
     std::fs::write(cache_of(&world), token.to_string()).unwrap();
     world
 }
@@ -331,26 +292,14 @@ fn read(path: &Path) -> Value {
 
 #[test]
 fn an_sso_sign_in_is_exchanged_for_keys() {
-    let world = sso(
-        &json!({"accessToken": "bearer-1", "expiresAt": later(HOUR_MS)}),
-        Vec::new(),
-    );
+    let world = sso(&json!({"accessToken": "bearer-1", "expiresAt": later(HOUR_MS)}), Vec::new());
     world.check("SSO", "sso-secret", Some("sso-token"));
-    assert_eq!(
-        world.seen()[0].header("x-amz-sso_bearer_token"),
-        Some("bearer-1")
-    );
+    assert_eq!(world.seen()[0].header("x-amz-sso_bearer_token"), Some("bearer-1"));
     let expires = later(HOUR_MS).replace(".000Z", "UTC").replace('Z', "UTC");
-    let world = sso(
-        &json!({"accessToken": "bearer-2", "expiresAt": expires}),
-        Vec::new(),
-    );
+    let world = sso(&json!({"accessToken": "bearer-2", "expiresAt": expires}), Vec::new());
     let world = world.with("AWS_PROFILE", "old");
     world.check("SSO", "sso-secret", Some("sso-token"));
-    assert_eq!(
-        world.seen()[0].header("x-amz-sso_bearer_token"),
-        Some("bearer-2")
-    );
+    assert_eq!(world.seen()[0].header("x-amz-sso_bearer_token"), Some("bearer-2"));
 }
 
 #[test]
@@ -360,10 +309,7 @@ fn an_sso_token_is_renewed_where_the_cache_says_how() {
             "clientSecret": "canary-c", "refreshToken": "canary-r", "other": [1]})
     };
     let fresh = json!({"accessToken": "bearer-2", "expiresIn": 3600, "refreshToken": "r2"});
-    let world = sso(
-        &cached(later(0)),
-        vec![("POST /token ", "200 OK", fresh.to_string())],
-    );
+    let world = sso(&cached(later(0)), vec![("POST /token ", "200 OK", fresh.to_string())]);
     world.check("SSO", "sso-secret", Some("sso-token"));
     let seen = world.seen();
     let asked: Value = serde_json::from_slice(&seen[0].body).unwrap();
@@ -376,15 +322,9 @@ fn an_sso_token_is_renewed_where_the_cache_says_how() {
         (&json!("bearer-2"), &json!("r2"), &json!([1]))
     );
     // A token that is still good is used when it cannot be renewed.
-    let world = sso(
-        &cached(later(60_000)),
-        vec![("POST /token ", "500 No", String::new())],
-    );
+    let world = sso(&cached(later(60_000)), vec![("POST /token ", "500 No", String::new())]);
     world.check("SSO", "sso-secret", Some("sso-token"));
-    let world = sso(
-        &cached(later(0)),
-        vec![("POST /token ", "400 No", String::new())],
-    );
+    let world = sso(&cached(later(0)), vec![("POST /token ", "400 No", String::new())]);
     world.fails(&["has expired", "aws sso login --profile s"]);
 }
 
@@ -394,19 +334,15 @@ fn sso_sign_ins_that_cannot_be_used_say_what_to_do() {
     gone.fails(&["holds no SSO token", "aws sso login --profile s"]);
     std::fs::remove_file(cache_of(&gone)).unwrap();
     gone.fails(&["not signed in", "aws sso login"]);
-    let refused = vec![(
-        "GET /federation",
-        "401 No",
-        r#"{"message":"Session token not found or invalid"}"#.to_owned(),
-    )];
+    let refused =
+        vec![("GET /federation", "401 No", r#"{"message":"Session token not found or invalid"}"#.to_owned())];
     let token = json!({"accessToken": "canary", "expiresAt": later(HOUR_MS)});
     sso(&token, refused).fails(&[
         "Session token not found or invalid",
         "role dev ops of account 1",
         "aws sso login",
     ]);
-    let config =
-        "[profile s]\nsso_session = nobody\nsso_account_id = 1\n[profile t]\nsso_account_id = 1\n";
+    let config = "[profile s]\nsso_session = nobody\nsso_account_id = 1\n[profile t]\nsso_account_id = 1\n";
     let world = quiet().file("config", config).with("AWS_PROFILE", "s");
     world.fails(&["sso-session \"nobody\""]);
     world.with("AWS_PROFILE", "t").fails(&["needs sso_region"]);
@@ -414,8 +350,7 @@ fn sso_sign_ins_that_cannot_be_used_say_what_to_do() {
 
 #[test]
 fn a_web_identity_is_exchanged_for_keys() {
-    let world =
-        World::new(vec![("POST / ", "200 OK", sts_answer(HOUR_MS))]).file("jwt", "canary.jwt\n");
+    let world = World::new(vec![("POST / ", "200 OK", sts_answer(HOUR_MS))]).file("jwt", "canary.jwt\n");
     let file = world.home.join(".aws/jwt").to_str().unwrap().to_owned();
     let world = world
         .with("AWS_WEB_IDENTITY_TOKEN_FILE", &file)
@@ -429,9 +364,7 @@ fn a_web_identity_is_exchanged_for_keys() {
         "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=arn%3Ax&RoleSessionName=me&WebIdentityToken=canary.jwt"
     );
     assert_eq!(seen[0].header("authorization"), None);
-    world
-        .with("AWS_WEB_IDENTITY_TOKEN_FILE", "/nowhere")
-        .fails(&["Cannot read", "/nowhere"]);
+    world.with("AWS_WEB_IDENTITY_TOKEN_FILE", "/nowhere").fails(&["Cannot read", "/nowhere"]);
 }
 
 #[test]
@@ -445,9 +378,7 @@ fn the_container_s_service() {
     let url = |world: &World, path: &str| world.server.url(path);
     let full = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
     let creds = url(&world, "/creds?x=1");
-    let world = world
-        .with(full, &creds)
-        .with("AWS_CONTAINER_AUTHORIZATION_TOKEN", "canary-t");
+    let world = world.with(full, &creds).with("AWS_CONTAINER_AUTHORIZATION_TOKEN", "canary-t");
     world.check("C", "c-secret", Some("t"));
     assert_eq!(world.seen()[0].header("authorization"), Some("canary-t"));
     let world = world.file("token", "canary-file\n");
@@ -461,12 +392,9 @@ fn the_container_s_service() {
     world.fails(&["did not answer with credentials"]);
     let world = world.with(full, &no);
     world.fails(&["status 403: not you"]);
-    for far in [
-        "http://example.test/x",
-        "http://169.254.170.3/",
-        "http://127.0.0.1.test/",
-        "ftp://localhost/",
-    ] {
+    for far in
+        ["http://example.test/x", "http://169.254.170.3/", "http://127.0.0.1.test/", "ftp://localhost/"]
+    {
         quiet().with(full, far).fails(&[far]);
     }
 }
@@ -477,28 +405,14 @@ fn the_instance_s_service() {
     let roles = "/latest/meta-data/iam/security-credentials/";
     let world = World::new(vec![
         ("PUT /latest/api/token ", "200 OK", "imds-token".into()),
-        (
-            "GET /latest/meta-data/iam/security-credentials/ ",
-            "200 OK",
-            "my-role\n".into(),
-        ),
-        (
-            "GET /latest/meta-data/iam/security-credentials/my-role ",
-            "200 OK",
-            keys.to_string(),
-        ),
+        ("GET /latest/meta-data/iam/security-credentials/ ", "200 OK", "my-role\n".into()),
+        ("GET /latest/meta-data/iam/security-credentials/my-role ", "200 OK", keys.to_string()),
     ]);
     world.check("I", "i-secret", Some("t"));
     let seen = world.seen();
-    assert_eq!(
-        seen[0].header("x-aws-ec2-metadata-token-ttl-seconds"),
-        Some("21600")
-    );
+    assert_eq!(seen[0].header("x-aws-ec2-metadata-token-ttl-seconds"), Some("21600"));
     assert!(seen[1].line.contains(roles));
-    assert_eq!(
-        seen[2].header("x-aws-ec2-metadata-token"),
-        Some("imds-token")
-    );
+    assert_eq!(seen[2].header("x-aws-ec2-metadata-token"), Some("imds-token"));
     let world = world.with("AWS_EC2_METADATA_DISABLED", "true");
     assert_eq!(world.seen().len(), 3);
     let off = quiet().with("AWS_EC2_METADATA_DISABLED", "true");
@@ -520,12 +434,7 @@ fn a_cancel_ends_the_search() {
     });
     let world = quiet().with("AWS_CONTAINER_CREDENTIALS_FULL_URI", &server.url("/"));
     let env = Env::of([]).with(&world.settings);
-    let asked = Asked {
-        model: &Model::default(),
-        env: &env,
-        own_profile: false,
-        has_key: false,
-    };
+    let asked = Asked { model: &Model::default(), env: &env, own_profile: false, has_key: false };
     let cancel = CancelToken::new();
     std::thread::scope(|scope| {
         let got = scope.spawn(|| world.aws.access(&asked, &cancel));

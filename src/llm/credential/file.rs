@@ -19,10 +19,7 @@ type Stamp = Option<(SystemTime, u64, u64)>;
 
 impl AuthFile {
     pub fn new(path: PathBuf) -> Self {
-        Self {
-            path,
-            read: Mutex::new(None),
-        }
+        Self { path, read: Mutex::new(None) }
     }
 
     /// What the user should be told about the file.
@@ -32,18 +29,13 @@ impl AuthFile {
         }
         let mode = std::fs::metadata(&self.path).ok()?.permissions().mode();
         let file = self.path.display();
-        (mode & 0o077 != 0)
-            .then(|| format!("{file} can be read by other users; run: chmod 600 {file}"))
+        (mode & 0o077 != 0).then(|| format!("{file} can be read by other users; run: chmod 600 {file}"))
     }
 
     pub fn entries(&self) -> Entries {
-        let stamp = std::fs::metadata(&self.path).ok().map(|facts| {
-            (
-                facts.modified().unwrap_or(SystemTime::UNIX_EPOCH),
-                facts.len(),
-                facts.ino(),
-            )
-        });
+        let stamp = std::fs::metadata(&self.path)
+            .ok()
+            .map(|facts| (facts.modified().unwrap_or(SystemTime::UNIX_EPOCH), facts.len(), facts.ino()));
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         match &*read {
             Some((known, entries)) if *known == stamp => entries.clone(),
@@ -74,17 +66,13 @@ pub(super) fn read_entries(file: &Path) -> Entries {
     })?;
     match value {
         Value::Object(entries) => Ok(Arc::new(entries)),
-        _ => Err(format!(
-            "{name} is not a JSON object of providers. Repair it or remove it."
-        )),
+        _ => Err(format!("{name} is not a JSON object of providers. Repair it or remove it.")),
     }
 }
 
 /// The `env` of an entry.
 pub(super) fn settings_of(entry: Option<&Value>) -> Vec<(String, String)> {
-    let env = entry
-        .and_then(|entry| entry.get("env"))
-        .and_then(Value::as_object);
+    let env = entry.and_then(|entry| entry.get("env")).and_then(Value::as_object);
     env.into_iter()
         .flatten()
         .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))

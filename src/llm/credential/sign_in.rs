@@ -37,11 +37,7 @@ pub(super) struct Place {
 
 impl Default for Place {
     fn default() -> Self {
-        Self {
-            hosts: Hosts::default(),
-            clock: Arc::new(oauth::RealClock::new()),
-            http_proxy: None,
-        }
+        Self { hosts: Hosts::default(), clock: Arc::new(oauth::RealClock::new()), http_proxy: None }
     }
 }
 
@@ -79,9 +75,7 @@ impl Credentials {
             return Err(StreamError::new(ErrorKind::Auth, text));
         };
         // What is wrong with the file is said before the user goes to the browser.
-        self.file
-            .entries()
-            .map_err(|error| StreamError::new(ErrorKind::Auth, error))?;
+        self.file.entries().map_err(|error| StreamError::new(ErrorKind::Auth, error))?;
         let env = self.env_for(provider);
         let setting = Setting {
             hosts: &self.place.hosts,
@@ -102,20 +96,14 @@ impl Credentials {
         }
         if key.len() > KEY_BYTES_MAX || key.contains(char::is_control) {
             return Err(
-                "That is no key: it has several lines, control characters, or is too long."
-                    .to_owned(),
+                "That is no key: it has several lines, control characters, or is too long.".to_owned()
             );
         }
         Ok(Secret::new(key))
     }
 
     /// Stores a key as it is: `$NAME` and `!command` in it are resolved when it is used.
-    pub fn store_key(
-        &self,
-        provider: &str,
-        key: &Secret,
-        cancel: &CancelToken,
-    ) -> Result<(), StreamError> {
+    pub fn store_key(&self, provider: &str, key: &Secret, cancel: &CancelToken) -> Result<(), StreamError> {
         let mut entry = Entry::new();
         entry.insert("type".into(), "api_key".into());
         entry.insert("key".into(), key.expose().into());
@@ -138,11 +126,7 @@ impl Credentials {
         let entries = self.file.entries()?;
         let stored = entries.iter().map(|(provider, entry)| Stored {
             provider: provider.clone(),
-            kind: entry
-                .get("type")
-                .and_then(Value::as_str)
-                .unwrap_or("unknown")
-                .to_owned(),
+            kind: entry.get("type").and_then(Value::as_str).unwrap_or("unknown").to_owned(),
             expires: expires(entry),
         });
         Ok(stored.collect())
@@ -175,24 +159,17 @@ impl Credentials {
         at_least: Duration,
         cancel: &CancelToken,
     ) -> Result<(), StreamError> {
-        let entries = self
-            .file
-            .entries()
-            .map_err(|error| StreamError::new(ErrorKind::Auth, error))?;
+        let entries = self.file.entries().map_err(|error| StreamError::new(ErrorKind::Auth, error))?;
         let entry = entries.get(provider).filter(|entry| is_sign_in(entry));
         if entry.is_none_or(|entry| lasts(entry, at_least)) {
             return Ok(());
         }
         self.renewed(provider, configured, at_least, cancel)?;
         let entries = self.file.entries().unwrap_or_default();
-        match entries
-            .get(provider)
-            .is_none_or(|entry| lasts(entry, at_least))
-        {
+        match entries.get(provider).is_none_or(|entry| lasts(entry, at_least)) {
             true => Ok(()),
             false => {
-                let text =
-                    format!("OAuth refresh returned a token that expires too soon for {provider}");
+                let text = format!("OAuth refresh returned a token that expires too soon for {provider}");
                 Err(StreamError::new(ErrorKind::Auth, text))
             }
         }
@@ -212,10 +189,8 @@ impl Credentials {
         }
         match self.renewed(provider, configured, MARGIN, cancel) {
             Ok(()) => {
-                let entries = self
-                    .file
-                    .entries()
-                    .map_err(|error| StreamError::new(ErrorKind::Auth, error))?;
+                let entries =
+                    self.file.entries().map_err(|error| StreamError::new(ErrorKind::Auth, error))?;
                 Ok(entries.get(provider).cloned())
             }
             Err(error) if error.kind != ErrorKind::Aborted && lasts(entry, Duration::ZERO) => {
@@ -235,8 +210,7 @@ impl Credentials {
     ) -> Result<(), StreamError> {
         let again = format!("Sign in again: pi auth login {provider}");
         let Some(method) = Self::method(provider, configured) else {
-            let text =
-                format!("The sign-in for {provider} has expired, and pi cannot renew it. {again}");
+            let text = format!("The sign-in for {provider} has expired, and pi cannot renew it. {again}");
             return Err(StreamError::new(ErrorKind::Auth, text));
         };
         let job = Renewal {
@@ -255,10 +229,7 @@ impl Credentials {
             let _ = sender.send(job.run());
         });
         let failed = |kind, why: &str| {
-            let text = format!(
-                "OAuth refresh failed for {provider}: {}. {again}",
-                why.trim_end_matches('.')
-            );
+            let text = format!("OAuth refresh failed for {provider}: {}. {again}", why.trim_end_matches('.'));
             StreamError::new(kind, text)
         };
         thread.map_err(|error| failed(ErrorKind::Transport, &error.to_string()))?;
@@ -267,22 +238,16 @@ impl Credentials {
             recv(cancel.receiver()) -> _ => return Err(StreamError::aborted()),
         };
         match result {
-            Ok(Err(error)) if error.kind != ErrorKind::Aborted => Err(StreamError {
-                message: failed(error.kind, &error.message).message,
-                ..error
-            }),
+            Ok(Err(error)) if error.kind != ErrorKind::Aborted => {
+                Err(StreamError { message: failed(error.kind, &error.message).message, ..error })
+            }
             Ok(Err(_)) => Err(StreamError::aborted()),
             Ok(Ok(())) => Ok(()),
             Err(_) => Err(failed(ErrorKind::Protocol, "it broke off")),
         }
     }
 
-    fn store(
-        &self,
-        provider: &str,
-        mut entry: Entry,
-        cancel: &CancelToken,
-    ) -> Result<(), StreamError> {
+    fn store(&self, provider: &str, mut entry: Entry, cancel: &CancelToken) -> Result<(), StreamError> {
         let store = Store::lock(&self.file.path, cancel)?;
         let mut entries = store.read()?;
         // Settings of the provider are no part of the proof of identity.
@@ -314,9 +279,7 @@ impl Renewal {
     fn run(self) -> Result<(), StreamError> {
         let store = Store::lock(&self.path, &self.cancel)?;
         let mut entries: Map<String, Value> = store.read()?;
-        let entry = entries
-            .get_mut(&self.provider)
-            .filter(|entry| is_sign_in(entry));
+        let entry = entries.get_mut(&self.provider).filter(|entry| is_sign_in(entry));
         let Some(Value::Object(entry)) = entry else {
             return Ok(()); // signed out meanwhile
         };
@@ -348,9 +311,7 @@ fn expires(entry: &Value) -> Option<u64> {
     let expires = entry.get("expires")?;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     // a cast of a float saturates
-    expires
-        .as_u64()
-        .or_else(|| expires.as_f64().map(|expires| expires as u64))
+    expires.as_u64().or_else(|| expires.as_f64().map(|expires| expires as u64))
 }
 
 fn lasts(entry: &Value, time: Duration) -> bool {
@@ -361,9 +322,7 @@ fn lasts(entry: &Value, time: Duration) -> bool {
 fn lasts_until(expires: Option<&Value>, time: Duration) -> bool {
     let end = now_ms().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     #[allow(clippy::cast_precision_loss)] // milliseconds are far below 2^52
-    expires
-        .and_then(Value::as_f64)
-        .is_some_and(|expires| expires > end as f64)
+    expires.and_then(Value::as_f64).is_some_and(|expires| expires > end as f64)
 }
 
 #[cfg(test)]

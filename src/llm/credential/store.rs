@@ -55,17 +55,12 @@ impl Store {
         let foreign = PathBuf::from(name);
         let held = wait_for_kernel(file, path, cancel)?;
         take_foreign(&foreign, path, held.is_some(), cancel)?;
-        Ok(Self {
-            path: path.to_owned(),
-            _folder: held,
-            foreign,
-        })
+        Ok(Self { path: path.to_owned(), _folder: held, foreign })
     }
 
     /// The entries as they are now.
     pub fn read(&self) -> Result<Map<String, Value>, StreamError> {
-        let entries =
-            read_entries(&self.path).map_err(|error| StreamError::new(ErrorKind::Auth, error))?;
+        let entries = read_entries(&self.path).map_err(|error| StreamError::new(ErrorKind::Auth, error))?;
         Ok(entries.as_ref().clone())
     }
 
@@ -86,12 +81,7 @@ impl Store {
         }
         let mut options = OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(&path);
-        Ok(Draft {
-            file: file.map_err(|error| failed(&error))?,
-            path,
-            target,
-            done: false,
-        })
+        Ok(Draft { file: file.map_err(|error| failed(&error))?, path, target, done: false })
     }
 }
 
@@ -139,11 +129,7 @@ fn busy(path: &Path, foreign: &Path) -> StreamError {
 }
 
 /// `None` where the file system has no locks.
-fn wait_for_kernel(
-    file: File,
-    path: &Path,
-    cancel: &CancelToken,
-) -> Result<Option<File>, StreamError> {
+fn wait_for_kernel(file: File, path: &Path, cancel: &CancelToken) -> Result<Option<File>, StreamError> {
     match file.try_lock() {
         Ok(()) => return Ok(Some(file)),
         Err(TryLockError::Error(_)) => return Ok(None),
@@ -169,12 +155,7 @@ fn wait_for_kernel(
 }
 
 /// Makes the reference's lock.
-fn take_foreign(
-    foreign: &Path,
-    path: &Path,
-    alone: bool,
-    cancel: &CancelToken,
-) -> Result<(), StreamError> {
+fn take_foreign(foreign: &Path, path: &Path, alone: bool, cancel: &CancelToken) -> Result<(), StreamError> {
     let mut looks = PATIENCE.as_millis() / LOOK.as_millis();
     loop {
         match DirBuilder::new().mode(0o700).create(foreign) {
@@ -201,10 +182,7 @@ fn take_foreign(
 }
 
 fn mark(foreign: &Path) -> io::Result<()> {
-    let seconds = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs();
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let time = UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_nanos(MARK_NANOS);
     File::open(foreign)?.set_times(FileTimes::new().set_modified(time))
 }
@@ -214,9 +192,6 @@ fn is_left(facts: &Metadata, alone: bool) -> bool {
     let Ok(time) = facts.modified() else {
         return false;
     };
-    let nanos = time
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .subsec_nanos();
+    let nanos = time.duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
     alone && u64::from(nanos) == MARK_NANOS || time.elapsed().is_ok_and(|age| age > PATIENCE)
 }

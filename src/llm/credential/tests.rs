@@ -12,8 +12,7 @@ impl Folder {
     pub fn new(auth: &str) -> Self {
         static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let dir =
-            std::env::temp_dir().join(format!("pi-credential-{}-{count}", std::process::id()));
+        let dir = std::env::temp_dir().join(format!("pi-credential-{}-{count}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let folder = Self(dir);
         if !auth.is_empty() {
@@ -32,9 +31,8 @@ impl Folder {
 
     pub fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0).unwrap();
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -128,10 +126,7 @@ impl Case<'_> {
 }
 
 fn with_key(value: &str) -> Configured {
-    Configured {
-        api_key: Some(value.into()),
-        ..Configured::default()
-    }
+    Configured { api_key: Some(value.into()), ..Configured::default() }
 }
 
 const STORED: &str =
@@ -141,34 +136,17 @@ const STORED: &str =
 fn the_first_source_wins() {
     let env = || Env::of([("ANTHROPIC_API_KEY", "from-env"), ("K", "by-name")]);
     let configured = with_key("$K");
-    let all = || Case {
-        auth: STORED,
-        configured: configured.clone(),
-        env: env(),
-        ..Case::default()
-    };
-    Case {
-        flag: Some("flag"),
-        ..all()
-    }
-    .check("--api-key", Some("flag"));
+    let all = || Case { auth: STORED, configured: configured.clone(), env: env(), ..Case::default() };
+    Case { flag: Some("flag"), ..all() }.check("--api-key", Some("flag"));
     all().check("auth.json", Some("stored"));
     Case { auth: "", ..all() }.check("models.json", Some("by-name"));
-    Case {
-        auth: "",
-        configured: Configured::default(),
-        ..all()
-    }
-    .check("environment variable ANTHROPIC_API_KEY", Some("from-env"));
+    Case { auth: "", configured: Configured::default(), ..all() }
+        .check("environment variable ANTHROPIC_API_KEY", Some("from-env"));
 }
 
 #[test]
 fn a_given_key_is_for_its_provider_alone() {
-    let case = Case {
-        flag: Some("flag"),
-        model: model("openai"),
-        ..Case::default()
-    };
+    let case = Case { flag: Some("flag"), model: model("openai"), ..Case::default() };
     case.fails(false, &["OPENAI_API_KEY"]);
 }
 
@@ -176,11 +154,7 @@ fn a_given_key_is_for_its_provider_alone() {
 fn values_are_resolved() {
     fn case<'a>(auth: &'a str) -> Case<'a> {
         let env = Env::of([("X", " env-key\n"), ("ACCOUNT", "process")]);
-        Case {
-            auth,
-            env,
-            ..Case::default()
-        }
+        Case { auth, env, ..Case::default() }
     }
     let auth = |key: &str| {
         let env = r#"{"ACCOUNT": "own"}"#;
@@ -196,43 +170,18 @@ fn values_are_resolved() {
 #[test]
 fn an_entry_that_cannot_be_used_blocks_the_environment() {
     let env = || Env::of([("ANTHROPIC_API_KEY", CANARY), ("K", CANARY)]);
-    let case = |auth| Case {
-        auth,
-        env: env(),
-        configured: with_key("$K"),
-        ..Case::default()
-    };
+    let case = |auth| Case { auth, env: env(), configured: with_key("$K"), ..Case::default() };
     let rows: &[(&str, bool, &[&str])] = &[
-        (
-            r#"{"anthropic": {"type": "api_key", "key": "$NOPE"}}"#,
-            false,
-            &["NOPE", "auth.json"],
-        ),
+        (r#"{"anthropic": {"type": "api_key", "key": "$NOPE"}}"#, false, &["NOPE", "auth.json"]),
         (
             r#"{"anthropic": {"type": "api_key", "key": "!echo canary-5e1f; exit 4"}}"#,
             true,
             &["exit code 4", "auth.json"],
         ),
-        (
-            r#"{"anthropic": {"type": "api_key", "key": 5}}"#,
-            true,
-            &["not a text"],
-        ),
-        (
-            r#"{"anthropic": {"type": "magic", "key": "canary-5e1f"}}"#,
-            true,
-            &["\"type\"", "\"anthropic\""],
-        ),
-        (
-            r#"{"anthropic": {"type": "oauth", "access": "canary-5e1f"}}"#,
-            true,
-            &["expires"],
-        ),
-        (
-            r#"{"anthropic": {"type": "oauth", "expires": 99999999999999}}"#,
-            true,
-            &["access"],
-        ),
+        (r#"{"anthropic": {"type": "api_key", "key": 5}}"#, true, &["not a text"]),
+        (r#"{"anthropic": {"type": "magic", "key": "canary-5e1f"}}"#, true, &["\"type\"", "\"anthropic\""]),
+        (r#"{"anthropic": {"type": "oauth", "access": "canary-5e1f"}}"#, true, &["expires"]),
+        (r#"{"anthropic": {"type": "oauth", "expires": 99999999999999}}"#, true, &["access"]),
         (r#"{"anthropic": "canary-5e1f"}"#, true, &["\"type\""]),
     ];
     for (auth, has, pieces) in rows {
@@ -244,55 +193,24 @@ fn an_entry_that_cannot_be_used_blocks_the_environment() {
 fn a_broken_file_is_an_error_with_its_place_and_is_left_alone() {
     let broken = "{\"anthropic\": {\"type\": \"api_key\",\n \"key\": \"canary-5e1f\" oops}}";
     let env = || Env::of([("ANTHROPIC_API_KEY", CANARY)]);
-    Case {
-        auth: broken,
-        env: env(),
-        ..Case::default()
-    }
-    .fails(true, &["auth.json", "line 2, column"]);
-    Case {
-        auth: "[1]",
-        env: env(),
-        ..Case::default()
-    }
-    .fails(true, &["not a JSON object"]);
+    Case { auth: broken, env: env(), ..Case::default() }.fails(true, &["auth.json", "line 2, column"]);
+    Case { auth: "[1]", env: env(), ..Case::default() }.fails(true, &["not a JSON object"]);
     // A key that is given and a server without keys do not need the file.
-    Case {
-        auth: broken,
-        flag: Some("flag"),
-        ..Case::default()
-    }
-    .check("--api-key", Some("flag"));
-    Case {
-        auth: broken,
-        model: model("faux"),
-        ..Case::default()
-    }
-    .check("no key needed", None);
+    Case { auth: broken, flag: Some("flag"), ..Case::default() }.check("--api-key", Some("flag"));
+    Case { auth: broken, model: model("faux"), ..Case::default() }.check("no key needed", None);
 
     let folder = Folder::new(broken);
     let credentials = Credentials::load(&folder.0, Env::of([]));
     assert!(credentials.warning().unwrap().contains("line 2"));
-    assert_eq!(
-        std::fs::read_to_string(folder.0.join("auth.json")).unwrap(),
-        broken
-    );
+    assert_eq!(std::fs::read_to_string(folder.0.join("auth.json")).unwrap(), broken);
 }
 
 #[test]
 fn an_empty_file_and_a_byte_order_mark_are_fine() {
     let env = || Env::of([("ANTHROPIC_API_KEY", "k")]);
-    Case {
-        auth: " \n",
-        env: env(),
-        ..Case::default()
-    }
-    .check("environment variable ANTHROPIC_API_KEY", Some("k"));
-    Case {
-        auth: &format!("\u{feff}{STORED}"),
-        ..Case::default()
-    }
-    .check("auth.json", Some("stored"));
+    Case { auth: " \n", env: env(), ..Case::default() }
+        .check("environment variable ANTHROPIC_API_KEY", Some("k"));
+    Case { auth: &format!("\u{feff}{STORED}"), ..Case::default() }.check("auth.json", Some("stored"));
 }
 
 #[test]
@@ -300,11 +218,7 @@ fn a_file_that_changed_is_read_again() {
     let folder = Folder::new(STORED);
     let credentials = Credentials::load(&folder.0, Env::of([]));
     let key = || {
-        let got = credentials.resolve(
-            &model("anthropic"),
-            &Configured::default(),
-            &CancelToken::new(),
-        );
+        let got = credentials.resolve(&model("anthropic"), &Configured::default(), &CancelToken::new());
         got.unwrap().key.unwrap().expose().to_owned()
     };
     assert_eq!(key(), "stored");
@@ -334,43 +248,20 @@ fn a_sign_in_that_is_valid_is_a_key() {
             r#"{{"{id}": {{"type": "oauth", "access": "token", "refresh": "{CANARY}", "expires": {expires}}}}}"#
         )
     };
-    Case {
-        auth: &auth("anthropic"),
-        ..Case::default()
-    }
-    .check("auth.json (signed in)", Some("token"));
+    Case { auth: &auth("anthropic"), ..Case::default() }.check("auth.json (signed in)", Some("token"));
     // This one takes it as a bearer token.
-    let case = Case {
-        auth: &auth("kimi-coding"),
-        model: model("kimi-coding"),
-        ..Case::default()
-    };
+    let case = Case { auth: &auth("kimi-coding"), model: model("kimi-coding"), ..Case::default() };
     let got = case.resolve().1.unwrap();
     assert_eq!(got.key, None);
-    assert_eq!(
-        got.headers,
-        [("authorization".to_owned(), Some("Bearer token".to_owned()))]
-    );
+    assert_eq!(got.headers, [("authorization".to_owned(), Some("Bearer token".to_owned()))]);
 }
 
 #[test]
 fn tokens_for_other_headers_are_not_sent_as_a_key() {
     let env = Env::of([("ANTHROPIC_AUTH_TOKEN", "t"), ("ANTHROPIC_API_KEY", CANARY)]);
-    let got = Case {
-        env,
-        ..Case::default()
-    }
-    .resolve()
-    .1
-    .unwrap();
-    assert_eq!(
-        (got.key, got.source),
-        (None, Source::Variable("ANTHROPIC_AUTH_TOKEN"))
-    );
-    assert_eq!(
-        got.headers,
-        [("authorization".to_owned(), Some("Bearer t".to_owned()))]
-    );
+    let got = Case { env, ..Case::default() }.resolve().1.unwrap();
+    assert_eq!((got.key, got.source), (None, Source::Variable("ANTHROPIC_AUTH_TOKEN")));
+    assert_eq!(got.headers, [("authorization".to_owned(), Some("Bearer t".to_owned()))]);
 
     let env = Env::of([
         ("CLOUDFLARE_API_KEY", "k"),
@@ -378,93 +269,46 @@ fn tokens_for_other_headers_are_not_sent_as_a_key() {
         ("CLOUDFLARE_GATEWAY_ID", "g"),
     ]);
     let gateway = Model {
-        base_url: "https://gw.test/v1/{CLOUDFLARE_ACCOUNT_ID}/{CLOUDFLARE_GATEWAY_ID}/openai"
-            .into(),
+        base_url: "https://gw.test/v1/{CLOUDFLARE_ACCOUNT_ID}/{CLOUDFLARE_GATEWAY_ID}/openai".into(),
         ..model("cloudflare-ai-gateway")
     };
-    let got = Case {
-        env,
-        model: gateway.clone(),
-        ..Case::default()
-    }
-    .resolve()
-    .1
-    .unwrap();
+    let got = Case { env, model: gateway.clone(), ..Case::default() }.resolve().1.unwrap();
     assert_eq!(got.key, None);
-    assert_eq!(
-        got.base_url.as_deref(),
-        Some("https://gw.test/v1/a/g/openai")
-    );
-    let header = |name: &str| {
-        got.headers
-            .iter()
-            .find(|(known, _)| known == name)
-            .unwrap()
-            .1
-            .clone()
-    };
+    assert_eq!(got.base_url.as_deref(), Some("https://gw.test/v1/a/g/openai"));
+    let header = |name: &str| got.headers.iter().find(|(known, _)| known == name).unwrap().1.clone();
     assert_eq!(header("cf-aig-authorization").as_deref(), Some("Bearer k"));
     assert_eq!(header("authorization"), None);
     assert_eq!(header("x-api-key"), None);
 
-    let env = Env::of([
-        ("CLOUDFLARE_API_KEY", CANARY),
-        ("CLOUDFLARE_ACCOUNT_ID", "a"),
-    ]);
-    Case {
-        env,
-        model: gateway,
-        ..Case::default()
-    }
-    .fails(true, &["CLOUDFLARE_GATEWAY_ID", "environment variable"]);
+    let env = Env::of([("CLOUDFLARE_API_KEY", CANARY), ("CLOUDFLARE_ACCOUNT_ID", "a")]);
+    Case { env, model: gateway, ..Case::default() }
+        .fails(true, &["CLOUDFLARE_GATEWAY_ID", "environment variable"]);
 }
 
 #[test]
 fn headers_are_resolved_and_the_last_one_wins() {
     let env = || Env::of([("ANTHROPIC_API_KEY", "k"), ("T", CANARY)]);
     let configured = |headers: &[(&str, &str)], auth_header| Configured {
-        headers: headers
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect(),
+        headers: headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         auth_header,
         ..Configured::default()
     };
-    let case = |configured| Case {
-        configured,
-        env: env(),
-        ..Case::default()
-    };
-    let got = case(configured(
-        &[("X-Team", "a"), ("x-token", "v ${T}"), ("x-team", "b")],
-        true,
-    ));
+    let case = |configured| Case { configured, env: env(), ..Case::default() };
+    let got = case(configured(&[("X-Team", "a"), ("x-token", "v ${T}"), ("x-team", "b")], true));
     let headers = got.resolve().1.unwrap().headers;
-    let expected = [
-        ("authorization", "Bearer k"),
-        ("x-token", "v canary-5e1f"),
-        ("x-team", "b"),
-    ];
+    let expected = [("authorization", "Bearer k"), ("x-token", "v canary-5e1f"), ("x-team", "b")];
     let expected = expected.map(|(name, value)| (name.to_owned(), Some(value.to_owned())));
     assert_eq!(headers, expected);
-    case(configured(&[("x-token", "$NOPE")], false))
-        .fails(true, &["x-token", "NOPE", "models.json"]);
+    case(configured(&[("x-token", "$NOPE")], false)).fails(true, &["x-token", "NOPE", "models.json"]);
     let broken = configured(&[("x-token", "!printf 'a\\ncanary-5e1f'")], false);
     case(broken).fails(true, &["x-token", "control character"]);
-    let faux = Case {
-        model: model("faux"),
-        configured: configured(&[], true),
-        ..Case::default()
-    };
+    let faux = Case { model: model("faux"), configured: configured(&[], true), ..Case::default() };
     faux.fails(true, &["authHeader"]);
 }
 
 #[test]
 fn a_missing_key_names_the_variable_and_what_to_do() {
-    let case = |id| Case {
-        model: model(id),
-        ..Case::default()
-    };
+    let case = |id| Case { model: model(id), ..Case::default() };
     case("anthropic").fails(
         false,
         &[
@@ -486,23 +330,11 @@ fn a_missing_key_names_the_variable_and_what_to_do() {
 
 #[test]
 fn a_key_that_no_header_can_hold_is_refused_where_it_came_from() {
-    for bad in [
-        "canary-5e1f\nx: y",
-        "canary-5e1f more",
-        "canary-5e1f\u{201d}",
-    ] {
+    for bad in ["canary-5e1f\nx: y", "canary-5e1f more", "canary-5e1f\u{201d}"] {
         let env = Env::of([("ANTHROPIC_API_KEY", bad)]);
-        Case {
-            env,
-            ..Case::default()
-        }
-        .fails(true, &["environment variable ANTHROPIC_API_KEY"]);
+        Case { env, ..Case::default() }.fails(true, &["environment variable ANTHROPIC_API_KEY"]);
     }
-    Case {
-        flag: Some("  "),
-        ..Case::default()
-    }
-    .fails(true, &["--api-key", "empty"]);
+    Case { flag: Some("  "), ..Case::default() }.fails(true, &["--api-key", "empty"]);
 }
 
 #[test]
@@ -518,45 +350,19 @@ fn a_cancel_is_an_abort_and_no_failure() {
 #[test]
 fn an_entry_with_settings_only_leaves_the_key_to_the_environment() {
     let auth = r#"{"amazon-bedrock": {"type": "api_key", "env": {"AWS_PROFILE": "work"}}, "llama.cpp": {"type": "api_key", "env": {"LLAMA_BASE_URL": "http://box:9000/v1/"}}}"#;
-    Case {
-        auth,
-        model: model("amazon-bedrock"),
-        ..Case::default()
-    }
-    .check("environment variable AWS_PROFILE", None);
-    let got = Case {
-        auth,
-        model: model("llama.cpp"),
-        ..Case::default()
-    }
-    .resolve()
-    .1
-    .unwrap();
+    Case { auth, model: model("amazon-bedrock"), ..Case::default() }
+        .check("environment variable AWS_PROFILE", None);
+    let got = Case { auth, model: model("llama.cpp"), ..Case::default() }.resolve().1.unwrap();
     assert_eq!(got.base_url.as_deref(), Some("http://box:9000/v1"));
 }
 
 #[test]
 fn a_local_server_sees_only_its_own_key() {
-    let env = || {
-        Env::of([
-            ("LLAMA_API_KEY", "llama"),
-            ("PI_LOCAL_URL", "box:9"),
-            ("PI_LOCAL_API_KEY", "box"),
-        ])
-    };
+    let env =
+        || Env::of([("LLAMA_API_KEY", "llama"), ("PI_LOCAL_URL", "box:9"), ("PI_LOCAL_API_KEY", "box")]);
     let at = |url: &str| {
-        let model = Model {
-            base_url: url.into(),
-            ..model("local")
-        };
-        let got = Case {
-            env: env(),
-            model,
-            ..Case::default()
-        }
-        .resolve()
-        .1
-        .unwrap();
+        let model = Model { base_url: url.into(), ..model("local") };
+        let got = Case { env: env(), model, ..Case::default() }.resolve().1.unwrap();
         got.key.map(|key| key.expose().to_owned())
     };
     assert_eq!(at("http://127.0.0.1:8080/v1").as_deref(), Some("llama"));
@@ -575,24 +381,14 @@ fn cloud(provider: &str, api: &str) -> Model {
 
 #[test]
 fn requests_to_aws_get_a_signature_s_keys_and_an_address() {
-    let keys = [
-        ("AWS_ACCESS_KEY_ID", "AKID"),
-        ("AWS_SECRET_ACCESS_KEY", CANARY),
-        ("AWS_REGION", "eu-west-1"),
-    ];
+    let keys =
+        [("AWS_ACCESS_KEY_ID", "AKID"), ("AWS_SECRET_ACCESS_KEY", CANARY), ("AWS_REGION", "eu-west-1")];
     for (provider, has) in [("amazon-bedrock", true), ("mine", false)] {
-        let case = Case {
-            env: Env::of(keys),
-            model: cloud(provider, aws::API),
-            ..Case::default()
-        };
+        let case = Case { env: Env::of(keys), model: cloud(provider, aws::API), ..Case::default() };
         let (found, got) = case.resolve();
         let got = got.unwrap();
         let access = got.aws.unwrap();
-        assert_eq!(
-            (found, access.keys.as_ref().unwrap().id.as_str()),
-            (has, "AKID")
-        );
+        assert_eq!((found, access.keys.as_ref().unwrap().id.as_str()), (has, "AKID"));
         let endpoint = "https://bedrock-runtime.eu-west-1.amazonaws.com";
         assert_eq!(got.base_url.as_deref(), Some(endpoint), "{provider}");
     }
@@ -609,16 +405,9 @@ fn requests_to_aws_get_a_signature_s_keys_and_an_address() {
 #[test]
 fn settings_of_an_entry_count_for_the_cloud() {
     let auth = r#"{"amazon-bedrock": {"type": "api_key", "env": {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "canary-5e1f", "AWS_REGION": "us-west-2"}}}"#;
-    let case = Case {
-        auth,
-        model: cloud("amazon-bedrock", aws::API),
-        ..Case::default()
-    };
+    let case = Case { auth, model: cloud("amazon-bedrock", aws::API), ..Case::default() };
     let access = case.resolve().1.unwrap().aws.unwrap();
-    assert_eq!(
-        (&*access.region, &*access.keys.as_ref().unwrap().id),
-        ("us-west-2", "AKID")
-    );
+    assert_eq!((&*access.region, &*access.keys.as_ref().unwrap().id), ("us-west-2", "AKID"));
     // An entry without anything leaves it all to AWS's own sources.
     let open = |auth| Case {
         auth,
@@ -626,18 +415,14 @@ fn settings_of_an_entry_count_for_the_cloud() {
         model: cloud("amazon-bedrock", aws::API),
         ..Case::default()
     };
-    open(r#"{"amazon-bedrock": {"type": "api_key"}}"#)
-        .fails(true, &["No AWS credentials were found"]);
+    open(r#"{"amazon-bedrock": {"type": "api_key"}}"#).fails(true, &["No AWS credentials were found"]);
     open("").fails(false, &["No API key for Amazon Bedrock"]);
 }
 
 #[test]
 fn a_key_for_vertex_needs_no_token_and_a_placeholder_does() {
     let case = |key| Case {
-        env: Env::of([
-            ("GOOGLE_CLOUD_API_KEY", key),
-            ("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/adc"),
-        ]),
+        env: Env::of([("GOOGLE_CLOUD_API_KEY", key), ("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/adc")]),
         model: cloud("google-vertex", gcp::API),
         ..Case::default()
     };

@@ -19,11 +19,7 @@ pub(super) fn answer(context: &Context, thinks: bool) -> Answer {
     let (thought, text, call) = match scene.results.as_slice() {
         [] => scene.open(),
         [listing] => scene.pick(listing),
-        [listing, .., file] => (
-            "Enough seen; time to tell.",
-            scene.tell(listing, Some(file)),
-            None,
-        ),
+        [listing, .., file] => ("Enough seen; time to tell.", scene.tell(listing, Some(file)), None),
     };
     let mut pieces = Vec::new();
     if thinks {
@@ -33,14 +29,8 @@ pub(super) fn answer(context: &Context, thinks: bool) -> Answer {
         pieces.push(Piece::Text(text));
     }
     pieces.extend(call);
-    let pace = Pace {
-        tokens_per_second: Some(TOKENS_PER_SECOND),
-        ..Pace::default()
-    };
-    Answer {
-        pace,
-        ..Answer::new(pieces)
-    }
+    let pace = Pace { tokens_per_second: Some(TOKENS_PER_SECOND), ..Pace::default() };
+    Answer { pace, ..Answer::new(pieces) }
 }
 
 /// What is said and done next.
@@ -68,11 +58,7 @@ impl<'a> Scene<'a> {
             }
         }
         let tools = context.head().tools.into_iter().map(|tool| tool.name);
-        Self {
-            tools: tools.collect(),
-            asked,
-            results,
-        }
+        Self { tools: tools.collect(), asked, results }
     }
 
     fn has(&self, tool: &str) -> bool {
@@ -85,9 +71,8 @@ impl<'a> Scene<'a> {
             true => String::new(),
             false => format!(" A model would now work on “{asked}”."),
         };
-        let hello = format!(
-            "I am `faux/demo`: a script, not a model.{about} I can only show what that looks like."
-        );
+        let hello =
+            format!("I am `faux/demo`: a script, not a model.{about} I can only show what that looks like.");
         let call = if self.has("ls") {
             tool_call("ls", &json!({"path": "."}))
         } else if self.has("bash") {
@@ -104,11 +89,7 @@ impl<'a> Scene<'a> {
             return ("No tools to look around with.", text, None);
         };
         let text = format!("{hello} First, a look at this folder.");
-        (
-            "A look at the folder is a safe first step.",
-            text,
-            Some(call),
-        )
+        ("A look at the folder is a safe first step.", text, Some(call))
     }
 
     fn pick(&self, listing: &ToolResultMessage) -> Step {
@@ -124,19 +105,12 @@ impl<'a> Scene<'a> {
         let call = if self.has("read") {
             tool_call("read", &json!({"path": file, "limit": LINES}))
         } else if self.has("bash") {
-            tool_call(
-                "bash",
-                &json!({"command": format!("head -n {LINES} -- {}", quoted(file))}),
-            )
+            tool_call("bash", &json!({"command": format!("head -n {LINES} -- {}", quoted(file))}))
         } else {
             return (done, self.tell(listing, None), None);
         };
         let text = format!("`{file}` looks worth reading.");
-        (
-            "One file will do to show how reading works.",
-            text,
-            Some(call),
-        )
+        ("One file will do to show how reading works.", text, Some(call))
     }
 
     fn tell(&self, listing: &ToolResultMessage, file: Option<&ToolResultMessage>) -> String {
@@ -149,11 +123,7 @@ impl<'a> Scene<'a> {
             let (files, folders) = count(&listed);
             text.push_str(&match (files, folders) {
                 (0, 0) => "This folder is empty.".to_owned(),
-                _ => format!(
-                    "This folder holds {} and {}.",
-                    many(files, "file"),
-                    many(folders, "folder")
-                ),
+                _ => format!("This folder holds {} and {}.", many(files, "file"), many(folders, "folder")),
             });
         }
         if let Some(file) = file.filter(|file| !file.is_error) {
@@ -176,11 +146,7 @@ impl<'a> Scene<'a> {
 }
 
 fn tool_call(name: &str, arguments: &serde_json::Value) -> Piece {
-    Piece::ToolCall {
-        id: None,
-        name: name.to_owned(),
-        arguments: arguments.to_string(),
-    }
+    Piece::ToolCall { id: None, name: name.to_owned(), arguments: arguments.to_string() }
 }
 
 /// The names in a listing: one a line; notices stand in brackets or parentheses.
@@ -197,8 +163,8 @@ fn count(listing: &str) -> (usize, usize) {
 /// The file to read: a README, else the first one that is likely to be text.
 fn choose(listing: &str) -> Option<&str> {
     const TEXT: [&str; 16] = [
-        "md", "txt", "toml", "json", "rs", "py", "js", "ts", "c", "h", "go", "sh", "yml", "yaml",
-        "html", "css",
+        "md", "txt", "toml", "json", "rs", "py", "js", "ts", "c", "h", "go", "sh", "yml", "yaml", "html",
+        "css",
     ];
     let plain = |name: &&str| {
         let odd = name.ends_with('/') || name.starts_with(['.', '-', '~', '@']);
@@ -213,10 +179,7 @@ fn choose(listing: &str) -> Option<&str> {
         let start = name.get(..6);
         start.is_some_and(|start| start.eq_ignore_ascii_case("readme"))
     };
-    files()
-        .find(is_readme)
-        .or_else(|| files().find(is_text))
-        .or_else(|| files().next())
+    files().find(is_readme).or_else(|| files().find(is_text)).or_else(|| files().next())
 }
 
 fn quoted(name: &str) -> String {

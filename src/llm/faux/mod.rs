@@ -78,24 +78,20 @@ fn echo(call: &Call<'_>) -> Answer {
     match last {
         None => {}
         Some(Content::Text(text)) => parts.push(text.clone()),
-        Some(Content::Blocks(blocks)) => {
-            parts.extend(blocks.iter().filter_map(|block| match block {
-                Block::Text(text) => Some(text.text.clone()),
-                Block::Image(image) => {
-                    let bytes = image.data.len() / 4 * 3;
-                    Some(format!("[{}, about {bytes} bytes]", image.mime_type))
-                }
-                _ => None,
-            }))
-        }
+        Some(Content::Blocks(blocks)) => parts.extend(blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(text.text.clone()),
+            Block::Image(image) => {
+                let bytes = image.data.len() / 4 * 3;
+                Some(format!("[{}, about {bytes} bytes]", image.mime_type))
+            }
+            _ => None,
+        })),
     }
     let text = parts.join("\n");
     let mut pieces = Vec::new();
     if thinks(call) {
         let count = text.chars().count();
-        pieces.push(Piece::Thinking(format!(
-            "There are {count} characters to say again."
-        )));
+        pieces.push(Piece::Thinking(format!("There are {count} characters to say again.")));
     }
     pieces.push(Piece::Text(text));
     Answer::new(pieces)

@@ -46,31 +46,17 @@ pub(super) struct Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self {
-            delay: Duration::ZERO,
-            chunk_delay: Duration::ZERO,
-            chunk_size: 12,
-            tokens_per_second: None,
-        }
+        Self { delay: Duration::ZERO, chunk_delay: Duration::ZERO, chunk_size: 12, tokens_per_second: None }
     }
 }
 
 impl Answer {
     pub fn new(pieces: Vec<Piece>) -> Self {
-        Self {
-            pieces,
-            usage: None,
-            stop: None,
-            error: None,
-            pace: Pace::default(),
-        }
+        Self { pieces, usage: None, stop: None, error: None, pace: Pace::default() }
     }
 
     pub fn failed(error: StreamError) -> Self {
-        Self {
-            error: Some(error),
-            ..Self::new(Vec::new())
-        }
+        Self { error: Some(error), ..Self::new(Vec::new()) }
     }
 
     fn stop(&self) -> StopReason {
@@ -84,9 +70,7 @@ impl Answer {
     fn chars(&self) -> usize {
         let chars = self.pieces.iter().map(|piece| match piece {
             Piece::Text(text) | Piece::Thinking(text) => text.chars().count(),
-            Piece::ToolCall {
-                name, arguments, ..
-            } => name.chars().count() + arguments.chars().count(),
+            Piece::ToolCall { name, arguments, .. } => name.chars().count() + arguments.chars().count(),
         });
         chars.sum()
     }
@@ -113,9 +97,7 @@ pub(super) fn play(answer: &Answer, call: &Call<'_>, emit: &mut Emit<'_>) -> Res
         Err(End::Cancelled) => emit(AssistantEvent::Error(StreamError::aborted())),
         Ok(()) => emit(match &answer.error {
             Some(error) => AssistantEvent::Error(error.clone()),
-            None => AssistantEvent::Done {
-                reason: answer.stop(),
-            },
+            None => AssistantEvent::Done { reason: answer.stop() },
         }),
     }
 }
@@ -126,62 +108,34 @@ fn play_pieces(answer: &Answer, call: &Call<'_>, emit: &mut Emit<'_>) -> Result<
         return Ok(());
     }
     emit(AssistantEvent::Start)?;
-    let mut clock = Clock {
-        pace: answer.pace,
-        start: Instant::now(),
-        tokens: 0.0,
-    };
+    let mut clock = Clock { pace: answer.pace, start: Instant::now(), tokens: 0.0 };
     for (index, piece) in answer.pieces.iter().enumerate() {
         match piece {
             Piece::Text(text) => {
                 emit(AssistantEvent::TextStart { index })?;
-                clock.chunks(text, call, |delta| {
-                    emit(AssistantEvent::TextDelta { index, delta })
-                })?;
+                clock.chunks(text, call, |delta| emit(AssistantEvent::TextDelta { index, delta }))?;
                 let signature = None;
                 emit(AssistantEvent::TextEnd { index, signature })?;
             }
             Piece::Thinking(text) => {
                 emit(AssistantEvent::ThinkingStart { index })?;
-                clock.chunks(text, call, |delta| {
-                    emit(AssistantEvent::ThinkingDelta { index, delta })
-                })?;
-                emit(AssistantEvent::ThinkingEnd {
-                    index,
-                    signature: None,
-                    redacted: false,
-                })?;
+                clock.chunks(text, call, |delta| emit(AssistantEvent::ThinkingDelta { index, delta }))?;
+                emit(AssistantEvent::ThinkingEnd { index, signature: None, redacted: false })?;
             }
-            Piece::ToolCall {
-                id,
-                name,
-                arguments,
-            } => {
+            Piece::ToolCall { id, name, arguments } => {
                 emit(AssistantEvent::ToolCallStart {
                     index,
                     id: id.clone().unwrap_or_else(next_call_id),
                     name: name.clone(),
                 })?;
-                clock.chunks(arguments, call, |delta| {
-                    emit(AssistantEvent::ToolCallDelta { index, delta })
-                })?;
-                emit(AssistantEvent::ToolCallEnd {
-                    index,
-                    id: None,
-                    name: None,
-                    thought_signature: None,
-                })?;
+                clock
+                    .chunks(arguments, call, |delta| emit(AssistantEvent::ToolCallDelta { index, delta }))?;
+                emit(AssistantEvent::ToolCallEnd { index, id: None, name: None, thought_signature: None })?;
             }
         }
     }
-    let usage = answer
-        .usage
-        .clone()
-        .unwrap_or_else(|| estimate(answer, call));
-    emit(AssistantEvent::info(Info {
-        usage: Some(usage),
-        ..Info::default()
-    }))?;
+    let usage = answer.usage.clone().unwrap_or_else(|| estimate(answer, call));
+    emit(AssistantEvent::info(Info { usage: Some(usage), ..Info::default() }))?;
     Ok(())
 }
 
@@ -191,11 +145,7 @@ fn wait(call: &Call<'_>, time: Duration) -> Result<(), End> {
         true => call.cancel.is_cancelled(),
         false => call.cancel.wait_timeout(time),
     };
-    if cancelled {
-        Err(End::Cancelled)
-    } else {
-        Ok(())
-    }
+    if cancelled { Err(End::Cancelled) } else { Ok(()) }
 }
 
 /// Times the chunks of one answer.
@@ -260,13 +210,8 @@ fn estimate(answer: &Answer, call: &Call<'_>) -> Usage {
     let cache_read = tokens(cached).min(tokens(chars));
     let input = tokens(chars) - cache_read;
     let output = tokens(answer.chars());
-    let mut usage = Usage {
-        input,
-        output,
-        cache_read,
-        total_tokens: input + output + cache_read,
-        ..Usage::default()
-    };
+    let mut usage =
+        Usage { input, output, cache_read, total_tokens: input + output + cache_read, ..Usage::default() };
     call.model.price(&mut usage);
     usage
 }

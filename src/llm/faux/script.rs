@@ -40,17 +40,9 @@ pub(super) const VARIABLE: &str = "PI_FAUX_SCRIPT";
 /// The next answer of this conversation, or the error that stands in for it.
 pub(super) fn answer(call: &Call<'_>) -> Answer {
     let set = |(name, _): &&(String, String)| name == VARIABLE;
-    let own = call
-        .options
-        .env
-        .iter()
-        .find(set)
-        .map(|(_, value)| value.clone());
-    let path = own
-        .or_else(|| std::env::var(VARIABLE).ok())
-        .unwrap_or_default();
-    next(&path, call)
-        .unwrap_or_else(|message| Answer::failed(StreamError::new(ErrorKind::Request, message)))
+    let own = call.options.env.iter().find(set).map(|(_, value)| value.clone());
+    let path = own.or_else(|| std::env::var(VARIABLE).ok()).unwrap_or_default();
+    next(&path, call).unwrap_or_else(|message| Answer::failed(StreamError::new(ErrorKind::Request, message)))
 }
 
 fn next(path: &str, call: &Call<'_>) -> Result<Answer, String> {
@@ -59,8 +51,8 @@ fn next(path: &str, call: &Call<'_>) -> Result<Answer, String> {
             "faux/script plays the file that {VARIABLE} names, and it is not set. See: pi docs faux"
         ));
     }
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("Cannot read the script {path}: {error}"))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("Cannot read the script {path}: {error}"))?;
     let script = parse(&text).map_err(|error| format!("The script {path} is broken: {error}"))?;
     let session = call.options.session_id.as_deref().unwrap_or_default();
     let position = take_turn(path, session, &call.context.messages);
@@ -88,12 +80,10 @@ fn next(path: &str, call: &Call<'_>) -> Result<Answer, String> {
 fn take_turn(path: &str, session: &str, messages: &[Message]) -> usize {
     static TURNS: Mutex<BTreeMap<(String, String), usize>> = Mutex::new(BTreeMap::new());
     let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
-    let turn = turns
-        .entry((path.to_owned(), session.to_owned()))
-        .or_insert_with(|| {
-            let answered = |message: &&Message| matches!(message, Message::Assistant(_));
-            messages.iter().filter(answered).count()
-        });
+    let turn = turns.entry((path.to_owned(), session.to_owned())).or_insert_with(|| {
+        let answered = |message: &&Message| matches!(message, Message::Assistant(_));
+        messages.iter().filter(answered).count()
+    });
     *turn += 1;
     *turn - 1
 }
@@ -140,9 +130,8 @@ impl Step {
     fn into_answer(self, all: &Settings) -> Answer {
         let own = self.settings;
         let usual = Pace::default();
-        let millis = |own: Option<u64>, all: Option<u64>| {
-            own.or(all).map_or(Duration::ZERO, Duration::from_millis)
-        };
+        let millis =
+            |own: Option<u64>, all: Option<u64>| own.or(all).map_or(Duration::ZERO, Duration::from_millis);
         let rate = own.tokens_per_second.or(all.tokens_per_second);
         Answer {
             pieces: self.pieces,
@@ -152,10 +141,7 @@ impl Step {
             pace: Pace {
                 delay: millis(own.delay_ms, all.delay_ms),
                 chunk_delay: millis(own.chunk_delay_ms, all.chunk_delay_ms),
-                chunk_size: own
-                    .chunk_size
-                    .or(all.chunk_size)
-                    .unwrap_or(usual.chunk_size),
+                chunk_size: own.chunk_size.or(all.chunk_size).unwrap_or(usual.chunk_size),
                 tokens_per_second: rate.filter(|rate| rate.is_finite() && *rate > 0.0),
             },
         }
@@ -236,10 +222,7 @@ impl<'de> Deserialize<'de> for Step {
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Step, E> {
                 let pieces = vec![Piece::Text(text.to_owned())];
-                Ok(Step {
-                    pieces,
-                    ..Step::default()
-                })
+                Ok(Step { pieces, ..Step::default() })
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Step, A::Error> {
@@ -282,10 +265,7 @@ impl<'de> Deserialize<'de> for Piece {
         let missing = |name| D::Error::missing_field(name);
         match fields.r#type.as_str() {
             "text" => fields.text.map(Self::Text).ok_or_else(|| missing("text")),
-            "thinking" => fields
-                .thinking
-                .map(Self::Thinking)
-                .ok_or_else(|| missing("thinking")),
+            "thinking" => fields.thinking.map(Self::Thinking).ok_or_else(|| missing("thinking")),
             "toolCall" => Ok(Self::ToolCall {
                 id: fields.id,
                 name: fields.name.ok_or_else(|| missing("name"))?,
@@ -295,10 +275,7 @@ impl<'de> Deserialize<'de> for Piece {
                     Some(value) => value.to_string(),
                 },
             }),
-            other => Err(D::Error::unknown_variant(
-                other,
-                &["text", "thinking", "toolCall"],
-            )),
+            other => Err(D::Error::unknown_variant(other, &["text", "thinking", "toolCall"])),
         }
     }
 }
@@ -311,10 +288,7 @@ impl<'de> Deserialize<'de> for Stop {
             "stop" => Ok(Self(StopReason::Stop)),
             "length" => Ok(Self(StopReason::Length)),
             "toolUse" => Ok(Self(StopReason::ToolUse)),
-            other => Err(D::Error::unknown_variant(
-                other,
-                &["stop", "length", "toolUse"],
-            )),
+            other => Err(D::Error::unknown_variant(other, &["stop", "length", "toolUse"])),
         }
     }
 }
@@ -373,9 +347,7 @@ impl<'de> Deserialize<'de> for Failure {
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Failure, A::Error> {
                 let fields = FailureFields::deserialize(MapAccessDeserializer::new(map))?;
                 let kind = match &fields.kind {
-                    Some(name) => {
-                        kind(name).ok_or_else(|| A::Error::unknown_variant(name, KINDS))?
-                    }
+                    Some(name) => kind(name).ok_or_else(|| A::Error::unknown_variant(name, KINDS))?,
                     None => ErrorKind::Provider,
                 };
                 let mut error = StreamError::new(kind, fields.message);
@@ -388,15 +360,7 @@ impl<'de> Deserialize<'de> for Failure {
     }
 }
 
-const KINDS: &[&str] = &[
-    "aborted",
-    "auth",
-    "request",
-    "transport",
-    "timeout",
-    "provider",
-    "protocol",
-];
+const KINDS: &[&str] = &["aborted", "auth", "request", "transport", "timeout", "provider", "protocol"];
 
 fn kind(name: &str) -> Option<ErrorKind> {
     Some(match name {

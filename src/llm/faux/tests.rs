@@ -50,17 +50,10 @@ impl Run {
     }
 
     fn with_tools(mut self, names: &[&str]) -> Self {
-        let spec = |name: &&str| ToolSpec {
-            name: (*name).to_owned(),
-            ..ToolSpec::default()
-        };
-        let system = SystemMessage {
-            tools_added: names.iter().map(spec).collect(),
-            ..SystemMessage::default()
-        };
-        self.context
-            .messages
-            .push(Message::System(Arc::new(system)));
+        let spec = |name: &&str| ToolSpec { name: (*name).to_owned(), ..ToolSpec::default() };
+        let system =
+            SystemMessage { tools_added: names.iter().map(spec).collect(), ..SystemMessage::default() };
+        self.context.messages.push(Message::System(Arc::new(system)));
         self
     }
 
@@ -72,17 +65,12 @@ impl Run {
 
     pub fn answered(mut self, text: &str) -> Self {
         let content = vec![Block::text(text)];
-        self.push(AssistantMessage {
-            content,
-            ..AssistantMessage::default()
-        });
+        self.push(AssistantMessage { content, ..AssistantMessage::default() });
         self
     }
 
     fn push(&mut self, message: AssistantMessage) {
-        self.context
-            .messages
-            .push(Message::Assistant(Arc::new(message)));
+        self.context.messages.push(Message::Assistant(Arc::new(message)));
     }
 
     fn result(&mut self, tool: &str, text: &str, is_error: bool) {
@@ -92,36 +80,22 @@ impl Run {
             is_error,
             ..ToolResultMessage::default()
         };
-        self.context
-            .messages
-            .push(Message::ToolResult(Arc::new(result)));
+        self.context.messages.push(Message::ToolResult(Arc::new(result)));
     }
 
     /// Sends the conversation, and holds the order of events against the contract.
     #[track_caller]
     pub fn play(&self) -> Played {
-        let call = Call {
-            model: &self.model,
-            context: &self.context,
-            options: &self.options,
-            cancel: &self.cancel,
-        };
+        let call =
+            Call { model: &self.model, context: &self.context, options: &self.options, cancel: &self.cancel };
         let mut events = Vec::new();
         Faux.run(&call, &mut |event| {
             events.push(event);
             Ok(())
         });
-        let last = |event: &AssistantEvent| {
-            matches!(
-                event,
-                AssistantEvent::Done { .. } | AssistantEvent::Error(_)
-            )
-        };
-        assert_eq!(
-            events.iter().filter(|event| last(event)).count(),
-            1,
-            "{events:?}"
-        );
+        let last =
+            |event: &AssistantEvent| matches!(event, AssistantEvent::Done { .. } | AssistantEvent::Error(_));
+        assert_eq!(events.iter().filter(|event| last(event)).count(), 1, "{events:?}");
         assert!(last(events.last().unwrap()));
         assert!(events[0] == AssistantEvent::Start || events.len() == 1);
         let mut fold = Fold::new(AssistantMessage::default());
@@ -134,11 +108,7 @@ impl Run {
                 _ => {}
             }
         }
-        Played {
-            message: fold.into_message(),
-            deltas,
-            error,
-        }
+        Played { message: fold.into_message(), deltas, error }
     }
 }
 
@@ -146,19 +116,11 @@ impl Run {
 fn the_models_are_what_is_promised() {
     for model in models() {
         assert_eq!(
-            (
-                model.api.as_str(),
-                model.provider.as_str(),
-                model.context_window
-            ),
+            (model.api.as_str(), model.provider.as_str(), model.context_window),
             ("faux", "faux", 200_000)
         );
         assert!(model.reasoning && model.takes_images());
-        let mut usage = super::super::message::Usage {
-            input: 1000,
-            output: 1000,
-            ..Default::default()
-        };
+        let mut usage = super::super::message::Usage { input: 1000, output: 1000, ..Default::default() };
         model.price(&mut usage);
         assert_eq!(usage.cost.total, 0.0);
     }
@@ -167,11 +129,7 @@ fn the_models_are_what_is_promised() {
 #[test]
 fn echo_says_what_was_said_in_pieces() {
     let said = "twelve chars and äöü some more";
-    let played = Run::new("echo")
-        .said("first")
-        .answered("x")
-        .said(said)
-        .play();
+    let played = Run::new("echo").said("first").answered("x").said(said).play();
     assert_eq!(text(&played.message), said);
     assert_eq!(played.deltas.len(), 3);
     assert_eq!(played.message.stop_reason, StopReason::Stop);
@@ -182,9 +140,7 @@ fn echo_says_what_was_said_in_pieces() {
     let mut run = Run::new("echo");
     run.options.thinking = ThinkingLevel::Low;
     let content = Content::Blocks(vec![Block::text("see"), Block::image("QUJD", "image/png")]);
-    run.context
-        .messages
-        .push(Message::User(Arc::new(UserMessage::new(content))));
+    run.context.messages.push(Message::User(Arc::new(UserMessage::new(content))));
     let played = run.play();
     assert_eq!(text(&played.message), "see\n[image/png, about 3 bytes]");
     assert!(matches!(played.message.content[0], Block::Thinking(_)));
@@ -199,20 +155,14 @@ fn a_request_that_extends_the_last_one_reads_it_from_the_cache() {
     let second = run.play().message.usage;
     assert_eq!(second.cache_read, first.input);
     assert!(second.input > 0);
-    assert_eq!(
-        second.total_tokens,
-        second.input + second.cache_read + second.output
-    );
+    assert_eq!(second.total_tokens, second.input + second.cache_read + second.output);
     // Another conversation, or no cache, reads nothing.
     run.options.session_id = Some("cache-b".to_owned());
     assert_eq!(run.play().message.usage.cache_read, 0);
     run.options.cache = CacheRetention::None;
     assert_eq!(run.play().message.usage.cache_read, 0);
     // A change at the start loses all of it.
-    let changed = Run::new("echo")
-        .with_session("cache-a")
-        .with_tools(&["ls"])
-        .said("a question");
+    let changed = Run::new("echo").with_session("cache-a").with_tools(&["ls"]).said("a question");
     assert!(changed.play().message.usage.cache_read < 10);
 }
 
@@ -224,12 +174,7 @@ fn a_cancelled_answer_is_aborted_and_a_reader_that_left_is_left_alone() {
     assert_eq!(played.message.stop_reason, StopReason::Aborted);
 
     let run = Run::new("echo").said("hello");
-    let call = Call {
-        model: &run.model,
-        context: &run.context,
-        options: &run.options,
-        cancel: &run.cancel,
-    };
+    let call = Call { model: &run.model, context: &run.context, options: &run.options, cancel: &run.cancel };
     let mut count = 0;
     Faux.run(&call, &mut |_| {
         count += 1;
@@ -244,9 +189,7 @@ fn demo(
     thinks: bool,
     tool: impl Fn(&str, &serde_json::Value) -> (String, bool),
 ) -> (Vec<String>, String) {
-    let mut run = Run::new("demo")
-        .with_tools(tools)
-        .said("What is here?\nSecond line");
+    let mut run = Run::new("demo").with_tools(tools).said("What is here?\nSecond line");
     if thinks {
         run.options.thinking = ThinkingLevel::Medium;
     }
@@ -256,11 +199,7 @@ fn demo(
         assert_eq!(played.error, None);
         said += &text(&played.message);
         said += "\n";
-        let thought = played
-            .message
-            .content
-            .iter()
-            .any(|block| matches!(block, Block::Thinking(_)));
+        let thought = played.message.content.iter().any(|block| matches!(block, Block::Thinking(_)));
         assert_eq!(thought, thinks);
         let Some(asked) = played.message.tool_calls().next().cloned() else {
             assert_eq!(played.message.stop_reason, StopReason::Stop);
@@ -268,11 +207,7 @@ fn demo(
         };
         assert_eq!(played.message.stop_reason, StopReason::ToolUse);
         assert!(turn < 3, "the demo does not end");
-        assert!(
-            tools.contains(&asked.name.as_str()),
-            "{} is not active",
-            asked.name
-        );
+        assert!(tools.contains(&asked.name.as_str()), "{} is not active", asked.name);
         let arguments = serde_json::Value::from(asked.arguments.clone());
         calls.push(format!("{} {arguments}", asked.name));
         let (result, is_error) = tool(&asked.name, &arguments);
@@ -287,25 +222,11 @@ fn demo(
 fn the_demo_looks_reads_and_tells() {
     let folder = |name: &str, _: &serde_json::Value| match name {
         "read" => ("\n# My Thing\n\nText.".to_owned(), false),
-        _ => (
-            ".git/\n.gitignore\nCargo.toml\nREADME.md\nsrc/\n\n[5 entries]".to_owned(),
-            false,
-        ),
+        _ => (".git/\n.gitignore\nCargo.toml\nREADME.md\nsrc/\n\n[5 entries]".to_owned(), false),
     };
     let (calls, said) = demo(&["read", "bash", "edit", "write"], true, folder);
-    assert_eq!(
-        calls,
-        [
-            r#"bash {"command":"ls -1p"}"#,
-            r#"read {"path":"README.md","limit":20}"#
-        ]
-    );
-    for piece in [
-        "“What is here?”",
-        "3 files and 2 folders",
-        "“My Thing”",
-        "no file was changed",
-    ] {
+    assert_eq!(calls, [r#"bash {"command":"ls -1p"}"#, r#"read {"path":"README.md","limit":20}"#]);
+    for piece in ["“What is here?”", "3 files and 2 folders", "“My Thing”", "no file was changed"] {
         assert!(said.contains(piece), "{piece} is not in: {said}");
     }
     let (calls, _) = demo(&["ls", "bash", "read"], false, folder);
@@ -335,20 +256,9 @@ fn the_demo_makes_do_with_what_is_there() {
     // A shell alone; a name that a shell could misread.
     let (calls, said) = demo(&["bash"], false, |_, arguments| {
         let command = arguments["command"].as_str().unwrap();
-        (
-            if command.starts_with("ls") {
-                "it's; rm -rf x\n"
-            } else {
-                "line one\n"
-            }
-            .to_owned(),
-            false,
-        )
+        (if command.starts_with("ls") { "it's; rm -rf x\n" } else { "line one\n" }.to_owned(), false)
     });
-    assert_eq!(
-        calls[1],
-        r#"bash {"command":"head -n 20 -- 'it'\\''s; rm -rf x'"}"#
-    );
+    assert_eq!(calls[1], r#"bash {"command":"head -n 20 -- 'it'\\''s; rm -rf x'"}"#);
     assert!(said.contains("“line one”"), "{said}");
 
     // Only a reader, with and without the file that it guesses.
@@ -359,11 +269,7 @@ fn the_demo_makes_do_with_what_is_there() {
 
     // Tools that fail.
     let (calls, said) = demo(&["ls", "read"], true, |_, _| ("no".to_owned(), true));
-    assert_eq!(
-        (calls.len(), said.contains("did not work")),
-        (1, true),
-        "{said}"
-    );
+    assert_eq!((calls.len(), said.contains("did not work")), (1, true), "{said}");
 }
 
 #[test]

@@ -85,47 +85,30 @@ pub fn credentials_file(env: &Env) -> Option<CredentialsFile> {
         Some(folder) => PathBuf::from(folder),
         None => Path::new(&env.get("HOME")?).join(".config/gcloud"),
     };
-    Some(CredentialsFile {
-        path: folder.join(NAME),
-        named: false,
-    })
+    Some(CredentialsFile { path: folder.join(NAME), named: false })
 }
 
 /// Whether the metadata server may be asked: the user says where it is, or this is one of Google's machines.
 pub fn has_metadata(env: &Env) -> bool {
-    let detection = env
-        .get("METADATA_SERVER_DETECTION")
-        .map(|how| how.to_lowercase());
+    let detection = env.get("METADATA_SERVER_DETECTION").map(|how| how.to_lowercase());
     match detection.as_deref() {
         Some("none") => false,
         Some("assume-present") => true,
         _ => {
-            let names = [
-                "GCE_METADATA_HOST",
-                "GCE_METADATA_IP",
-                "K_SERVICE",
-                "CLOUD_RUN_JOB",
-            ];
+            let names = ["GCE_METADATA_HOST", "GCE_METADATA_IP", "K_SERVICE", "CLOUD_RUN_JOB"];
             let vendor = std::fs::read_to_string("/sys/class/dmi/id/bios_vendor");
-            names.iter().any(|name| env.has(name))
-                || vendor.is_ok_and(|vendor| vendor.trim() == "Google")
+            names.iter().any(|name| env.has(name)) || vendor.is_ok_and(|vendor| vendor.trim() == "Google")
         }
     }
 }
 
 fn from_file(path: &Path, cancel: &CancelToken) -> Result<(Token, Option<u64>), StreamError> {
     let name = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        refused(format!(
-            "Cannot read Google's credentials {name}: {error}. {SIGN_IN}"
-        ))
-    })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| refused(format!("Cannot read Google's credentials {name}: {error}. {SIGN_IN}")))?;
     // The parser's own words are left out, since they may quote the text.
-    let said: Value = serde_json::from_str(&text).map_err(|_| {
-        refused(format!(
-            "Google's credentials {name} are not valid JSON. {SIGN_IN}"
-        ))
-    })?;
+    let said: Value = serde_json::from_str(&text)
+        .map_err(|_| refused(format!("Google's credentials {name} are not valid JSON. {SIGN_IN}")))?;
     let text = |field: &str| {
         let value = said[field].as_str().filter(|value| !value.is_empty());
         value.ok_or_else(|| refused(format!("Google's credentials {name} have no \"{field}\"")))
@@ -166,10 +149,7 @@ fn from_file(path: &Path, cancel: &CancelToken) -> Result<(Token, Option<u64>), 
             let assertion = service_account::assertion(&claims, key, id)
                 .map_err(|why| refused(format!("The \"private_key\" in {name} {why}")))?;
             let grant = "urn:ietf:params:oauth:grant-type:jwt-bearer".to_owned();
-            (
-                vec![("grant_type", grant), ("assertion", assertion)],
-                Vec::new(),
-            )
+            (vec![("grant_type", grant), ("assertion", assertion)], Vec::new())
         }
         other => {
             return Err(refused(format!(
@@ -181,11 +161,7 @@ fn from_file(path: &Path, cancel: &CancelToken) -> Result<(Token, Option<u64>), 
     };
     let reply = exchange(url, &fields, &secrets, cancel)?;
     let quota_project = said["quota_project_id"].as_str().map(str::to_owned);
-    token(
-        &reply,
-        &format!("Google's credentials {name}"),
-        quota_project,
-    )
+    token(&reply, &format!("Google's credentials {name}"), quota_project)
 }
 
 fn exchange(
@@ -197,8 +173,7 @@ fn exchange(
     let mut hidden = Secrets::default();
     secrets.iter().for_each(|secret| hidden.add(secret));
     let fields = fields.iter();
-    let fields =
-        fields.map(|(name, value)| format!("{name}={}", super::aws::sign::percent(value, "")));
+    let fields = fields.map(|(name, value)| format!("{name}={}", super::aws::sign::percent(value, "")));
     let body = fields.collect::<Vec<_>>().join("&");
     let kind = "application/x-www-form-urlencoded";
     let request = Request {
@@ -213,9 +188,7 @@ fn exchange(
 }
 
 fn metadata_root(env: &Env) -> String {
-    let host = env
-        .get("GCE_METADATA_IP")
-        .or_else(|| env.get("GCE_METADATA_HOST"));
+    let host = env.get("GCE_METADATA_IP").or_else(|| env.get("GCE_METADATA_HOST"));
     let host = host.unwrap_or_else(|| METADATA.to_owned());
     let host = host.trim_end_matches('/');
     match host.contains("://") {
@@ -257,10 +230,7 @@ fn token(
         let seconds = said["expires_in"].as_u64().unwrap_or(0);
         let expires = now_ms().saturating_add(seconds.saturating_mul(1000));
         let access = Secret::new(access);
-        let token = Token {
-            access,
-            quota_project,
-        };
+        let token = Token { access, quota_project };
         return Ok((token, Some(expires)));
     }
     let text = |name: &str| said[name].as_str().filter(|text| !text.is_empty());
@@ -275,10 +245,7 @@ fn token(
     };
     Err(StreamError {
         status: Some(reply.status),
-        ..StreamError::new(
-            kind,
-            format!("{whose} gave no access token: {why}. {SIGN_IN}"),
-        )
+        ..StreamError::new(kind, format!("{whose} gave no access token: {why}. {SIGN_IN}"))
     })
 }
 

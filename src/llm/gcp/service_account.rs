@@ -20,13 +20,9 @@ pub struct Claims<'a> {
 
 /// A JSON web token, signed with RS256. `key` is PKCS#8 in PEM. The error continues the words "The
 /// private key …" and holds nothing of it.
-pub fn assertion(
-    claims: &Claims<'_>,
-    key: &str,
-    key_id: Option<&str>,
-) -> Result<String, &'static str> {
-    let der = PrivatePkcs8KeyDer::from_pem_slice(key.as_bytes())
-        .map_err(|_| "is not a PKCS#8 key in PEM form")?;
+pub fn assertion(claims: &Claims<'_>, key: &str, key_id: Option<&str>) -> Result<String, &'static str> {
+    let der =
+        PrivatePkcs8KeyDer::from_pem_slice(key.as_bytes()).map_err(|_| "is not a PKCS#8 key in PEM form")?;
     let pair = RsaKeyPair::from_pkcs8(der.secret_pkcs8_der())
         .map_err(|_| "is not an RSA key of 2048 bits or more")?;
     let mut header = json!({"alg": "RS256", "typ": "JWT"});
@@ -41,15 +37,6 @@ pub fn assertion(
     let signed = format!("{}.{}", part(&header), part(&claims));
     let mut signature = vec![0; pair.public().modulus_len()];
     let random = SystemRandom::new();
-    pair.sign(
-        &RSA_PKCS1_SHA256,
-        &random,
-        signed.as_bytes(),
-        &mut signature,
-    )
-    .map_err(|_| "cannot sign")?;
-    Ok(format!(
-        "{signed}.{}",
-        BASE64_URL_SAFE_NO_PAD.encode(signature)
-    ))
+    pair.sign(&RSA_PKCS1_SHA256, &random, signed.as_bytes(), &mut signature).map_err(|_| "cannot sign")?;
+    Ok(format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature)))
 }

@@ -66,21 +66,12 @@ impl World {
                 }
             }
         });
-        Self {
-            folder,
-            server,
-            seen,
-            gcp: Gcp::default(),
-        }
+        Self { folder, server, seen, gcp: Gcp::default() }
     }
 
     /// One that gives a token for `seconds`.
     fn giving(seconds: u64) -> Self {
-        Self::new(
-            "200 OK",
-            "",
-            json!({"access_token": "ya29.x", "expires_in": seconds}),
-        )
+        Self::new("200 OK", "", json!({"access_token": "ya29.x", "expires_in": seconds}))
     }
 
     fn file(&self, name: &str, mut content: Value) -> String {
@@ -94,9 +85,8 @@ impl World {
 
     fn ask(&self, variables: &[(&str, &str)]) -> Result<Token, StreamError> {
         let settings = variables.iter();
-        let mut settings: Vec<_> = settings
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
+        let mut settings: Vec<_> =
+            settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         settings.push(("HOME".to_owned(), self.folder.to_str().unwrap().to_owned()));
         let env = Env::of([("METADATA_SERVER_DETECTION", "none")]).with(&settings);
         self.gcp.token(&env, &CancelToken::new())
@@ -104,15 +94,9 @@ impl World {
 
     #[track_caller]
     fn fails(&self, variables: &[(&str, &str)], parts: &[&str]) {
-        let Err(error) = self.ask(variables) else {
-            panic!("no error")
-        };
+        let Err(error) = self.ask(variables) else { panic!("no error") };
         for part in parts {
-            assert!(
-                error.message.contains(part),
-                "{part:?} is not in: {}",
-                error.message
-            );
+            assert!(error.message.contains(part), "{part:?} is not in: {}", error.message);
         }
         assert!(!error.message.contains("canary"), "{}", error.message);
     }
@@ -136,16 +120,10 @@ fn user() -> Value {
 #[test]
 fn a_user_s_sign_in_is_exchanged_for_a_token_once() {
     let world = World::giving(3600);
-    world.file(
-        ".config/gcloud/application_default_credentials.json",
-        user(),
-    );
+    world.file(".config/gcloud/application_default_credentials.json", user());
     for _ in 0..2 {
         let token = world.ask(&[]).unwrap();
-        assert_eq!(
-            (token.access.expose(), token.quota_project.as_deref()),
-            ("ya29.x", Some("payer"))
-        );
+        assert_eq!((token.access.expose(), token.quota_project.as_deref()), ("ya29.x", Some("payer")));
     }
     let seen = world.seen();
     assert_eq!(seen.len(), 1);
@@ -154,9 +132,7 @@ fn a_user_s_sign_in_is_exchanged_for_a_token_once() {
         body,
         "client_id=id%2F1&client_secret=canary-c&refresh_token=canary-r&grant_type=refresh_token"
     );
-    let token = world
-        .ask(&[("GOOGLE_CLOUD_QUOTA_PROJECT", "other")])
-        .unwrap();
+    let token = world.ask(&[("GOOGLE_CLOUD_QUOTA_PROJECT", "other")]).unwrap();
     assert_eq!(token.quota_project.as_deref(), Some("other"));
     let config = world.folder.join(".config/gcloud");
     let config = config.to_str().unwrap();
@@ -169,11 +145,7 @@ fn a_token_that_expires_soon_is_renewed() {
     let world = World::giving(60);
     let file = world.file("adc.json", user());
     for count in 1..3 {
-        assert!(
-            world
-                .ask(&[("GOOGLE_APPLICATION_CREDENTIALS", &file)])
-                .is_ok()
-        );
+        assert!(world.ask(&[("GOOGLE_APPLICATION_CREDENTIALS", &file)]).is_ok());
         assert_eq!(world.seen().len(), count);
     }
 }
@@ -183,21 +155,15 @@ fn a_service_account_signs_what_it_says() {
     let world = World::giving(3600);
     let account = json!({"type": "service_account", "client_email": "me@p.test", "private_key": KEY, "private_key_id": "k1"});
     let file = world.file("adc.json", account);
-    assert!(
-        world
-            .ask(&[("GOOGLE_APPLICATION_CREDENTIALS", &file)])
-            .is_ok()
-    );
+    assert!(world.ask(&[("GOOGLE_APPLICATION_CREDENTIALS", &file)]).is_ok());
     let seen = world.seen();
     let body = String::from_utf8_lossy(&seen[0].body).into_owned();
     let start = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
     let assertion = body.strip_prefix(start).unwrap();
     let (signed, signature) = assertion.rsplit_once('.').unwrap();
     let decode = |part: &str| BASE64_URL_SAFE_NO_PAD.decode(part).unwrap();
-    let parts: Vec<Value> = signed
-        .split('.')
-        .map(|part| serde_json::from_slice(&decode(part)).unwrap())
-        .collect();
+    let parts: Vec<Value> =
+        signed.split('.').map(|part| serde_json::from_slice(&decode(part)).unwrap()).collect();
     assert_eq!(parts[0], json!({"alg": "RS256", "typ": "JWT", "kid": "k1"}));
     assert_eq!(
         (&parts[1]["iss"], &parts[1]["aud"]),
@@ -217,32 +183,16 @@ fn the_metadata_server() {
     let body = json!({"access_token": "ya29.m", "expires_in": 3600});
     let world = World::new("200 OK", "Metadata-Flavor: Google\r\n", body.clone());
     let host = world.server.address().to_string();
-    let here = [
-        ("GCE_METADATA_HOST", &*host),
-        ("METADATA_SERVER_DETECTION", "assume-present"),
-    ];
+    let here = [("GCE_METADATA_HOST", &*host), ("METADATA_SERVER_DETECTION", "assume-present")];
     assert_eq!(world.ask(&here).unwrap().access.expose(), "ya29.m");
     let seen = world.seen();
-    assert!(
-        seen[0]
-            .line
-            .starts_with("GET /computeMetadata/v1/instance/service-accounts/default/token ")
-    );
+    assert!(seen[0].line.starts_with("GET /computeMetadata/v1/instance/service-accounts/default/token "));
     assert_eq!(seen[0].header("metadata-flavor"), Some("Google"));
     let other = World::new("200 OK", "", body);
     let host = other.server.address().to_string();
-    let here = [
-        ("GCE_METADATA_HOST", &*host),
-        ("METADATA_SERVER_DETECTION", "assume-present"),
-    ];
+    let here = [("GCE_METADATA_HOST", &*host), ("METADATA_SERVER_DETECTION", "assume-present")];
     other.fails(&here, &["is not Google's metadata server"]);
-    other.fails(
-        &[],
-        &[
-            "no Google application default credentials",
-            "gcloud auth application-default login",
-        ],
-    );
+    other.fails(&[], &["no Google application default credentials", "gcloud auth application-default login"]);
     assert_eq!(other.seen().len(), 1);
 }
 
@@ -256,38 +206,17 @@ fn credentials_that_cannot_be_used_say_why() {
     let cases = [
         (user(), "Token has been expired or revoked. (invalid_grant)"),
         (json!({}), "\"type\""),
-        (
-            json!({"type": "authorized_user", "client_id": "x"}),
-            "\"client_secret\"",
-        ),
-        (
-            json!({"type": "external_account"}),
-            "\"external_account\", which is not known here",
-        ),
-        (
-            json!({"type": "service_account", "client_email": "m", "private_key": "canary"}),
-            "PKCS#8",
-        ),
-        (
-            json!({"type": "authorized_user", "token_uri": "http://example.test/"}),
-            "without HTTPS",
-        ),
+        (json!({"type": "authorized_user", "client_id": "x"}), "\"client_secret\""),
+        (json!({"type": "external_account"}), "\"external_account\", which is not known here"),
+        (json!({"type": "service_account", "client_email": "m", "private_key": "canary"}), "PKCS#8"),
+        (json!({"type": "authorized_user", "token_uri": "http://example.test/"}), "without HTTPS"),
     ];
     for (content, part) in cases {
         let file = world.file("adc.json", content);
-        world.fails(
-            &[("GOOGLE_APPLICATION_CREDENTIALS", &file)],
-            &[part, "adc.json"],
-        );
+        world.fails(&[("GOOGLE_APPLICATION_CREDENTIALS", &file)], &[part, "adc.json"]);
     }
-    world.fails(
-        &[("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/x")],
-        &["Cannot read", "/nowhere/x"],
-    );
+    world.fails(&[("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/x")], &["Cannot read", "/nowhere/x"]);
     let file = world.file("adc.json", json!({}));
     std::fs::write(&file, "{canary").unwrap();
-    world.fails(
-        &[("GOOGLE_APPLICATION_CREDENTIALS", &file)],
-        &["not valid JSON"],
-    );
+    world.fails(&[("GOOGLE_APPLICATION_CREDENTIALS", &file)], &["not valid JSON"]);
 }

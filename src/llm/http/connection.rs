@@ -71,9 +71,7 @@ impl Lease {
     /// True when a kept connection failed because the server had closed it meanwhile: the server saw
     /// nothing of the request, or did not care for it.
     pub(super) fn went_stale(&self, error: &Error) -> bool {
-        use io::ErrorKind::{
-            BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof,
-        };
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
         let closed = matches!(error, Error::Io(error) if matches!(
             error.kind(),
             BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | UnexpectedEof
@@ -216,11 +214,7 @@ impl<T: Transport> Transport for Leased<T> {
 
     fn await_input(&mut self, mut timeout: NextTimeout) -> Result<bool, Error> {
         if let Some(patience) = self.lease.as_ref().and_then(|lease| lease.lock().patience) {
-            timeout = NextTimeout {
-                after: patience.into(),
-                reason: Timeout::RecvBody,
-                ..timeout
-            };
+            timeout = NextTimeout { after: patience.into(), reason: Timeout::RecvBody, ..timeout };
         }
         loop {
             match self.transport.await_input(timeout) {

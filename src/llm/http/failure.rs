@@ -74,8 +74,7 @@ impl Target {
         };
         let next = url.parse().ok().and_then(|uri| Self::new(&uri));
         let same_server = next.as_ref().is_some_and(|next| {
-            next.host.eq_ignore_ascii_case(&self.host)
-                && (next.port, next.secure) == (self.port, self.secure)
+            next.host.eq_ignore_ascii_case(&self.host) && (next.port, next.secure) == (self.port, self.secure)
         });
         let repeats = request.body.is_empty() || matches!(status, 307 | 308);
         if same_server && repeats {
@@ -86,10 +85,7 @@ impl Target {
             "{} redirects to {to}, which is not followed with a key: if that is right, make it the base URL",
             self.url
         );
-        Err(StreamError {
-            status: Some(status),
-            ..StreamError::new(ErrorKind::Request, text)
-        })
+        Err(StreamError { status: Some(status), ..StreamError::new(ErrorKind::Request, text) })
     }
 }
 
@@ -110,20 +106,12 @@ pub(super) fn bad_url(url: &str) -> StreamError {
         (None, Some((_, rest))) => rest.to_owned(),
         _ => url.to_owned(),
     };
-    let text = format!(
-        "not a URL: {:?}; a base URL looks like https://host/v1",
-        one_line(&url, 200)
-    );
+    let text = format!("not a URL: {:?}; a base URL looks like https://host/v1", one_line(&url, 200));
     StreamError::new(ErrorKind::Request, text)
 }
 
 /// Says why no answer, or not all of one, came.
-pub(super) fn transport(
-    error: &Error,
-    target: &Target,
-    phase: Phase,
-    trust: &Trust,
-) -> StreamError {
+pub(super) fn transport(error: &Error, target: &Target, phase: Phase, trust: &Trust) -> StreamError {
     let server = target.server();
     let say = |kind: ErrorKind, text: String| StreamError::new(kind, text);
     match error {
@@ -138,10 +126,7 @@ pub(super) fn transport(
         Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
             say(ErrorKind::Timeout, no_connection(target, "timed out"))
         }
-        Error::Timeout(_) => say(
-            ErrorKind::Timeout,
-            format!("the request to {server} timed out"),
-        ),
+        Error::Timeout(_) => say(ErrorKind::Timeout, format!("the request to {server} timed out")),
         Error::ConnectProxyFailed(reason) => {
             let proxy = target.proxy.as_deref().unwrap_or("the proxy");
             let reason = one_line(reason, 200);
@@ -152,29 +137,22 @@ pub(super) fn transport(
         }
         Error::Http(error) => say(
             ErrorKind::Request,
-            format!(
-                "the request to {server} cannot be made: {error}; check the key and the headers"
-            ),
+            format!("the request to {server} cannot be made: {error}; check the key and the headers"),
         ),
         Error::BadUri(problem) => say(ErrorKind::Request, format!("bad URL: {problem}")),
-        Error::Protocol(problem) if phase == Phase::Body => say(
-            ErrorKind::Transport,
-            format!("the answer of {server} is broken: {problem}"),
-        ),
+        Error::Protocol(problem) if phase == Phase::Body => {
+            say(ErrorKind::Transport, format!("the answer of {server} is broken: {problem}"))
+        }
         Error::Protocol(problem) => {
             let hint = match target.secure {
                 true => "",
                 false => "; if it wants TLS, the base URL must begin with https://",
             };
-            say(
-                ErrorKind::Transport,
-                format!("{server} did not answer in HTTP: {problem}{hint}"),
-            )
+            say(ErrorKind::Transport, format!("{server} did not answer in HTTP: {problem}{hint}"))
         }
-        Error::Decompress(_, problem) => say(
-            ErrorKind::Transport,
-            format!("the compressed answer of {server} is broken: {problem}"),
-        ),
+        Error::Decompress(_, problem) => {
+            say(ErrorKind::Transport, format!("the compressed answer of {server} is broken: {problem}"))
+        }
         other => say(ErrorKind::Transport, format!("{server}: {other}")),
     }
 }
@@ -217,9 +195,9 @@ fn no_host(target: &Target) -> String {
         Some(proxy) => format!(
             "network error: host not found: the proxy {proxy} or {host}; check HTTPS_PROXY, HTTP_PROXY and the base URL"
         ),
-        None => format!(
-            "network error: host {host} not found; check the base URL and the network connection"
-        ),
+        None => {
+            format!("network error: host {host} not found; check the base URL and the network connection")
+        }
     }
 }
 
@@ -326,17 +304,11 @@ mod tests {
             ("http://a.com@b.com/x", None),
             ("", Some("http://a.com/v1/")),
         ];
-        let request = Request {
-            body: b"x",
-            ..Request::new("")
-        };
+        let request = Request { body: b"x", ..Request::new("") };
         for (location, expected) in rows {
             let url = target.redirect(location, 308, &request).ok();
             assert_eq!(url.as_deref(), expected, "{location}");
-            assert!(
-                target.redirect(location, 301, &request).is_err(),
-                "{location}"
-            );
+            assert!(target.redirect(location, 301, &request).is_err(), "{location}");
             let get = Request::new("");
             assert_eq!(target.redirect(location, 301, &get).ok(), url, "{location}");
         }
@@ -344,12 +316,9 @@ mod tests {
 
     #[test]
     fn a_bad_url_is_shown_without_its_secrets() {
-        for url in [
-            "http://me:secret@ho st/",
-            "me:secret@host",
-            "host?key=secret",
-            "http://a b@secret@x/?secret",
-        ] {
+        for url in
+            ["http://me:secret@ho st/", "me:secret@host", "host?key=secret", "http://a b@secret@x/?secret"]
+        {
             let message = bad_url(url).message;
             assert!(!message.contains("secret"), "{message}");
         }

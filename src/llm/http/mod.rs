@@ -80,12 +80,8 @@ pub fn get(
     timeout: Duration,
     cancel: &CancelToken,
 ) -> Result<Reply, StreamError> {
-    let request = Request {
-        method: Method::GET,
-        headers: owned(headers),
-        timeout: Some(timeout),
-        ..Request::new(url)
-    };
+    let request =
+        Request { method: Method::GET, headers: owned(headers), timeout: Some(timeout), ..Request::new(url) };
     Client::shared().whole(&request, cancel)
 }
 
@@ -101,12 +97,7 @@ pub fn post(
     if header(&headers, "content-type").is_none() {
         headers.push(("content-type".to_owned(), "application/json".to_owned()));
     }
-    let request = Request {
-        headers,
-        body,
-        timeout: Some(timeout),
-        ..Request::new(url)
-    };
+    let request = Request { headers, body, timeout: Some(timeout), ..Request::new(url) };
     Client::shared().whole(&request, cancel)
 }
 
@@ -117,9 +108,7 @@ pub(crate) fn ask(request: &Request<'_>, cancel: &CancelToken) -> Result<Reply, 
 
 fn owned(headers: &[(&str, &str)]) -> Vec<(String, String)> {
     let pairs = headers.iter();
-    pairs
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect()
+    pairs.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 /// The value of a header, whatever the case of its name.
@@ -204,11 +193,7 @@ impl Client {
     }
 
     /// Sends a request and waits for the head of the answer.
-    pub(crate) fn send(
-        &self,
-        request: &Request<'_>,
-        cancel: &CancelToken,
-    ) -> Result<Answer, StreamError> {
+    pub(crate) fn send(&self, request: &Request<'_>, cancel: &CancelToken) -> Result<Answer, StreamError> {
         let mut secrets = request.secrets.clone();
         secrets.add_headers(&request.headers);
         let result = self.send_all(request, &secrets, cancel);
@@ -268,9 +253,7 @@ impl Client {
         };
 
         let run = |fresh: bool| {
-            let mut builder = WireRequest::builder()
-                .method(request.method.clone())
-                .uri(&uri);
+            let mut builder = WireRequest::builder().method(request.method.clone()).uri(&uri);
             for (name, value) in &request.headers {
                 builder = builder.header(name, value);
             }
@@ -332,12 +315,8 @@ impl Client {
         proxy: Option<&ureq::Proxy>,
         fresh: bool,
     ) -> WireRequest<S> {
-        let mut config = self
-            .0
-            .agent
-            .configure_request(wire)
-            .proxy(proxy.cloned())
-            .timeout_global(request.timeout);
+        let mut config =
+            self.0.agent.configure_request(wire).proxy(proxy.cloned()).timeout_global(request.timeout);
         if fresh {
             config = config.max_idle_age(Duration::ZERO);
         }
@@ -345,11 +324,7 @@ impl Client {
     }
 
     /// Sends a request and reads the whole answer.
-    pub(crate) fn whole(
-        &self,
-        request: &Request<'_>,
-        cancel: &CancelToken,
-    ) -> Result<Reply, StreamError> {
+    pub(crate) fn whole(&self, request: &Request<'_>, cancel: &CancelToken) -> Result<Reply, StreamError> {
         let mut answer = self.send(request, cancel)?;
         let mut body = Vec::new();
         let mut buffer = vec![0; 16 << 10];
@@ -368,21 +343,14 @@ impl Client {
                 return Err(StreamError::new(ErrorKind::Protocol, text));
             }
         }
-        Ok(Reply {
-            status: answer.status,
-            headers: std::mem::take(&mut answer.headers),
-            body,
-        })
+        Ok(Reply { status: answer.status, headers: std::mem::take(&mut answer.headers), body })
     }
 
     fn log(&self) -> Result<Option<&Log>, StreamError> {
-        let log = self
-            .0
-            .log
-            .get_or_init(|| match self.0.env.get(debug::FILE) {
-                Some(path) => Log::open(&path).map(Some),
-                None => Ok(None),
-            });
+        let log = self.0.log.get_or_init(|| match self.0.env.get(debug::FILE) {
+            Some(path) => Log::open(&path).map(Some),
+            None => Ok(None),
+        });
         match log {
             Ok(log) => Ok(log.as_ref()),
             Err(problem) => Err(StreamError::new(ErrorKind::Request, problem)),
@@ -443,10 +411,7 @@ impl Answer {
 
     /// Takes the connection out of the reach of the cancel token.
     pub(crate) fn detach(self) -> Rest {
-        Rest {
-            body: self.body,
-            lease: self.lease,
-        }
+        Rest { body: self.body, lease: self.lease }
     }
 }
 

@@ -89,10 +89,7 @@ fn is_listed(list: &str, host: &str, port: u16) -> bool {
 
 /// `host:port`, `[v6]:port`, or without the port. An IPv6 address without brackets has no port.
 fn split_port(entry: &str) -> (&str, Option<u16>) {
-    if let Some((address, rest)) = entry
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once(']'))
-    {
+    if let Some((address, rest)) = entry.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         let port = rest.strip_prefix(':').and_then(|port| port.parse().ok());
         return (address, port);
     }
@@ -164,64 +161,30 @@ mod tests {
         type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<&'a str>);
         let rows: [Row<'_>; 11] = [
             ("https://a.com", &[], None),
-            (
-                "https://a.com",
-                &[("HTTPS_PROXY", "http://p:1")],
-                Some("p:1"),
-            ),
-            (
-                "https://a.com",
-                &[("https_proxy", "http://p:1"), ("HTTPS_PROXY", "http://q:1")],
-                Some("p:1"),
-            ),
-            (
-                "https://a.com",
-                &[("HTTP_PROXY", "http://p:1")],
-                Some("p:1"),
-            ),
+            ("https://a.com", &[("HTTPS_PROXY", "http://p:1")], Some("p:1")),
+            ("https://a.com", &[("https_proxy", "http://p:1"), ("HTTPS_PROXY", "http://q:1")], Some("p:1")),
+            ("https://a.com", &[("HTTP_PROXY", "http://p:1")], Some("p:1")),
             ("http://a.com", &[("HTTPS_PROXY", "http://p:1")], None),
-            (
-                "http://a.com",
-                &[("ALL_PROXY", "socks5://u:secret@p")],
-                Some("p:1080"),
-            ),
+            ("http://a.com", &[("ALL_PROXY", "socks5://u:secret@p")], Some("p:1080")),
             ("http://a.com", &[("http_proxy", "p:8080")], Some("p:8080")),
-            (
-                "https://a.com",
-                &[("HTTPS_PROXY", "http://p:1"), ("NO_PROXY", "a.com")],
-                None,
-            ),
-            (
-                "https://a.com",
-                &[("HTTPS_PROXY", "http://p:1"), ("no_proxy", "b.com")],
-                Some("p:1"),
-            ),
+            ("https://a.com", &[("HTTPS_PROXY", "http://p:1"), ("NO_PROXY", "a.com")], None),
+            ("https://a.com", &[("HTTPS_PROXY", "http://p:1"), ("no_proxy", "b.com")], Some("p:1")),
             ("http://localhost:1", &[("HTTP_PROXY", "http://p:1")], None),
             ("http://[::1]:1", &[("HTTP_PROXY", "http://p:1")], None),
         ];
         for (url, env, expected) in rows {
             let target = Target::new(&url.parse().unwrap()).unwrap();
-            let settings: Vec<_> = env
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect();
+            let settings: Vec<_> =
+                env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
             let proxy = choose(&target, &Env::of([]).with(&settings)).unwrap();
-            assert_eq!(
-                proxy.as_ref().map(shown).as_deref(),
-                expected,
-                "{url} {env:?}"
-            );
+            assert_eq!(proxy.as_ref().map(shown).as_deref(), expected, "{url} {env:?}");
         }
     }
 
     #[test]
     fn a_bad_proxy_url_is_named_by_its_variable_only() {
         let target = Target::new(&"https://a.com".parse().unwrap()).unwrap();
-        for bad in [
-            "http://user:secret@",
-            "gopher://user:secret@p",
-            "http://user:secret@p:x y",
-        ] {
+        for bad in ["http://user:secret@", "gopher://user:secret@p", "http://user:secret@p:x y"] {
             let error = choose(&target, &Env::of([("HTTPS_PROXY", bad)])).unwrap_err();
             assert!(error.message.contains("HTTPS_PROXY"), "{}", error.message);
             assert!(!error.message.contains("secret"), "{}", error.message);
@@ -243,14 +206,7 @@ mod tests {
         ] {
             assert!(is_loopback(host), "{host}");
         }
-        for host in [
-            "",
-            "localhost.com",
-            "notlocalhost",
-            "128.0.0.1",
-            "10.0.0.1",
-            "[fe80::1]",
-        ] {
+        for host in ["", "localhost.com", "notlocalhost", "128.0.0.1", "10.0.0.1", "[fe80::1]"] {
             assert!(!is_loopback(host), "{host}");
         }
     }

@@ -49,16 +49,7 @@ impl Secrets {
 /// Headers whose value is never shown.
 pub(super) fn is_secret_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    [
-        "authorization",
-        "api-key",
-        "apikey",
-        "token",
-        "secret",
-        "cookie",
-    ]
-    .iter()
-    .any(|part| name.contains(part))
+    ["authorization", "api-key", "apikey", "token", "secret", "cookie"].iter().any(|part| name.contains(part))
 }
 
 /// A query without the values of parameters that carry a key or a signature.
@@ -72,17 +63,7 @@ pub(super) fn hide_query(query: &str) -> String {
 
 fn is_secret_parameter(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    [
-        "key",
-        "token",
-        "secret",
-        "sig",
-        "credential",
-        "code",
-        "password",
-    ]
-    .iter()
-    .any(|part| name.contains(part))
+    ["key", "token", "secret", "sig", "credential", "code", "password"].iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]

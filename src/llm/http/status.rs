@@ -25,10 +25,9 @@ pub(crate) fn status_error(
         None => format!("{status} status code (no body)"),
     };
     match status {
-        404 => message.push_str(&format!(
-            " (asked: {}; check the base URL and the model's name)",
-            target.url
-        )),
+        404 => {
+            message.push_str(&format!(" (asked: {}; check the base URL and the model's name)", target.url))
+        }
         401 => message.push_str(" (the key was refused; see: pi docs providers)"),
         407 => message.push_str(" (from the proxy; check its user name and password)"),
         _ => {}
@@ -47,13 +46,7 @@ pub(crate) fn status_error(
 
 /// The name that the server gave the request.
 pub(crate) fn request_id(headers: &[(String, String)]) -> Option<String> {
-    let names = [
-        "request-id",
-        "x-request-id",
-        "x-amzn-requestid",
-        "x-ms-request-id",
-        "cf-ray",
-    ];
+    let names = ["request-id", "x-request-id", "x-amzn-requestid", "x-ms-request-id", "cf-ray"];
     let id = names.iter().find_map(|name| header(headers, name))?;
     Some(one_line(id, 200))
 }
@@ -79,28 +72,14 @@ fn json_text(json: &Value) -> Option<String> {
         Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
         Value::Array(items) => items.iter().find_map(json_text),
         Value::Object(members) => {
-            let inside = [
-                "error",
-                "errors",
-                "message",
-                "detail",
-                "msg",
-                "error_description",
-            ];
-            let text = inside
-                .iter()
-                .find_map(|name| members.get(*name).and_then(json_text))?;
+            let inside = ["error", "errors", "message", "detail", "msg", "error_description"];
+            let text = inside.iter().find_map(|name| members.get(*name).and_then(json_text))?;
             // What programs go by: `insufficient_quota`, `overloaded_error`. And what an aggregator
             // was told by the provider behind it.
-            let raw = members
-                .get("metadata")
-                .and_then(|metadata| metadata.get("raw"));
-            let word = ["code", "type", "status"]
-                .iter()
-                .find_map(|name| members.get(*name)?.as_str());
+            let raw = members.get("metadata").and_then(|metadata| metadata.get("raw"));
+            let word = ["code", "type", "status"].iter().find_map(|name| members.get(*name)?.as_str());
             let said = text.to_ascii_lowercase();
-            let word =
-                word.filter(|word| *word != "error" && !said.contains(&word.to_ascii_lowercase()));
+            let word = word.filter(|word| *word != "error" && !said.contains(&word.to_ascii_lowercase()));
             Some(match (word, raw.and_then(Value::as_str)) {
                 (_, Some(raw)) => format!("{text}: {raw}"),
                 (Some(word), None) => format!("{text} ({word})"),
@@ -155,11 +134,7 @@ pub(crate) fn http_date_ms(text: &str) -> Option<u64> {
     let day: u64 = parts.next()?.parse().ok()?;
     let month = MONTHS.find(parts.next().filter(|name| name.len() == 3)?)? as u64 / 3 + 1;
     let year: u64 = parts.next()?.parse().ok()?;
-    let time: Vec<u64> = parts
-        .next()?
-        .split(':')
-        .map(|part| part.parse().ok())
-        .collect::<Option<_>>()?;
+    let time: Vec<u64> = parts.next()?.split(':').map(|part| part.parse().ok()).collect::<Option<_>>()?;
     let [hour, minute, second] = time[..] else {
         return None;
     };
@@ -194,21 +169,13 @@ mod tests {
             ("retry-after", "1e300", Some(u64::MAX)),
             ("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT", Some(3000)),
             ("retry-after", "Sun, 06 Nov 1994 08:49:30 GMT", Some(0)),
-            (
-                "retry-after",
-                "Mon, 07 Nov 1994 08:49:37 GMT",
-                Some(86_400_000),
-            ),
+            ("retry-after", "Mon, 07 Nov 1994 08:49:37 GMT", Some(86_400_000)),
             ("retry-after", "-1", None),
             ("retry-after", "NaN", None),
             ("retry-after", "soon", None),
             ("retry-after", "", None),
             ("retry-after", "Sun, 06 Foo 1994 08:49:40 GMT", None),
-            (
-                "retry-after",
-                "Sun, 06 Nov 99999999999999 08:49:40 GMT",
-                None,
-            ),
+            ("retry-after", "Sun, 06 Nov 99999999999999 08:49:40 GMT", None),
             ("retry-after", "Sun, 06 Nov 1994 25:49:40 GMT", None),
             ("retry-after-ms", "1500", Some(1500)),
             ("retry-after-ms", "x", None),

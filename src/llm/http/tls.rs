@@ -16,8 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use ureq::Error;
 use ureq::unversioned::transport::{
-    Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport,
-    TransportAdapter,
+    Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport, TransportAdapter,
 };
 
 /// Where systems keep their bundle. The first that can be read is taken.
@@ -46,10 +45,7 @@ struct Loaded {
 
 impl Trust {
     pub(super) fn new(env: Env) -> Self {
-        Self {
-            env,
-            loaded: OnceLock::new(),
-        }
+        Self { env, loaded: OnceLock::new() }
     }
 
     fn config(&self) -> Result<Arc<ClientConfig>, Error> {
@@ -85,19 +81,14 @@ impl Trust {
                 Err(error) => problems.push(format!("{FOLDERS_VARIABLE}={folder}: {error}")),
             }
         }
-        let mut roots = RootCertStore {
-            roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
-        };
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         roots.add_parsable_certificates(found.certificates);
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Loaded {
-            config: Arc::new(config),
-            problems,
-        })
+        Ok(Loaded { config: Arc::new(config), problems })
     }
 
     /// What went wrong when the certificates were loaded.
@@ -121,9 +112,7 @@ impl Certificates {
             return Ok(());
         }
         let pem = std::fs::read(&path).map_err(|error| error.to_string())?;
-        let mut certificates = CertificateDer::pem_slice_iter(&pem)
-            .filter_map(Result::ok)
-            .peekable();
+        let mut certificates = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).peekable();
         if certificates.peek().is_none() {
             return Err("no certificate in PEM form".to_owned());
         }

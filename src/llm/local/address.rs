@@ -36,9 +36,7 @@ pub(super) fn targets(env: &Env) -> Vec<Target> {
     if let Some(url) = env.get("LLAMA_BASE_URL") {
         add(Kind::LlamaCpp, root(&url), key("LLAMA_API_KEY"));
     }
-    let ollama = env
-        .get("OLLAMA_HOST")
-        .map_or(OLLAMA.to_owned(), |host| ollama_root(&host));
+    let ollama = env.get("OLLAMA_HOST").map_or(OLLAMA.to_owned(), |host| ollama_root(&host));
     if is_loopback(&ollama) {
         add(Kind::Ollama, ollama, None);
     }
@@ -77,10 +75,7 @@ pub fn is_loopback(url: &str) -> bool {
         None => host.split(':').next().unwrap_or_default(),
     };
     let named = host.eq_ignore_ascii_case("localhost");
-    named
-        || host
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
+    named || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Scheme, host with port, path. A name and password before the host are left out: addresses are shown.
@@ -96,10 +91,7 @@ pub(super) fn root(url: &str) -> String {
     let (scheme, host, path) = authority(url.trim());
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let path = path.trim_end_matches('/');
-    let path = path
-        .strip_suffix("/v1")
-        .unwrap_or(path)
-        .trim_end_matches('/');
+    let path = path.strip_suffix("/v1").unwrap_or(path).trim_end_matches('/');
     format!("{scheme}://{}{path}", reachable(host))
 }
 
@@ -108,17 +100,13 @@ pub(super) fn ollama_root(host: &str) -> String {
     let host = host.trim().trim_matches(['"', '\'']);
     let root = root(host);
     let (_, authority, _) = authority(&root);
-    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| {
-        !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
-    });
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()));
     if has_port || host.contains("://") {
         return root;
     }
-    root.replacen(
-        authority,
-        &format!("{}:11434", authority.trim_end_matches(':')),
-        1,
-    )
+    root.replacen(authority, &format!("{}:11434", authority.trim_end_matches(':')), 1)
 }
 
 /// An address to listen on, as one to connect to.

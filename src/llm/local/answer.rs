@@ -123,10 +123,7 @@ pub(super) fn ollama_ps(running: &Value, listed: &mut [Listed]) {
     let entries = running.get("models").and_then(Value::as_array);
     for entry in entries.into_iter().flatten() {
         let name = name(entry, "model").or_else(|| name(entry, "name"));
-        if let Some(model) = listed
-            .iter_mut()
-            .find(|model| Some(model.id.as_str()) == name)
-        {
+        if let Some(model) = listed.iter_mut().find(|model| Some(model.id.as_str()) == name) {
             model.loaded = true;
             model.window = tokens(entry, "context_length");
         }
@@ -136,15 +133,10 @@ pub(super) fn ollama_ps(running: &Value, listed: &mut [Listed]) {
 /// Ollama's `/api/show`. The window it was loaded with counts most, then `num_ctx` of its file, then the
 /// server's `setting`, then what the model was made for.
 pub(super) fn ollama_show(facts: &Value, setting: Option<u64>, model: &mut Listed) {
-    let trained = facts
-        .get("model_info")
-        .and_then(Value::as_object)
-        .and_then(|info| {
-            let length = info
-                .iter()
-                .find(|(name, _)| name.ends_with(".context_length"));
-            length?.1.as_u64().filter(believable)
-        });
+    let trained = facts.get("model_info").and_then(Value::as_object).and_then(|info| {
+        let length = info.iter().find(|(name, _)| name.ends_with(".context_length"));
+        length?.1.as_u64().filter(believable)
+    });
     let asked = text(facts, "parameters").and_then(num_ctx).or(setting);
     let asked = match (asked, trained) {
         (Some(asked), Some(trained)) => Some(asked.min(trained)),
@@ -179,9 +171,7 @@ fn num_ctx(parameters: &str) -> Option<u64> {
 }
 
 pub(super) fn is_llama_props(props: &Value) -> bool {
-    props
-        .get("default_generation_settings")
-        .is_some_and(Value::is_object)
+    props.get("default_generation_settings").is_some_and(Value::is_object)
 }
 
 /// llama.cpp's `/props`.
@@ -198,10 +188,7 @@ pub(super) fn llama_props(props: &Value, model: &mut Listed) {
     }
     let template = text(props, "chat_template").unwrap_or_default();
     model.thinking_switch = template.contains("enable_thinking");
-    if let Some(caps) = props
-        .get("chat_template_caps")
-        .filter(|caps| caps.is_object())
-    {
+    if let Some(caps) = props.get("chat_template_caps").filter(|caps| caps.is_object()) {
         let can = |what| caps.get(what) == Some(&Value::Bool(true));
         model.tools = if can("supports_tools") || can("supports_tool_calls") {
             Tools::Supported
@@ -228,8 +215,8 @@ pub(super) fn lm_studio(list: &Value) -> Option<Vec<Listed>> {
             model.answers = kind != "embeddings";
             model.vision = kind == "vlm";
             model.loaded = text(entry, "state") == Some("loaded");
-            model.window = tokens(entry, "loaded_context_length")
-                .or_else(|| tokens(entry, "max_context_length"));
+            model.window =
+                tokens(entry, "loaded_context_length").or_else(|| tokens(entry, "max_context_length"));
             if holds(entry, "capabilities", "tool_use") {
                 model.tools = Tools::Supported;
             }

@@ -109,11 +109,7 @@ impl fmt::Display for Offer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let about = if self.window_known { "" } else { "about " };
         let window = self.model.context_window;
-        write!(
-            f,
-            "{} ({}, window {about}{window})",
-            self.model.name, self.server
-        )
+        write!(f, "{} ({}, window {about}{window})", self.model.name, self.server)
     }
 }
 
@@ -159,9 +155,7 @@ fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
             let _ = sender.send((rank, survey(&target, &probe, &env)));
         };
         // Without a thread there is no answer, as if nothing listened.
-        let _ = std::thread::Builder::new()
-            .name("local-probe".to_owned())
-            .spawn(work);
+        let _ = std::thread::Builder::new().name("local-probe".to_owned()).spawn(work);
     }
     drop(sender);
     let mut found = Vec::new();
@@ -202,20 +196,11 @@ fn survey(target: &Target, probe: &Probe, env: &Env) -> Vec<Offer> {
 
 /// Tells servers apart that do not say what they are in their model list.
 fn guess(probe: &Probe) -> Kind {
-    if probe
-        .get("/api/tags")
-        .is_some_and(|tags| answer::ollama_tags(&tags).is_some())
-    {
+    if probe.get("/api/tags").is_some_and(|tags| answer::ollama_tags(&tags).is_some()) {
         Kind::Ollama
-    } else if probe
-        .get("/api/v0/models")
-        .is_some_and(|list| answer::lm_studio(&list).is_some())
-    {
+    } else if probe.get("/api/v0/models").is_some_and(|list| answer::lm_studio(&list).is_some()) {
         Kind::LmStudio
-    } else if probe
-        .get("/props")
-        .is_some_and(|props| answer::is_llama_props(&props))
-    {
+    } else if probe.get("/props").is_some_and(|props| answer::is_llama_props(&props)) {
         Kind::LlamaCpp
     } else {
         Kind::Other
@@ -228,15 +213,11 @@ fn ollama(target: &Target, probe: &Probe, env: &Env, mut listed: Vec<Listed>) ->
     }
     // What is in memory is the likely choice: told about first, should the time run out.
     listed.sort_by_key(|model| !model.loaded);
-    let asks = listed
-        .iter()
-        .map(|model| json!({"model": model.id}).to_string());
+    let asks = listed.iter().map(|model| json!({"model": model.id}).to_string());
     let shown = probe.post_all("/api/show", &asks.collect::<Vec<_>>());
     for (model, facts) in listed.iter_mut().zip(shown) {
         if let Some(facts) = facts {
-            let setting = env
-                .get("OLLAMA_CONTEXT_LENGTH")
-                .and_then(|text| text.parse().ok());
+            let setting = env.get("OLLAMA_CONTEXT_LENGTH").and_then(|text| text.parse().ok());
             answer::ollama_show(&facts, setting, model);
         }
     }
@@ -260,17 +241,12 @@ fn llama_cpp(target: &Target, probe: &Probe, mut listed: Vec<Listed>) -> Vec<Off
 }
 
 fn lm_studio(target: &Target, probe: &Probe, listed: Vec<Listed>) -> Vec<Offer> {
-    let told = probe
-        .get("/api/v0/models")
-        .and_then(|list| answer::lm_studio(&list));
+    let told = probe.get("/api/v0/models").and_then(|list| answer::lm_studio(&list));
     offers(target, Kind::LmStudio, told.unwrap_or(listed))
 }
 
 fn offers(target: &Target, kind: Kind, listed: Vec<Listed>) -> Vec<Offer> {
-    let server = Server {
-        kind,
-        root: target.root.clone(),
-    };
+    let server = Server { kind, root: target.root.clone() };
     let usable = listed.into_iter().filter(|model| model.answers);
     usable
         .map(|listed| Offer {
@@ -301,18 +277,12 @@ fn model(server: &Server, listed: &Listed) -> Model {
     let mut levels = None;
     if listed.thinking_switch {
         compat.insert("thinkingFormat".to_owned(), "qwen-chat-template".into());
-        levels = Some(
-            json!({"off": "off", "minimal": null, "low": null, "medium": "medium", "high": null}),
-        );
+        levels = Some(json!({"off": "off", "minimal": null, "low": null, "medium": "medium", "high": null}));
     } else if listed.thinks {
         // It thinks whether asked or not.
-        levels = Some(
-            json!({"off": null, "minimal": null, "low": null, "medium": "medium", "high": null}),
-        );
+        levels = Some(json!({"off": null, "minimal": null, "low": null, "medium": "medium", "high": null}));
     }
-    let input = ["text", "image"]
-        .into_iter()
-        .take(if listed.vision { 2 } else { 1 });
+    let input = ["text", "image"].into_iter().take(if listed.vision { 2 } else { 1 });
     Model {
         id: listed.id.clone(),
         name: short_name(&listed.id).to_owned(),
@@ -347,9 +317,7 @@ fn short_name(id: &str) -> &str {
 /// What to do about a server's refusal of tools; `None` if `error` is something else.
 pub fn explain_refused_tools(error: &str) -> Option<&'static str> {
     let error = error.to_ascii_lowercase();
-    if error.contains("requires --jinja")
-        || error.contains("tool_choice") && error.contains("jinja")
-    {
+    if error.contains("requires --jinja") || error.contains("tool_choice") && error.contains("jinja") {
         Some(
             "llama.cpp takes tools only with its template engine on: start llama-server with --jinja. \
              Or go on without tools: --no-tools",

@@ -17,11 +17,7 @@ pub(super) struct Probe {
 
 impl Probe {
     pub fn new(root: &str, key: Option<Secret>, deadline: Instant) -> Self {
-        Self {
-            root: root.to_owned(),
-            bearer: key.map(|key| format!("Bearer {}", key.expose())),
-            deadline,
-        }
+        Self { root: root.to_owned(), bearer: key.map(|key| format!("Bearer {}", key.expose())), deadline }
     }
 
     /// The answer, if it is a success, in time and JSON.
@@ -35,13 +31,10 @@ impl Probe {
         std::thread::scope(|scope| {
             let work = |first: usize| {
                 let part = bodies.iter().enumerate().skip(first).step_by(PARALLEL);
-                part.map(|(at, body)| (at, self.ask(path, Some(body))))
-                    .collect::<Vec<_>>()
+                part.map(|(at, body)| (at, self.ask(path, Some(body)))).collect::<Vec<_>>()
             };
             let starts = 0..PARALLEL.min(bodies.len());
-            let threads: Vec<_> = starts
-                .map(|first| scope.spawn(move || work(first)))
-                .collect();
+            let threads: Vec<_> = starts.map(|first| scope.spawn(move || work(first))).collect();
             for thread in threads {
                 for (at, answer) in thread.join().unwrap_or_default() {
                     answers[at] = answer;
@@ -58,10 +51,7 @@ impl Probe {
         }
         let url = format!("{}{path}", self.root);
         let bearer = self.bearer.as_deref();
-        let headers: Vec<_> = bearer
-            .iter()
-            .map(|bearer| ("authorization", *bearer))
-            .collect();
+        let headers: Vec<_> = bearer.iter().map(|bearer| ("authorization", *bearer)).collect();
         let cancel = CancelToken::new();
         let reply = match body {
             None => http::get(&url, &headers, left, &cancel),

@@ -16,11 +16,7 @@ fn ask(server: &Server, kind: Kind) -> Vec<Offer> {
 }
 
 fn ask_with(server: &Server, kind: Kind, env: &Env) -> Vec<Offer> {
-    let target = Target {
-        kind,
-        root: server.root.clone(),
-        key: None,
-    };
+    let target = Target { kind, root: server.root.clone(), key: None };
     let offers = ask_all(vec![target], env, PATIENT).offers;
     for offer in &offers {
         let model = &offer.model;
@@ -28,16 +24,8 @@ fn ask_with(server: &Server, kind: Kind, env: &Env) -> Vec<Offer> {
         assert_eq!(model.api, "openai-completions");
         assert_eq!(model.base_url, format!("{}/v1", server.root));
         assert!(model.max_tokens > 0 && model.max_tokens <= model.context_window);
-        assert_eq!(
-            model.compat.as_ref().unwrap()["maxTokensField"],
-            "max_tokens"
-        );
-        let tells = model
-            .compat
-            .as_ref()
-            .unwrap()
-            .get("promptProgress")
-            .is_some();
+        assert_eq!(model.compat.as_ref().unwrap()["maxTokensField"], "max_tokens");
+        let tells = model.compat.as_ref().unwrap().get("promptProgress").is_some();
         assert_eq!(tells, offer.server.kind == Kind::LlamaCpp);
         assert_eq!(offer.window_known, model.context_window != WINDOW_UNKNOWN);
     }
@@ -46,13 +34,8 @@ fn ask_with(server: &Server, kind: Kind, env: &Env) -> Vec<Offer> {
 
 /// Name, window, and whether it is loaded.
 fn facts(offers: &[Offer]) -> Vec<(&str, u64, bool)> {
-    let facts = offers.iter().map(|offer| {
-        (
-            offer.model.name.as_str(),
-            offer.model.context_window,
-            offer.loaded,
-        )
-    });
+    let facts =
+        offers.iter().map(|offer| (offer.model.name.as_str(), offer.model.context_window, offer.loaded));
     facts.collect()
 }
 
@@ -85,27 +68,16 @@ fn llama_cpp_tells_the_window_of_a_slot_and_whether_the_template_has_tools() {
         assert_eq!(offers[0].model.max_tokens, 2048);
         offers.remove(0)
     };
-    let without = with(props(
-        json!({"supports_tools": false, "supports_tool_calls": false}),
-        "{% %}",
-        false,
-    ));
+    let without = with(props(json!({"supports_tools": false, "supports_tool_calls": false}), "{% %}", false));
     assert!(matches!(&without.tools, Tools::Unsupported(why) if why.contains("--jinja")));
     assert_eq!(without.model.input, ["text"]);
     assert!(!without.model.reasoning);
 
-    let able = with(props(
-        json!({"supports_tools": true}),
-        "{% if enable_thinking %}",
-        true,
-    ));
+    let able = with(props(json!({"supports_tools": true}), "{% if enable_thinking %}", true));
     assert_eq!(able.tools, Tools::Supported);
     assert_eq!(able.model.input, ["text", "image"]);
     assert!(able.model.reasoning);
-    assert_eq!(
-        able.model.compat.as_ref().unwrap()["thinkingFormat"],
-        "qwen-chat-template"
-    );
+    assert_eq!(able.model.compat.as_ref().unwrap()["thinkingFormat"], "qwen-chat-template");
     assert_eq!(able.model.thinking_levels().len(), 2);
 
     assert_eq!(with(props(Value::Null, "", false)).tools, Tools::Unknown);
@@ -115,22 +87,16 @@ fn llama_cpp_tells_the_window_of_a_slot_and_whether_the_template_has_tools() {
 fn a_llama_cpp_router_is_asked_only_about_what_is_in_memory() {
     let server = Server::start(|request, _| match request {
         "GET /v1/models" => {
-            let entry =
-                |id, status| json!({"id": id, "owned_by": "llamacpp", "status": {"value": status}});
+            let entry = |id, status| json!({"id": id, "owned_by": "llamacpp", "status": {"value": status}});
             Answer::Json(
                 json!({"data": [entry("a b", "loaded"), entry("c", "sleeping"), entry("d", "unloaded")]}),
             )
         }
-        "GET /props?model=a%20b" => {
-            Answer::Json(json!({"default_generation_settings": {"n_ctx": 4096}}))
-        }
+        "GET /props?model=a%20b" => Answer::Json(json!({"default_generation_settings": {"n_ctx": 4096}})),
         _ => not_found(),
     });
     let offers = ask(&server, Kind::LlamaCpp);
-    assert_eq!(
-        facts(&offers),
-        [("a b", 4096, true), ("c", WINDOW_UNKNOWN, false)]
-    );
+    assert_eq!(facts(&offers), [("a b", 4096, true), ("c", WINDOW_UNKNOWN, false)]);
     assert_eq!(server.seen(), ["GET /v1/models", "GET /props?model=a%20b"]);
 }
 
@@ -176,20 +142,14 @@ fn ollama_tells_what_is_loaded_with_which_window_and_what_a_model_can_do() {
     let windows = ask_with(&server, Kind::Ollama, &env);
     assert_eq!(
         facts(&windows)[..3],
-        [
-            ("hot:3b", 16384, true),
-            ("new:1b", 8192, false),
-            ("file:2b", 12288, false)
-        ]
+        [("hot:3b", 16384, true), ("new:1b", 8192, false), ("file:2b", 12288, false)]
     );
 }
 
 #[test]
 fn lm_studio_tells_loaded_and_largest_window() {
     let server = Server::start(|request, _| match request {
-        "GET /v1/models" => {
-            Answer::Json(json!({"data": [{"id": "a", "owned_by": "organization_owner"}]}))
-        }
+        "GET /v1/models" => Answer::Json(json!({"data": [{"id": "a", "owned_by": "organization_owner"}]})),
         "GET /api/v0/models" => Answer::Json(json!({"data": [
             {"id": "a", "type": "llm", "state": "not-loaded", "max_context_length": 40960},
             {"id": "e", "type": "embeddings", "state": "loaded", "max_context_length": 512},
@@ -200,10 +160,7 @@ fn lm_studio_tells_loaded_and_largest_window() {
     let offers = ask(&server, Kind::Other);
     assert_eq!(facts(&offers), [("b", 8000, true), ("a", 40960, false)]);
     assert_eq!(offers[0].server.kind, Kind::LmStudio);
-    assert_eq!(
-        (&offers[0].tools, &offers[1].tools),
-        (&Tools::Supported, &Tools::Unknown)
-    );
+    assert_eq!((&offers[0].tools, &offers[1].tools), (&Tools::Supported, &Tools::Unknown));
 }
 
 #[test]
@@ -216,10 +173,7 @@ fn vllm_and_sglang_tell_the_window_in_the_list() {
             _ => not_found(),
         });
         let offers = ask(&server, Kind::Other);
-        assert_eq!(
-            facts(&offers),
-            [("org/big", 32000, true), ("adapter", 32000, true)]
-        );
+        assert_eq!(facts(&offers), [("org/big", 32000, true), ("adapter", 32000, true)]);
         assert_eq!(offers[0].server.kind, kind);
         assert_eq!(server.seen(), ["GET /v1/models"]);
     }
@@ -250,20 +204,8 @@ fn what_is_no_model_list_is_no_server() {
         || Answer::Raw(200, "text/html", HTML.to_owned()),
         || Answer::Raw(200, "application/json", HTML.to_owned()),
         not_found,
-        || {
-            Answer::Raw(
-                500,
-                "application/json",
-                json!({"data": [{"id": "m"}]}).to_string(),
-            )
-        },
-        || {
-            Answer::Raw(
-                302,
-                "text/plain",
-                json!({"data": [{"id": "m"}]}).to_string(),
-            )
-        },
+        || Answer::Raw(500, "application/json", json!({"data": [{"id": "m"}]}).to_string()),
+        || Answer::Raw(302, "text/plain", json!({"data": [{"id": "m"}]}).to_string()),
         || Answer::Json(json!({"data": "m"})),
         || Answer::Json(json!({"data": [{"name": "m"}]})),
         || Answer::Json(json!({"data": [{"id": 5}]})),
@@ -277,13 +219,7 @@ fn what_is_no_model_list_is_no_server() {
     ];
     for (row, answer) in answers.into_iter().enumerate() {
         let server = Server::start(move |_, _| answer());
-        for kind in [
-            Kind::Ollama,
-            Kind::LlamaCpp,
-            Kind::LmStudio,
-            Kind::Vllm,
-            Kind::Other,
-        ] {
+        for kind in [Kind::Ollama, Kind::LlamaCpp, Kind::LmStudio, Kind::Vllm, Kind::Other] {
             assert_eq!(ask(&server, kind), [], "row {row}, {kind:?}");
         }
     }
@@ -292,27 +228,20 @@ fn what_is_no_model_list_is_no_server() {
 #[test]
 fn details_of_a_wrong_shape_are_not_believed() {
     let server = Server::start(|request, _| match request {
-        "GET /v1/models" => Answer::Json(llama_list(
-            json!({"meta": {"n_ctx": -1, "n_ctx_train": 0}, "status": 7}),
-        )),
+        "GET /v1/models" => {
+            Answer::Json(llama_list(json!({"meta": {"n_ctx": -1, "n_ctx_train": 0}, "status": 7})))
+        }
         "GET /props" => Answer::Json(
             json!({"default_generation_settings": {"n_ctx": "big"}, "modalities": 1, "chat_template": [], "chat_template_caps": 3}),
         ),
         _ => not_found(),
     });
-    assert_eq!(
-        facts(&ask(&server, Kind::LlamaCpp)),
-        [("Tiny-1B.Q4", WINDOW_UNKNOWN, true)]
-    );
+    assert_eq!(facts(&ask(&server, Kind::LlamaCpp)), [("Tiny-1B.Q4", WINDOW_UNKNOWN, true)]);
 }
 
 #[test]
 fn silence_costs_the_time_limit_and_other_servers_still_count() {
-    let stalls = [
-        "",
-        "HTTP/1.1 200 OK\r\n",
-        "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"data\"",
-    ];
+    let stalls = ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"data\""];
     let mute = stalls.map(|begin| Server::start(move |_, _| Answer::Stall(begin)));
     let good = Server::start(|request, _| match request {
         "GET /v1/models" => {
@@ -325,11 +254,7 @@ fn silence_costs_the_time_limit_and_other_servers_still_count() {
     let mut roots: Vec<_> = mute.iter().map(|server| server.root.clone()).collect();
     roots.push(format!("http://{}", deaf.local_addr().unwrap()));
     roots.push(good.root.clone());
-    let target = |root| Target {
-        kind: Kind::Other,
-        root,
-        key: None,
-    };
+    let target = |root| Target { kind: Kind::Other, root, key: None };
     let targets: Vec<_> = roots.into_iter().map(target).collect();
     let found = ask_all(targets, &Env::of([]), Duration::from_secs(1));
     assert_eq!(facts(&found.offers), [("m", 10, true)]);
@@ -341,24 +266,13 @@ fn silence_costs_the_time_limit_and_other_servers_still_count() {
 fn only_this_machine_and_what_the_user_named_is_asked() {
     let roots = |env: Env| {
         let targets = targets(&env).into_iter();
-        targets
-            .map(|target| (target.root, target.key.is_some()))
-            .collect::<Vec<_>>()
+        targets.map(|target| (target.root, target.key.is_some())).collect::<Vec<_>>()
     };
-    let usual = [
-        (OLLAMA, false),
-        (LLAMA_CPP, false),
-        (LM_STUDIO, false),
-        (VLLM, false),
-        (SGLANG, false),
-    ];
+    let usual = [(OLLAMA, false), (LLAMA_CPP, false), (LM_STUDIO, false), (VLLM, false), (SGLANG, false)];
     let usual = usual.map(|(root, key)| (root.to_owned(), key));
     assert_eq!(roots(Env::of([])), usual);
     assert_eq!(roots(Env::of([("OLLAMA_HOST", "0.0.0.0")])), usual);
-    assert_eq!(
-        roots(Env::of([("OLLAMA_HOST", "10.0.0.9:11434")])),
-        usual[1..]
-    );
+    assert_eq!(roots(Env::of([("OLLAMA_HOST", "10.0.0.9:11434")])), usual[1..]);
     for (root, _) in roots(Env::of([("LLAMA_API_KEY", "k")])) {
         assert!(is_loopback(&root), "{root}");
     }
@@ -376,16 +290,9 @@ fn a_key_goes_to_the_server_it_is_for() {
         "GET /v1/models" => Answer::Json(llama_list(json!({}))),
         _ => not_found(),
     });
-    let target = Target {
-        kind: Kind::Other,
-        root: server.root.clone(),
-        key: Some(Secret::new("k1")),
-    };
+    let target = Target { kind: Kind::Other, root: server.root.clone(), key: Some(Secret::new("k1")) };
     ask_all(vec![target], &Env::of([]), PATIENT);
-    assert_eq!(
-        server.seen(),
-        ["GET /v1/models [bearer k1]", "GET /props [bearer k1]"]
-    );
+    assert_eq!(server.seen(), ["GET /v1/models [bearer k1]", "GET /props [bearer k1]"]);
 }
 
 #[test]
@@ -437,13 +344,8 @@ fn addresses_as_people_write_them() {
 #[test]
 fn names_find_models() {
     let offer = |id: &str, tools: Tools, loaded| {
-        let server = super::Server {
-            kind: Kind::Other,
-            root: "http://127.0.0.1:1".to_owned(),
-        };
-        let mut listed = answer::models(&json!({"data": [{"id": id}]}))
-            .unwrap()
-            .remove(0);
+        let server = super::Server { kind: Kind::Other, root: "http://127.0.0.1:1".to_owned() };
+        let mut listed = answer::models(&json!({"data": [{"id": id}]})).unwrap().remove(0);
         listed.tools = tools;
         Offer {
             model: Arc::new(model(&server, &listed)),
@@ -468,28 +370,16 @@ fn names_find_models() {
     assert_eq!(id("local/warm"), Some("/m/Warm.gguf"));
     assert_eq!(id("nope"), None);
     assert_eq!(Found::default().find("local"), None);
-    assert_eq!(
-        found.offers[2].to_string(),
-        "Warm (model server at http://127.0.0.1:1, window about 32768)"
-    );
+    assert_eq!(found.offers[2].to_string(), "Warm (model server at http://127.0.0.1:1, window about 32768)");
 }
 
 #[test]
 fn a_refusal_of_tools_is_explained() {
     for (error, piece) in [
         ("500: tools param requires --jinja flag", "--jinja"),
-        (
-            "registry.ollama.ai/library/gemma3:4b does not support tools",
-            "ollama show",
-        ),
-        (
-            "Unable to generate parser for this template.",
-            "--chat-template-file",
-        ),
-        (
-            "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set",
-            "vLLM",
-        ),
+        ("registry.ollama.ai/library/gemma3:4b does not support tools", "ollama show"),
+        ("Unable to generate parser for this template.", "--chat-template-file"),
+        ("\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set", "vLLM"),
     ] {
         let why = explain_refused_tools(error).unwrap();
         assert!(why.contains(piece) && why.contains("--no-tools"), "{why}");

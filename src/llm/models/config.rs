@@ -44,9 +44,7 @@ impl ProviderConfig {
         let url = self.base_url.as_deref().filter(|_| self.oauth.is_some())?;
         let url = url.trim_end_matches('/');
         let url = url.strip_suffix("/v1").unwrap_or(url);
-        let has_scheme = ["http://", "https://"]
-            .iter()
-            .any(|scheme| url.starts_with(scheme));
+        let has_scheme = ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme));
         Some(match has_scheme {
             true => url.trim_end_matches('/').to_owned(),
             false => format!("https://{}", url.trim_end_matches('/')),
@@ -63,12 +61,7 @@ pub struct ModelsFile {
 impl ModelsFile {
     /// Reads the file, and says what could not be used of it. A file that is not there is an empty one.
     pub fn load(path: &Path) -> (Self, Vec<String>) {
-        let failed = |what: String| {
-            (
-                Self::default(),
-                vec![format!("{what}\n\nFile: {}", path.display())],
-            )
-        };
+        let failed = |what: String| (Self::default(), vec![format!("{what}\n\nFile: {}", path.display())]);
         let bytes = match std::fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Default::default(),
@@ -83,8 +76,8 @@ impl ModelsFile {
     /// The file, and what is wrong with single providers; or what is wrong with the whole.
     fn parse(text: &str) -> Result<(Self, Vec<String>), String> {
         let text = jsonc::strip(text.strip_prefix('\u{feff}').unwrap_or(text));
-        let mut document: Value = serde_json::from_str(&text)
-            .map_err(|error| format!("Failed to parse models.json: {error}"))?;
+        let mut document: Value =
+            serde_json::from_str(&text).map_err(|error| format!("Failed to parse models.json: {error}"))?;
         let problems = schema::check(&document);
         if !problems.is_empty() {
             let list = problems.join("\n  - ");
@@ -155,11 +148,7 @@ mod tests {
 
     #[track_caller]
     fn check_error(text: &str, expected: &str) {
-        assert_eq!(
-            ModelsFile::parse(text).err().as_deref(),
-            Some(expected),
-            "{text}"
-        );
+        assert_eq!(ModelsFile::parse(text).err().as_deref(), Some(expected), "{text}");
     }
 
     #[test]
@@ -199,10 +188,7 @@ mod tests {
             "{ // é\n  /* , */ \"providers\": {},,\n}",
             "Failed to parse models.json: key must be a string at line 2 column 27",
         );
-        check_error(
-            "",
-            "Failed to parse models.json: EOF while parsing a value at line 1 column 0",
-        );
+        check_error("", "Failed to parse models.json: EOF while parsing a value at line 1 column 0");
         check_error(
             r#"{"providers": {"x": {"baseUrl": 1, "models": [{}]}, "y": {"baseUrl": "http://y"}}}"#,
             "Invalid models.json schema:\n  - providers.x.baseUrl: must be a string that is not empty\n  - providers.x.models.0.id: must have required properties id",
@@ -246,13 +232,7 @@ mod tests {
         assert!(file.providers.is_empty() && warnings.is_empty());
         let (file, warnings) = ModelsFile::load(&folder);
         assert!(file.providers.is_empty());
-        assert!(
-            warnings[0].starts_with("Failed to load models.json: "),
-            "{warnings:?}"
-        );
-        assert!(
-            warnings[0].ends_with(&format!("\n\nFile: {}", folder.display())),
-            "{warnings:?}"
-        );
+        assert!(warnings[0].starts_with("Failed to load models.json: "), "{warnings:?}");
+        assert!(warnings[0].ends_with(&format!("\n\nFile: {}", folder.display())), "{warnings:?}");
     }
 }

@@ -14,24 +14,19 @@ const CONTEXT_WINDOW: u64 = 128_000;
 const MAX_TOKENS: u64 = 16_384;
 
 /// Switches that are tables themselves and are merged key by key.
-const COMPAT_TABLES: [&str; 4] = [
-    "openRouterRouting",
-    "vercelGatewayRouting",
-    "chatTemplateKwargs",
-    "chatTemplateArgs",
-];
+const COMPAT_TABLES: [&str; 4] =
+    ["openRouterRouting", "vercelGatewayRouting", "chatTemplateKwargs", "chatTemplateArgs"];
 
 /// `base` with `config` laid over it.
-pub fn compose(
-    provider: &str,
-    base: Vec<Model>,
-    config: &ProviderConfig,
-) -> Result<Vec<Model>, String> {
+pub fn compose(provider: &str, base: Vec<Model>, config: &ProviderConfig) -> Result<Vec<Model>, String> {
     if config.oauth.is_some() && config.base_url.is_none() {
         return Err("\"oauth\" needs a \"baseUrl\"".into());
     }
     if says_nothing(config) {
-        return Err("says nothing: give it \"baseUrl\", \"headers\", \"compat\", \"modelOverrides\" or \"models\"".into());
+        return Err(
+            "says nothing: give it \"baseUrl\", \"headers\", \"compat\", \"modelOverrides\" or \"models\""
+                .into(),
+        );
     }
     let mut models = base;
     for model in &mut models {
@@ -85,18 +80,14 @@ fn define(
         .or_else(|| known.iter().find(|model| model.api == "openai-completions"))
         .or(known.first());
     let Some(api) = api.or(like.map(|model| model.api.as_str())) else {
-        return Err(format!(
-            "model {id}: no \"api\", neither on the model nor on the provider"
-        ));
+        return Err(format!("model {id}: no \"api\", neither on the model nor on the provider"));
     };
     let base_url = text("baseUrl")
         .or(config.base_url.as_deref())
         .or(like.map(|model| model.base_url.as_str()))
         .filter(|url| !url.is_empty());
     let Some(base_url) = base_url else {
-        return Err(format!(
-            "model {id}: no \"baseUrl\", neither on the model nor on the provider"
-        ));
+        return Err(format!("model {id}: no \"baseUrl\", neither on the model nor on the provider"));
     };
     for name in ["contextWindow", "maxTokens"] {
         let value = definition.get(name).and_then(Value::as_f64);
@@ -179,17 +170,15 @@ mod tests {
 
     #[test]
     fn a_model_of_ones_own_has_defaults() {
-        let config = config(
-            json!({"baseUrl": "http://localhost:11434/v1", "api": "openai-completions",
-            "compat": {"supportsStore": false, "chatTemplateKwargs": {"a": 1}},
-            "models": [
-                {"id": "q:7b"},
-                {"id": "r", "name": "R", "reasoning": true, "input": ["text", "image"], "contextWindow": 9,
-                 "maxTokens": 8, "headers": {"X": "$Y"}, "samplingParams": {"top_k": 5}, "later": 1,
-                 "compat": {"chatTemplateKwargs": {"b": 2}}, "baseUrl": "http://other"},
-                {"id": "s", "api": "anthropic-messages"},
-            ]}),
-        );
+        let config = config(json!({"baseUrl": "http://localhost:11434/v1", "api": "openai-completions",
+        "compat": {"supportsStore": false, "chatTemplateKwargs": {"a": 1}},
+        "models": [
+            {"id": "q:7b"},
+            {"id": "r", "name": "R", "reasoning": true, "input": ["text", "image"], "contextWindow": 9,
+             "maxTokens": 8, "headers": {"X": "$Y"}, "samplingParams": {"top_k": 5}, "later": 1,
+             "compat": {"chatTemplateKwargs": {"b": 2}}, "baseUrl": "http://other"},
+            {"id": "s", "api": "anthropic-messages"},
+        ]}));
         let models = compose("ollama", Vec::new(), &config).unwrap();
         assert_eq!(
             as_json(&models[0]),
@@ -213,10 +202,8 @@ mod tests {
     #[test]
     fn a_built_in_provider_keeps_its_models() {
         let base = catalogue::Shelf::open("zai").unwrap().models();
-        let config = config(
-            json!({"baseUrl": "http://proxy", "compat": {"supportsStore": true},
-            "models": [{"id": "glm-4.7", "name": "Mine"}, {"id": "new"}]}),
-        );
+        let config = config(json!({"baseUrl": "http://proxy", "compat": {"supportsStore": true},
+            "models": [{"id": "glm-4.7", "name": "Mine"}, {"id": "new"}]}));
         let models = compose("zai", base.clone(), &config).unwrap();
         let ids: Vec<_> = models.iter().map(|model| model.id.as_str()).collect();
         let mut expected: Vec<_> = base.iter().map(|model| model.id.as_str()).collect();
@@ -224,39 +211,26 @@ mod tests {
         assert_eq!(ids, expected);
         for model in &models {
             assert_eq!(model.base_url, "http://proxy", "{}", model.id);
-            assert_eq!(
-                model.compat.as_ref().unwrap()["supportsStore"],
-                true,
-                "{}",
-                model.id
-            );
+            assert_eq!(model.compat.as_ref().unwrap()["supportsStore"], true, "{}", model.id);
         }
         let at = |id| models.iter().find(|model| model.id == id).unwrap();
-        assert_eq!(
-            (at("glm-4.7").name.as_str(), at("glm-4.7").context_window),
-            ("Mine", 128_000)
-        );
+        assert_eq!((at("glm-4.7").name.as_str(), at("glm-4.7").context_window), ("Mine", 128_000));
         assert!(!at("glm-4.7").reasoning, "a definition starts afresh");
         assert_eq!(at("new").api, "openai-completions");
-        assert_eq!(
-            at("glm-5.2").compat.as_ref().unwrap()["thinkingFormat"],
-            "zai"
-        );
+        assert_eq!(at("glm-5.2").compat.as_ref().unwrap()["thinkingFormat"], "zai");
     }
 
     #[test]
     fn an_override_changes_single_fields() {
         let base = vec![catalogue::find("anthropic", "claude-fable-5").unwrap()];
         let before = base[0].clone();
-        let config = config(
-            json!({"modelOverrides": {"unknown": {"name": "x"}, "claude-fable-5": {
-                "name": "Mine", "thinkingLevelMap": {"off": "none", "low": null}, "contextWindow": 5,
-                "cost": {"input": 1}, "promptCache": {"short": 7}, "samplingParams": {"top_p": 0.5},
-                "inputLimits": {"images": {"maxPerMessage": 3, "resize": {"maxWidth": 9}}},
-                "headers": {"X-A": "a"}, "compat": {"supportsTemperature": false},
-                "id": "other", "provider": "other", "api": "other", "baseUrl": "other",
-            }}}),
-        );
+        let config = config(json!({"modelOverrides": {"unknown": {"name": "x"}, "claude-fable-5": {
+            "name": "Mine", "thinkingLevelMap": {"off": "none", "low": null}, "contextWindow": 5,
+            "cost": {"input": 1}, "promptCache": {"short": 7}, "samplingParams": {"top_p": 0.5},
+            "inputLimits": {"images": {"maxPerMessage": 3, "resize": {"maxWidth": 9}}},
+            "headers": {"X-A": "a"}, "compat": {"supportsTemperature": false},
+            "id": "other", "provider": "other", "api": "other", "baseUrl": "other",
+        }}}));
         let after = compose("anthropic", base, &config).unwrap().remove(0);
         let mut expected = as_json(&before);
         expected["name"] = "Mine".into();
@@ -274,15 +248,8 @@ mod tests {
 
     #[test]
     fn a_gateway_keeps_the_addresses_of_its_models() {
-        let model = Model {
-            id: "m".into(),
-            base_url: "http://model".into(),
-            ..Model::default()
-        };
+        let model = Model { id: "m".into(), base_url: "http://model".into(), ..Model::default() };
         let config = config(json!({"oauth": "radius", "baseUrl": "http://gateway"}));
-        assert_eq!(
-            compose("g", vec![model], &config).unwrap()[0].base_url,
-            "http://model"
-        );
+        assert_eq!(compose("g", vec![model], &config).unwrap()[0].base_url, "http://model");
     }
 }

@@ -80,15 +80,10 @@ impl Store {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let entries: BTreeMap<String, Box<RawValue>> =
             serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let shelve = |text| Shelved {
-            text,
-            models: OnceLock::new(),
-        };
+        let shelve = |text| Shelved { text, models: OnceLock::new() };
         let providers = entries.into_iter();
         let providers = providers.map(|(name, text)| (name, shelve(text)));
-        Ok(Self {
-            providers: providers.collect(),
-        })
+        Ok(Self { providers: providers.collect() })
     }
 
     /// The models of a provider that are newer than the built-in ones.
@@ -146,8 +141,7 @@ fn usable(provider: &str, models: Vec<Value>) -> (Vec<Model>, usize) {
 fn place(url: &str) -> &str {
     let host = url.find("://").map_or(0, |at| at + 3);
     let end = url.get(host..).and_then(|rest| rest.find(['/', '?', '#']));
-    url.get(..end.map_or(url.len(), |end| host + end))
-        .unwrap_or(url)
+    url.get(..end.map_or(url.len(), |end| host + end)).unwrap_or(url)
 }
 
 /// What a provider's entry in the file becomes.
@@ -167,10 +161,7 @@ pub struct Failed {
 
 impl From<String> for Failed {
     fn from(message: String) -> Self {
-        Self {
-            entry: None,
-            message,
-        }
+        Self { entry: None, message }
     }
 }
 
@@ -181,14 +172,9 @@ pub fn fetch(
     stored: Option<&Value>,
     cancel: &CancelToken,
 ) -> Result<Fetched, Failed> {
-    let url = format!(
-        "{}/api/models/providers/{provider}",
-        base_url.trim_end_matches('/')
-    );
+    let url = format!("{}/api/models/providers/{provider}", base_url.trim_end_matches('/'));
     let has_models = |entry: &&Value| entry["models"].as_array().is_some_and(|m| !m.is_empty());
-    let etag = stored
-        .filter(has_models)
-        .and_then(|entry| entry["etag"].as_str());
+    let etag = stored.filter(has_models).and_then(|entry| entry["etag"].as_str());
     let mut headers = vec![("accept", "application/json")];
     headers.extend(etag.map(|etag| ("if-none-match", etag)));
     let mut attempt = 1;
@@ -203,17 +189,9 @@ pub fn fetch(
         }
         attempt += 1;
     };
-    let mut entry = stored
-        .and_then(Value::as_object)
-        .cloned()
-        .unwrap_or_default();
+    let mut entry = stored.and_then(Value::as_object).cloned().unwrap_or_default();
     entry.insert("checkedAt".into(), now_ms().into());
-    let unchanged = |entry| {
-        Ok(Fetched {
-            entry: Value::Object(entry),
-            left_out: 0,
-        })
-    };
+    let unchanged = |entry| Ok(Fetched { entry: Value::Object(entry), left_out: 0 });
     match reply.status {
         304 if stored.is_some() => unchanged(entry),
         404 | 501 => {
@@ -232,10 +210,7 @@ pub fn fetch(
             if let Some(etag) = reply.header("etag") {
                 entry.insert("etag".into(), etag.into());
             }
-            Ok(Fetched {
-                entry: Value::Object(entry),
-                left_out,
-            })
+            Ok(Fetched { entry: Value::Object(entry), left_out })
         }
         status => {
             entry.entry("models").or_insert(json!([]));
@@ -259,9 +234,7 @@ fn models_of(provider: &str, body: &[u8]) -> Result<(Vec<Value>, usize), String>
         _ => return Err(invalid()),
     };
     let (models, left_out) = usable(provider, models);
-    let models = models
-        .iter()
-        .filter_map(|model| serde_json::to_value(model).ok());
+    let models = models.iter().filter_map(|model| serde_json::to_value(model).ok());
     Ok((models.collect(), left_out))
 }
 
@@ -285,10 +258,7 @@ mod tests {
             (json!({"baseUrl": "https://api.z.ai"}), true),
             (json!({"baseUrl": "https://api.z.ai.evil.test/api"}), false),
             (json!({"baseUrl": "https://api.z.ai@evil.test/api"}), false),
-            (
-                json!({"baseUrl": "https://evil.test/https://api.z.ai/"}),
-                false,
-            ),
+            (json!({"baseUrl": "https://evil.test/https://api.z.ai/"}), false),
             (json!({"baseUrl": "https://api.z.ai\\@evil.test/"}), false),
             (json!({"baseUrl": "http://api.z.ai/api"}), false),
             (json!({"baseUrl": "https://api.z.ai:444/api"}), false),
@@ -303,11 +273,7 @@ mod tests {
             let (models, left_out) = usable("zai", vec![model("new", fields.clone())]);
             assert_eq!(models.len(), usize::from(expected), "{fields}");
             assert_eq!(left_out, usize::from(!expected), "{fields}");
-            assert!(
-                models
-                    .iter()
-                    .all(|model| model.provider == "zai" && model.extra["later"] == 1)
-            );
+            assert!(models.iter().all(|model| model.provider == "zai" && model.extra["later"] == 1));
         }
         let twice = vec![model("a", json!({})), model("a", json!({}))];
         assert_eq!(usable("zai", twice).1, 1);

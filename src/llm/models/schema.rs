@@ -34,24 +34,14 @@ struct Field {
 }
 
 const fn field(name: &'static str, kind: Kind) -> Field {
-    Field {
-        name,
-        kind,
-        required: false,
-    }
+    Field { name, kind, required: false }
 }
 
 const fn required(name: &'static str, kind: Kind) -> Field {
-    Field {
-        name,
-        kind,
-        required: true,
-    }
+    Field { name, kind, required: true }
 }
 
-use Kind::{
-    Anything, Bool, List, Number, Object, OneOf, Positive, Table, Text, TextOrNull, Whole, Word,
-};
+use Kind::{Anything, Bool, List, Number, Object, OneOf, Positive, Table, Text, TextOrNull, Whole, Word};
 
 static FILE: Kind = Object(&[required("providers", Table(&PROVIDER))]);
 
@@ -180,16 +170,15 @@ impl Kind {
         if problems.len() >= PROBLEMS_MAX {
             return;
         }
-        let inner =
-            |name: &str, kind: &Kind, value: &Value, path: &mut String, problems: &mut _| {
-                let length = path.len();
-                if length > 0 {
-                    path.push('.');
-                }
-                path.push_str(name);
-                kind.check(value, path, problems);
-                path.truncate(length);
-            };
+        let inner = |name: &str, kind: &Kind, value: &Value, path: &mut String, problems: &mut _| {
+            let length = path.len();
+            if length > 0 {
+                path.push('.');
+            }
+            path.push_str(name);
+            kind.check(value, path, problems);
+            path.truncate(length);
+        };
         match (self, value) {
             (Object(fields), Value::Object(map)) => {
                 missing(fields, map, path, problems);
@@ -264,9 +253,7 @@ fn missing(fields: &[Field], map: &Map<String, Value>, path: &str, problems: &mu
     if let Some(first) = names.first() {
         let dot = if path.is_empty() { "" } else { "." };
         let names = names.join(", ");
-        problems.push(format!(
-            "{path}{dot}{first}: must have required properties {names}"
-        ));
+        problems.push(format!("{path}{dot}{first}: must have required properties {names}"));
     }
 }
 
@@ -289,10 +276,7 @@ mod tests {
     fn the_frame() {
         check_document(json!({"providers": {}}), &[]);
         check_document(json!({"providers": {}, "later": [1]}), &[]);
-        check_document(
-            json!({}),
-            &["providers: must have required properties providers"],
-        );
+        check_document(json!({}), &["providers: must have required properties providers"]);
         check_document(json!([]), &["root: must be object"]);
         check_document(json!({"providers": []}), &["providers: must be object"]);
         check_provider(json!(null), &["providers.p: must be object"]);
@@ -305,26 +289,11 @@ mod tests {
                 "headers": {"a": ""}, "compat": {"supportsStore": 1, "x": {}}, "authHeader": true, "new": 1}),
             &[],
         );
-        check_provider(
-            json!({"baseUrl": 1}),
-            &["providers.p.baseUrl: must be a string that is not empty"],
-        );
-        check_provider(
-            json!({"apiKey": ""}),
-            &["providers.p.apiKey: must be a string that is not empty"],
-        );
-        check_provider(
-            json!({"oauth": "no"}),
-            &["providers.p.oauth: must be \"radius\""],
-        );
-        check_provider(
-            json!({"headers": {"a": 1}}),
-            &["providers.p.headers.a: must be string"],
-        );
-        check_provider(
-            json!({"authHeader": "y"}),
-            &["providers.p.authHeader: must be boolean"],
-        );
+        check_provider(json!({"baseUrl": 1}), &["providers.p.baseUrl: must be a string that is not empty"]);
+        check_provider(json!({"apiKey": ""}), &["providers.p.apiKey: must be a string that is not empty"]);
+        check_provider(json!({"oauth": "no"}), &["providers.p.oauth: must be \"radius\""]);
+        check_provider(json!({"headers": {"a": 1}}), &["providers.p.headers.a: must be string"]);
+        check_provider(json!({"authHeader": "y"}), &["providers.p.authHeader: must be boolean"]);
         check_provider(
             json!({"compat": {"supportsLongCacheRetention": 1}}),
             &["providers.p.compat.supportsLongCacheRetention: must be boolean"],
@@ -381,9 +350,6 @@ mod tests {
     #[test]
     fn complaints_are_bounded() {
         let many: Vec<Value> = (0..1000).map(|_| json!({})).collect();
-        assert_eq!(
-            check(&json!({"providers": {"p": {"models": many}}})).len(),
-            PROBLEMS_MAX
-        );
+        assert_eq!(check(&json!({"providers": {"p": {"models": many}}})).len(), PROBLEMS_MAX);
     }
 }

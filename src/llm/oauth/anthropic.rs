@@ -23,10 +23,7 @@ const AUTHORIZE: &str = "https://claude.ai/oauth/authorize";
 const TOKEN: &str = "https://platform.claude.com/v1/oauth/token";
 const SCOPE: &str = "org:create_api_key user:profile user:inference user:sessions:claude_code \
                      user:mcp_servers user:file_upload";
-const LIFETIME: Lifetime = Lifetime {
-    margin_seconds: 300,
-    default_seconds: None,
-};
+const LIFETIME: Lifetime = Lifetime { margin_seconds: 300, default_seconds: None };
 
 fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
     let pkce = Pkce::new()?;

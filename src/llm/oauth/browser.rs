@@ -31,40 +31,28 @@ pub(super) fn code(
     back: Return,
     authorize: impl FnOnce(&str) -> String,
 ) -> Result<Code, StreamError> {
-    let Return {
-        port,
-        host,
-        path,
-        state,
-        name,
-    } = back;
+    let Return { port, host, path, state, name } = back;
     let wanted = flow.wire.hosts.port(port);
-    let expected = Expected {
-        path: path.clone(),
-        state: state.clone(),
-        name,
-    };
+    let expected = Expected { path: path.clone(), state: state.clone(), name };
     let callback_host = flow.wire.env.get("PI_OAUTH_CALLBACK_HOST");
     let callback = Callback::start(callback_host.as_deref(), wanted, expected);
     let port = callback.as_ref().map_or(port, |callback| callback.port);
     let redirect_uri = format!("http://{host}:{port}{path}");
-    let problem = callback.as_ref().err().map(|error| {
-        format!("Cannot wait for the browser on port {port} of this machine: {error}")
-    });
+    let problem = callback
+        .as_ref()
+        .err()
+        .map(|error| format!("Cannot wait for the browser on port {port} of this machine: {error}"));
     if let Some(problem) = &problem {
-        flow.progress(format!(
-            "{problem}. Paste the address that the browser ends at."
-        ));
+        flow.progress(format!("{problem}. Paste the address that the browser ends at."));
     }
     flow.tell(Event::Url {
         url: authorize(&redirect_uri),
-        instructions: "Sign in there. If the browser is on another machine, paste the address that it ends at here."
-            .to_owned(),
+        instructions:
+            "Sign in there. If the browser is on another machine, paste the address that it ends at here."
+                .to_owned(),
     });
 
-    let received = callback
-        .as_ref()
-        .map_or_else(|_| never(), |callback| callback.received.clone());
+    let received = callback.as_ref().map_or_else(|_| never(), |callback| callback.received.clone());
     let stop_asking = flow.wire.cancel.child();
     let code = std::thread::scope(|scope| {
         let (sender, pasted) = bounded(1);
@@ -130,17 +118,13 @@ fn paste(
             return None;
         }
         match form::pasted(&text) {
-            Some(pasted)
-                if state.is_some()
-                    && pasted.state.is_some()
-                    && pasted.state.as_deref() != state =>
-            {
-                flow.progress("That is the address of another sign-in (its state differs). Start from the link above.");
+            Some(pasted) if state.is_some() && pasted.state.is_some() && pasted.state.as_deref() != state => {
+                flow.progress(
+                    "That is the address of another sign-in (its state differs). Start from the link above.",
+                );
             }
             Some(pasted) => return Some(Ok(pasted.code)),
-            None => flow.progress(format!(
-                "There is no code in that. It begins with {redirect_uri}?"
-            )),
+            None => flow.progress(format!("There is no code in that. It begins with {redirect_uri}?")),
         }
     }
     Some(Err(failed("no code was pasted")))

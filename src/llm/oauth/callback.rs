@@ -81,12 +81,7 @@ impl Callback {
             let name = std::thread::Builder::new().name("sign-in callback".into());
             name.spawn(move || shared.accept(&listener))?
         };
-        Ok(Self {
-            port: bound.port(),
-            received,
-            shared,
-            acceptor: Some(acceptor),
-        })
+        Ok(Self { port: bound.port(), received, shared, acceptor: Some(acceptor) })
     }
 }
 
@@ -168,10 +163,7 @@ impl Shared {
 
     fn serve(&self, mut stream: TcpStream) {
         let timeouts = stream.set_read_timeout(Some(PATIENCE));
-        if timeouts
-            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)))
-            .is_err()
-        {
+        if timeouts.and_then(|()| stream.set_write_timeout(Some(PATIENCE))).is_err() {
             return;
         }
         let Some(target) = read_target(&mut stream) else {
@@ -187,25 +179,19 @@ impl Shared {
     }
 
     /// The answer to a request for `target`; `None`: not a GET.
-    fn judge(
-        &self,
-        target: Option<&str>,
-    ) -> (&'static str, String, Option<Result<String, StreamError>>) {
+    fn judge(&self, target: Option<&str>) -> (&'static str, String, Option<Result<String, StreamError>>) {
         const BAD: &str = "400 Bad Request";
         let name = self.expected.name;
         let Some(target) = target else {
-            return (
-                "405 Method Not Allowed",
-                "Only GET is answered here.".into(),
-                None,
-            );
+            return ("405 Method Not Allowed", "Only GET is answered here.".into(), None);
         };
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         if path != self.expected.path {
             return ("404 Not Found", "There is nothing here.".into(), None);
         }
         if self.expected.state.is_some() && form::value(query, "state") != self.expected.state {
-            let text = "This is not the sign-in that pi waits for (another state). Start again from its link.";
+            let text =
+                "This is not the sign-in that pi waits for (another state). Start again from its link.";
             return (BAD, text.into(), None);
         }
         let filled = |name| form::value(query, name).filter(|value| !value.is_empty());
@@ -229,12 +215,7 @@ impl Shared {
 fn read_target(stream: &mut TcpStream) -> Option<Option<String>> {
     let mut head = Vec::new();
     let mut buffer = [0; 4096];
-    while !head
-        .windows(4)
-        .rev()
-        .take(buffer.len() + 4)
-        .any(|end| end == b"\r\n\r\n")
-    {
+    while !head.windows(4).rev().take(buffer.len() + 4).any(|end| end == b"\r\n\r\n") {
         let count = stream.read(&mut buffer).ok().filter(|count| *count > 0)?;
         head.extend_from_slice(buffer.get(..count)?);
         if head.len() > HEAD_LIMIT {
@@ -249,10 +230,7 @@ fn read_target(stream: &mut TcpStream) -> Option<Option<String>> {
 }
 
 fn page(status: &str, text: &str) -> String {
-    let text = text
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;");
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let body = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>pi: sign-in</title>\
          <body style=\"font: 1.2em sans-serif; margin: 3em\"><p>{text}</p></body></html>"

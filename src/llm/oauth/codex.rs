@@ -37,10 +37,8 @@ const DEVICE_SECONDS: u64 = 15 * 60;
 const CLAIM: &str = "https://api.openai.com/auth";
 
 fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
-    let ways = [
-        ("browser", "In a browser on this machine"),
-        ("device_code", "With a code, in a browser anywhere"),
-    ];
+    let ways =
+        [("browser", "In a browser on this machine"), ("device_code", "With a code, in a browser anywhere")];
     match flow.choose("Sign in to OpenAI Codex", &ways)? {
         "browser" => in_browser(flow),
         _ => with_code(flow),
@@ -77,13 +75,9 @@ fn in_browser(flow: &Flow<'_>) -> Result<Token, StreamError> {
 fn with_code(flow: &Flow<'_>) -> Result<Token, StreamError> {
     let what = "OpenAI Codex device code";
     let wire = &flow.wire;
-    let answer = wire
-        .post_json(DEVICE_CODE, &json!({"client_id": CLIENT_ID}))
-        .send()?;
+    let answer = wire.post_json(DEVICE_CODE, &json!({"client_id": CLIENT_ID})).send()?;
     if answer.status == 404 {
-        return Err(failed(format!(
-            "{what}: this way is not open; sign in with the browser"
-        )));
+        return Err(failed(format!("{what}: this way is not open; sign in with the browser")));
     }
     if !answer.is_ok() {
         return Err(answer.refused(what));
@@ -91,9 +85,7 @@ fn with_code(flow: &Flow<'_>) -> Result<Token, StreamError> {
     let field = |name| answer.text(name).ok_or_else(|| answer.lacks(what, name));
     let (id, user_code) = (field("device_auth_id")?, field("user_code")?);
     // The interval comes as a text.
-    let interval = answer
-        .text("interval")
-        .and_then(|text| text.trim().parse().ok());
+    let interval = answer.text("interval").and_then(|text| text.trim().parse().ok());
     flow.tell(Event::DeviceCode {
         user_code: user_code.to_owned(),
         url: DEVICE_PAGE.to_owned(),
@@ -121,12 +113,7 @@ fn with_code(flow: &Flow<'_>) -> Result<Token, StreamError> {
     exchange(wire, &code, &verifier, DEVICE_REDIRECT)
 }
 
-fn exchange(
-    wire: &Wire<'_>,
-    code: &str,
-    verifier: &str,
-    redirect_uri: &str,
-) -> Result<Token, StreamError> {
+fn exchange(wire: &Wire<'_>, code: &str, verifier: &str, redirect_uri: &str) -> Result<Token, StreamError> {
     let form = [
         ("grant_type", "authorization_code"),
         ("client_id", CLIENT_ID),
@@ -135,29 +122,15 @@ fn exchange(
         ("redirect_uri", redirect_uri),
     ];
     let answer = wire.post_form(TOKEN, &form).send()?;
-    let token = Token::read(
-        &answer,
-        "OpenAI Codex token exchange",
-        None,
-        Lifetime::default(),
-    )?;
+    let token = Token::read(&answer, "OpenAI Codex token exchange", None, Lifetime::default())?;
     with_account(token)
 }
 
 fn renew(wire: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
     let refresh = refresh_token(entry)?;
-    let form = [
-        ("grant_type", "refresh_token"),
-        ("refresh_token", refresh),
-        ("client_id", CLIENT_ID),
-    ];
+    let form = [("grant_type", "refresh_token"), ("refresh_token", refresh), ("client_id", CLIENT_ID)];
     let answer = wire.post_form(TOKEN, &form).send()?;
-    let token = Token::read(
-        &answer,
-        "OpenAI Codex token refresh",
-        Some(refresh),
-        Lifetime::default(),
-    )?;
+    let token = Token::read(&answer, "OpenAI Codex token refresh", Some(refresh), Lifetime::default())?;
     with_account(token)
 }
 
@@ -172,11 +145,8 @@ fn with_account(mut token: Token) -> Result<Token, StreamError> {
 fn account_id(access: &str) -> Option<String> {
     let mut parts = access.split('.');
     let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);
-    let config =
-        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
-    let payload = GeneralPurpose::new(&URL_SAFE, config)
-        .decode(payload)
-        .ok()?;
+    let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    let payload = GeneralPurpose::new(&URL_SAFE, config).decode(payload).ok()?;
     let claims: Value = serde_json::from_slice(&payload).ok()?;
     let id = claims.get(CLAIM)?.get("chatgpt_account_id")?.as_str()?;
     (!id.is_empty()).then(|| id.to_owned())
@@ -195,10 +165,7 @@ mod tests {
             (whole.clone(), Some("acct-ü?>")),
             (whole.replace('=', ""), Some("acct-ü?>")),
             (token("{}"), None),
-            (
-                token(r#"{"https://api.openai.com/auth":{"chatgpt_account_id":""}}"#),
-                None,
-            ),
+            (token(r#"{"https://api.openai.com/auth":{"chatgpt_account_id":""}}"#), None),
             (token("garbage"), None),
             ("h.%%%.s".into(), None),
             ("no-token".into(), None),

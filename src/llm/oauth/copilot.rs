@@ -18,12 +18,7 @@ pub(super) const METHOD: Method = Method {
     label: "GitHub Copilot",
     login,
     renew,
-    base_url: |entry| {
-        Some(server(
-            text(entry, "access").unwrap_or_default(),
-            domain_of(entry).as_deref(),
-        ))
-    },
+    base_url: |entry| Some(server(text(entry, "access").unwrap_or_default(), domain_of(entry).as_deref())),
     bearer: false,
     otherwise: "GitHub may allow Copilot to the editors it knows only, and pi does not claim to be one; \
                 providers with an API key work: pi docs providers",
@@ -40,10 +35,7 @@ const RETRIES: u32 = 2;
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
-    let asked = flow.line(
-        "GitHub Enterprise domain (empty for github.com)",
-        "company.ghe.com",
-    )?;
+    let asked = flow.line("GitHub Enterprise domain (empty for github.com)", "company.ghe.com")?;
     let enterprise = match asked.as_str() {
         "" => None,
         asked => Some(domain(asked).ok_or_else(|| failed("that is not a domain"))?),
@@ -57,11 +49,7 @@ fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
     if !models.off.is_empty() {
         flow.progress("Enabling models...");
         let enabled = enable(wire, &token.access, enterprise, models.off)?;
-        available.extend(
-            enabled
-                .into_iter()
-                .filter(|id| !models.available.contains(id)),
-        );
+        available.extend(enabled.into_iter().filter(|id| !models.available.contains(id)));
     }
     token.extra.push(("availableModelIds", available.into()));
     Ok(token)
@@ -71,9 +59,7 @@ fn github_token(flow: &Flow<'_>, domain: &str) -> Result<String, StreamError> {
     let what = "GitHub device code";
     let wire = &flow.wire;
     let url = format!("https://{domain}/login/device/code");
-    let answer = wire
-        .post_form(&url, &[("client_id", CLIENT_ID), ("scope", "read:user")])
-        .send()?;
+    let answer = wire.post_form(&url, &[("client_id", CLIENT_ID), ("scope", "read:user")]).send()?;
     if !answer.is_ok() {
         return Err(answer.refused(what));
     }
@@ -81,19 +67,14 @@ fn github_token(flow: &Flow<'_>, domain: &str) -> Result<String, StreamError> {
     let (device_code, user_code) = (field("device_code")?, field("user_code")?);
     let page = web_address(field("verification_uri")?);
     let page = page.ok_or_else(|| answer.lacks(what, "verification_uri"))?;
-    let expires = answer
-        .positive("expires_in")
-        .unwrap_or(device::LIFETIME_SECONDS);
+    let expires = answer.positive("expires_in").unwrap_or(device::LIFETIME_SECONDS);
     flow.tell(Event::DeviceCode {
         user_code: user_code.to_owned(),
         url: page,
         expires_in_seconds: whole(expires),
     });
-    let pace = Pace {
-        interval_seconds: answer.positive("interval"),
-        expires_in_seconds: expires,
-        wait_first: true,
-    };
+    let pace =
+        Pace { interval_seconds: answer.positive("interval"), expires_in_seconds: expires, wait_first: true };
     let url = format!("https://{domain}/login/oauth/access_token");
     let form = [
         ("client_id", CLIENT_ID),
@@ -116,38 +97,23 @@ fn renew(wire: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
     let mut token = copilot_token(wire, refresh_token(entry)?, domain.as_deref())?;
     // The list is an addition: a token without it is better than none.
     match models(wire, &token.access, domain.as_deref(), 0) {
-        Ok(models) => token
-            .extra
-            .push(("availableModelIds", models.available.into())),
+        Ok(models) => token.extra.push(("availableModelIds", models.available.into())),
         Err(error) if error.kind == ErrorKind::Aborted => return Err(error),
         Err(_) => {}
     }
     Ok(token)
 }
 
-fn copilot_token(
-    wire: &Wire<'_>,
-    github: &str,
-    enterprise: Option<&str>,
-) -> Result<Token, StreamError> {
+fn copilot_token(wire: &Wire<'_>, github: &str, enterprise: Option<&str>) -> Result<Token, StreamError> {
     let what = "GitHub Copilot token request";
-    let url = format!(
-        "https://api.{}/copilot_internal/v2/token",
-        enterprise.unwrap_or(GITHUB)
-    );
+    let url = format!("https://api.{}/copilot_internal/v2/token", enterprise.unwrap_or(GITHUB));
     let answer = wire.get(&url).bearer(github).send()?;
     if !answer.is_ok() {
         return Err(answer.refused(what));
     }
-    let access = answer
-        .text("token")
-        .ok_or_else(|| answer.lacks(what, "token"))?;
-    let expires = answer
-        .positive("expires_at")
-        .ok_or_else(|| answer.lacks(what, "expires_at"))?;
-    let expires = whole(expires)
-        .saturating_sub(MARGIN_SECONDS)
-        .saturating_mul(1000);
+    let access = answer.text("token").ok_or_else(|| answer.lacks(what, "token"))?;
+    let expires = answer.positive("expires_at").ok_or_else(|| answer.lacks(what, "expires_at"))?;
+    let expires = whole(expires).saturating_sub(MARGIN_SECONDS).saturating_mul(1000);
     Ok(Token {
         access: access.to_owned(),
         refresh: github.to_owned(),
@@ -158,9 +124,7 @@ fn copilot_token(
 
 /// The model server: the token names it (`...;proxy-ep=proxy.individual.githubcopilot.com;...`).
 fn server(token: &str, enterprise: Option<&str>) -> String {
-    let named = token
-        .split(';')
-        .find_map(|part| part.strip_prefix("proxy-ep="));
+    let named = token.split(';').find_map(|part| part.strip_prefix("proxy-ep="));
     let named = named.and_then(domain);
     match (named, enterprise) {
         (Some(proxy), _) => match proxy.strip_prefix("proxy.") {
@@ -202,10 +166,7 @@ fn models(
     let base = server(token, enterprise);
     let url = format!("{base}/models");
     let answer = patient(wire, retries, || {
-        wire.get(&url)
-            .bearer(token)
-            .header("x-github-api-version", API_VERSION)
-            .send()
+        wire.get(&url).bearer(token).header("x-github-api-version", API_VERSION).send()
     })?;
     if !answer.is_ok() {
         return Err(answer.refused(what));
@@ -223,8 +184,7 @@ fn read_models(list: &[Value], fallback: bool) -> Models {
         policy: Option<&'a str>,
     }
     let rows = list.iter().filter_map(|item| {
-        let calls_tools =
-            item.pointer("/capabilities/supports/tool_calls") != Some(&Value::Bool(false));
+        let calls_tools = item.pointer("/capabilities/supports/tool_calls") != Some(&Value::Bool(false));
         calls_tools.then_some(Row {
             id: item.get("id")?.as_str()?,
             picked: item.get("model_picker_enabled") == Some(&Value::Bool(true)),
@@ -264,9 +224,7 @@ fn enable(
         let url = format!("{base}/models/{id}/policy");
         let answer = patient(wire, RETRIES, || {
             let ask = wire.post_json(&url, &json!({"state": "enabled"}));
-            ask.bearer(token)
-                .header("openai-intent", "chat-policy")
-                .send()
+            ask.bearer(token).header("openai-intent", "chat-policy").send()
         });
         match answer {
             Ok(answer) if answer.is_ok() => enabled.push(id),
@@ -314,11 +272,7 @@ mod tests {
                 None,
                 "https://api.business.githubcopilot.com",
             ),
-            (
-                "proxy-ep=other.example.com",
-                Some("ghe.io"),
-                "https://other.example.com",
-            ),
+            ("proxy-ep=other.example.com", Some("ghe.io"), "https://other.example.com"),
             ("proxy-ep=bad/@host;x", None, INDIVIDUAL),
             ("proxy-ep=", Some("ghe.io"), "https://copilot-api.ghe.io"),
             ("", Some("ghe.io"), "https://copilot-api.ghe.io"),
@@ -373,15 +327,9 @@ mod tests {
         assert_eq!(models.available, ["a", one, "unheard-of"]);
         assert_eq!(models.off, [one.as_str()]);
 
-        let unpicked = [
-            item("c", false, "enabled".into()),
-            item(two, false, "unconfigured".into()),
-        ];
+        let unpicked = [item("c", false, "enabled".into()), item(two, false, "unconfigured".into())];
         let models = read_models(&unpicked, true);
-        assert_eq!(
-            (models.available, models.off),
-            (vec!["c".to_owned()], vec![two.clone()])
-        );
+        assert_eq!((models.available, models.off), (vec!["c".to_owned()], vec![two.clone()]));
         let models = read_models(&unpicked, false);
         assert!(models.available.is_empty() && models.off.is_empty());
     }

@@ -34,25 +34,18 @@ pub(super) fn poll<T>(
     mut ask: impl FnMut() -> Result<Poll<T>, StreamError>,
 ) -> Result<T, StreamError> {
     let end = wire.clock.now() + seconds(pace.expires_in_seconds);
-    let mut interval = pace
-        .interval_seconds
-        .map_or(INTERVAL, seconds)
-        .max(SHORTEST);
+    let mut interval = pace.interval_seconds.map_or(INTERVAL, seconds).max(SHORTEST);
     let mut slowed = false;
     let mut wait_now = pace.wait_first;
     loop {
         let left = end.saturating_sub(wire.clock.now());
-        if wait_now && wire.clock.wait(interval.min(left), wire.cancel)
-            || wire.cancel.is_cancelled()
-        {
+        if wait_now && wire.clock.wait(interval.min(left), wire.cancel) || wire.cancel.is_cancelled() {
             return Err(cancelled());
         }
         wait_now = true;
         if wire.clock.now() >= end {
             let hint = match slowed {
-                true => {
-                    " The server asked to slow down: a wrong clock of a virtual machine does that."
-                }
+                true => " The server asked to slow down: a wrong clock of a virtual machine does that.",
                 false => "",
             };
             return Err(failed(format!("the code has expired; start again.{hint}")));
@@ -72,10 +65,7 @@ pub(super) fn poll<T>(
 }
 
 fn is_passing(error: &StreamError) -> bool {
-    matches!(
-        error.kind,
-        ErrorKind::Transport | ErrorKind::Timeout | ErrorKind::Provider
-    )
+    matches!(error.kind, ErrorKind::Transport | ErrorKind::Timeout | ErrorKind::Provider)
 }
 
 /// At most a day: a server may say anything.
@@ -84,10 +74,7 @@ fn seconds(seconds: f64) -> Duration {
 }
 
 /// What most servers answer to a poll that did not succeed.
-pub(super) fn read_error<T>(
-    answer: &super::wire::Answer,
-    what: &str,
-) -> Result<Poll<T>, StreamError> {
+pub(super) fn read_error<T>(answer: &super::wire::Answer, what: &str) -> Result<Poll<T>, StreamError> {
     match answer.error() {
         Some("authorization_pending") => Ok(Poll::Pending),
         Some("slow_down") => Ok(Poll::SlowDown(answer.positive("interval"))),

@@ -86,10 +86,7 @@ pub fn pasted(text: &str) -> Option<Pasted> {
         Some((code, state)) => (code, filled(state.to_owned())),
         None => (text, None),
     };
-    Some(Pasted {
-        code: filled(code.to_owned())?,
-        state,
-    })
+    Some(Pasted { code: filled(code.to_owned())?, state })
 }
 
 #[cfg(test)]
@@ -113,12 +110,7 @@ mod tests {
     #[test]
     fn values_are_found_and_decoded() {
         let query = "code=a%2Fb+c&state&x=%zz%&state=2&code=second";
-        let rows = [
-            ("code", Some("a/b c")),
-            ("state", Some("")),
-            ("x", Some("%zz%")),
-            ("y", None),
-        ];
+        let rows = [("code", Some("a/b c")), ("state", Some("")), ("x", Some("%zz%")), ("y", None)];
         for (name, expected) in rows {
             assert_eq!(value(query, name).as_deref(), expected, "{name}");
         }
@@ -127,14 +119,8 @@ mod tests {
     #[test]
     fn a_paste_may_have_any_of_its_usual_forms() {
         let rows = [
-            (
-                "http://localhost:1/cb?code=c&state=s",
-                Some(("c", Some("s"))),
-            ),
-            (
-                " http://localhost:1/cb?state=s&code=c#_=_\n",
-                Some(("c", Some("s"))),
-            ),
+            ("http://localhost:1/cb?code=c&state=s", Some(("c", Some("s")))),
+            (" http://localhost:1/cb?state=s&code=c#_=_\n", Some(("c", Some("s")))),
             ("code=c&state=s", Some(("c", Some("s")))),
             ("?code=c", Some(("c", None))),
             ("c#s", Some(("c", Some("s")))),
@@ -146,10 +132,8 @@ mod tests {
             ("  ", None),
         ];
         for (text, expected) in rows {
-            let expected = expected.map(|(code, state)| Pasted {
-                code: code.into(),
-                state: state.map(str::to_owned),
-            });
+            let expected =
+                expected.map(|(code, state)| Pasted { code: code.into(), state: state.map(str::to_owned) });
             assert_eq!(pasted(text), expected, "{text}");
         }
     }

@@ -26,16 +26,13 @@ const RETRIES: u32 = 3;
 /// The sign-in server. It can be another one, as in the reference, but never one without TLS on another
 /// machine.
 fn host(env: &Env) -> Result<String, StreamError> {
-    let name = ["KIMI_CODE_OAUTH_HOST", "KIMI_OAUTH_HOST"]
-        .into_iter()
-        .find(|name| env.has(name));
+    let name = ["KIMI_CODE_OAUTH_HOST", "KIMI_OAUTH_HOST"].into_iter().find(|name| env.has(name));
     let Some((name, host)) = name.and_then(|name| Some((name, env.get(name)?))) else {
         return Ok(HOST.to_owned());
     };
     let uri: Option<ureq::http::Uri> = web_address(&host).and_then(|host| host.parse().ok());
-    let is_safe = uri.is_some_and(|uri| {
-        uri.scheme_str() == Some("https") || uri.host().is_some_and(is_loopback)
-    });
+    let is_safe =
+        uri.is_some_and(|uri| uri.scheme_str() == Some("https") || uri.host().is_some_and(is_loopback));
     match is_safe {
         true => Ok(host.trim_end_matches('/').to_owned()),
         false => Err(failed(format!("{name} is no https address"))),
@@ -54,19 +51,14 @@ fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
     let field = |name| answer.text(name).ok_or_else(|| answer.lacks(what, name));
     let (device_code, user_code) = (field("device_code")?, field("user_code")?);
     let page = web_address(field("verification_uri_complete")?);
-    let expires = answer
-        .positive("expires_in")
-        .unwrap_or(device::LIFETIME_SECONDS);
+    let expires = answer.positive("expires_in").unwrap_or(device::LIFETIME_SECONDS);
     flow.tell(Event::DeviceCode {
         user_code: user_code.to_owned(),
         url: page.ok_or_else(|| answer.lacks(what, "verification_uri_complete"))?,
         expires_in_seconds: whole(expires),
     });
-    let pace = Pace {
-        interval_seconds: answer.positive("interval"),
-        expires_in_seconds: expires,
-        wait_first: true,
-    };
+    let pace =
+        Pace { interval_seconds: answer.positive("interval"), expires_in_seconds: expires, wait_first: true };
     let url = format!("{host}/api/oauth/token");
     let form = [
         ("client_id", CLIENT_ID),
@@ -86,19 +78,10 @@ fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
 fn renew(wire: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
     let refresh = refresh_token(entry)?;
     let url = format!("{}/api/oauth/token", host(wire.env)?);
-    let form = [
-        ("client_id", CLIENT_ID),
-        ("grant_type", "refresh_token"),
-        ("refresh_token", refresh),
-    ];
+    let form = [("client_id", CLIENT_ID), ("grant_type", "refresh_token"), ("refresh_token", refresh)];
     let ask = || {
         let answer = wire.post_form(&url, &form).send()?;
-        Token::read(
-            &answer,
-            "Kimi Code token refresh",
-            Some(refresh),
-            Lifetime::default(),
-        )
+        Token::read(&answer, "Kimi Code token refresh", Some(refresh), Lifetime::default())
     };
     for retry in 0..RETRIES {
         match ask() {
@@ -106,10 +89,7 @@ fn renew(wire: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
             Err(error) if matches!(error.kind, ErrorKind::Provider | ErrorKind::Transport) => {}
             result => return result,
         }
-        if wire
-            .clock
-            .wait(Duration::from_secs(1 << retry), wire.cancel)
-        {
+        if wire.clock.wait(Duration::from_secs(1 << retry), wire.cancel) {
             return Err(super::cancelled());
         }
     }

@@ -27,31 +27,22 @@ const KEY_SECONDS: u64 = 24 * 60 * 60;
 fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
     let what = "Meta device authorization";
     let wire = &flow.wire;
-    let answer = wire
-        .post_form(DEVICE_CODE, &[("client_id", CLIENT_ID)])
-        .send()?;
+    let answer = wire.post_form(DEVICE_CODE, &[("client_id", CLIENT_ID)]).send()?;
     if !answer.is_ok() {
         return Err(answer.refused(what));
     }
     let field = |name| answer.text(name).ok_or_else(|| answer.lacks(what, name));
     let (device_code, user_code) = (field("device_code")?, field("user_code")?);
     let pages = ["verification_uri_complete", "verification_uri"];
-    let page = pages
-        .iter()
-        .find_map(|name| web_address(answer.text(name)?));
-    let expires = answer
-        .positive("expires_in")
-        .unwrap_or(device::LIFETIME_SECONDS);
+    let page = pages.iter().find_map(|name| web_address(answer.text(name)?));
+    let expires = answer.positive("expires_in").unwrap_or(device::LIFETIME_SECONDS);
     flow.tell(Event::DeviceCode {
         user_code: user_code.to_owned(),
         url: page.ok_or_else(|| answer.lacks(what, "verification_uri"))?,
         expires_in_seconds: whole(expires),
     });
-    let pace = Pace {
-        interval_seconds: answer.positive("interval"),
-        expires_in_seconds: expires,
-        wait_first: true,
-    };
+    let pace =
+        Pace { interval_seconds: answer.positive("interval"), expires_in_seconds: expires, wait_first: true };
     let form = [
         ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"),
         ("device_code", device_code),

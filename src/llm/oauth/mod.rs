@@ -103,10 +103,7 @@ impl Method {
         interaction: &dyn Interaction,
         cancel: &CancelToken,
     ) -> Result<Entry, StreamError> {
-        let flow = Flow {
-            wire: Wire::new(setting, cancel, None),
-            interaction,
-        };
+        let flow = Flow { wire: Wire::new(setting, cancel, None), interaction };
         let result = (self.login)(&flow);
         if cancel.is_cancelled() {
             return Err(cancelled());
@@ -136,11 +133,7 @@ impl Method {
 
     fn explained(&self, mut error: StreamError) -> StreamError {
         if error.kind == ErrorKind::Auth && !self.otherwise.is_empty() {
-            error.message = format!(
-                "{}. {}",
-                error.message.trim_end_matches('.'),
-                self.otherwise
-            );
+            error.message = format!("{}. {}", error.message.trim_end_matches('.'), self.otherwise);
         }
         error
     }
@@ -156,19 +149,10 @@ impl Flow<'_> {
     }
 
     /// The chosen way; the first where nobody can be asked.
-    fn choose(
-        &self,
-        message: &str,
-        options: &[(&'static str, &str)],
-    ) -> Result<&'static str, StreamError> {
-        let choices = options.iter().map(|(id, label)| Choice {
-            id: (*id).to_owned(),
-            label: (*label).to_owned(),
-        });
-        let prompt = Prompt::Select {
-            message: message.to_owned(),
-            options: choices.collect(),
-        };
+    fn choose(&self, message: &str, options: &[(&'static str, &str)]) -> Result<&'static str, StreamError> {
+        let choices =
+            options.iter().map(|(id, label)| Choice { id: (*id).to_owned(), label: (*label).to_owned() });
+        let prompt = Prompt::Select { message: message.to_owned(), options: choices.collect() };
         let ids = || options.iter().map(|(id, _)| *id);
         let chosen = match self.interaction.ask(&prompt, self.wire.cancel) {
             Answer::Text(id) => ids().find(|known| *known == id.trim()),
@@ -180,10 +164,7 @@ impl Flow<'_> {
 
     /// A line of text; nothing where nobody can be asked.
     fn line(&self, message: &str, placeholder: &str) -> Result<String, StreamError> {
-        let prompt = Prompt::Text {
-            message: message.to_owned(),
-            placeholder: placeholder.to_owned(),
-        };
+        let prompt = Prompt::Text { message: message.to_owned(), placeholder: placeholder.to_owned() };
         match self.interaction.ask(&prompt, self.wire.cancel) {
             Answer::Text(line) => Ok(line.trim().to_owned()),
             Answer::Nobody => Ok(String::new()),

@@ -50,9 +50,7 @@ fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
     if !answer.is_ok() {
         return Err(answer.refused(what));
     }
-    let key = answer
-        .text("key")
-        .ok_or_else(|| answer.lacks(what, "key"))?;
+    let key = answer.text("key").ok_or_else(|| answer.lacks(what, "key"))?;
     Ok(forever(key))
 }
 
@@ -61,10 +59,5 @@ fn renew(_: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
 }
 
 fn forever(key: &str) -> Token {
-    Token {
-        access: key.to_owned(),
-        refresh: String::new(),
-        expires: NEVER,
-        extra: Vec::new(),
-    }
+    Token { access: key.to_owned(), refresh: String::new(), expires: NEVER, extra: Vec::new() }
 }

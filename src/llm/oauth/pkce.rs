@@ -17,10 +17,7 @@ impl Pkce {
     pub fn new() -> Result<Self, StreamError> {
         let verifier = random()?;
         let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()));
-        Ok(Self {
-            verifier,
-            challenge,
-        })
+        Ok(Self { verifier, challenge })
     }
 }
 
@@ -41,10 +38,7 @@ mod tests {
         let hash = |text: &str| URL_SAFE_NO_PAD.encode(digest(&SHA256, text.as_bytes()));
         // The example of the RFC's appendix B.
         let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
-        assert_eq!(
-            hash(verifier),
-            "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
-        );
+        assert_eq!(hash(verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
         let (one, two) = (Pkce::new().unwrap(), Pkce::new().unwrap());
         assert_eq!(one.challenge, hash(&one.verifier));
         assert_ne!(one.verifier, two.verifier);

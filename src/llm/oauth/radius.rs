@@ -23,20 +23,15 @@ pub(super) const METHOD: Method = Method {
 const GATEWAY: &str = "https://radius.pi.dev";
 const CLIENT_ID: &str = "pi-gateway";
 const SCOPE: &str = "gateway offline_access";
-const LIFETIME: Lifetime = Lifetime {
-    margin_seconds: 60,
-    default_seconds: None,
-};
+const LIFETIME: Lifetime = Lifetime { margin_seconds: 60, default_seconds: None };
 
 fn gateway<'a>(wire: &Wire<'a>) -> &'a str {
     wire.gateway.unwrap_or(GATEWAY)
 }
 
 fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
-    let ways = [
-        ("browser", "In a browser on this machine"),
-        ("device-code", "With a code, in a browser anywhere"),
-    ];
+    let ways =
+        [("browser", "In a browser on this machine"), ("device-code", "With a code, in a browser anywhere")];
     match flow.choose("Sign in to the gateway", &ways)? {
         "browser" => in_browser(flow),
         _ => with_code(flow),
@@ -91,18 +86,14 @@ fn with_code(flow: &Flow<'_>) -> Result<Token, StreamError> {
     let what = "Radius device authorization";
     let wire = &flow.wire;
     let url = format!("{}/v1/oauth/device", gateway(wire));
-    let answer = wire
-        .post_form(&url, &[("client_id", CLIENT_ID), ("scope", SCOPE)])
-        .send()?;
+    let answer = wire.post_form(&url, &[("client_id", CLIENT_ID), ("scope", SCOPE)]).send()?;
     if !answer.is_ok() {
         return Err(answer.refused(what));
     }
     let field = |name| answer.text(name).ok_or_else(|| answer.lacks(what, name));
     let (device_code, user_code) = (field("device_code")?, field("user_code")?);
     let page = web_address(field("verification_uri")?);
-    let expires = answer
-        .positive("expires_in")
-        .ok_or_else(|| answer.lacks(what, "expires_in"))?;
+    let expires = answer.positive("expires_in").ok_or_else(|| answer.lacks(what, "expires_in"))?;
     flow.tell(Event::DeviceCode {
         user_code: user_code.to_owned(),
         url: page.ok_or_else(|| answer.lacks(what, "verification_uri"))?,
@@ -144,11 +135,7 @@ fn read(answer: &Answer, old_refresh: Option<&str>) -> Result<Token, StreamError
 
 fn renew(wire: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
     let refresh = refresh_token(entry)?;
-    let form = [
-        ("grant_type", "refresh_token"),
-        ("client_id", CLIENT_ID),
-        ("refresh_token", refresh),
-    ];
+    let form = [("grant_type", "refresh_token"), ("client_id", CLIENT_ID), ("refresh_token", refresh)];
     let answer = ask_token(wire, &form)?;
     read(&answer, Some(refresh))
 }

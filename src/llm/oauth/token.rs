@@ -41,9 +41,7 @@ impl Token {
             return Err(answer.refused(what));
         }
         let lacks = |name| answer.lacks(what, name);
-        let access = answer
-            .text("access_token")
-            .ok_or_else(|| lacks("access_token"))?;
+        let access = answer.text("access_token").ok_or_else(|| lacks("access_token"))?;
         let refresh = answer.text("refresh_token").or(old_refresh);
         let refresh = refresh.ok_or_else(|| lacks("refresh_token"))?;
         let seconds = match (answer.fields.get("expires_in"), lifetime.default_seconds) {
@@ -85,8 +83,7 @@ impl Token {
 /// When a token of this age ends, in Unix milliseconds.
 pub(super) fn expiry(seconds: u64, margin_seconds: u64) -> u64 {
     let end = now_ms().saturating_add(seconds.saturating_mul(1000));
-    end.saturating_sub(margin_seconds.saturating_mul(1000))
-        .min(NEVER)
+    end.saturating_sub(margin_seconds.saturating_mul(1000)).min(NEVER)
 }
 
 /// Seconds of a server, whatever it said.

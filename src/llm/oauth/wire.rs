@@ -14,13 +14,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const DETAIL_CHARS: usize = 300;
 
 /// What is sent that a server's error must not show when it quotes it.
-const SECRET_FIELDS: &[&str] = &[
-    "code",
-    "code_verifier",
-    "device_auth_id",
-    "device_code",
-    "refresh_token",
-];
+const SECRET_FIELDS: &[&str] = &["code", "code_verifier", "device_auth_id", "device_code", "refresh_token"];
 
 /// Where the servers of the providers are. Tests, and nothing else, put one of their own in their place.
 #[derive(Clone, Debug, Default)]
@@ -144,31 +138,20 @@ impl<'a> Wire<'a> {
 
     pub fn post_form(&'a self, url: &'a str, fields: &[(&str, &str)]) -> Ask<'a> {
         let mut ask = self.ask(Method::POST, url, form::encode(fields).into_bytes());
-        let secret = fields
-            .iter()
-            .filter(|(name, _)| SECRET_FIELDS.contains(name));
+        let secret = fields.iter().filter(|(name, _)| SECRET_FIELDS.contains(name));
         secret.for_each(|(_, value)| ask.secrets.add(value));
         ask.header("content-type", "application/x-www-form-urlencoded")
     }
 
     pub fn post_json(&'a self, url: &'a str, body: &Value) -> Ask<'a> {
         let mut ask = self.ask(Method::POST, url, body.to_string().into_bytes());
-        let secret = SECRET_FIELDS
-            .iter()
-            .filter_map(|name| body.get(name)?.as_str());
+        let secret = SECRET_FIELDS.iter().filter_map(|name| body.get(name)?.as_str());
         secret.for_each(|value| ask.secrets.add(value));
         ask.header("content-type", "application/json")
     }
 
     fn ask(&'a self, method: Method, url: &'a str, body: Vec<u8>) -> Ask<'a> {
-        let ask = Ask {
-            wire: self,
-            method,
-            url,
-            headers: Vec::new(),
-            body,
-            secrets: Secrets::default(),
-        };
+        let ask = Ask { wire: self, method, url, headers: Vec::new(), body, secrets: Secrets::default() };
         ask.header("accept", "application/json")
     }
 }
@@ -186,9 +169,7 @@ impl Ask<'_> {
     /// Sends it. Error statuses are answers too.
     pub fn send(self) -> Result<Answer, StreamError> {
         let wire = self.wire;
-        let left = wire
-            .until
-            .map(|until| until.saturating_duration_since(Instant::now()));
+        let left = wire.until.map(|until| until.saturating_duration_since(Instant::now()));
         let timeout = left.map_or(LIMIT, |left| left.min(LIMIT));
         if timeout.is_zero() {
             return Err(StreamError::new(ErrorKind::Timeout, "it took too long"));
@@ -207,12 +188,10 @@ impl Ask<'_> {
             ..Request::new(&url)
         };
         let client = Client::shared();
-        let reply = client
-            .whole(&request, wire.cancel)
-            .map_err(|error| match error.kind {
-                ErrorKind::Aborted => cancelled(),
-                _ => error,
-            })?;
+        let reply = client.whole(&request, wire.cancel).map_err(|error| match error.kind {
+            ErrorKind::Aborted => cancelled(),
+            _ => error,
+        })?;
         let text = reply.text();
         let said = match text.trim_start().starts_with('<') {
             true => http::html_text(&text),
@@ -274,10 +253,7 @@ impl Answer {
             super::text(error, name)
         };
         let about = ["error_description", "detail", "message"];
-        let about = about
-            .iter()
-            .find_map(|name| self.text(name))
-            .or(nested("message"));
+        let about = about.iter().find_map(|name| self.text(name)).or(nested("message"));
         let detail = match (self.error(), about) {
             (Some(code), Some(about)) => format!("{code}: {about}"),
             (Some(text), None) | (None, Some(text)) => text.to_owned(),
@@ -291,9 +267,7 @@ impl Answer {
     /// An error about this answer; `what` was asked.
     pub fn refused(&self, what: &str) -> StreamError {
         let status = self.status;
-        let detail = self
-            .detail()
-            .map_or_else(String::new, |detail| format!(": {detail}"));
+        let detail = self.detail().map_or_else(String::new, |detail| format!(": {detail}"));
         let kind = match status {
             408 | 429 | 500.. => ErrorKind::Provider,
             _ => ErrorKind::Auth,
@@ -316,9 +290,7 @@ impl Answer {
 /// An address that may be shown for the user to open: http or https, and nothing that a terminal or a
 /// shell would stumble over.
 pub(super) fn web_address(url: &str) -> Option<String> {
-    let is_plain = url
-        .chars()
-        .all(|c| c.is_ascii_graphic() && !"\"'<>\\^`{|}".contains(c));
+    let is_plain = url.chars().all(|c| c.is_ascii_graphic() && !"\"'<>\\^`{|}".contains(c));
     let uri: ureq::http::Uri = url.parse().ok().filter(|_| is_plain)?;
     let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
     (is_web && uri.host().is_some_and(|host| !host.is_empty())).then(|| url.to_owned())

@@ -20,19 +20,12 @@ const CLIENT_ID: &str = "b1a00492-073a-47ea-816f-4c329264a828";
 const SCOPE: &str = "openid profile email offline_access grok-cli:access api:access";
 const DEVICE_CODE: &str = "https://auth.x.ai/oauth2/device/code";
 const TOKEN: &str = "https://auth.x.ai/oauth2/token";
-const LIFETIME: Lifetime = Lifetime {
-    margin_seconds: 300,
-    default_seconds: Some(3600),
-};
+const LIFETIME: Lifetime = Lifetime { margin_seconds: 300, default_seconds: Some(3600) };
 
 fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
     let what = "xAI device authorization";
     let wire = &flow.wire;
-    let form = [
-        ("client_id", CLIENT_ID),
-        ("scope", SCOPE),
-        ("referrer", "pi"),
-    ];
+    let form = [("client_id", CLIENT_ID), ("scope", SCOPE), ("referrer", "pi")];
     let answer = wire.post_form(DEVICE_CODE, &form).send()?;
     if !answer.is_ok() {
         return Err(answer.refused(what));
@@ -44,19 +37,14 @@ fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
         None => field("verification_uri")?,
     };
     let page = web_address(page).filter(|page| page.starts_with("https://"));
-    let expires = answer
-        .positive("expires_in")
-        .ok_or_else(|| answer.lacks(what, "expires_in"))?;
+    let expires = answer.positive("expires_in").ok_or_else(|| answer.lacks(what, "expires_in"))?;
     flow.tell(Event::DeviceCode {
         user_code: user_code.to_owned(),
         url: page.ok_or_else(|| answer.lacks(what, "verification_uri"))?,
         expires_in_seconds: whole(expires),
     });
-    let pace = Pace {
-        interval_seconds: answer.positive("interval"),
-        expires_in_seconds: expires,
-        wait_first: true,
-    };
+    let pace =
+        Pace { interval_seconds: answer.positive("interval"), expires_in_seconds: expires, wait_first: true };
     let form = [
         ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"),
         ("client_id", CLIENT_ID),
@@ -74,11 +62,7 @@ fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
 
 fn renew(wire: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
     let refresh = refresh_token(entry)?;
-    let form = [
-        ("grant_type", "refresh_token"),
-        ("client_id", CLIENT_ID),
-        ("refresh_token", refresh),
-    ];
+    let form = [("grant_type", "refresh_token"), ("client_id", CLIENT_ID), ("refresh_token", refresh)];
     let answer = wire.post_form(TOKEN, &form).send()?;
     Token::read(&answer, "xAI token refresh", Some(refresh), LIFETIME)
 }

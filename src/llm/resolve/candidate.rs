@@ -38,10 +38,7 @@ impl<'a> Candidates<'a> {
             id: name.id.to_lowercase(),
             label: name.name.to_lowercase(),
         };
-        Self {
-            rows: names.iter().map(row).collect(),
-            usable,
-        }
+        Self { rows: names.iter().map(row).collect(), usable }
     }
 
     /// The model that is called exactly `provider/id`, else all that have exactly this id.
@@ -93,11 +90,7 @@ fn is_dated(id: &str) -> bool {
 
 /// What `pattern` stands for, as it is or without a level at its end. `lenient` takes an end that is
 /// no level for a mistyped one, and warns.
-pub fn find_with_level<'a>(
-    pattern: &str,
-    candidates: &Candidates<'a>,
-    lenient: bool,
-) -> Option<Found<'a>> {
+pub fn find_with_level<'a>(pattern: &str, candidates: &Candidates<'a>, lenient: bool) -> Option<Found<'a>> {
     if pattern.len() > PATTERN_BYTES_MAX {
         return None;
     }
@@ -110,11 +103,7 @@ pub fn find_with_level<'a>(
             names.extend(candidates.partial(text));
         }
         if !names.is_empty() {
-            return Some(Found {
-                names,
-                level: level.filter(|_| warning.is_none()),
-                warning,
-            });
+            return Some(Found { names, level: level.filter(|_| warning.is_none()), warning });
         }
         let (rest, end) = text.rsplit_once(':')?;
         match ThinkingLevel::parse(end) {
@@ -132,12 +121,7 @@ pub fn find_with_level<'a>(
 }
 
 impl Found<'_> {
-    pub fn choose(
-        self,
-        registry: &Registry,
-        text: &str,
-        usable: Usable<'_>,
-    ) -> Result<Choice, String> {
+    pub fn choose(self, registry: &Registry, text: &str, usable: Usable<'_>) -> Result<Choice, String> {
         let mut with_key = self.names.iter().filter(|name| usable(&name.provider));
         let name = match (self.names.as_slice(), with_key.next(), with_key.next()) {
             ([only], _, _) => only,
@@ -157,11 +141,7 @@ impl Found<'_> {
         };
         let model = registry.find(&name.provider, &name.id);
         let model = model.ok_or_else(|| format!("Model \"{}\" not found.", name.full()))?;
-        Ok(Choice {
-            model,
-            thinking: self.level,
-            warning: self.warning,
-        })
+        Ok(Choice { model, thinking: self.level, warning: self.warning })
     }
 }
 

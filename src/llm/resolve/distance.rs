@@ -65,12 +65,9 @@ mod tests {
         ] {
             assert_eq!(whole(a, b), expected, "{a} {b}");
         }
-        for (a, b, expected) in [
-            ("", "abc", 0),
-            ("sonet", "claude-sonnet-5", 1),
-            ("xyz", "abc", 3),
-            ("bca", "xabcx", 1),
-        ] {
+        for (a, b, expected) in
+            [("", "abc", 0), ("sonet", "claude-sonnet-5", 1), ("xyz", "abc", 3), ("bca", "xabcx", 1)]
+        {
             let within = between(&letters(a), &letters(b), Compare::Within);
             assert_eq!(within, expected, "{a} within {b}");
         }

@@ -34,9 +34,7 @@ impl Glob {
             "**" => Part::Deep,
             text => Part::Text(pieces(&text.to_lowercase())),
         };
-        Self {
-            parts: pattern.split('/').map(part).collect(),
-        }
+        Self { parts: pattern.split('/').map(part).collect() }
     }
 
     pub fn matches(&self, name: &str) -> bool {
@@ -48,12 +46,9 @@ impl Glob {
             |part| matches!(part, Part::Deep),
             |part, name| match part {
                 Part::Deep => false,
-                Part::Text(pieces) => walk(
-                    pieces,
-                    name,
-                    |piece| matches!(piece, Piece::Many),
-                    |piece, &c| piece.takes(c),
-                ),
+                Part::Text(pieces) => {
+                    walk(pieces, name, |piece| matches!(piece, Piece::Many), |piece, &c| piece.takes(c))
+                }
             },
         )
     }
@@ -66,10 +61,7 @@ impl Piece {
             Self::Any => true,
             Self::Many => false,
             Self::Class { negated, ranges } => {
-                *negated
-                    != ranges
-                        .iter()
-                        .any(|(first, last)| (*first..=*last).contains(&c))
+                *negated != ranges.iter().any(|(first, last)| (*first..=*last).contains(&c))
             }
         }
     }
@@ -171,10 +163,7 @@ mod tests {
         let glob = Glob::new(pattern);
         for hit in hits {
             assert!(glob.matches(hit), "{pattern} should match {hit}");
-            assert!(
-                glob.matches(&hit.to_uppercase()),
-                "{pattern} should match {hit} in capitals"
-            );
+            assert!(glob.matches(&hit.to_uppercase()), "{pattern} should match {hit} in capitals");
         }
         for miss in misses {
             assert!(!glob.matches(miss), "{pattern} should not match {miss}");
@@ -188,57 +177,25 @@ mod tests {
             &["anthropic/claude", "anthropic/x-1"],
             &["anthropic/a/b", "x/anthropic/a", "anthropic"],
         );
-        check(
-            "*sonnet*",
-            &["sonnet", "claude-sonnet-5"],
-            &["anthropic/claude-sonnet-5", "sonet"],
-        );
-        check(
-            "ANTHROPIC/*Haiku*",
-            &["anthropic/claude-haiku-4-5"],
-            &["anthropic/claude"],
-        );
+        check("*sonnet*", &["sonnet", "claude-sonnet-5"], &["anthropic/claude-sonnet-5", "sonet"]);
+        check("ANTHROPIC/*Haiku*", &["anthropic/claude-haiku-4-5"], &["anthropic/claude"]);
         check("*a*b*c", &["abc", "xaxbxc", "aabbcc"], &["acb", "abcd"]);
     }
 
     #[test]
     fn double_stars_cross_parts() {
         check("**", &["a", "a/b", "a/b/c"], &[]);
-        check(
-            "openrouter/**",
-            &["openrouter/a", "openrouter/a/b"],
-            &["x/openrouter/a"],
-        );
-        check(
-            "**/kimi*",
-            &["kimi-k2", "a/kimi-k2", "a/b/kimi"],
-            &["a/b/x"],
-        );
-        check(
-            "a/**/b/**/c",
-            &["a/b/c", "a/x/b/y/z/c", "a/b/b/c"],
-            &["a/c", "a/b/c/d"],
-        );
+        check("openrouter/**", &["openrouter/a", "openrouter/a/b"], &["x/openrouter/a"]);
+        check("**/kimi*", &["kimi-k2", "a/kimi-k2", "a/b/kimi"], &["a/b/x"]);
+        check("a/**/b/**/c", &["a/b/c", "a/x/b/y/z/c", "a/b/b/c"], &["a/c", "a/b/c/d"]);
         check("a/**kimi", &["a/kimi", "a/xkimi"], &["a/b/kimi"]);
     }
 
     #[test]
     fn one_character_and_classes() {
-        check(
-            "gpt-4?",
-            &["gpt-4o", "gpt-4é"],
-            &["gpt-4", "gpt-4oo", "gpt-4/"],
-        );
-        check(
-            "opus-4-[56]",
-            &["opus-4-5", "opus-4-6"],
-            &["opus-4-7", "opus-4-"],
-        );
-        check(
-            "claude-[h-o]*",
-            &["claude-haiku", "claude-opus"],
-            &["claude-sonnet"],
-        );
+        check("gpt-4?", &["gpt-4o", "gpt-4é"], &["gpt-4", "gpt-4oo", "gpt-4/"]);
+        check("opus-4-[56]", &["opus-4-5", "opus-4-6"], &["opus-4-7", "opus-4-"]);
+        check("claude-[h-o]*", &["claude-haiku", "claude-opus"], &["claude-sonnet"]);
         check("a[!0-9]", &["ab", "a-"], &["a1", "a"]);
         check("a[^b]", &["ac"], &["ab"]);
         check("a[]-]", &["a]", "a-"], &["ab"]);
@@ -258,9 +215,7 @@ mod tests {
         match (pattern.split_first(), text.split_first()) {
             (None, None) => true,
             (Some((Piece::Many, rest)), None) => naive(rest, text),
-            (Some((Piece::Many, rest)), Some((_, after))) => {
-                naive(rest, text) || naive(pattern, after)
-            }
+            (Some((Piece::Many, rest)), Some((_, after))) => naive(rest, text) || naive(pattern, after),
             (Some((piece, rest)), Some((c, after))) => piece.takes(*c) && naive(rest, after),
             _ => false,
         }

@@ -11,11 +11,7 @@ const HOW_TO_LIST: &str = "\"pi --list-models\" shows the models that can be use
 
 pub fn unknown_model(text: &str, names: &[ModelName], usable: Usable<'_>) -> String {
     let near = among(text, names, usable);
-    let near = if near.is_empty() {
-        near
-    } else {
-        format!("Did you mean {near}? ")
-    };
+    let near = if near.is_empty() { near } else { format!("Did you mean {near}? ") };
     format!("Model \"{text}\" not found. {near}{HOW_TO_LIST}")
 }
 
@@ -58,11 +54,7 @@ pub fn among(text: &str, names: &[ModelName], usable: Usable<'_>) -> String {
     near.sort_by_key(|(key, _)| *key);
     let mut seen = HashSet::new();
     near.retain(|(_, name)| seen.insert(own_part(&name.id).to_lowercase()));
-    let shown: Vec<String> = near
-        .iter()
-        .take(SHOWN_MAX)
-        .map(|(_, name)| name.full())
-        .collect();
+    let shown: Vec<String> = near.iter().take(SHOWN_MAX).map(|(_, name)| name.full()).collect();
     shown.join(", ")
 }
 

@@ -38,14 +38,8 @@ pub(super) struct Reader {
 pub(super) fn mailbox() -> (Writer, Reader) {
     let shared = Arc::<Shared>::default();
     let (sender, receiver) = bounded(1);
-    let writer = Writer {
-        shared: shared.clone(),
-        ready: sender,
-    };
-    let reader = Reader {
-        shared,
-        ready: receiver,
-    };
+    let writer = Writer { shared: shared.clone(), ready: sender };
+    let reader = Reader { shared, ready: receiver };
     (writer, reader)
 }
 

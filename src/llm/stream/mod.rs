@@ -86,10 +86,7 @@ pub struct Clocks {
 impl Default for Clocks {
     fn default() -> Self {
         let limit = Some(Duration::from_secs(300));
-        Self {
-            first: limit,
-            idle: limit,
-        }
+        Self { first: limit, idle: limit }
     }
 }
 
@@ -152,21 +149,11 @@ impl Open {
 
     fn into_end(self) -> AssistantEvent {
         match self {
-            Self::Text(index) => AssistantEvent::TextEnd {
-                index,
-                signature: None,
-            },
-            Self::Thinking(index) => AssistantEvent::ThinkingEnd {
-                index,
-                signature: None,
-                redacted: false,
-            },
-            Self::ToolCall(index) => AssistantEvent::ToolCallEnd {
-                index,
-                id: None,
-                name: None,
-                thought_signature: None,
-            },
+            Self::Text(index) => AssistantEvent::TextEnd { index, signature: None },
+            Self::Thinking(index) => AssistantEvent::ThinkingEnd { index, signature: None, redacted: false },
+            Self::ToolCall(index) => {
+                AssistantEvent::ToolCallEnd { index, id: None, name: None, thought_signature: None }
+            }
         }
     }
 }
@@ -179,14 +166,7 @@ pub fn stream(
     cancel: &CancelToken,
 ) -> StreamHandle {
     let api = api::find(&model.api);
-    start(
-        Client::shared().clone(),
-        api,
-        model,
-        context,
-        options,
-        cancel,
-    )
+    start(Client::shared().clone(), api, model, context, options, cancel)
 }
 
 fn start(
@@ -200,8 +180,7 @@ fn start(
     let Some(api) = api else {
         let known = api::names().join(", ");
         let (id, api) = (&model.id, &model.api);
-        let text =
-            format!("the model {id} speaks {api:?}, which is not known here; known: {known}");
+        let text = format!("the model {id} speaks {api:?}, which is not known here; known: {known}");
         return StreamHandle::failed(model, StreamError::new(ErrorKind::Request, text));
     };
     let (writer, reader) = mailbox::mailbox();
@@ -210,16 +189,8 @@ fn start(
         clocks.first = None; // to read a long prompt can take this machine minutes
     }
     let mut handle = StreamHandle::new(model, Some(reader), clocks, cancel.clone());
-    handle.closes_when_aborted =
-        matches!(&api, Api::Wire(protocol) if protocol.closes_when_aborted());
-    let job = Job {
-        client,
-        api,
-        model: model.clone(),
-        context,
-        options,
-        stop: handle.stop.clone(),
-    };
+    handle.closes_when_aborted = matches!(&api, Api::Wire(protocol) if protocol.closes_when_aborted());
+    let job = Job { client, api, model: model.clone(), context, options, stop: handle.stop.clone() };
     let thread = std::thread::Builder::new().name("llm-stream".to_owned());
     match thread.spawn(move || worker::run(&job, writer)) {
         Ok(_) => handle,
@@ -250,12 +221,7 @@ impl StreamHandle {
         handle
     }
 
-    fn new(
-        model: &Model,
-        mailbox: Option<mailbox::Reader>,
-        clocks: Clocks,
-        cancel: CancelToken,
-    ) -> Self {
+    fn new(model: &Model, mailbox: Option<mailbox::Reader>, clocks: Clocks, cancel: CancelToken) -> Self {
         let message = AssistantMessage {
             api: model.api.clone(),
             provider: model.provider.clone(),
@@ -272,9 +238,7 @@ impl StreamHandle {
             cancel,
             clocks,
             begun: Instant::now(),
-            server: host_of(&model.base_url)
-                .unwrap_or(&model.provider)
-                .to_owned(),
+            server: host_of(&model.base_url).unwrap_or(&model.provider).to_owned(),
             open: Vec::new(),
             closes_when_aborted: false,
             started: false,
@@ -319,9 +283,9 @@ impl StreamHandle {
             E::TextStart { index } => self.open.push(Open::Text(index)),
             E::ThinkingStart { index } => self.open.push(Open::Thinking(index)),
             E::ToolCallStart { index, .. } => self.open.push(Open::ToolCall(index)),
-            E::TextEnd { index, .. }
-            | E::ThinkingEnd { index, .. }
-            | E::ToolCallEnd { index, .. } => self.open.retain(|open| open.index() != index),
+            E::TextEnd { index, .. } | E::ThinkingEnd { index, .. } | E::ToolCallEnd { index, .. } => {
+                self.open.retain(|open| open.index() != index)
+            }
             _ => {}
         }
     }
@@ -330,12 +294,8 @@ impl StreamHandle {
     fn next_raw(&mut self) -> AssistantEvent {
         loop {
             if self.cancel.is_cancelled() {
-                let open = (self.closes_when_aborted && !self.open.is_empty())
-                    .then(|| self.open.remove(0));
-                return open.map_or_else(
-                    || AssistantEvent::Error(StreamError::aborted()),
-                    Open::into_end,
-                );
+                let open = (self.closes_when_aborted && !self.open.is_empty()).then(|| self.open.remove(0));
+                return open.map_or_else(|| AssistantEvent::Error(StreamError::aborted()), Open::into_end);
             }
             match self.events.pop_front() {
                 Some(AssistantEvent::Start) if self.started => {}

@@ -41,10 +41,8 @@ impl Resend {
         match error.retry_after_ms {
             Some(asked) if (1..asked).contains(&self.delay_ms_max) => {
                 let (asked, limit) = (asked.div_ceil(1000), self.delay_ms_max.div_ceil(1000));
-                error.message = format!(
-                    "Server requested {asked}s retry delay (max: {limit}s). {}",
-                    error.message
-                );
+                error.message =
+                    format!("Server requested {asked}s retry delay (max: {limit}s). {}", error.message);
                 Next::Fail(error)
             }
             Some(asked) => Next::Wait(Duration::from_millis(asked)),
@@ -76,13 +74,7 @@ mod tests {
             (0, 503, None, Some("false"), Err("no")),
             (10, 503, None, None, Err("no")),
             (0, 429, Some(60_000), None, Ok(60_000)),
-            (
-                0,
-                429,
-                Some(60_001),
-                None,
-                Err("Server requested 61s retry delay (max: 60s). no"),
-            ),
+            (0, 429, Some(60_001), None, Err("Server requested 61s retry delay (max: 60s). no")),
         ];
         for (attempt, status, retry_after_ms, advice, expected) in rows {
             let error = StreamError {
@@ -90,10 +82,7 @@ mod tests {
                 retry_after_ms,
                 ..StreamError::new(ErrorKind::Provider, "no")
             };
-            let resend = Resend {
-                count: 10,
-                delay_ms_max: 60_000,
-            };
+            let resend = Resend { count: 10, delay_ms_max: 60_000 };
             let got = match resend.after(attempt, error, advice) {
                 Next::Wait(time) => Ok(time.as_millis()),
                 Next::Fail(error) => Err(error.message),
@@ -105,10 +94,7 @@ mod tests {
 
     #[test]
     fn nothing_is_sent_again_unless_that_is_asked_for() {
-        let error = StreamError {
-            status: Some(503),
-            ..StreamError::new(ErrorKind::Provider, "busy")
-        };
+        let error = StreamError { status: Some(503), ..StreamError::new(ErrorKind::Provider, "busy") };
         let next = Resend::default().after(0, error.clone(), Some("true"));
         assert_eq!(next, Next::Fail(error));
     }

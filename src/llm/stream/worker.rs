@@ -76,8 +76,7 @@ impl From<Broken> for Stop {
                 (ErrorKind::Transport, text.to_owned())
             }
             Broken::Cut => {
-                let text =
-                    "connection lost: the answer was cut short (Truncated event message received.)";
+                let text = "connection lost: the answer was cut short (Truncated event message received.)";
                 (ErrorKind::Transport, text.to_owned())
             }
         };
@@ -91,10 +90,7 @@ pub(super) fn run(job: &Job, writer: Writer) {
     if let Some(key) = &job.options.api_key {
         secrets.add(key.expose());
     }
-    let mut outlet = Outlet {
-        writer,
-        batch: Vec::new(),
-    };
+    let mut outlet = Outlet { writer, batch: Vec::new() };
     let result = catch_unwind(AssertUnwindSafe(|| match &job.api {
         Api::Wire(protocol) => speak(job, protocol.as_ref(), &mut secrets, &mut outlet),
         Api::Source(source) => play(job, source.as_ref(), &mut outlet),
@@ -142,12 +138,7 @@ impl Outlet {
 
 /// Runs a source that is not behind HTTP.
 fn play(job: &Job, source: &dyn Source, outlet: &mut Outlet) -> Result<(), Stop> {
-    let call = Call {
-        model: &job.model,
-        context: &job.context,
-        options: &job.options,
-        cancel: &job.stop,
-    };
+    let call = Call { model: &job.model, context: &job.context, options: &job.options, cancel: &job.stop };
     source.run(&call, &mut |event| {
         outlet.batch.push(event);
         outlet.flush()
@@ -156,23 +147,9 @@ fn play(job: &Job, source: &dyn Source, outlet: &mut Outlet) -> Result<(), Stop>
 }
 
 /// Makes the request of a wire protocol and decodes the answer.
-fn speak(
-    job: &Job,
-    protocol: &dyn Protocol,
-    secrets: &mut Secrets,
-    outlet: &mut Outlet,
-) -> Result<(), Stop> {
-    let Job {
-        model,
-        context,
-        options,
-        ..
-    } = job;
-    let HttpRequest {
-        url,
-        mut headers,
-        body,
-    } = protocol.request(model, context, options)?;
+fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut Outlet) -> Result<(), Stop> {
+    let Job { model, context, options, .. } = job;
+    let HttpRequest { url, mut headers, body } = protocol.request(model, context, options)?;
     size::check(model, context, body.len())?;
     for (name, value) in &options.headers {
         headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
@@ -212,10 +189,7 @@ fn speak(
     outlet.batch.push(AssistantEvent::Start);
     outlet.flush()?;
     let request_id = http::request_id(&answer.headers);
-    let mut reader = Reader {
-        decoder: protocol.decoder(model, context, options),
-        outlet,
-    };
+    let mut reader = Reader { decoder: protocol.decoder(model, context, options), outlet };
     let read = reader.read(&mut answer);
     // From here on a cancel, which may come as soon as the last event is told, leaves the connection
     // alone: it can serve the next request.
@@ -310,15 +284,12 @@ impl Reader<'_> {
             (Body::Page(page), _) => {
                 let page = http::html_text(&String::from_utf8_lossy(&page));
                 let url = &answer.target.url;
-                let text = format!(
-                    "{url} is not a model's API: it answers with {page}; check the base URL"
-                );
+                let text = format!("{url} is not a model's API: it answers with {page}; check the base URL");
                 Err(StreamError::new(ErrorKind::Protocol, text).into())
             }
             (Body::Json(text), None) => {
                 let text = String::from_utf8_lossy(&text);
-                self.decoder
-                    .frame(Frame::Body(&text), &mut self.outlet.batch)?;
+                self.decoder.frame(Frame::Body(&text), &mut self.outlet.batch)?;
                 self.decoder.end(&mut self.outlet.batch)?;
                 Ok(())
             }

@@ -31,16 +31,8 @@ pub fn title(tool: &str, arguments: &Map<String, Value>) -> String {
         ("write", Some(path)) => format!("Write {path}"),
         ("ls", path) => format!("List {}", path.unwrap_or(".")),
         ("bash", _) => text("command").unwrap_or(tool).to_owned(),
-        ("grep", path) => format!(
-            "Search {} for {}",
-            path.unwrap_or("."),
-            text("pattern").unwrap_or("?")
-        ),
-        ("find", path) => format!(
-            "Find {} in {}",
-            text("pattern").unwrap_or("?"),
-            path.unwrap_or(".")
-        ),
+        ("grep", path) => format!("Search {} for {}", path.unwrap_or("."), text("pattern").unwrap_or("?")),
+        ("find", path) => format!("Find {} in {}", text("pattern").unwrap_or("?"), path.unwrap_or(".")),
         _ => tool.to_owned(),
     };
     match title.char_indices().nth(TITLE_MAX) {
@@ -78,16 +70,14 @@ pub fn diffs(
         return Vec::new();
     };
     let path = path.to_string_lossy();
-    let diff = |old: Option<&str>, new: &str| json!({"type": "diff", "path": path, "oldText": old, "newText": new});
+    let diff =
+        |old: Option<&str>, new: &str| json!({"type": "diff", "path": path, "oldText": old, "newText": new});
     match tool {
         "write" => {
             let content = arguments.get("content").and_then(Value::as_str);
             content.map(|new| diff(before, new)).into_iter().collect()
         }
-        "edit" => edits(arguments)
-            .into_iter()
-            .map(|(old, new)| diff(Some(old), new))
-            .collect(),
+        "edit" => edits(arguments).into_iter().map(|(old, new)| diff(Some(old), new)).collect(),
         _ => Vec::new(),
     }
 }
@@ -95,10 +85,7 @@ pub fn diffs(
 /// The replacements of an `edit`, also in the shape of a single one.
 fn edits(arguments: &Map<String, Value>) -> Vec<(&str, &str)> {
     fn pair(edit: &Map<String, Value>) -> Option<(&str, &str)> {
-        Some((
-            edit.get("oldText")?.as_str()?,
-            edit.get("newText")?.as_str()?,
-        ))
+        Some((edit.get("oldText")?.as_str()?, edit.get("newText")?.as_str()?))
     }
     match arguments.get("edits") {
         Some(Value::Array(edits)) => {
@@ -110,11 +97,7 @@ fn edits(arguments: &Map<String, Value>) -> Vec<(&str, &str)> {
 }
 
 /// What a `write` is about to overwrite; none where there is no such text, or too much of it.
-pub fn text_before(
-    workspace: &Workspace,
-    tool: &str,
-    arguments: &Map<String, Value>,
-) -> Option<String> {
+pub fn text_before(workspace: &Workspace, tool: &str, arguments: &Map<String, Value>) -> Option<String> {
     if tool != "write" {
         return None;
     }

@@ -34,11 +34,7 @@ pub struct Files {
 
 impl Files {
     pub fn new(peer: Peer) -> Self {
-        Self {
-            peer,
-            session: OnceLock::new(),
-            cancel: Mutex::default(),
-        }
+        Self { peer, session: OnceLock::new(), cancel: Mutex::default() }
     }
 
     /// Serves the session from now on.
@@ -67,14 +63,11 @@ impl Files {
         match self.peer.ask_within(method, fields, &cancel, Some(LIMIT)) {
             Some(Ok(answer)) => Ok(Some(answer)),
             Some(Err(failure)) if failure.code == METHOD_NOT_FOUND => Ok(None),
-            Some(Err(failure)) => Err(io::Error::other(format!(
-                "the editor refused it: {}",
-                failure.message
-            ))),
+            Some(Err(failure)) => {
+                Err(io::Error::other(format!("the editor refused it: {}", failure.message)))
+            }
             None if cancel.is_cancelled() => Err(io::Error::other("Operation aborted")),
-            None => Err(io::Error::other(format!(
-                "the editor did not answer within {LIMIT:?}"
-            ))),
+            None => Err(io::Error::other(format!("the editor did not answer within {LIMIT:?}"))),
         }
     }
 }
@@ -145,10 +138,7 @@ impl Backend for Through {
             return Ok(source);
         }
         let mut on_disk = Vec::new();
-        source
-            .by_ref()
-            .take(TEXT_MAX + 1)
-            .read_to_end(&mut on_disk)?;
+        source.by_ref().take(TEXT_MAX + 1).read_to_end(&mut on_disk)?;
         if on_disk.len() as u64 <= TEXT_MAX
             && let Some(text) = self.text(path, &on_disk)?
         {
@@ -173,11 +163,7 @@ impl Backend for Through {
         self.below.list(path)
     }
 
-    fn each_entry(
-        &self,
-        path: &Path,
-        visit: &mut dyn FnMut(DirEntry) -> ControlFlow<()>,
-    ) -> io::Result<()> {
+    fn each_entry(&self, path: &Path, visit: &mut dyn FnMut(DirEntry) -> ControlFlow<()>) -> io::Result<()> {
         self.below.each_entry(path, visit)
     }
 

@@ -99,27 +99,13 @@ pub fn run(host: impl Host, cancel: &CancelToken, watch: &Watch) -> Result<u8, S
     let output = Arc::new(output);
     let peer = Peer::new(output.clone());
     let sessions = Sessions::default();
-    let opener = Opener {
-        host,
-        peer: peer.clone(),
-        sessions: sessions.clone(),
-        cancel: cancel.clone(),
-    };
+    let opener = Opener { host, peer: peer.clone(), sessions: sessions.clone(), cancel: cancel.clone() };
     let (wishes, waiting) = bounded(WISHES_MAX);
-    let opener = thread::Builder::new()
-        .name("opener".into())
-        .spawn(move || opener.work(&waiting))
-        .map_err(start)?;
+    let opener =
+        thread::Builder::new().name("opener".into()).spawn(move || opener.work(&waiting)).map_err(start)?;
     let (lines, incoming) = bounded(1);
-    thread::Builder::new()
-        .name("stdin".into())
-        .spawn(move || read(io::stdin(), &lines))
-        .map_err(start)?;
-    let server = Server {
-        peer,
-        sessions: sessions.clone(),
-        wishes,
-    };
+    thread::Builder::new().name("stdin".into()).spawn(move || read(io::stdin(), &lines)).map_err(start)?;
+    let server = Server { peer, sessions: sessions.clone(), wishes };
     serve(&server, &incoming, cancel);
 
     cancel.cancel();

@@ -28,11 +28,7 @@ impl Modes {
                 reading.push(info.spec.name.clone());
             }
         }
-        differs.then_some(Self {
-            all,
-            reading,
-            current: DEFAULT,
-        })
+        differs.then_some(Self { all, reading, current: DEFAULT })
     }
 
     /// Changes the mode. False when there is none of this name.

@@ -81,8 +81,7 @@ impl Sessions {
     /// Whether some session's background processes live on.
     pub fn keep_background(&self) -> bool {
         let open = self.lock();
-        open.values()
-            .any(|open| open.workspace.options.bash_keep_background)
+        open.values().any(|open| open.workspace.options.bash_keep_background)
     }
 }
 
@@ -99,8 +98,7 @@ fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
         None => 0,
         Some(id) => {
             let at = sessions.iter().position(|listed| listed.session_id == id);
-            let at =
-                at.ok_or_else(|| Refusal::NotFound(format!("No session \"{id}\" to go on from")))?;
+            let at = at.ok_or_else(|| Refusal::NotFound(format!("No session \"{id}\" to go on from")))?;
             at + 1
         }
     };
@@ -175,13 +173,7 @@ impl<H: Host> Opener<H> {
             .name("session".into())
             .spawn(move || work::work(session, &name, &waiting, &peer, &files))
             .map_err(|error| Refusal::Failed(format!("Cannot start a thread: {error}")))?;
-        let open = Open {
-            modes: Modes::of(&control),
-            control,
-            jobs,
-            workspace,
-            worker,
-        };
+        let open = Open { modes: Modes::of(&control), control, jobs, workspace, worker };
         self.sessions.lock().insert(id.clone(), open);
         Ok(id)
     }
@@ -195,11 +187,8 @@ impl<H: Host> Opener<H> {
     }
 
     fn replay(&self, id: &str) {
-        let Some((control, workspace)) = self
-            .sessions
-            .lock()
-            .get(id)
-            .map(|open| (open.control.clone(), open.workspace.clone()))
+        let Some((control, workspace)) =
+            self.sessions.lock().get(id).map(|open| (open.control.clone(), open.workspace.clone()))
         else {
             return;
         };
@@ -212,12 +201,7 @@ impl<H: Host> Opener<H> {
 
     /// What a prompt can begin with.
     fn tell_commands(&self, id: &str) {
-        let Some(control) = self
-            .sessions
-            .lock()
-            .get(id)
-            .map(|open| open.control.clone())
-        else {
+        let Some(control) = self.sessions.lock().get(id).map(|open| open.control.clone()) else {
             return;
         };
         let command = |command: Value| {

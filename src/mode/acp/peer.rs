@@ -59,10 +59,7 @@ impl Peer {
     }
 
     pub fn reply(&self, id: Value) -> Reply {
-        Reply {
-            peer: self.clone(),
-            id,
-        }
+        Reply { peer: self.clone(), id }
     }
 
     /// Asks, and waits for the answer. `None` when the wait was cancelled.

@@ -22,8 +22,7 @@ impl Approver for Permits {
     fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision {
         let (name, arguments) = (&question.tool.spec.name, question.arguments);
         let before = call::text_before(&self.workspace, name, arguments);
-        let option =
-            |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
+        let option = |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
         let params = json!({
             "sessionId": self.session,
             "toolCall": {

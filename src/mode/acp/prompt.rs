@@ -40,8 +40,7 @@ impl Said {
         let kind = resource.get("mimeType").and_then(Value::as_str);
         self.text.push_str(&place);
         if let Ok(text) = text(resource, "text") {
-            self.attached
-                .push_str(&format!("\n<file name=\"{place}\">\n{text}\n</file>"));
+            self.attached.push_str(&format!("\n<file name=\"{place}\">\n{text}\n</file>"));
         } else if let (Ok(blob), Some(kind)) = (text(resource, "blob"), kind)
             && kind.starts_with("image/")
         {
@@ -71,15 +70,8 @@ mod tests {
 
     #[track_caller]
     fn check(prompt: Value, text: &str, attached: &str, images: &[&str]) {
-        let images: Vec<Block> = images
-            .iter()
-            .map(|data| Block::image(*data, "image/png"))
-            .collect();
-        let expected = Said {
-            text: text.into(),
-            images,
-            attached: attached.into(),
-        };
+        let images: Vec<Block> = images.iter().map(|data| Block::image(*data, "image/png")).collect();
+        let expected = Said { text: text.into(), images, attached: attached.into() };
         assert_eq!(read(&prompt), Ok(expected), "{prompt}");
     }
 
@@ -116,19 +108,10 @@ mod tests {
         for (prompt, expected) in [
             (json!(null), "\"prompt\" must be a list"),
             (json!([7]), "\"type\" must be a string"),
-            (
-                json!([{"type": "text", "text": 7}]),
-                "\"text\" must be a string",
-            ),
-            (
-                json!([{"type": "image", "data": "AA"}]),
-                "\"mimeType\" must be a string",
-            ),
+            (json!([{"type": "text", "text": 7}]), "\"text\" must be a string"),
+            (json!([{"type": "image", "data": "AA"}]), "\"mimeType\" must be a string"),
             (json!([{"type": "resource"}]), "\"uri\" must be a string"),
-            (
-                json!([{"type": "audio"}]),
-                "Content of type \"audio\" is not supported",
-            ),
+            (json!([{"type": "audio"}]), "Content of type \"audio\" is not supported"),
         ] {
             assert_eq!(read(&prompt), Err(expected.to_owned()));
         }

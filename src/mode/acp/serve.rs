@@ -94,11 +94,7 @@ impl Server {
         let nothing = || user_message(String::new(), Vec::new());
         match open.control.begin(None, nothing, &mut |_| {}) {
             Ok(Begin::Run(ticket)) => {
-                let job = Job::Prompt {
-                    ticket,
-                    said,
-                    reply,
-                };
+                let job = Job::Prompt { ticket, said, reply };
                 if let Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) =
                     open.jobs.try_send(job)
                     && let Job::Prompt { reply, .. } = job
@@ -124,10 +120,7 @@ impl Server {
             return reply.refuse(&unknown(id));
         };
         let control = &open.control;
-        let is_set = open
-            .modes
-            .as_mut()
-            .is_some_and(|modes| modes.set(mode, control));
+        let is_set = open.modes.as_mut().is_some_and(|modes| modes.set(mode, control));
         if !is_set {
             return reply.fail(INVALID_PARAMS, format!("There is no mode \"{mode}\""));
         }
@@ -159,10 +152,7 @@ impl Server {
 /// What `initialize` says of the editor.
 fn able(params: &Value) -> Able {
     let offers = |name: &str| params["clientCapabilities"]["fs"][name] == true;
-    Able {
-        reads: offers("readTextFile"),
-        writes: offers("writeTextFile"),
-    }
+    Able { reads: offers("readTextFile"), writes: offers("writeTextFile") }
 }
 
 /// The answer to `initialize`. The version is ours, whatever the client's: it decides what to do then.
@@ -193,11 +183,7 @@ fn new(params: &Value) -> Result<Wish, String> {
 fn stored(params: &Value, replay: bool) -> Result<Wish, String> {
     let (cwd, id) = (folder(params)?, named(params).map_err(|f| f.message)?);
     warn_of_servers(params);
-    Ok(Wish::Stored {
-        cwd,
-        id: id.to_owned(),
-        replay,
-    })
+    Ok(Wish::Stored { cwd, id: id.to_owned(), replay })
 }
 
 fn list(params: &Value) -> Result<Wish, String> {
@@ -216,11 +202,8 @@ fn folder(params: &Value) -> Result<PathBuf, String> {
 
 fn warn_of_servers(params: &Value) {
     let servers = params.get("mcpServers").and_then(Value::as_array);
-    let names: Vec<&str> = servers
-        .into_iter()
-        .flatten()
-        .filter_map(|server| server.get("name")?.as_str())
-        .collect();
+    let names: Vec<&str> =
+        servers.into_iter().flatten().filter_map(|server| server.get("name")?.as_str()).collect();
     if !names.is_empty() {
         report::warning(format_args!(
             "This version has no MCP; these servers of the client are not used: {}",

@@ -19,10 +19,7 @@ pub struct Updates {
 
 impl Updates {
     pub fn new(workspace: Arc<Workspace>) -> Self {
-        Self {
-            workspace,
-            open: HashMap::new(),
-        }
+        Self { workspace, open: HashMap::new() }
     }
 
     /// Tells what follows from `event`.
@@ -48,33 +45,20 @@ impl Updates {
                 }
                 AssistantEvent::ToolCallStart { id, name, .. } if !id.is_empty() => {
                     self.open.insert(id.clone(), Vec::new());
-                    tell(
-                        json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": name,
-                        "kind": call::kind(name), "status": "pending"}),
-                    );
+                    tell(json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": name,
+                        "kind": call::kind(name), "status": "pending"}));
                 }
                 _ => {}
             },
-            AgentEvent::MessageEnd {
-                message: AgentMessage::Assistant(answer),
-            } if answer.is_failed() => self.settle(tell),
-            AgentEvent::ToolStart {
-                id,
-                name,
-                arguments,
-            } => self.start(id, name, arguments, tell),
-            AgentEvent::ToolUpdate { id, output, .. } => {
-                tell(
-                    json!({"sessionUpdate": "tool_call_update", "toolCallId": id,
-                    "content": call::content(&output.content)}),
-                );
+            AgentEvent::MessageEnd { message: AgentMessage::Assistant(answer) } if answer.is_failed() => {
+                self.settle(tell)
             }
-            AgentEvent::ToolEnd {
-                id,
-                output,
-                is_error,
-                ..
-            } => {
+            AgentEvent::ToolStart { id, name, arguments } => self.start(id, name, arguments, tell),
+            AgentEvent::ToolUpdate { id, output, .. } => {
+                tell(json!({"sessionUpdate": "tool_call_update", "toolCallId": id,
+                    "content": call::content(&output.content)}));
+            }
+            AgentEvent::ToolEnd { id, output, is_error, .. } => {
                 let diffs = self.open.remove(*id).unwrap_or_default();
                 tell(ended(id, output, diffs, *is_error));
             }
@@ -82,13 +66,7 @@ impl Updates {
         }
     }
 
-    fn start(
-        &mut self,
-        id: &str,
-        name: &str,
-        arguments: &Map<String, Value>,
-        tell: &mut dyn FnMut(Value),
-    ) {
+    fn start(&mut self, id: &str, name: &str, arguments: &Map<String, Value>, tell: &mut dyn FnMut(Value)) {
         // Calls start after this was told, so the file still is as it was.
         let before = call::text_before(&self.workspace, name, arguments);
         let diffs = call::diffs(&self.workspace, name, arguments, before.as_deref());
@@ -105,9 +83,7 @@ impl Updates {
     /// Ends the calls that will not end by themselves.
     pub fn settle(&mut self, tell: &mut dyn FnMut(Value)) {
         for (id, _) in self.open.drain() {
-            tell(
-                json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed"}),
-            );
+            tell(json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed"}));
         }
     }
 }
@@ -137,11 +113,7 @@ fn call(
 
 /// What changed is shown as it is; the words about it are for the model.
 fn ended(id: &str, output: &ToolOutput, diffs: Vec<Value>, is_error: bool) -> Value {
-    let content = if diffs.is_empty() || is_error {
-        call::content(&output.content)
-    } else {
-        diffs
-    };
+    let content = if diffs.is_empty() || is_error { call::content(&output.content) } else { diffs };
     let status = if is_error { "failed" } else { "completed" };
     let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": id,
         "status": status, "content": content});
@@ -179,11 +151,7 @@ pub fn replay(workspace: &Workspace, message: &AgentMessage, tell: &mut dyn FnMu
             }
         }
         AgentMessage::ToolResult(result) => {
-            let status = if result.is_error {
-                "failed"
-            } else {
-                "completed"
-            };
+            let status = if result.is_error { "failed" } else { "completed" };
             let mut update = json!({"sessionUpdate": "tool_call_update",
                 "toolCallId": result.tool_call_id, "status": status});
             // The content of a change is its diff, which was told with the call.

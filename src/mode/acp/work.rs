@@ -14,11 +14,7 @@ use crossbeam_channel::Receiver;
 use serde_json::{Value, json};
 
 pub enum Job {
-    Prompt {
-        ticket: Ticket,
-        said: Said,
-        reply: Reply,
-    },
+    Prompt { ticket: Ticket, said: Said, reply: Reply },
     Close(Reply),
 }
 
@@ -27,11 +23,7 @@ pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer, f
     let mut closing = None;
     for job in jobs {
         match job {
-            Job::Prompt {
-                ticket,
-                said,
-                reply,
-            } => {
+            Job::Prompt { ticket, said, reply } => {
                 files.begin(ticket.cancel.clone());
                 match prompt(&mut session, id, ticket, said, peer) {
                     Ok(reason) => reply.done(json!({"stopReason": reason})),
@@ -63,9 +55,7 @@ fn prompt(
     peer: &Peer,
 ) -> Result<&'static str, (i64, String)> {
     let cancel = ticket.cancel.clone();
-    session
-        .check_key(&cancel)
-        .map_err(|Fatal(reason)| (AUTH_REQUIRED, reason))?;
+    session.check_key(&cancel).map_err(|Fatal(reason)| (AUTH_REQUIRED, reason))?;
     let (images, hints) = session.prepare_images(said.images, &cancel);
     let mut text = said.text + &said.attached;
     for hint in hints {

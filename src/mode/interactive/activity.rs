@@ -45,12 +45,7 @@ impl Activity {
             }
             News::CompactionStarted(reason) => self.compaction = Some((*reason, now)),
             News::CompactionEnded { .. } => self.compaction = None,
-            News::RetryStarted {
-                attempt,
-                max_attempts,
-                delay,
-                error,
-            } => {
+            News::RetryStarted { attempt, max_attempts, delay, error } => {
                 self.retry = Some(Retry {
                     attempt: *attempt,
                     max_attempts: *max_attempts,
@@ -67,11 +62,7 @@ impl Activity {
     pub fn label(&self, now: Instant) -> Option<(String, Duration)> {
         let since = |then: Instant| now.saturating_duration_since(then);
         if let Some(retry) = &self.retry {
-            let left = retry
-                .until
-                .saturating_duration_since(now)
-                .as_secs_f64()
-                .ceil();
+            let left = retry.until.saturating_duration_since(now).as_secs_f64().ceil();
             let (attempt, max) = (retry.attempt, retry.max_attempts);
             let label = match left > 0.0 {
                 true => format!("Retrying ({attempt}/{max}) in {left:.0}s: {}", retry.error),
@@ -92,10 +83,7 @@ impl Activity {
         }
         let label = match self.reading.filter(|(_, total)| *total > 0) {
             Some((processed, total)) => {
-                format!(
-                    "Reading the prompt, {}%",
-                    processed.saturating_mul(100) / total
-                )
+                format!("Reading the prompt, {}%", processed.saturating_mul(100) / total)
             }
             None => "Working".to_owned(),
         };
@@ -104,9 +92,7 @@ impl Activity {
 
     /// Tokens a second of an answer of so many that ends now.
     pub fn speed(&self, tokens: u64, now: Instant) -> Option<f64> {
-        let took = now
-            .saturating_duration_since(self.answer.first?)
-            .as_secs_f64();
+        let took = now.saturating_duration_since(self.answer.first?).as_secs_f64();
         // One token, or none measurably later, says nothing.
         (tokens > 1 && took > 0.0).then(|| tokens as f64 / took)
     }
@@ -117,9 +103,6 @@ impl Activity {
     }
 
     pub fn is_busy(&self) -> bool {
-        self.run.is_some()
-            || self.compaction.is_some()
-            || self.retry.is_some()
-            || self.other.is_some()
+        self.run.is_some() || self.compaction.is_some() || self.retry.is_some() || self.other.is_some()
     }
 }

@@ -143,8 +143,7 @@ impl App {
 
     pub fn print(&mut self, lines: Vec<Line>) {
         self.conversation.follow(&self.control);
-        self.conversation
-            .push(Item::Printed(lines.as_slice().into()));
+        self.conversation.push(Item::Printed(lines.as_slice().into()));
         self.transcript.add(lines);
     }
 
@@ -252,9 +251,7 @@ impl App {
 
     /// All of the terminal's other screen is drawn, for a dialog or in fullscreen mode.
     pub fn is_full(&self) -> bool {
-        !is_dumb()
-            && (self.stage.is_fullscreen
-                || self.dialogs.last().is_some_and(|dialog| dialog.is_full()))
+        !is_dumb() && (self.stage.is_fullscreen || self.dialogs.last().is_some_and(|dialog| dialog.is_full()))
     }
 
     /// What is switched on there.
@@ -299,8 +296,7 @@ impl App {
             let key = look.key(Action::ToolsExpand).filter(|_| goes_on);
             let how = key.map_or_else(String::new, |key| format!(" ({key} shows them)"));
             let text = format!("↑ {above} earlier messages{how}");
-            self.transcript
-                .add(card::notice(Weight::Info, &text, &look));
+            self.transcript.add(card::notice(Weight::Info, &text, &look));
         }
         self.transcript.add(lines);
     }
@@ -324,18 +320,10 @@ impl App {
         }
         let message = user_message(expanded, images);
         let feed = self.feed.clone();
-        let begun = self
-            .control
-            .begin(Some(streaming), || message.clone(), &mut |event| {
-                feed.event(event)
-            });
+        let begun = self.control.begin(Some(streaming), || message.clone(), &mut |event| feed.event(event));
         match begun {
             Ok(Begin::Run(ticket)) => {
-                if self
-                    .jobs
-                    .try_send(work::ask(ticket, message, text))
-                    .is_err()
-                {
+                if self.jobs.try_send(work::ask(ticket, message, text)).is_err() {
                     self.say(Weight::Error, "The session has too much to do; try again");
                 }
             }
@@ -358,9 +346,7 @@ impl App {
         let feed = self.feed.clone();
         let (steering, follow_up) = self.control.clear_queue(&mut |event| feed.event(event));
         self.queues = (Vec::new(), Vec::new());
-        let held = std::mem::take(&mut self.held)
-            .into_iter()
-            .map(|(text, _)| text);
+        let held = std::mem::take(&mut self.held).into_iter().map(|(text, _)| text);
         let mut texts: Vec<String> = steering.into_iter().chain(follow_up).chain(held).collect();
         let count = texts.len();
         if count > 0 {
@@ -380,10 +366,7 @@ impl App {
             News::Task(task) => task(self),
             // There is no border to say it in.
             News::RunStarted if is_dumb() => self.say(Weight::Info, "Working"),
-            News::Queues {
-                steering,
-                follow_up,
-            } => self.queues = (steering, follow_up),
+            News::Queues { steering, follow_up } => self.queues = (steering, follow_up),
             News::BlockEnded { .. } => self.preview_edit(),
             News::MessageEnded(AgentMessage::Assistant(answer)) => {
                 self.footer.spend(&answer.usage);
@@ -411,12 +394,7 @@ impl App {
             News::LimitReached(reason) => {
                 self.say(Weight::Warning, &format!("The run was ended: {reason}"));
             }
-            News::CompactionEnded {
-                summary,
-                aborted,
-                error,
-                ..
-            } => {
+            News::CompactionEnded { summary, aborted, error, .. } => {
                 if let Some((summary, tokens)) = summary {
                     let look = self.stage.look();
                     let lines = card::compaction(&summary, tokens, &look);
@@ -449,9 +427,7 @@ impl App {
             }
         };
         // Without the thread the texts of the edit are shown, no diff.
-        let _ = std::thread::Builder::new()
-            .name("preview".into())
-            .spawn(look);
+        let _ = std::thread::Builder::new().name("preview".into()).spawn(look);
     }
 
     /// Another conversation was put in place.
@@ -459,10 +435,7 @@ impl App {
         self.footer.begin(&self.control, &self.feed);
         self.stage.cwd = self.control.snapshot().cwd;
         self.transcript.clear();
-        let rule = self
-            .stage
-            .look()
-            .rule(self.stage.look().style(Role::BorderMuted));
+        let rule = self.stage.look().rule(self.stage.look().style(Role::BorderMuted));
         self.print(vec![Line::new(), rule]);
         self.show_conversation();
     }
@@ -527,10 +500,7 @@ impl App {
         let prompts = messages.iter().rev();
         let prompts = prompts.filter(|message| matches!(message, AgentMessage::User(_)));
         let prompts: Vec<String> = prompts.take(PROMPTS).map(AgentMessage::text).collect();
-        prompts
-            .iter()
-            .rev()
-            .for_each(|prompt| self.editor.remember(prompt));
+        prompts.iter().rev().for_each(|prompt| self.editor.remember(prompt));
         self.refresh();
     }
 }

@@ -44,9 +44,7 @@ impl Desktop {
             is_termux: variable("TERMUX_VERSION"),
             is_wayland: variable("WAYLAND_DISPLAY"),
             is_x11: variable("DISPLAY"),
-            is_remote: ["SSH_CONNECTION", "SSH_CLIENT", "MOSH_CONNECTION"]
-                .into_iter()
-                .any(variable),
+            is_remote: ["SSH_CONNECTION", "SSH_CLIENT", "MOSH_CONNECTION"].into_iter().any(variable),
         }
     }
 
@@ -68,9 +66,7 @@ impl Desktop {
             (self.is_x11, x11[0]),
             (self.is_x11, x11[1]),
         ];
-        all.into_iter()
-            .filter_map(|(is_there, tool)| is_there.then_some(tool))
-            .collect()
+        all.into_iter().filter_map(|(is_there, tool)| is_there.then_some(tool)).collect()
     }
 
     fn writers(self) -> Vec<Tool> {
@@ -78,10 +74,7 @@ impl Desktop {
             ("pbcopy", &[]),
             ("termux-clipboard-set", &[]),
             ("wl-copy", &[]),
-            [
-                ("xclip", &["-selection", "clipboard"]),
-                ("xsel", &["--clipboard", "--input"]),
-            ],
+            [("xclip", &["-selection", "clipboard"]), ("xsel", &["--clipboard", "--input"])],
         )
     }
 
@@ -90,10 +83,7 @@ impl Desktop {
             ("pbpaste", &[]),
             ("termux-clipboard-get", &[]),
             ("wl-paste", &["--no-newline", "--type", "text"]),
-            [
-                ("xclip", &["-selection", "clipboard", "-out"]),
-                ("xsel", &["--clipboard", "--output"]),
-            ],
+            [("xclip", &["-selection", "clipboard", "-out"]), ("xsel", &["--clipboard", "--output"])],
         )
     }
 
@@ -114,16 +104,7 @@ impl Desktop {
 /// Runs the tools in turn until one succeeds, and gives what it wrote.
 fn first_of(tools: &[Tool], input: &[u8], is_read: bool, cancel: &CancelToken) -> Option<Vec<u8>> {
     tools.iter().find_map(|(name, arguments)| {
-        let ran = program::run(
-            name,
-            Job {
-                arguments,
-                input: input.to_vec(),
-                is_read,
-                limit: LIMIT,
-                cancel,
-            },
-        );
+        let ran = program::run(name, Job { arguments, input: input.to_vec(), is_read, limit: LIMIT, cancel });
         ran.ok().filter(|ran| ran.is_success).map(|ran| ran.output)
     })
 }
@@ -144,9 +125,7 @@ impl App {
             // The terminal's clipboard is the user's own where the desktop is that of another machine.
             let asks_terminal = desktop.is_remote || (!is_copied && !desktop.exists());
             feed.task(move |app| {
-                let asked = (asks_terminal && !stage::is_dumb())
-                    .then(|| sequence(&text))
-                    .flatten();
+                let asked = (asks_terminal && !stage::is_dumb()).then(|| sequence(&text)).flatten();
                 let is_too_long = asks_terminal && asked.is_none() && text.len() > SEQUENCE_MAX / 4;
                 match (is_copied, asked) {
                     (_, Some(sequence)) => {
@@ -199,23 +178,13 @@ fn image(desktop: Desktop, cancel: &CancelToken) -> Option<Vec<u8>> {
     let offered = |list: &[u8]| {
         let list = String::from_utf8_lossy(list).into_owned();
         let is_offered = |kind: &&str| {
-            let names = list
-                .lines()
-                .map(|line| line.split(';').next().unwrap_or(line).trim());
-            names
-                .into_iter()
-                .any(|name| name.eq_ignore_ascii_case(kind))
+            let names = list.lines().map(|line| line.split(';').next().unwrap_or(line).trim());
+            names.into_iter().any(|name| name.eq_ignore_ascii_case(kind))
         };
         KINDS.into_iter().find(is_offered)
     };
     let get = |name: &'static str, arguments: &[&str]| {
-        let job = Job {
-            arguments,
-            input: Vec::new(),
-            is_read: true,
-            limit: LIMIT,
-            cancel,
-        };
+        let job = Job { arguments, input: Vec::new(), is_read: true, limit: LIMIT, cancel };
         let ran = program::run(name, job).ok().filter(|ran| ran.is_success)?;
         Some(ran.output)
     };
@@ -241,12 +210,7 @@ fn stored(image: &[u8]) -> Option<PathBuf> {
     };
     let path = std::env::temp_dir().join(format!("pi-clipboard-{}.{extension}", unique_id()));
     let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path)
-        .ok()?;
+    let mut file = options.write(true).create_new(true).mode(0o600).open(&path).ok()?;
     file.write_all(image).ok()?;
     Some(path)
 }
@@ -267,12 +231,7 @@ mod tests {
         for (variables, tools, exists, is_remote) in [
             (&[][..], "", false, false),
             (&["DISPLAY"], "xclip xsel", true, false),
-            (
-                &["DISPLAY", "WAYLAND_DISPLAY"],
-                "wl-copy xclip xsel",
-                true,
-                false,
-            ),
+            (&["DISPLAY", "WAYLAND_DISPLAY"], "wl-copy xclip xsel", true, false),
             (&["TERMUX_VERSION"], "termux-clipboard-set", true, false),
             (&["SSH_CLIENT"], "", false, true),
         ] {

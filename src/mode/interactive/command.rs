@@ -23,128 +23,38 @@ const fn row(
     about: &'static str,
     run: fn(&mut App, &str),
 ) -> Command {
-    Command {
-        name,
-        hint,
-        about,
-        run,
-    }
+    Command { name, hint, about, run }
 }
 
 pub const COMMANDS: &[Command] = &[
     row("new", None, "Start a new session", new),
-    row(
-        "name",
-        Some("[name]"),
-        "Name this session, or say its name",
-        name,
-    ),
-    row(
-        "compact",
-        Some("[instructions]"),
-        "Replace the conversation so far by a summary",
-        compact,
-    ),
+    row("name", Some("[name]"), "Name this session, or say its name", name),
+    row("compact", Some("[instructions]"), "Replace the conversation so far by a summary", compact),
     row("clone", None, "Go on in a copy of this session", clone),
     row("resume", None, "Go on with another session", sessions::open),
-    row(
-        "tree",
-        None,
-        "Go to another entry of this session",
-        navigate::tree,
-    ),
-    row(
-        "fork",
-        None,
-        "Begin anew at an earlier prompt, in a new session",
-        navigate::fork,
-    ),
-    row(
-        "undo",
-        Some("[n|all]"),
-        "Take back what tools did to files",
-        undo::run,
-    ),
-    row(
-        "session",
-        None,
-        "What this session came to",
-        session_command::info,
-    ),
+    row("tree", None, "Go to another entry of this session", navigate::tree),
+    row("fork", None, "Begin anew at an earlier prompt, in a new session", navigate::fork),
+    row("undo", Some("[n|all]"), "Take back what tools did to files", undo::run),
+    row("session", None, "What this session came to", session_command::info),
     row(
         "export",
         Some("[path]"),
         "Write the session as a page, as Markdown or as JSON lines",
         session_command::export,
     ),
-    row(
-        "import",
-        Some("<path>"),
-        "Go on with a session from a file",
-        session_command::import,
-    ),
-    row(
-        "share",
-        None,
-        "Put the session's page on GitHub as a secret gist",
-        session_command::share,
-    ),
+    row("import", Some("<path>"), "Go on with a session from a file", session_command::import),
+    row("share", None, "Put the session's page on GitHub as a secret gist", session_command::share),
     row("copy", None, "Copy the last answer", session_command::copy),
-    row(
-        "changelog",
-        None,
-        "What is new in pi",
-        session_command::changelog,
-    ),
-    row(
-        "reload",
-        None,
-        "Read settings, keys, themes, skills and prompts again",
-        reload,
-    ),
+    row("changelog", None, "What is new in pi", session_command::changelog),
+    row("reload", None, "Read settings, keys, themes, skills and prompts again", reload),
     row("model", Some("[model]"), "Choose the model", model::run),
-    row(
-        "thinking",
-        Some("[level]"),
-        "Choose how much the model thinks",
-        thinking::run,
-    ),
-    row(
-        "scoped-models",
-        None,
-        "Choose the models that keys change between",
-        scope::run,
-    ),
-    row(
-        "settings",
-        None,
-        "Look at settings and change them",
-        settings::run,
-    ),
-    row(
-        "login",
-        Some("[provider]"),
-        "Sign in, or store an API key",
-        login::run,
-    ),
-    row(
-        "logout",
-        None,
-        "Remove a stored sign-in or key",
-        login::leave,
-    ),
-    row(
-        "tools",
-        None,
-        "Choose the tools of this session",
-        tools::run,
-    ),
-    row(
-        "trust",
-        None,
-        "Decide whether this project is trusted",
-        trust::run,
-    ),
+    row("thinking", Some("[level]"), "Choose how much the model thinks", thinking::run),
+    row("scoped-models", None, "Choose the models that keys change between", scope::run),
+    row("settings", None, "Look at settings and change them", settings::run),
+    row("login", Some("[provider]"), "Sign in, or store an API key", login::run),
+    row("logout", None, "Remove a stored sign-in or key", login::leave),
+    row("tools", None, "Choose the tools of this session", tools::run),
+    row("trust", None, "Decide whether this project is trusted", trust::run),
     row("hotkeys", None, "Show what keys do", hotkeys),
     row("quit", None, "Leave pi", |app, _| app.is_over = true),
 ];
@@ -170,13 +80,8 @@ pub fn all(app: &App) -> Vec<(String, Option<String>, String)> {
         let hint = command.hint.map(str::to_owned);
         (command.name.to_owned(), hint, command.about.to_owned())
     });
-    let text = |value: &Value, key: &str| {
-        value
-            .get(key)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
+    let text =
+        |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let others = app.control.commands().into_iter();
     let others = others.map(|value| (text(&value, "name"), None, text(&value, "description")));
     let others = others.filter(|(name, ..)| COMMANDS.iter().all(|command| command.name != name));
@@ -224,17 +129,11 @@ fn name(app: &mut App, arguments: &str) {
         let now = app.control.snapshot();
         return match now.session_name {
             Some(name) => app.say(Weight::Info, &format!("Session name: {name}")),
-            None => app.say(
-                Weight::Info,
-                "This session has no name. Usage: /name <name>",
-            ),
+            None => app.say(Weight::Info, "This session has no name. Usage: /name <name>"),
         };
     }
     let feed = app.feed.clone();
-    match app
-        .control
-        .set_name(arguments, &mut |event| feed.event(event))
-    {
+    match app.control.set_name(arguments, &mut |event| feed.event(event)) {
         Ok(()) => {
             let name = app.control.snapshot().session_name.unwrap_or_default();
             if name != arguments {
@@ -253,11 +152,7 @@ fn compact(app: &mut App, arguments: &str) {
     match app.control.begin_compaction() {
         Ok(ticket) => app.run(move |session, feed| {
             // Its end is told by an event.
-            let _ = session.compact(
-                instructions.as_deref(),
-                &mut work::listener(feed),
-                &ticket.cancel,
-            );
+            let _ = session.compact(instructions.as_deref(), &mut work::listener(feed), &ticket.cancel);
             drop(ticket);
         }),
         Err(reason) => app.say(Weight::Error, &reason),
@@ -266,18 +161,12 @@ fn compact(app: &mut App, arguments: &str) {
 
 fn reload(app: &mut App, _: &str) {
     if !app.control.is_idle() {
-        return app.say(
-            Weight::Warning,
-            "Wait for the end of the run before /reload",
-        );
+        return app.say(Weight::Warning, "Wait for the end of the run before /reload");
     }
     app.run(|session, feed| match session.reload() {
         Ok(()) => feed.task(|app| {
             app.read_settings();
-            app.say(
-                Weight::Info,
-                "Reloaded settings, keys, themes, skills, prompts and context files",
-            );
+            app.say(Weight::Info, "Reloaded settings, keys, themes, skills, prompts and context files");
         }),
         Err(Fatal(reason)) => work::say(feed, Weight::Error, reason),
     });

@@ -29,10 +29,7 @@ impl Completion {
 
     /// Files are what could be completed here.
     pub fn wants_files(&self, before: &str, is_first_line: bool) -> bool {
-        matches!(
-            complete::wanted(before, is_first_line, false),
-            Some(Wanted::File(_))
-        )
+        matches!(complete::wanted(before, is_first_line, false), Some(Wanted::File(_)))
     }
 
     pub fn lines(&mut self, width: usize, looks: &Looks) -> Vec<Line> {
@@ -74,8 +71,7 @@ impl App {
         if let Some(popup) = self.completion.popup.take() {
             let (before, behind) = self.editor.around_cursor();
             let change = popup.apply(item, before, behind);
-            self.editor
-                .complete(change.range, &change.text, change.cursor);
+            self.editor.complete(change.range, &change.text, change.cursor);
         }
     }
 
@@ -89,9 +85,7 @@ impl App {
         let items = match &wanted {
             Wanted::Command(query) => {
                 let all = command::all(self);
-                let rows = all
-                    .iter()
-                    .map(|row| (row.0.as_str(), row.1.as_deref(), row.2.as_str()));
+                let rows = all.iter().map(|row| (row.0.as_str(), row.1.as_deref(), row.2.as_str()));
                 complete::commands(query, rows)
             }
             Wanted::Argument { command, text, .. } => command::arguments(self, command, text),

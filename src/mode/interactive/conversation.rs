@@ -115,10 +115,7 @@ impl Conversation {
         let lines = match self.items.get(at) {
             None => Vec::new(),
             Some(Item::Said(weight, text)) => card::notice(*weight, text, look),
-            Some(Item::Printed(lines)) => lines
-                .iter()
-                .flat_map(|line| wrap(line, look.width))
-                .collect(),
+            Some(Item::Printed(lines)) => lines.iter().flat_map(|line| wrap(line, look.width)).collect(),
             Some(Item::Stored(place)) if place.part == Part::Result => Vec::new(),
             Some(Item::Stored(place)) => match control.shown(&place.entry) {
                 Some(AgentMessage::Assistant(answer)) => {
@@ -149,13 +146,7 @@ impl Conversation {
 
     /// The end of it, not before item `from`: at least `rows` lines if it has as many, and how many prompts and
     /// answers are above.
-    pub fn end(
-        &self,
-        from: usize,
-        rows: usize,
-        control: &Control,
-        look: &Look<'_>,
-    ) -> (Vec<Line>, usize) {
+    pub fn end(&self, from: usize, rows: usize, control: &Control, look: &Look<'_>) -> (Vec<Line>, usize) {
         let mut blocks = Vec::new();
         let mut count = 0;
         let mut first = self.items.len();
@@ -251,17 +242,13 @@ mod tests {
             // In another order than the calls.
             result("2", "ENOENT: none", true),
             result("1", "a.rs\nb.rs", false),
-            answer(
-                json!([call("4", "bash", json!({"command": "sleep 9"}))]),
-                "aborted",
-            ),
+            answer(json!([call("4", "bash", json!({"command": "sleep 9"}))]), "aborted"),
             json!({"role": "bashExecution", "command": "pwd", "output": "/x", "exitCode": 0,
                 "excludeFromContext": true}),
             json!({"role": "hologram"}),
             answer(json!([{"type": "text", "text": "Done."}]), "stop"),
         ] {
-            log.append_message(&serde_json::from_value(message).unwrap())
-                .unwrap();
+            log.append_message(&serde_json::from_value(message).unwrap()).unwrap();
         }
         drop(log);
         bench
@@ -272,10 +259,7 @@ mod tests {
         let mut bench = bench();
         bench.app.conversation.begin(&bench.app.control);
         let look = bench.app.stage.look().within(40);
-        let (lines, above) = bench
-            .app
-            .conversation
-            .end(0, 1000, &bench.app.control, &look);
+        let (lines, above) = bench.app.conversation.end(0, 1000, &bench.app.control, &look);
         assert_eq!(above, 0);
         assert!(lines.iter().all(|line| line.width() <= 40));
         let texts: Vec<&str> = lines.iter().map(|line| line.text().trim()).collect();

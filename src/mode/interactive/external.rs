@@ -14,15 +14,8 @@ impl App {
     /// Opens what is typed in the editor that settings or environment name.
     pub fn edit_elsewhere(&mut self) {
         let ground = self.control.ground();
-        let named = |name: &str| {
-            std::env::var(name)
-                .ok()
-                .filter(|command| !command.trim().is_empty())
-        };
-        let setting = ground
-            .settings
-            .get("externalEditor")
-            .and_then(Value::as_str);
+        let named = |name: &str| std::env::var(name).ok().filter(|command| !command.trim().is_empty());
+        let setting = ground.settings.get("externalEditor").and_then(Value::as_str);
         let command = setting
             .filter(|command| !command.trim().is_empty())
             .map(str::to_owned)
@@ -34,14 +27,10 @@ impl App {
             let text = app.editor.expanded();
             match edit(&command, &text) {
                 Ok(Some(changed)) => app.editor.set_text(changed.trim_end_matches('\n')),
-                Ok(None) => app.say(
-                    Weight::Warning,
-                    &format!("{command} ended with an error; the text is as it was"),
-                ),
-                Err(error) => app.say(
-                    Weight::Error,
-                    &format!("Cannot edit with {command}: {error}"),
-                ),
+                Ok(None) => {
+                    app.say(Weight::Warning, &format!("{command} ended with an error; the text is as it was"))
+                }
+                Err(error) => app.say(Weight::Error, &format!("Cannot edit with {command}: {error}")),
             }
         }));
     }
@@ -50,8 +39,7 @@ impl App {
 /// An editor that nearly every machine has one of.
 fn installed() -> &'static str {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there =
-        |name: &&&str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    let is_there = |name: &&&str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
     ["nano", "vim", "vi"].iter().find(is_there).unwrap_or(&"vi")
 }
 

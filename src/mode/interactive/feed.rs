@@ -106,10 +106,7 @@ pub struct Feed {
 
 impl Feed {
     pub fn new() -> Self {
-        Self {
-            waiting: Mutex::default(),
-            wake: bounded(1),
-        }
+        Self { waiting: Mutex::default(), wake: bounded(1) }
     }
 
     /// Something was put in.
@@ -131,14 +128,11 @@ impl Feed {
             news => news,
         };
         match (waiting.back_mut(), news) {
-            (
-                Some(News::Piece { index, kind, text }),
-                News::Piece {
-                    index: at,
-                    kind: same,
-                    text: more,
-                },
-            ) if (*index, *kind) == (at, same) => text.push_str(&more),
+            (Some(News::Piece { index, kind, text }), News::Piece { index: at, kind: same, text: more })
+                if (*index, *kind) == (at, same) =>
+            {
+                text.push_str(&more)
+            }
             (Some(News::ShellPrinted(text)), News::ShellPrinted(more)) => text.push_str(&more),
             (_, news) => waiting.push_back(news),
         }
@@ -185,22 +179,13 @@ fn news(event: &Event<'_>) -> Option<News> {
         Event::Agent(event) => return of_agent(event),
         Event::AgentSettled => News::Settled,
         Event::LimitReached { reason } => News::LimitReached((*reason).to_owned()),
-        Event::AutoRetryStart {
-            attempt,
-            max_attempts,
-            delay_ms,
-            error_message,
-        } => News::RetryStarted {
+        Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } => News::RetryStarted {
             attempt: *attempt,
             max_attempts: *max_attempts,
             delay: Duration::from_millis(*delay_ms),
             error: (*error_message).to_owned(),
         },
-        Event::AutoRetryEnd {
-            success: false,
-            attempt,
-            final_error,
-        } => News::RetriesFailed {
+        Event::AutoRetryEnd { success: false, attempt, final_error } => News::RetriesFailed {
             attempts: *attempt,
             error: final_error.unwrap_or("Unknown error").to_owned(),
         },
@@ -208,35 +193,24 @@ fn news(event: &Event<'_>) -> Option<News> {
         Event::SessionInfoChanged { .. } => News::Renamed,
         Event::ThinkingLevelChanged { .. } => News::ThinkingChanged,
         Event::BashUpdate { delta, .. } => News::ShellPrinted((*delta).to_owned()),
-        Event::QueueUpdate {
-            steering,
-            follow_up,
-        } => News::Queues {
+        Event::QueueUpdate { steering, follow_up } => News::Queues {
             steering: steering.iter().map(AgentMessage::text).collect(),
             follow_up: follow_up.iter().map(AgentMessage::text).collect(),
         },
         Event::CompactionStart { reason } => News::CompactionStarted(*reason),
-        Event::CompactionEnd {
-            result,
-            aborted,
-            error_message,
-            ..
-        } => News::CompactionEnded {
+        Event::CompactionEnd { result, aborted, error_message, .. } => News::CompactionEnded {
             summary: result.map(|result| (result.summary.clone(), result.tokens_before)),
             aborted: *aborted,
             error: error_message.map(str::to_owned),
         },
-        Event::SummaryRetryScheduled {
-            attempt,
-            max_attempts,
-            delay_ms,
-            error_message,
-        } => News::RetryStarted {
-            attempt: *attempt,
-            max_attempts: *max_attempts,
-            delay: Duration::from_millis(*delay_ms),
-            error: (*error_message).to_owned(),
-        },
+        Event::SummaryRetryScheduled { attempt, max_attempts, delay_ms, error_message } => {
+            News::RetryStarted {
+                attempt: *attempt,
+                max_attempts: *max_attempts,
+                delay: Duration::from_millis(*delay_ms),
+                error: (*error_message).to_owned(),
+            }
+        }
         Event::SummaryRetryStart { .. } | Event::SummaryRetryFinished => News::RetryEnded,
         Event::Output { .. } | Event::EntryAppended { .. } => return None,
     })
@@ -251,29 +225,17 @@ fn of_agent(event: &AgentEvent<'_>) -> Option<News> {
         AgentEvent::MessageStart { message } => News::MessageStarted((*message).clone()),
         AgentEvent::MessageEnd { message } => News::MessageEnded((*message).clone()),
         AgentEvent::MessageUpdate { event, .. } => return of_answer(event),
-        AgentEvent::ToolStart {
-            id,
-            name,
-            arguments,
-        } => News::ToolStarted {
+        AgentEvent::ToolStart { id, name, arguments } => News::ToolStarted {
             id: (*id).to_owned(),
             name: (*name).to_owned(),
             arguments: (*arguments).clone(),
         },
-        AgentEvent::ToolUpdate { id, output, .. } => News::ToolUpdated {
-            id: (*id).to_owned(),
-            output: (*output).clone(),
-        },
-        AgentEvent::ToolEnd {
-            id,
-            output,
-            is_error,
-            ..
-        } => News::ToolEnded {
-            id: (*id).to_owned(),
-            output: (*output).clone(),
-            is_error: *is_error,
-        },
+        AgentEvent::ToolUpdate { id, output, .. } => {
+            News::ToolUpdated { id: (*id).to_owned(), output: (*output).clone() }
+        }
+        AgentEvent::ToolEnd { id, output, is_error, .. } => {
+            News::ToolEnded { id: (*id).to_owned(), output: (*output).clone(), is_error: *is_error }
+        }
     })
 }
 
@@ -284,20 +246,13 @@ fn of_answer(event: &AssistantEvent) -> Option<News> {
         id: String::new(),
         name: String::new(),
     };
-    let piece = |index: &usize, kind, text: &str| News::Piece {
-        index: *index,
-        kind,
-        text: text.to_owned(),
-    };
+    let piece = |index: &usize, kind, text: &str| News::Piece { index: *index, kind, text: text.to_owned() };
     Some(match event {
         AssistantEvent::TextStart { index } => started(index, Kind::Text),
         AssistantEvent::ThinkingStart { index } => started(index, Kind::Thinking),
-        AssistantEvent::ToolCallStart { index, id, name } => News::BlockStarted {
-            index: *index,
-            kind: Kind::Arguments,
-            id: id.clone(),
-            name: name.clone(),
-        },
+        AssistantEvent::ToolCallStart { index, id, name } => {
+            News::BlockStarted { index: *index, kind: Kind::Arguments, id: id.clone(), name: name.clone() }
+        }
         AssistantEvent::TextDelta { index, delta } => piece(index, Kind::Text, delta),
         AssistantEvent::ThinkingDelta { index, delta } => piece(index, Kind::Thinking, delta),
         AssistantEvent::ToolCallDelta { index, delta } => piece(index, Kind::Arguments, delta),
@@ -332,15 +287,9 @@ mod tests {
     #[test]
     fn what_waits_is_joined_and_of_running_tools_the_last_state_is_kept() {
         let feed = Feed::new();
-        let piece = |index, text: &str| News::Piece {
-            index,
-            kind: Kind::Text,
-            text: text.to_owned(),
-        };
-        let state = |id: &str, text: &str| News::ToolUpdated {
-            id: id.to_owned(),
-            output: ToolOutput::text(text),
-        };
+        let piece = |index, text: &str| News::Piece { index, kind: Kind::Text, text: text.to_owned() };
+        let state =
+            |id: &str, text: &str| News::ToolUpdated { id: id.to_owned(), output: ToolOutput::text(text) };
         for news in [
             piece(0, "a"),
             piece(0, "b"),

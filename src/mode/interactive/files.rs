@@ -57,10 +57,7 @@ pub fn offer(app: &mut App, token: &Token) -> Vec<Item> {
 
 fn candidate(path: &str) -> Candidate<'_> {
     let folder = path.strip_suffix('/');
-    Candidate {
-        path: folder.unwrap_or(path),
-        is_folder: folder.is_some(),
-    }
+    Candidate { path: folder.unwrap_or(path), is_folder: folder.is_some() }
 }
 
 impl Files {
@@ -105,11 +102,7 @@ impl App {
             let _ = each_path(&workspace, &folder, FILES_MAX, TIME, &cancel, &mut each);
             give(&mut batch, true);
         };
-        if std::thread::Builder::new()
-            .name("files".into())
-            .spawn(list)
-            .is_err()
-        {
+        if std::thread::Builder::new().name("files".into()).spawn(list).is_err() {
             self.files.is_whole = true;
         }
     }
@@ -127,10 +120,7 @@ impl App {
         if is_whole {
             files.cancel = None;
         }
-        if self.completion.wants_files(
-            self.editor.around_cursor().0,
-            self.editor.is_in_first_line(),
-        ) {
+        if self.completion.wants_files(self.editor.around_cursor().0, self.editor.is_in_first_line()) {
             self.offer(false);
         }
     }

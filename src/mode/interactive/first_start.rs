@@ -8,14 +8,8 @@ use crate::tui::wrap::wrap;
 
 const WAYS: [(&str, &str); 4] = [
     ("/login", "sign in with a subscription, or store an API key"),
-    (
-        "ANTHROPIC_API_KEY=... pi",
-        "a key in the environment (all names: pi docs providers)",
-    ),
-    (
-        "ollama serve",
-        "or another server on this machine, then /model",
-    ),
+    ("ANTHROPIC_API_KEY=... pi", "a key in the environment (all names: pi docs providers)"),
+    ("ollama serve", "or another server on this machine, then /model"),
     ("/model faux/demo", "no model, but a look at how it works"),
 ];
 
@@ -25,11 +19,8 @@ pub fn print(app: &mut App) {
         return;
     }
     let look = app.stage.look();
-    let (warning, accent, text) = (
-        look.style(Role::Warning),
-        look.style(Role::Accent),
-        look.style(Role::Text),
-    );
+    let (warning, accent, text) =
+        (look.style(Role::Warning), look.style(Role::Accent), look.style(Role::Text));
     let width = look.width.saturating_sub(2).max(1);
     let widest = WAYS.iter().map(|(what, _)| what.len()).max().unwrap_or(0);
     let mut lines = vec![Line::of("No model to ask yet. What can be done:", warning)];

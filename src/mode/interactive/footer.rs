@@ -87,10 +87,7 @@ impl Footer {
             feed.task(move |app| match app.footer.changes == changes {
                 true => {
                     let hit_rate = app.footer.spent.hit_rate;
-                    app.footer.spent = Spent {
-                        hit_rate,
-                        ..Spent::of(&stats)
-                    };
+                    app.footer.spent = Spent { hit_rate, ..Spent::of(&stats) };
                 }
                 // Whether what came meanwhile is in it cannot be known.
                 false => app.footer.sum(&app.control, &app.feed),
@@ -145,10 +142,7 @@ impl Footer {
         if let Some(name) = &self.name {
             let _ = write!(place, " • {name}");
         }
-        vec![
-            Line::of(&place, dim).cut(look.width),
-            self.figures(look, dim),
-        ]
+        vec![Line::of(&place, dim).cut(look.width), self.figures(look, dim)]
     }
 
     fn figures(&self, look: &Look<'_>, dim: Style) -> Line {
@@ -161,12 +155,9 @@ impl Footer {
                 ("cached ", spent.cache_read),
                 ("stored ", spent.cache_write),
             ],
-            false => [
-                ("↑", spent.input),
-                ("↓", spent.output),
-                ("R", spent.cache_read),
-                ("W", spent.cache_write),
-            ],
+            false => {
+                [("↑", spent.input), ("↓", spent.output), ("R", spent.cache_read), ("W", spent.cache_write)]
+            }
         };
         for (mark, count) in arrows {
             if count > 0 {
@@ -183,10 +174,8 @@ impl Footer {
         if let Some(speed) = self.speed {
             left.push(&format!("{speed:.0} tok/s "), dim);
         }
-        let window = self
-            .context
-            .as_ref()
-            .map_or(self.model.context_window, |context| context.context_window);
+        let window =
+            self.context.as_ref().map_or(self.model.context_window, |context| context.context_window);
         let auto = if self.compacts { " (auto)" } else { "" };
         let filled = match self.context.as_ref().map(|context| context.percent) {
             Some(None) => None,

@@ -39,20 +39,13 @@ fn lines(ground: &Ground, look: &Look<'_>) -> Vec<Line> {
     keys.push("/ commands".to_owned());
     keys.push("! bash".to_owned());
     keys.push("@ files".to_owned());
-    let mut rows = vec![
-        title,
-        Line::of(&keys.join(if look.is_plain { ", " } else { " · " }), dim),
-    ];
+    let mut rows = vec![title, Line::of(&keys.join(if look.is_plain { ", " } else { " · " }), dim)];
     let files = ground.context_files.iter();
     let files = files.map(|path| match path.strip_prefix(look.cwd) {
         Ok(inside) => inside.display().to_string(),
         Err(_) => look.path(path),
     });
-    let skills = ground
-        .commands
-        .skills
-        .iter()
-        .map(|skill| skill.name.clone());
+    let skills = ground.commands.skills.iter().map(|skill| skill.name.clone());
     let templates = ground.commands.templates.iter();
     let templates = templates.map(|template| format!("/{}", template.name));
     for (title, names) in [

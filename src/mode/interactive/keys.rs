@@ -155,11 +155,7 @@ impl App {
             Action::ToolsExpand => self.open_or_fold(),
             Action::ThinkingToggle => {
                 self.stage.hides_thinking = !self.stage.hides_thinking;
-                let state = if self.stage.hides_thinking {
-                    "hidden"
-                } else {
-                    "shown"
-                };
+                let state = if self.stage.hides_thinking { "hidden" } else { "shown" };
                 self.set("hideThinkingBlock", self.stage.hides_thinking.into());
                 self.say(Weight::Info, &format!("Thinking blocks: {state}"));
             }
@@ -167,9 +163,7 @@ impl App {
                 let feed = self.feed.clone();
                 let cycled = self.control.cycle_thinking(&mut |event| feed.event(event));
                 match cycled {
-                    Ok(Some(level)) => {
-                        self.say(Weight::Info, &format!("Thinking level: {}", level.name()))
-                    }
+                    Ok(Some(level)) => self.say(Weight::Info, &format!("Thinking level: {}", level.name())),
                     Ok(None) => self.say(Weight::Info, "Current model does not support thinking"),
                     Err(Fatal(reason)) => self.say(Weight::Error, &reason),
                 }
@@ -195,10 +189,7 @@ impl App {
 
     fn cycle_model(&mut self, is_forward: bool) {
         let feed = self.feed.clone();
-        match self
-            .control
-            .cycle_model(is_forward, &mut |event| feed.event(event))
-        {
+        match self.control.cycle_model(is_forward, &mut |event| feed.event(event)) {
             Ok(Some(cycled)) => {
                 let text = format!("Switched to {}", cycled.model.name);
                 self.say(Weight::Info, &text);
@@ -226,17 +217,11 @@ impl App {
             }
             return;
         }
-        let is_double = self
-            .last_escape
-            .is_some_and(|last| now.saturating_duration_since(last) < DOUBLE);
+        let is_double = self.last_escape.is_some_and(|last| now.saturating_duration_since(last) < DOUBLE);
         self.last_escape = (!is_double).then_some(now);
         if is_double {
             let ground = self.control.ground();
-            match ground
-                .settings
-                .get("doubleEscapeAction")
-                .and_then(serde_json::Value::as_str)
-            {
+            match ground.settings.get("doubleEscapeAction").and_then(serde_json::Value::as_str) {
                 Some("fork") => self.call("/fork"),
                 Some("none") => {}
                 _ => self.call("/tree"),
@@ -246,9 +231,7 @@ impl App {
 
     /// Ctrl+C: empties the editor; twice, the end.
     fn clear(&mut self, now: Instant) {
-        let is_double = self
-            .last_clear
-            .is_some_and(|last| now.saturating_duration_since(last) < DOUBLE);
+        let is_double = self.last_clear.is_some_and(|last| now.saturating_duration_since(last) < DOUBLE);
         if is_double {
             self.is_over = true;
             return;

@@ -182,8 +182,7 @@ impl Layout {
     }
 
     pub fn is_of(&self, look: &Look<'_>) -> bool {
-        (self.width, self.is_open, self.hides_thinking)
-            == (look.width, look.is_open, look.hides_thinking)
+        (self.width, self.is_open, self.hides_thinking) == (look.width, look.is_open, look.hides_thinking)
             && (self.is_plain, self.pad) == (look.is_plain, look.pad)
             && self.code_indent == look.code_indent
             && self.theme == *look.theme
@@ -260,11 +259,7 @@ mod tests {
             (".", ".", "file:///home/u/p"),
         ] {
             let (short, address) = look.place(given);
-            assert_eq!(
-                (&*short, address.as_deref()),
-                (shown, Some(link)),
-                "{given}"
-            );
+            assert_eq!((&*short, address.as_deref()), (shown, Some(link)), "{given}");
         }
     }
 }

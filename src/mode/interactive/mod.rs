@@ -109,15 +109,8 @@ pub fn keys() -> String {
 }
 
 /// Serves the terminal until the user leaves. Gives the exit code.
-pub fn run(
-    session: Session,
-    options: Options,
-    cancel: &CancelToken,
-    watch: &Watch,
-) -> Result<u8, String> {
-    let _ends = EndsChildren {
-        keep: session.workspace().options.bash_keep_background,
-    };
+pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
+    let _ends = EndsChildren { keep: session.workspace().options.bash_keep_background };
     let start = |error: io::Error| format!("Cannot start a thread: {error}");
     let feed = Arc::new(Feed::new());
     let (jobs, waiting) = bounded(JOBS_MAX);
@@ -218,10 +211,7 @@ pub fn run(
         && path.exists()
     {
         let dir = sessions.map(|dir| format!(" --session-dir {}", shell_word(&dir)));
-        report::note(format_args!(
-            "To resume this session: pi{} --session {id}",
-            dir.unwrap_or_default()
-        ));
+        report::note(format_args!("To resume this session: pi{} --session {id}", dir.unwrap_or_default()));
     }
     Ok(watch.exit_code().unwrap_or(code))
 }

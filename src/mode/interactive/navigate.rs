@@ -47,10 +47,7 @@ fn ask_for_instructions(app: &mut App, id: String) {
         }
         None => ask(app, id),
     };
-    app.open(compose::Compose::new(
-        "Custom summarization instructions",
-        written,
-    ));
+    app.open(compose::Compose::new("Custom summarization instructions", written));
 }
 
 fn go(app: &mut App, id: String, summary: Option<Summary>) {
@@ -76,9 +73,7 @@ fn go(app: &mut App, id: String, summary: Option<Summary>) {
         }
         let how = Move {
             summarize: summary.is_some(),
-            instructions: summary
-                .as_ref()
-                .and_then(|summary| summary.instructions.as_deref()),
+            instructions: summary.as_ref().and_then(|summary| summary.instructions.as_deref()),
             ..Move::default()
         };
         let moved = session.navigate(&id, how, &mut work::listener(feed), &ticket.cancel);

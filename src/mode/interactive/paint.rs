@@ -63,10 +63,9 @@ impl App {
         let rows = size.rows.saturating_sub(dock.len()).max(1);
         let is_open = self.stage.is_open;
         self.search(&mut scroll, is_open, width);
-        let (mut lines, percent) =
-            self.with_pages(&mut scroll, is_open, width, now, |scroll, pages| {
-                (scroll.frame(pages, rows), scroll.percent(pages))
-            });
+        let (mut lines, percent) = self.with_pages(&mut scroll, is_open, width, now, |scroll, pages| {
+            (scroll.frame(pages, rows), scroll.percent(pages))
+        });
         lines.resize_with(rows, Line::new);
         let look = self.stage.look();
         if !scroll.is_at_end()
@@ -74,9 +73,7 @@ impl App {
         {
             *last = to_latest(&look.within(width));
         }
-        if self.stage.scrollbar_width() > 0
-            && (self.stage.scrollbar == "always" || !scroll.is_at_end())
-        {
+        if self.stage.scrollbar_width() > 0 && (self.stage.scrollbar == "always" || !scroll.is_at_end()) {
             let thumb = percent * rows.saturating_sub(1) / 100;
             for (row, line) in lines.iter_mut().enumerate() {
                 let (mark, role) = match row == thumb {
@@ -118,10 +115,7 @@ impl App {
         if !lines.is_empty() {
             lines.insert(0, Line::new());
             if let Some(key) = self.stage.keymap.shown(Action::MessageDequeue) {
-                lines.push(Line::of(
-                    &format!(" ↳ {key} to edit all queued messages"),
-                    dim,
-                ));
+                lines.push(Line::of(&format!(" ↳ {key} to edit all queued messages"), dim));
             }
         }
         lines
@@ -139,9 +133,7 @@ impl App {
         let width = look.width.saturating_sub(2 * padding).max(1);
         let rows_max = (rows * 3 / 10).max(EDITOR_ROWS_MIN);
         let marker = look.style(Role::Accent);
-        let view = self
-            .editor
-            .render(width, rows_max, look.style(Role::Text), marker);
+        let view = self.editor.render(width, rows_max, look.style(Role::Text), marker);
         let top = match activity {
             Some((label, running)) => {
                 let mut label = loader(&label, running, &look.looks());
@@ -191,10 +183,7 @@ fn border_with(label: &Line, hidden: usize, look: &Look<'_>, style: Style) -> Li
         line.push(" ", style);
     }
     if hidden > 0 {
-        line.push(
-            &format!("{} {hidden} more ", mark.repeat(2)),
-            style.with(Attributes::DIM),
-        );
+        line.push(&format!("{} {hidden} more ", mark.repeat(2)), style.with(Attributes::DIM));
     }
     let left = look.width.saturating_sub(line.width());
     line.push(&mark.repeat(left), style);

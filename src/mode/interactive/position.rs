@@ -47,10 +47,7 @@ pub enum Meaning {
 impl Position {
     /// For a terminal that may not be asked.
     pub fn unknown() -> Self {
-        Self {
-            answers: Some(false),
-            ..Self::default()
-        }
+        Self { answers: Some(false), ..Self::default() }
     }
 
     /// The size has changed; true if the terminal is to be asked.
@@ -101,11 +98,7 @@ impl Position {
             true => PATIENCE,
             false => SLOW,
         };
-        self.asked = Some(Asked {
-            until: now + patience,
-            is_resize,
-            is_still: true,
-        });
+        self.asked = Some(Asked { until: now + patience, is_resize, is_still: true });
     }
 
     /// Others have drawn: nothing is known any more.

@@ -41,8 +41,7 @@ pub struct Ran {
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let runs = |file: &PathBuf| {
-        std::fs::metadata(file)
-            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+        std::fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
     folders.map(|folder| folder.join(name)).find(runs)
@@ -148,15 +147,8 @@ mod tests {
     fn a_program_is_given_its_input_and_read() {
         let long = Duration::from_secs(30);
         let ran = shell("cat; echo bad >&2; exit 3", "text", true, long).unwrap();
-        assert_eq!(
-            (ran.is_success, &*ran.output, &*ran.errors),
-            (false, &b"text"[..], "bad")
-        );
-        assert!(
-            shell("true", &"x".repeat(1 << 20), true, long)
-                .unwrap()
-                .is_success
-        );
+        assert_eq!((ran.is_success, &*ran.output, &*ran.errors), (false, &b"text"[..], "bad"));
+        assert!(shell("true", &"x".repeat(1 << 20), true, long).unwrap().is_success);
         let missing = run(
             "no-such-program-anywhere",
             Job {

@@ -45,12 +45,7 @@ pub enum Answer<T> {
 }
 
 /// Lets the user choose one of some answers.
-pub fn choose(
-    ground: Ground<'_>,
-    title: &str,
-    text: &str,
-    answers: &[String],
-) -> io::Result<Answer<usize>> {
+pub fn choose(ground: Ground<'_>, title: &str, text: &str, answers: &[String]) -> io::Result<Answer<usize>> {
     ask(ground, Choice::new(title, text, answers), &never())
 }
 
@@ -62,12 +57,8 @@ pub fn pick(ground: Ground<'_>, store: &Store) -> io::Result<Answer<Info>> {
         let _ = sender.send(task);
     });
     let cancel = CancelToken::new();
-    let place = Place {
-        store: store.clone(),
-        cwd: ground.cwd.to_owned(),
-        current: None,
-        cancel: cancel.clone(),
-    };
+    let place =
+        Place { store: store.clone(), cwd: ground.cwd.to_owned(), current: None, cancel: cancel.clone() };
     let answer = ask(ground, Picker::new(place, link), &tasks);
     cancel.cancel();
     answer
@@ -152,9 +143,8 @@ fn ask<A: Asked>(
     let answer = loop {
         let lines = asked.lines(&stage.look(), stage.size.rows.saturating_sub(1).max(1));
         terminal.write(&screen.draw(&[], &lines))?;
-        let timer = inputs.deadline().map_or_else(never, |at| {
-            after(at.saturating_duration_since(Instant::now()))
-        });
+        let timer =
+            inputs.deadline().map_or_else(never, |at| after(at.saturating_duration_since(Instant::now())));
         let mut came = Vec::new();
         select! {
             recv(events) -> event => match event {

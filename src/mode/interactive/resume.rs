@@ -22,13 +22,7 @@ pub struct Wish {
 
 impl Wish {
     pub fn new(path: PathBuf, done: String) -> Self {
-        Self {
-            path,
-            way: Way::Open,
-            folder: Folder::Own,
-            done,
-            is_asked: false,
-        }
+        Self { path, way: Way::Open, folder: Folder::Own, done, is_asked: false }
     }
 }
 
@@ -51,14 +45,9 @@ pub fn open(app: &mut App, wish: Wish) {
                 app.say(Weight::Info, &wish.done);
             }
             Err(NotOpened::Held(reason)) => ask_about_held(app, &reason, wish),
-            Err(NotOpened::FolderGone(home)) => {
-                ask_about_folder(app, &home.to_string_lossy(), wish)
-            }
+            Err(NotOpened::FolderGone(home)) => ask_about_folder(app, &home.to_string_lossy(), wish),
             Err(NotOpened::Failed(reason)) => {
-                app.say(
-                    Weight::Error,
-                    &format!("Failed to resume session: {reason}"),
-                );
+                app.say(Weight::Error, &format!("Failed to resume session: {reason}"));
             }
         });
     });
@@ -100,10 +89,7 @@ fn about_trust(app: &App, home: &Path, wish: &Wish) -> Option<Question> {
     );
     let answers = project.answers(false);
     let labels: Vec<&str> = answers.iter().map(|answer| answer.label.as_str()).collect();
-    let wish = Wish {
-        is_asked: true,
-        ..wish.clone()
-    };
+    let wish = Wish { is_asked: true, ..wish.clone() };
     let answered = {
         let answers = answers.clone();
         move |app: &mut App, chosen: Option<usize>| {
@@ -115,20 +101,11 @@ fn about_trust(app: &App, home: &Path, wish: &Wish) -> Option<Question> {
             open(app, wish);
         }
     };
-    Some(Question::new(
-        "Trust project folder?",
-        &text,
-        &labels,
-        answered,
-    ))
+    Some(Question::new("Trust project folder?", &text, &labels, answered))
 }
 
 fn ask_about_held(app: &mut App, reason: &str, wish: Wish) {
-    let answers = [
-        "Fork it: go on in a copy",
-        "Read it only: what follows is not stored",
-        "Cancel",
-    ];
+    let answers = ["Fork it: go on in a copy", "Read it only: what follows is not stored", "Cancel"];
     let answered = move |app: &mut App, answer: Option<usize>| {
         let way = match answer {
             Some(0) => Way::Fork,
@@ -146,19 +123,8 @@ fn ask_about_folder(app: &mut App, home: &str, wish: Wish) {
         "The folder that the session worked in does not exist:\n{home}\n\nGo on in the current one?\n{here}"
     );
     let answered = move |app: &mut App, answer: Option<usize>| match answer {
-        Some(0) => open(
-            app,
-            Wish {
-                folder: Folder::Here,
-                ..wish
-            },
-        ),
+        Some(0) => open(app, Wish { folder: Folder::Here, ..wish }),
         _ => app.say(Weight::Info, "Resume cancelled"),
     };
-    app.open(Question::new(
-        "Session cwd not found",
-        &text,
-        &["Continue", "Cancel"],
-        answered,
-    ));
+    app.open(Question::new("Session cwd not found", &text, &["Continue", "Cancel"], answered));
 }

@@ -74,9 +74,7 @@ impl Lines<'_> {
     fn get(&self, at: usize) -> Option<&Line> {
         match self {
             Self::Held(lines) => lines.get(at),
-            Self::Live(ready, open) => ready
-                .get(at)
-                .or_else(|| open.get(at.checked_sub(ready.len())?)),
+            Self::Live(ready, open) => ready.get(at).or_else(|| open.get(at.checked_sub(ready.len())?)),
         }
     }
 }
@@ -95,10 +93,7 @@ impl App {
             scroll.forget();
             scroll.go_to_end();
         }
-        let look = Look {
-            is_open,
-            ..self.stage.look().within(width)
-        };
+        let look = Look { is_open, ..self.stage.look().within(width) };
         self.transcript.lay_out(&look);
         let is_busy = !self.control.is_idle();
         let pages = Pages {
@@ -110,11 +105,7 @@ impl App {
             live: self.transcript.live_parts(&look, now),
             is_busy,
         };
-        if !scroll
-            .laid_out
-            .as_ref()
-            .is_some_and(|layout| layout.is_of(&look))
-        {
+        if !scroll.laid_out.as_ref().is_some_and(|layout| layout.is_of(&look)) {
             scroll.laid_out = Some(Layout::of(&look));
             scroll.forget();
         }
@@ -126,10 +117,7 @@ impl App {
     /// Looks for what is typed into the search, if that is something else than before.
     pub fn search(&self, scroll: &mut Scroll, is_open: bool, width: usize) {
         if let Some(search) = scroll.search.as_mut().filter(|search| search.is_due()) {
-            let look = Look {
-                is_open,
-                ..self.stage.look().within(width)
-            };
+            let look = Look { is_open, ..self.stage.look().within(width) };
             let field = Field {
                 conversation: self.conversation.clone(),
                 control: self.control.clone(),
@@ -242,9 +230,7 @@ impl Scroll {
         let Some(behind) = at.checked_sub(pages.stored()) else {
             let mut live = |id: &str| pages.transcript.call_lines(id, &pages.look, pages.now);
             let (lines, is_final) =
-                pages
-                    .conversation
-                    .lines(at, pages.control, &pages.look, pages.is_busy, &mut live);
+                pages.conversation.lines(at, pages.control, &pages.look, pages.is_busy, &mut live);
             let lines: Rc<[Line]> = lines.into();
             if is_final {
                 if self.cache.len() >= CACHED_MAX {

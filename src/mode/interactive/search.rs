@@ -98,10 +98,7 @@ impl Search {
                 if cancel.is_cancelled() {
                     return;
                 }
-                let (lines, _) =
-                    field
-                        .conversation
-                        .lines(at, &field.control, &look, true, &mut |_| None);
+                let (lines, _) = field.conversation.lines(at, &field.control, &look, true, &mut |_| None);
                 let found = (0..lines.len()).rev().filter(|&number| {
                     let line = lines.get(number);
                     line.is_some_and(|line| !matches_in(line.text(), &query).is_empty())
@@ -109,22 +106,13 @@ impl Search {
                 hits.extend(found.map(|number| (at, number)));
                 let is_over = at == 0;
                 if is_over || (at % PIECE == 0 && !hits.is_empty()) {
-                    let found = Found {
-                        number,
-                        hits: std::mem::take(&mut hits),
-                        is_over,
-                    };
-                    inbox
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(found);
+                    let found = Found { number, hits: std::mem::take(&mut hits), is_over };
+                    inbox.lock().unwrap_or_else(PoisonError::into_inner).push(found);
                     feed.task(|_| {});
                 }
             }
         };
-        let started = std::thread::Builder::new()
-            .name("search".into())
-            .spawn(look_through);
+        let started = std::thread::Builder::new().name("search".into()).spawn(look_through);
         self.is_under_way = started.is_ok();
     }
 
@@ -172,11 +160,7 @@ impl Search {
             (Some(current), true) => current - 1,
             (Some(current), false) if current >= last => 0,
             (Some(current), false) => current + 1,
-            (None, _) => self
-                .hits
-                .iter()
-                .position(|hit| *hit <= from)
-                .unwrap_or(last),
+            (None, _) => self.hits.iter().position(|hit| *hit <= from).unwrap_or(last),
         };
         self.current = Some(next);
         self.hits.get(next).copied()
@@ -211,9 +195,7 @@ impl Search {
             return line;
         }
         let current = self.current.and_then(|current| self.hits.get(current));
-        let marked = look
-            .style(Role::SearchMatchText)
-            .over(look.style(Role::SearchMatchBg));
+        let marked = look.style(Role::SearchMatchText).over(look.style(Role::SearchMatchBg));
         let style = match current == Some(&(item, number)) {
             true => marked.with(Attributes::BOLD | Attributes::INVERSE),
             false => marked.with(Attributes::UNDERLINE),

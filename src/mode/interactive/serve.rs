@@ -83,11 +83,7 @@ impl<'a> Serving<'a> {
                 self.paint(now)?;
             }
             let held = self.pace.held_for(now);
-            let news = if held.is_some() {
-                never()
-            } else {
-                woken.clone()
-            };
+            let news = if held.is_some() { never() } else { woken.clone() };
             let in_time = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(now));
             let sleep = [
                 self.pace.due_in(now).filter(|_| !self.position.holds()),
@@ -227,11 +223,7 @@ impl<'a> Serving<'a> {
             self.is_stale = true;
             return self.clear_other();
         }
-        if self.position.resized(now) {
-            self.ask()
-        } else {
-            self.draw_all(now)
-        }
+        if self.position.resized(now) { self.ask() } else { self.draw_all(now) }
     }
 
     fn ask(&mut self) -> io::Result<()> {
@@ -278,8 +270,7 @@ impl<'a> Serving<'a> {
             return Ok(());
         };
         self.terminal.write(&other.rest())?;
-        self.terminal
-            .switch_screen(Modes::ALTERNATE | Modes::MOUSE, false)?;
+        self.terminal.switch_screen(Modes::ALTERNATE | Modes::MOUSE, false)?;
         match std::mem::take(&mut self.is_stale) {
             true => self.draw_all(now),
             false => Ok(()),

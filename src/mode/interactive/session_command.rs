@@ -144,10 +144,7 @@ pub fn import(app: &mut App, arguments: &str) {
     let (Some(word), Some(path)) = (first_word(arguments), path_argument(app, arguments)) else {
         return app.say(Weight::Error, "Usage: /import <path.jsonl>");
     };
-    let (word, question) = (
-        word.to_owned(),
-        format!("Replace current session with {word}?"),
-    );
+    let (word, question) = (word.to_owned(), format!("Replace current session with {word}?"));
     let answered = move |app: &mut App, answer: Option<usize>| {
         if answer != Some(0) {
             return app.say(Weight::Info, "Import cancelled");
@@ -166,12 +163,7 @@ pub fn import(app: &mut App, arguments: &str) {
             }
         });
     };
-    app.open(Question::new(
-        "Import session",
-        &question,
-        &["Yes", "No"],
-        answered,
-    ));
+    app.open(Question::new("Import session", &question, &["Yes", "No"], answered));
 }
 
 /// `/share`: the page as a gist that only who has its address can see.
@@ -186,10 +178,7 @@ pub fn share(app: &mut App, _: &str) {
     app.activity.other = Some(("Creating gist".to_owned(), Instant::now()));
     app.begin_thread("share", move || {
         let shared = upload(&cancel, |page| {
-            control
-                .export(Some(page))
-                .map(drop)
-                .map_err(|error| format!("Failed to export session: {error}"))
+            control.export(Some(page)).map(drop).map_err(|error| format!("Failed to export session: {error}"))
         });
         feed.task(move |app| {
             app.activity.other = None;
@@ -211,20 +200,13 @@ fn upload(
     export: impl FnOnce(&std::path::Path) -> Result<(), String>,
 ) -> Result<String, String> {
     let gh = |arguments: &[&str]| {
-        let job = Job {
-            arguments,
-            input: Vec::new(),
-            is_read: true,
-            limit: SHARE_LIMIT,
-            cancel,
-        };
+        let job = Job { arguments, input: Vec::new(), is_read: true, limit: SHARE_LIMIT, cancel };
         program::run("gh", job).map_err(|error| format!("Cannot run gh: {error}"))
     };
     if !gh(&["auth", "status"])?.is_success {
         return Err("GitHub CLI is not logged in. Run 'gh auth login' first.".to_owned());
     }
-    let folder =
-        Folder::create().map_err(|error| format!("Cannot make a folder for the page: {error}"))?;
+    let folder = Folder::create().map_err(|error| format!("Cannot make a folder for the page: {error}"))?;
     let page = folder.0.join("session.html");
     export(&page)?;
     let ran = gh(&["gist", "create", "--public=false", &page.to_string_lossy()])?;
@@ -237,9 +219,7 @@ fn upload(
     }
     let output = String::from_utf8_lossy(&ran.output);
     let address = output.lines().map(str::trim).rfind(|line| !line.is_empty());
-    address
-        .map(str::to_owned)
-        .ok_or_else(|| "Failed to parse gist ID from gh output".to_owned())
+    address.map(str::to_owned).ok_or_else(|| "Failed to parse gist ID from gh output".to_owned())
 }
 
 /// A folder for one file whose name matters, gone when dropped.
@@ -266,10 +246,7 @@ fn address_lines(address: &str, look: &Look<'_>) -> Vec<Line> {
     let width = look.width.saturating_sub(2).max(1);
     let mut lines = vec![Line::new()];
     lines.extend(indented(wrap(&line, width)));
-    if let Some(viewer) = std::env::var("PI_SHARE_VIEWER_URL")
-        .ok()
-        .filter(|viewer| !viewer.is_empty())
-    {
+    if let Some(viewer) = std::env::var("PI_SHARE_VIEWER_URL").ok().filter(|viewer| !viewer.is_empty()) {
         let id = address.rsplit('/').next().unwrap_or_default();
         let address = format!("{viewer}#{id}");
         let mut line = Line::of("Share URL: ", dim);

@@ -18,17 +18,13 @@ pub fn run(app: &mut App, command: &str) {
     if app.transcript.shell().is_some() {
         let text = format!("!{}{command}", if is_hidden { "!" } else { "" });
         app.editor.set_text(&text);
-        return app.say(
-            Weight::Warning,
-            "A bash command is already running. Press Esc to cancel it first.",
-        );
+        return app.say(Weight::Warning, "A bash command is already running. Press Esc to cancel it first.");
     }
     let shell = match app.control.begin_shell() {
         Ok(shell) => shell,
         Err(reason) => return app.say(Weight::Error, &reason),
     };
-    app.transcript
-        .begin_shell(Shell::new(command, is_hidden, Instant::now()));
+    app.transcript.begin_shell(Shell::new(command, is_hidden, Instant::now()));
     let (feed, command) = (app.feed.clone(), command.to_owned());
     let run = move || {
         let printed = &mut |delta: &str| feed.event(&Event::BashUpdate { id: None, delta });

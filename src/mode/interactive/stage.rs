@@ -49,12 +49,7 @@ pub struct Stage {
 
 impl Stage {
     /// What settings, files and the environment say; and what is wrong with the files.
-    pub fn new(
-        places: Places,
-        settings: &Settings,
-        themes: &Themes,
-        size: Size,
-    ) -> (Self, Vec<String>) {
+    pub fn new(places: Places, settings: &Settings, themes: &Themes, size: Size) -> (Self, Vec<String>) {
         let variable = |name: &str| std::env::var(name).ok();
         let mut stage = Self {
             theme: Theme::dark(),
@@ -203,8 +198,7 @@ pub fn is_dumb() -> bool {
 
 /// Plain mode: asked for, or the terminal can do no better.
 fn is_plain() -> bool {
-    let is_set =
-        |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
     is_dumb() || is_set("PI_TUI_PLAIN") || is_set("REDUCE_MOTION")
 }
 
@@ -234,8 +228,5 @@ fn count(settings: &Settings, path: &str) -> Option<usize> {
 
 /// The part of a path behind its last slash.
 pub fn name_of(path: &Path) -> String {
-    path.file_name().map_or_else(
-        || "/".to_owned(),
-        |name| name.to_string_lossy().into_owned(),
-    )
+    path.file_name().map_or_else(|| "/".to_owned(), |name| name.to_string_lossy().into_owned())
 }

@@ -59,15 +59,9 @@ impl Bench {
         assert_eq!(warnings, [] as [String; 0]);
         let control = session.control().clone();
         let (jobs, waiting) = bounded(64);
-        let size = Size {
-            columns: 80,
-            rows: 40,
-        };
-        let places = Places {
-            cwd: dir.path().to_owned(),
-            home: dir.path().to_owned(),
-            agent: dir.path().to_owned(),
-        };
+        let size = Size { columns: 80, rows: 40 };
+        let places =
+            Places { cwd: dir.path().to_owned(), home: dir.path().to_owned(), agent: dir.path().to_owned() };
         let ground = control.ground();
         let (mut stage, _) = Stage::new(places, &ground.settings, &ground.themes, size);
         stage.is_plain = false;
@@ -80,12 +74,7 @@ impl Bench {
             cancel,
             stage,
         });
-        Self {
-            app,
-            session,
-            dir,
-            waiting,
-        }
+        Self { app, session, dir, waiting }
     }
 
     /// Does the jobs that wait, and takes in what was posted.
@@ -132,8 +121,7 @@ impl Bench {
 
     /// Types a line, such as a command, and sends it.
     pub fn send(&mut self, line: &str) {
-        self.app
-            .submit(line.to_owned(), crate::runtime::control::Streaming::Steer);
+        self.app.submit(line.to_owned(), crate::runtime::control::Streaming::Steer);
         self.settle();
     }
 

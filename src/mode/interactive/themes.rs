@@ -45,11 +45,7 @@ impl Shelf {
                 }
             };
             if self.names().contains(&theme.name.as_str()) {
-                problems.push(format!(
-                    "{}: there is a theme \"{}\" already",
-                    path.display(),
-                    theme.name
-                ));
+                problems.push(format!("{}: there is a theme \"{}\" already", path.display(), theme.name));
             } else {
                 self.themes.push((path.clone(), theme));
             }
@@ -97,13 +93,9 @@ impl Shelf {
         let decides = self.decides();
         let Some(name) = choose(decides, backdrop) else {
             let setting = decides.unwrap_or_default();
-            return Err(format!(
-                "\"{setting}\" is no name of a theme and no pair light/dark"
-            ));
+            return Err(format!("\"{setting}\" is no name of a theme and no pair light/dark"));
         };
-        let theme = self
-            .find(name)
-            .ok_or_else(|| format!("Theme \"{name}\" not found"))?;
+        let theme = self.find(name).ok_or_else(|| format!("Theme \"{name}\" not found"))?;
         let mut files = self.themes.iter();
         let file = files.find(|(_, own)| own.name == theme.name);
         self.used = file.map(|(path, _)| (path.clone(), stamp(path)));
@@ -135,8 +127,8 @@ impl Shelf {
 }
 
 fn read(path: &Path) -> Result<Theme, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("Cannot read {}: {error}", path.display()))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("Cannot read {}: {error}", path.display()))?;
     Theme::parse(&path.display().to_string(), &text)
 }
 
@@ -154,22 +146,14 @@ mod tests {
 
     /// A theme file in which every colour is this one.
     fn file(name: &str, color: &str) -> String {
-        let colors: Vec<String> = Role::ALL
-            .iter()
-            .map(|role| format!("\"{}\": \"{color}\"", role.name()))
-            .collect();
-        format!(
-            r#"{{"name": "{name}", "colors": {{{}}}}}"#,
-            colors.join(", ")
-        )
+        let colors: Vec<String> =
+            Role::ALL.iter().map(|role| format!("\"{}\": \"{color}\"", role.name())).collect();
+        format!(r#"{{"name": "{name}", "colors": {{{}}}}}"#, colors.join(", "))
     }
 
     fn shelf(files: Vec<PathBuf>, setting: Option<&str>) -> (Shelf, Vec<String>) {
         let mut shelf = Shelf::default();
-        let problems = shelf.load(&Themes {
-            files,
-            wanted: None,
-        });
+        let problems = shelf.load(&Themes { files, wanted: None });
         shelf.set(setting);
         (shelf, problems)
     }
@@ -190,16 +174,8 @@ mod tests {
             (Some("mine"), Backdrop::Dark, Ok("mine")),
             (Some("mine/dark"), Backdrop::Light, Ok("mine")),
             (Some("mine/dark"), Backdrop::Dark, Ok("dark")),
-            (
-                Some("gone"),
-                Backdrop::Dark,
-                Err("Theme \"gone\" not found"),
-            ),
-            (
-                Some("a/"),
-                Backdrop::Dark,
-                Err("\"a/\" is no name of a theme and no pair light/dark"),
-            ),
+            (Some("gone"), Backdrop::Dark, Err("Theme \"gone\" not found")),
+            (Some("a/"), Backdrop::Dark, Err("\"a/\" is no name of a theme and no pair light/dark")),
         ] {
             shelf.set(setting);
             let chosen = shelf.chosen(backdrop);

@@ -96,13 +96,7 @@ impl Default for Transcript {
 
 impl Part {
     fn new(body: Body) -> Self {
-        Self {
-            index: None,
-            body,
-            is_final: false,
-            is_stored: false,
-            ready: Vec::new(),
-        }
+        Self { index: None, body, is_final: false, is_stored: false, ready: Vec::new() }
     }
 }
 
@@ -160,19 +154,10 @@ impl Transcript {
                     }
                 }
             }
-            News::BlockStarted {
-                index,
-                kind,
-                id,
-                name,
-            } => self.begin(*index, *kind, id, name),
+            News::BlockStarted { index, kind, id, name } => self.begin(*index, *kind, id, name),
             News::Piece { index, text, .. } => self.grow(*index, text, look),
             News::BlockEnded { index } => self.end_block(*index, look),
-            News::ToolStarted {
-                id,
-                name,
-                arguments,
-            } => {
+            News::ToolStarted { id, name, arguments } => {
                 let call = self.call(id, name);
                 call.set_arguments(std::mem::take(arguments));
                 call.state = State::Running { since: now };
@@ -180,11 +165,7 @@ impl Transcript {
             News::ToolUpdated { id, output } => {
                 self.call(id, "").set_output(std::mem::take(output));
             }
-            News::ToolEnded {
-                id,
-                output,
-                is_error,
-            } => {
+            News::ToolEnded { id, output, is_error } => {
                 let call = self.call(id, "");
                 call.set_output(std::mem::take(output));
                 call.end(*is_error, Some(now));
@@ -206,13 +187,10 @@ impl Transcript {
 
     /// The command of the user that runs.
     pub fn shell(&mut self) -> Option<&mut Shell> {
-        self.parts
-            .iter_mut()
-            .rev()
-            .find_map(|part| match &mut part.body {
-                Body::Shell(shell) if !shell.is_done() => Some(shell),
-                _ => None,
-            })
+        self.parts.iter_mut().rev().find_map(|part| match &mut part.body {
+            Body::Shell(shell) if !shell.is_done() => Some(shell),
+            _ => None,
+        })
     }
 
     fn begin(&mut self, index: usize, kind: Kind, id: &str, name: &str) {
@@ -242,14 +220,7 @@ impl Transcript {
             return;
         };
         match &mut part.body {
-            Body::Text {
-                stream,
-                is_thinking,
-                has_begun,
-                has_lines,
-                source,
-                ..
-            } => {
+            Body::Text { stream, is_thinking, has_begun, has_lines, source, .. } => {
                 // Models begin answers with line ends; they are no part of it.
                 let text = match *has_begun {
                     true => text,
@@ -308,12 +279,12 @@ impl Transcript {
 
     /// The same, made if there is none.
     fn call(&mut self, id: &str, name: &str) -> &mut Call {
-        let known = self.parts.iter().rposition(
-            |part| matches!(&part.body, Body::Call(call) if call.id == id && !call.is_done()),
-        );
+        let known = self
+            .parts
+            .iter()
+            .rposition(|part| matches!(&part.body, Body::Call(call) if call.id == id && !call.is_done()));
         let at = known.unwrap_or_else(|| {
-            self.parts
-                .push_back(Part::new(Body::Call(Call::new(id, name))));
+            self.parts.push_back(Part::new(Body::Call(Call::new(id, name))));
             self.parts.len() - 1
         });
         match self.parts.get_mut(at).map(|part| &mut part.body) {
@@ -328,9 +299,7 @@ impl Transcript {
         let mut parts = self.parts.iter().rev();
         parts.find_map(|part| match &part.body {
             Body::Call(call)
-                if call.name == "edit"
-                    && call.state == State::Waiting
-                    && call.preview.is_none() =>
+                if call.name == "edit" && call.state == State::Waiting && call.preview.is_none() =>
             {
                 Some((call.id.clone(), call.arguments().clone()))
             }
@@ -339,12 +308,7 @@ impl Transcript {
     }
 
     /// What can be printed for good; it is not held any more. Images are drawn as `pictures` says.
-    pub fn settle(
-        &mut self,
-        look: &Look<'_>,
-        now: Instant,
-        pictures: Option<&Pictures>,
-    ) -> Vec<Printed> {
+    pub fn settle(&mut self, look: &Look<'_>, now: Instant, pictures: Option<&Pictures>) -> Vec<Printed> {
         let mut out = Vec::new();
         let mut lines = Vec::new();
         while let Some(part) = self.parts.front_mut() {
@@ -368,8 +332,7 @@ impl Transcript {
                 _ => break,
             }
             let printed = self.parts.pop_front();
-            self.printed_parts
-                .extend(printed.filter(|part| !part.is_stored));
+            self.printed_parts.extend(printed.filter(|part| !part.is_stored));
         }
         if !lines.is_empty() {
             out.push(Printed::Lines(lines));
@@ -442,18 +405,13 @@ impl Transcript {
     /// Lays out for a view what is not in the conversation yet.
     pub fn lay_out(&mut self, look: &Look<'_>) {
         let parts = self.printed_parts.iter_mut().chain(&mut self.parts);
-        parts
-            .filter(|part| !part.is_stored)
-            .for_each(|part| part.lay_out(look));
+        parts.filter(|part| !part.is_stored).for_each(|part| part.lay_out(look));
     }
 
     /// What is not in the conversation yet, as it was laid out.
     pub fn live_parts(&self, look: &Look<'_>, now: Instant) -> Vec<Live<'_>> {
         let parts = self.printed_parts.iter().chain(&self.parts);
-        parts
-            .filter(|part| !part.is_stored)
-            .map(|part| part.live(look, now))
-            .collect()
+        parts.filter(|part| !part.is_stored).map(|part| part.live(look, now)).collect()
     }
 
     /// The lines of a call whose result is not in the conversation.
@@ -467,13 +425,7 @@ impl Transcript {
 
 impl Part {
     fn lay_out(&mut self, look: &Look<'_>) {
-        let Body::Text {
-            source,
-            is_thinking,
-            view,
-            ..
-        } = &mut self.body
-        else {
+        let Body::Text { source, is_thinking, view, .. } = &mut self.body else {
             return;
         };
         if *is_thinking && look.hides_thinking {
@@ -492,9 +444,7 @@ impl Part {
         });
         let new = source.get(view.taken..).unwrap_or_default();
         view.taken = source.len();
-        let lines = view
-            .stream
-            .push(new, &card::answer_look(*is_thinking, look));
+        let lines = view.stream.push(new, &card::answer_look(*is_thinking, look));
         push_text(&mut view.ready, &mut view.has_lines, lines, look);
     }
 
@@ -502,21 +452,12 @@ impl Part {
         let open = |open| Live { ready: &[], open };
         match &self.body {
             Body::Lines => open(self.ready.clone()),
-            Body::Text {
-                has_begun: false, ..
-            } => open(Vec::new()),
-            Body::Text {
-                is_thinking,
-                view: Some(view),
-                ..
-            } => {
+            Body::Text { has_begun: false, .. } => open(Vec::new()),
+            Body::Text { is_thinking, view: Some(view), .. } => {
                 let mut open = Vec::new();
                 let lines = view.stream.open(&card::answer_look(*is_thinking, look));
                 push_text(&mut open, &mut view.has_lines.clone(), lines, look);
-                Live {
-                    ready: &view.ready,
-                    open,
-                }
+                Live { ready: &view.ready, open }
             }
             Body::Text { .. } => open(card::thinking_label(look)),
             Body::Call(call) => open(call.lines(look, Some(now), Some(VIEW_ROWS))),
@@ -531,15 +472,8 @@ impl Part {
         match &self.body {
             Body::Lines => {}
             Body::Text { .. } if self.is_final => {}
-            Body::Text {
-                has_begun: false, ..
-            } => {}
-            Body::Text {
-                stream,
-                is_thinking,
-                has_lines,
-                ..
-            } => {
+            Body::Text { has_begun: false, .. } => {}
+            Body::Text { stream, is_thinking, has_lines, .. } => {
                 if *is_thinking && look.hides_thinking {
                     out.extend(card::thinking_label(look));
                 } else {
@@ -556,13 +490,7 @@ impl Part {
     fn end(&mut self, look: &Look<'_>) {
         self.index = None;
         match &mut self.body {
-            Body::Text {
-                stream,
-                is_thinking,
-                has_begun,
-                has_lines,
-                ..
-            } => {
+            Body::Text { stream, is_thinking, has_begun, has_lines, .. } => {
                 if !*has_begun {
                     // A block of nothing.
                 } else if *is_thinking && look.hides_thinking {

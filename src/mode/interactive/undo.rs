@@ -38,10 +38,8 @@ pub fn run(app: &mut App, arguments: &str) {
         return app.say(Weight::Warning, "Wait for the end of the run before /undo");
     }
     let Some(session) = app.control.snapshot().session_file else {
-        return app.say(
-            Weight::Warning,
-            "This session is not stored, and so are no earlier contents of files",
-        );
+        return app
+            .say(Weight::Warning, "This session is not stored, and so are no earlier contents of files");
     };
     let feed = app.feed.clone();
     app.begin_thread("undo", move || {
@@ -55,20 +53,14 @@ pub fn run(app: &mut App, arguments: &str) {
         };
         let first = steps.len().saturating_sub(count);
         let plans = undo::plan(&journal, steps.get(first..).unwrap_or_default());
-        let planned: Vec<Planned> = plans
-            .into_iter()
-            .map(|plan| Planned {
-                diff: undo::preview(&journal, &plan),
-                plan,
-            })
-            .collect();
+        let planned: Vec<Planned> =
+            plans.into_iter().map(|plan| Planned { diff: undo::preview(&journal, &plan), plan }).collect();
         feed.task(move |app| ask(app, session, planned));
     });
 }
 
 fn ask(app: &mut App, session: PathBuf, planned: Vec<Planned>) {
-    let is_open =
-        |planned: &Planned| matches!(planned.plan.action, Action::Restore | Action::Remove);
+    let is_open = |planned: &Planned| matches!(planned.plan.action, Action::Restore | Action::Remove);
     if planned.is_empty() {
         return app.say(Weight::Info, "There is nothing to undo");
     }
@@ -79,23 +71,14 @@ fn ask(app: &mut App, session: PathBuf, planned: Vec<Planned>) {
     if !planned.iter().any(is_open) {
         return app.say(Weight::Info, "There is nothing to undo");
     }
-    let conflicts = planned
-        .iter()
-        .filter(|planned| planned.plan.conflict.is_some())
-        .count();
+    let conflicts = planned.iter().filter(|planned| planned.plan.conflict.is_some()).count();
     let text = match conflicts {
         0 => "The changes above are made.".to_owned(),
-        _ => {
-            "Files marked above were changed by somebody else since; that would be lost.".to_owned()
-        }
+        _ => "Files marked above were changed by somebody else since; that would be lost.".to_owned(),
     };
     let answers: &[&str] = match conflicts {
         0 => &["Undo", "Cancel"],
-        _ => &[
-            "Undo only what nobody else has changed",
-            "Undo all, and lose what others changed",
-            "Cancel",
-        ],
+        _ => &["Undo only what nobody else has changed", "Undo all, and lose what others changed", "Cancel"],
     };
     let answered = move |app: &mut App, answer: Option<usize>| {
         let forces = match (answer, conflicts) {
@@ -106,12 +89,7 @@ fn ask(app: &mut App, session: PathBuf, planned: Vec<Planned>) {
         let plans = planned.into_iter().map(|planned| planned.plan).collect();
         carry_out(app, session, plans, forces);
     };
-    app.open(Question::new(
-        "Undo changes of files?",
-        &text,
-        answers,
-        answered,
-    ));
+    app.open(Question::new("Undo changes of files?", &text, answers, answered));
 }
 
 /// On the session's thread: no run can begin meanwhile.
@@ -141,10 +119,7 @@ fn file(planned: &Planned, look: &Look<'_>) -> Vec<Line> {
         Action::Impossible(_) => "cannot be undone",
     };
     let mut title = Line::of(what, look.style(Role::ToolTitle).with(Attributes::BOLD));
-    title.push(
-        &format!(" {}", look.path(&plan.path)),
-        look.style(Role::Accent),
-    );
+    title.push(&format!(" {}", look.path(&plan.path)), look.style(Role::Accent));
     let problem = match &plan.action {
         Action::Impossible(why) => Some(why),
         _ => plan.conflict.as_ref(),
@@ -163,9 +138,7 @@ fn file(planned: &Planned, look: &Look<'_>) -> Vec<Line> {
             lines.push(Line::of(&text, look.style(Role::Muted)));
         }
     }
-    std::iter::once(Line::new())
-        .chain(indented(lines))
-        .collect()
+    std::iter::once(Line::new()).chain(indented(lines)).collect()
 }
 
 /// What came of it.

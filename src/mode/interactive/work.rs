@@ -27,12 +27,7 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, feed: &Arc<Feed>) -> Ses
 pub fn ask(ticket: Ticket, message: AgentMessage, typed: String) -> Job {
     Box::new(move |session, feed| {
         let mut is_accepted = false;
-        let asked = session.ask(
-            ticket,
-            message,
-            &mut || is_accepted = true,
-            &mut listener(feed),
-        );
+        let asked = session.ask(ticket, message, &mut || is_accepted = true, &mut listener(feed));
         if let Err(Fatal(reason)) = asked {
             feed.task(move |app| app.refuse(&reason, (!is_accepted).then_some(typed.as_str())));
         }

@@ -61,9 +61,7 @@ impl ByDialog {
             return Some(because(reason));
         }
         let title = format!("Why not {name}? The model is told.");
-        let answer = self
-            .0
-            .ask("input", fields(json!({ "title": title })), cancel)?;
+        let answer = self.0.ask("input", fields(json!({ "title": title })), cancel)?;
         answer.text("value").map(because)
     }
 

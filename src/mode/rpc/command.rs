@@ -138,19 +138,12 @@ pub fn parse(line: &[u8]) -> Result<Incoming, String> {
 /// The fields of a good command that are not its own.
 #[cfg(test)]
 pub fn parse_rest(line: &[u8]) -> Result<Vec<String>, String> {
-    let fields: Map<String, Value> =
-        serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    let name = fields
-        .get("type")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
+    let fields: Map<String, Value> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let name = fields.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut fields = Fields(fields);
     read(&name, &mut fields)?;
     let rest = fields.0.into_iter().map(|(name, _)| name);
-    Ok(rest
-        .filter(|name| !["id", "type"].contains(&name.as_str()))
-        .collect())
+    Ok(rest.filter(|name| !["id", "type"].contains(&name.as_str())).collect())
 }
 
 fn unknown(name: &str) -> String {
@@ -168,45 +161,28 @@ fn read(name: &str, fields: &mut Fields) -> Result<Command, String> {
         "interrupt" => Command::Interrupt,
         "abort_and_prompt" => Command::AbortAndPrompt(fields.said("message")?),
         "clear_queue" => Command::ClearQueue,
-        "new_session" => Command::NewSession {
-            parent: fields.optional_text("parentSession")?,
-        },
+        "new_session" => Command::NewSession { parent: fields.optional_text("parentSession")? },
         "get_state" => Command::GetState,
-        "get_messages" => Command::GetMessages {
-            page: fields.page()?,
-        },
-        "get_entries" => Command::GetEntries {
-            since: fields.optional_text("since")?,
-        },
+        "get_messages" => Command::GetMessages { page: fields.page()? },
+        "get_entries" => Command::GetEntries { since: fields.optional_text("since")? },
         "get_tree" => Command::GetTree,
         "navigate_tree" => Command::NavigateTree(Navigate {
             target: fields.text("targetId")?,
             summarize: fields.optional_switch("summarize")?.unwrap_or(false),
             instructions: fields.optional_text("customInstructions")?,
-            replace_instructions: fields
-                .optional_switch("replaceInstructions")?
-                .unwrap_or(false),
+            replace_instructions: fields.optional_switch("replaceInstructions")?.unwrap_or(false),
             label: fields.optional_text("label")?,
         }),
-        "set_model" => Command::SetModel {
-            provider: fields.text("provider")?,
-            id: fields.text("modelId")?,
-        },
+        "set_model" => Command::SetModel { provider: fields.text("provider")?, id: fields.text("modelId")? },
         "cycle_model" => Command::CycleModel,
         "get_available_models" => Command::GetAvailableModels,
-        "set_thinking_level" => {
-            Command::SetThinkingLevel(fields.one_of("level", ThinkingLevel::parse)?)
-        }
+        "set_thinking_level" => Command::SetThinkingLevel(fields.one_of("level", ThinkingLevel::parse)?),
         "cycle_thinking_level" => Command::CycleThinkingLevel,
         "get_available_thinking_levels" => Command::GetAvailableThinkingLevels,
         "set_steering_mode" => Command::SetSteeringMode(fields.one_of("mode", QueueMode::parse)?),
         "set_follow_up_mode" => Command::SetFollowUpMode(fields.one_of("mode", QueueMode::parse)?),
-        "set_interrupt_mode" => {
-            Command::SetInterruptMode(fields.one_of("mode", InterruptMode::parse)?)
-        }
-        "compact" => Command::Compact {
-            instructions: fields.optional_text("customInstructions")?,
-        },
+        "set_interrupt_mode" => Command::SetInterruptMode(fields.one_of("mode", InterruptMode::parse)?),
+        "compact" => Command::Compact { instructions: fields.optional_text("customInstructions")? },
         "set_auto_compaction" => Command::SetAutoCompaction(fields.switch("enabled")?),
         "set_auto_retry" => Command::SetAutoRetry(fields.switch("enabled")?),
         "abort_retry" => Command::AbortRetry,
@@ -216,15 +192,9 @@ fn read(name: &str, fields: &mut Fields) -> Result<Command, String> {
         },
         "abort_bash" => Command::AbortBash,
         "get_session_stats" => Command::GetSessionStats,
-        "export_html" => Command::ExportHtml {
-            path: fields.optional_text("outputPath")?,
-        },
-        "switch_session" => Command::SwitchSession {
-            path: fields.text("sessionPath")?,
-        },
-        "fork" | "branch" => Command::Fork {
-            entry: fields.text("entryId")?,
-        },
+        "export_html" => Command::ExportHtml { path: fields.optional_text("outputPath")? },
+        "switch_session" => Command::SwitchSession { path: fields.text("sessionPath")? },
+        "fork" | "branch" => Command::Fork { entry: fields.text("entryId")? },
         "clone" => Command::Clone,
         "get_fork_messages" | "get_branch_messages" => Command::GetForkMessages,
         "get_last_assistant_text" => Command::GetLastAssistantText,
@@ -306,14 +276,9 @@ impl Fields {
     }
 
     fn page(&mut self) -> Result<Option<Page>, String> {
-        let (offset, limit) = (
-            self.optional_count("offset")?,
-            self.optional_count("limit")?,
-        );
-        Ok((offset.is_some() || limit.is_some()).then(|| Page {
-            offset: offset.unwrap_or(0),
-            limit: limit.unwrap_or(usize::MAX),
-        }))
+        let (offset, limit) = (self.optional_count("offset")?, self.optional_count("limit")?);
+        Ok((offset.is_some() || limit.is_some())
+            .then(|| Page { offset: offset.unwrap_or(0), limit: limit.unwrap_or(usize::MAX) }))
     }
 
     fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>, String> {
@@ -381,10 +346,7 @@ impl Fields {
 
     /// What a user says: text, images, and the attachments of the older protocol.
     fn said(&mut self, name: &str) -> Result<Said, String> {
-        let mut said = Said {
-            text: self.text(name)?,
-            images: Vec::new(),
-        };
+        let mut said = Said { text: self.text(name)?, images: Vec::new() };
         for image in self.list("images")?.unwrap_or_default() {
             let Value::Object(fields) = image else {
                 return Err("\"images\" must be a list of objects".into());
@@ -416,8 +378,7 @@ impl Said {
                 let Some(text) = fields.optional_text("extractedText")? else {
                     return Err(format!("The document \"{name}\" has no \"extractedText\""));
                 };
-                self.text
-                    .push_str(&format!("\n\n[Document: {name}]\n{text}"));
+                self.text.push_str(&format!("\n\n[Document: {name}]\n{text}"));
                 Ok(())
             }
             other => Err(format!("Unknown type of attachment \"{other}\"")),
@@ -445,10 +406,7 @@ mod tests {
     fn said(text: &str, images: &[&str]) -> Said {
         Said {
             text: text.into(),
-            images: images
-                .iter()
-                .map(|data| Block::image(*data, "image/png"))
-                .collect(),
+            images: images.iter().map(|data| Block::image(*data, "image/png")).collect(),
         }
     }
 
@@ -462,10 +420,7 @@ mod tests {
             r#"{"type":"prompt","message":"hi","images":null,"streamingBehavior":null,"attachments":[
                 {"id":"1","type":"image","fileName":"a.png","mimeType":"image/png","size":1,"content":"BB"},
                 {"id":"2","type":"document","fileName":"a.pdf","mimeType":"application/pdf","size":1,"content":"CC","extractedText":"words"}]}"#,
-            Ok(Command::Prompt(
-                said("hi\n\n[Document: a.pdf]\nwords", &["BB"]),
-                None,
-            )),
+            Ok(Command::Prompt(said("hi\n\n[Document: a.pdf]\nwords", &["BB"]), None)),
         );
         check(
             r#"{"type":"message","content":"hi"}"#,
@@ -477,10 +432,7 @@ mod tests {
     fn wrong_fields_are_named() {
         let rows = [
             (r#"{"type":"prompt"}"#, "\"message\" is missing"),
-            (
-                r#"{"type":"prompt","message":5}"#,
-                "\"message\" must be a string",
-            ),
+            (r#"{"type":"prompt","message":5}"#, "\"message\" must be a string"),
             (
                 r#"{"type":"prompt","message":"x","streamingBehavior":"later"}"#,
                 "Unknown streamingBehavior \"later\"",
@@ -489,38 +441,17 @@ mod tests {
                 r#"{"type":"prompt","message":"x","streamingBehavior":1}"#,
                 "\"streamingBehavior\" must be a string",
             ),
-            (
-                r#"{"type":"steer","message":"x","images":{}}"#,
-                "\"images\" must be a list",
-            ),
-            (
-                r#"{"type":"steer","message":"x","images":["x"]}"#,
-                "\"images\" must be a list of objects",
-            ),
-            (
-                r#"{"type":"steer","message":"x","images":[{"data":"x"}]}"#,
-                "\"mimeType\" is missing",
-            ),
+            (r#"{"type":"steer","message":"x","images":{}}"#, "\"images\" must be a list"),
+            (r#"{"type":"steer","message":"x","images":["x"]}"#, "\"images\" must be a list of objects"),
+            (r#"{"type":"steer","message":"x","images":[{"data":"x"}]}"#, "\"mimeType\" is missing"),
             (
                 r#"{"type":"prompt","message":"x","attachments":[{"type":"document","fileName":"f"}]}"#,
                 "The document \"f\" has no \"extractedText\"",
             ),
-            (
-                r#"{"type":"set_auto_retry","enabled":"yes"}"#,
-                "\"enabled\" must be true or false",
-            ),
-            (
-                r#"{"type":"set_thinking_level","level":"deep"}"#,
-                "Unknown level \"deep\"",
-            ),
-            (
-                r#"{"type":"get_messages","offset":-1}"#,
-                "\"offset\" must be a whole number, 0 or more",
-            ),
-            (
-                r#"{"type":"set_active_tools","toolNames":[1]}"#,
-                "\"toolNames\" must be a list of strings",
-            ),
+            (r#"{"type":"set_auto_retry","enabled":"yes"}"#, "\"enabled\" must be true or false"),
+            (r#"{"type":"set_thinking_level","level":"deep"}"#, "Unknown level \"deep\""),
+            (r#"{"type":"get_messages","offset":-1}"#, "\"offset\" must be a whole number, 0 or more"),
+            (r#"{"type":"set_active_tools","toolNames":[1]}"#, "\"toolNames\" must be a list of strings"),
             (r#"{"type":"teleport"}"#, "Unknown command: teleport"),
             (r#"{"type":7}"#, "Unknown command: undefined"),
             ("{}", "Unknown command: undefined"),

@@ -29,20 +29,11 @@ impl Answer {
 
 impl Dialog {
     pub fn new(output: Arc<Output>) -> Self {
-        Self {
-            output,
-            open: Mutex::default(),
-            last_id: AtomicU64::new(0),
-        }
+        Self { output, open: Mutex::default(), last_id: AtomicU64::new(0) }
     }
 
     /// Asks, and waits. `None` when the wait was cancelled, or the client dismissed the question.
-    pub fn ask(
-        &self,
-        method: &str,
-        fields: Map<String, Value>,
-        cancel: &CancelToken,
-    ) -> Option<Answer> {
+    pub fn ask(&self, method: &str, fields: Map<String, Value>, cancel: &CancelToken) -> Option<Answer> {
         let number = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let id = format!("ui-{number}");
         let (sender, answer) = bounded(1);

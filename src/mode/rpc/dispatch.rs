@@ -108,10 +108,7 @@ impl Dispatcher {
             Command::GetMessages { page } => messages(control.messages(), page, reply),
             Command::GetEntries { since } => match control.entries(since.as_deref()) {
                 Some((entries, leaf)) => reply.data(json!({"entries": entries, "leafId": leaf})),
-                None => reply.fail(format_args!(
-                    "Entry not found: {}",
-                    since.unwrap_or_default()
-                )),
+                None => reply.fail(format_args!("Entry not found: {}", since.unwrap_or_default())),
             },
             Command::SetModel { provider, id } => {
                 let set = control.set_model(&provider, &id, &mut tell);
@@ -161,9 +158,8 @@ impl Dispatcher {
             Command::GetSessionStats => reply.data(control.stats()),
             Command::GetForkMessages => {
                 let points = control.fork_points().into_iter();
-                let messages: Vec<Value> = points
-                    .map(|point| json!({"entryId": point.entry_id, "text": point.text}))
-                    .collect();
+                let messages: Vec<Value> =
+                    points.map(|point| json!({"entryId": point.entry_id, "text": point.text})).collect();
                 reply.data(json!({"messages": messages}));
             }
             Command::GetLastAssistantText => {
@@ -228,11 +224,7 @@ impl Dispatcher {
         let queued = || message(said.clone());
         let begun = self.control.begin(streaming, queued, &mut tell);
         match begun {
-            Ok(Begin::Run(ticket)) => self.hand_over(Job::Prompt {
-                ticket,
-                said,
-                reply,
-            }),
+            Ok(Begin::Run(ticket)) => self.hand_over(Job::Prompt { ticket, said, reply }),
             Ok(Begin::Queued) => reply.done(),
             Err(reason) => reply.fail(reason),
         }
@@ -247,11 +239,7 @@ impl Dispatcher {
     fn compact(&self, instructions: Option<String>, reply: Reply) {
         self.control.abort();
         match self.control.begin_compaction() {
-            Ok(ticket) => self.hand_over(Job::Compact {
-                ticket,
-                instructions,
-                reply,
-            }),
+            Ok(ticket) => self.hand_over(Job::Compact { ticket, instructions, reply }),
             Err(reason) => reply.fail(reason),
         }
     }
@@ -259,9 +247,7 @@ impl Dispatcher {
     fn navigate(&self, wanted: Navigate, reply: Reply) {
         let now = self.control.snapshot();
         if now.is_streaming {
-            return reply.fail(
-                "Wait for the current response to finish before navigating the session tree.",
-            );
+            return reply.fail("Wait for the current response to finish before navigating the session tree.");
         }
         match self.control.begin_compaction() {
             Ok(ticket) => self.hand_over(Job::Navigate {
@@ -280,8 +266,7 @@ impl Dispatcher {
         match self.jobs.try_send(job) {
             Ok(()) => {}
             Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) => {
-                job.into_reply()
-                    .fail("Too many commands wait for the session");
+                job.into_reply().fail("Too many commands wait for the session");
             }
         }
     }

@@ -45,18 +45,11 @@ struct HostTool {
 
 impl HostTools {
     pub fn new(output: Arc<Output>) -> Self {
-        Self {
-            output,
-            open: Mutex::default(),
-            last_id: AtomicU64::new(0),
-        }
+        Self { output, open: Mutex::default(), last_id: AtomicU64::new(0) }
     }
 
     pub fn tool(self: &Arc<Self>, described: Described) -> Arc<dyn Tool> {
-        Arc::new(HostTool {
-            described,
-            client: self.clone(),
-        })
+        Arc::new(HostTool { described, client: self.clone() })
     }
 
     /// `tool_call_update`. One that finds the call busy is followed by a later one.
@@ -108,16 +101,11 @@ impl Tool for HostTool {
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
         let client = &self.client;
         let name = &self.described.info.spec.name;
-        let end = self
-            .described
-            .timeout
-            .and_then(|timeout| Instant::now().checked_add(timeout));
+        let end = self.described.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let late = end.map_or_else(never, at);
         let (id, updates, ended) = client.begin();
-        client.say(
-            &json!({"type": "tool_call_request", "id": id, "toolCallId": call.id,
-            "toolName": name, "arguments": call.arguments}),
-        );
+        client.say(&json!({"type": "tool_call_request", "id": id, "toolCallId": call.id,
+            "toolName": name, "arguments": call.arguments}));
         let show = |update: &Answer| {
             if let Ok((output, _)) = read(update) {
                 (call.update)(output);
@@ -148,17 +136,13 @@ impl Tool for HostTool {
 }
 
 fn conclude(name: &str, answer: &Answer) -> Result<ToolOutput, ToolError> {
-    let (output, is_error) = read(answer).map_err(|fault| {
-        ToolError::new(format!("The result of {name} is not understood: {fault}"))
-    })?;
+    let (output, is_error) = read(answer)
+        .map_err(|fault| ToolError::new(format!("The result of {name} is not understood: {fault}")))?;
     if !is_error {
         return Ok(output);
     }
     let text: Vec<&str> = output.content.iter().filter_map(Block::as_text).collect();
-    Err(ToolError {
-        message: text.join("\n"),
-        details: output.details,
-    })
+    Err(ToolError { message: text.join("\n"), details: output.details })
 }
 
 /// A result, or what there is of it, and whether it is an error.
@@ -175,11 +159,7 @@ fn read(Answer(fields): &Answer) -> Result<(ToolOutput, bool), String> {
         Some(_) => return Err("\"isError\" must be true or false".into()),
     };
     let details = fields.get("details").filter(|details| !details.is_null());
-    let output = ToolOutput {
-        content,
-        details: details.cloned(),
-        ..ToolOutput::default()
-    };
+    let output = ToolOutput { content, details: details.cloned(), ..ToolOutput::default() };
     Ok((output, is_error))
 }
 
@@ -220,18 +200,9 @@ mod tests {
         check(json!({"content": "no", "isError": true}), Err("no"));
         let wrong = "The result of t is not understood: ";
         for (fields, fault) in [
-            (
-                json!({"content": 1}),
-                "\"content\" must be a string or a list of blocks",
-            ),
-            (
-                json!({"content": [{"type": "song"}]}),
-                "a block of \"content\" is neither text nor an image",
-            ),
-            (
-                json!({"content": ["a"]}),
-                "a block of \"content\" is neither text nor an image",
-            ),
+            (json!({"content": 1}), "\"content\" must be a string or a list of blocks"),
+            (json!({"content": [{"type": "song"}]}), "a block of \"content\" is neither text nor an image"),
+            (json!({"content": ["a"]}), "a block of \"content\" is neither text nor an image"),
             (json!({"isError": 1}), "\"isError\" must be true or false"),
         ] {
             check(fields, Err(&format!("{wrong}{fault}")));

@@ -77,15 +77,8 @@ enum Line {
 }
 
 /// Serves stdin until it ends. Gives the exit code.
-pub fn run(
-    session: Session,
-    options: Options,
-    cancel: &CancelToken,
-    watch: &Watch,
-) -> Result<u8, String> {
-    let _ends = EndsChildren {
-        keep: session.workspace().options.bash_keep_background,
-    };
+pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
+    let _ends = EndsChildren { keep: session.workspace().options.bash_keep_background };
     let start = |error: io::Error| format!("Cannot start a thread: {error}");
     let output = Output::start(io::stdout(), options.cumulative, cancel.clone()).map_err(start)?;
     let output = Arc::new(output);
@@ -107,10 +100,7 @@ pub fn run(
             .map_err(start)?
     };
     let (lines, incoming) = bounded(1);
-    thread::Builder::new()
-        .name("stdin".into())
-        .spawn(move || read(io::stdin(), &lines))
-        .map_err(start)?;
+    thread::Builder::new().name("stdin".into()).spawn(move || read(io::stdin(), &lines)).map_err(start)?;
     let (alive, all_over) = bounded::<()>(0);
     let dispatcher = Dispatcher {
         control: control.clone(),

@@ -29,11 +29,7 @@ struct Response<'a, T: Serialize> {
 
 impl Reply {
     pub fn new(output: Arc<Output>, id: Option<Value>, command: Option<String>) -> Self {
-        Self {
-            output,
-            id,
-            command,
-        }
+        Self { output, id, command }
     }
 
     /// A second one for the same command, of which one is to be used.
@@ -65,10 +61,7 @@ impl Reply {
             id: Option<&'a Value>,
             r#type: &'static str,
         }
-        let line = Interrupted {
-            id: self.id.as_ref(),
-            r#type: "interrupted",
-        };
+        let line = Interrupted { id: self.id.as_ref(), r#type: "interrupted" };
         let _ = self.output.line(&line);
     }
 

@@ -12,9 +12,7 @@ pub fn schema() -> Value {
     let mut defs = Defs::default();
     let commands = COMMANDS.iter().map(|(name, fields, _)| (*name, *fields));
     let commands = commands.map(|(name, fields)| (name, format!("id?: any, {fields}")));
-    let answers = ANSWERS
-        .iter()
-        .map(|(name, fields)| (*name, (*fields).into()));
+    let answers = ANSWERS.iter().map(|(name, fields)| (*name, (*fields).into()));
     defs.family("Command", "type", commands.chain(answers));
     defs.responses();
     for family in FAMILIES {
@@ -39,34 +37,23 @@ struct Defs(Map<String, Value>);
 
 impl Defs {
     fn add(&mut self, name: &str, shape: &str) {
-        self.0
-            .insert(name.to_owned(), compile(shape).unwrap_or(Value::Null));
+        self.0.insert(name.to_owned(), compile(shape).unwrap_or(Value::Null));
     }
 
-    fn family<'a>(
-        &mut self,
-        name: &str,
-        tag: &str,
-        members: impl Iterator<Item = (&'a str, String)>,
-    ) {
-        let shapes =
-            members.map(|(word, fields)| (word, format!("{{{tag}: \"{word}\", {fields}}}")));
+    fn family<'a>(&mut self, name: &str, tag: &str, members: impl Iterator<Item = (&'a str, String)>) {
+        let shapes = members.map(|(word, fields)| (word, format!("{{{tag}: \"{word}\", {fields}}}")));
         self.choice(name, shapes);
     }
 
     /// What answers commands: data, nothing, or the reason why not.
     fn responses(&mut self) {
-        let answer = |command: &str, rest: &str| {
-            format!("{{id?: any, type: \"response\", command{command}, {rest}}}")
-        };
+        let answer =
+            |command: &str, rest: &str| format!("{{id?: any, type: \"response\", command{command}, {rest}}}");
         let good = COMMANDS.iter().map(|(name, _, data)| {
             let shape = match (*name, *data) {
                 ("interrupt", _) => "{id?: any, type: \"interrupted\"}".to_owned(),
                 (_, "") => answer(&format!(": \"{name}\""), "success: true"),
-                (_, data) => answer(
-                    &format!(": \"{name}\""),
-                    &format!("success: true, data: {data}"),
-                ),
+                (_, data) => answer(&format!(": \"{name}\""), &format!("success: true, data: {data}")),
             };
             (*name, shape)
         });
@@ -159,11 +146,7 @@ impl<'a> Reader<'a> {
             if self.eat(",") {
                 continue;
             }
-            let name = if self.eat("*") {
-                None
-            } else {
-                Some(self.word()?)
-            };
+            let name = if self.eat("*") { None } else { Some(self.word()?) };
             let is_optional = self.eat("?");
             if !self.eat(":") {
                 return None;
@@ -193,10 +176,7 @@ impl<'a> Reader<'a> {
 fn one_of(mut choices: Vec<Value>) -> Value {
     let all = |key: &str| -> Option<Vec<Value>> {
         let only = |choice: &Value| {
-            choice
-                .get(key)
-                .filter(|_| choice.as_object().is_some_and(|o| o.len() == 1))
-                .cloned()
+            choice.get(key).filter(|_| choice.as_object().is_some_and(|o| o.len() == 1)).cloned()
         };
         choices.iter().map(only).collect()
     };
@@ -227,10 +207,7 @@ mod tests {
         check("string|null", json!({"type": ["string", "null"]}));
         check(r#""a"|"b""#, json!({"enum": ["a", "b"]}));
         check("any[]", json!({"type": "array", "items": {}}));
-        check(
-            "X|null",
-            json!({"anyOf": [{"$ref": "#/$defs/X"}, {"type": "null"}]}),
-        );
+        check("X|null", json!({"anyOf": [{"$ref": "#/$defs/X"}, {"type": "null"}]}));
         check(
             "(A.b|string)[]",
             json!({"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/A.b"}, {"type": "string"}]}}),
@@ -274,10 +251,7 @@ mod tests {
         let schema = schema();
         for name in shape::names() {
             for family in ["Command", "Response"] {
-                assert!(
-                    schema["$defs"][format!("{family}.{name}")].is_object(),
-                    "{family}.{name}"
-                );
+                assert!(schema["$defs"][format!("{family}.{name}")].is_object(), "{family}.{name}");
             }
         }
     }
@@ -285,10 +259,7 @@ mod tests {
     /// A value of this shape, with everything that can be in it.
     fn example(schema: &Value, shape: &Value) -> Value {
         if let Some(name) = shape["$ref"].as_str() {
-            return example(
-                schema,
-                schema.pointer(name.trim_start_matches('#')).unwrap(),
-            );
+            return example(schema, schema.pointer(name.trim_start_matches('#')).unwrap());
         }
         for choice in ["anyOf", "enum"] {
             match (&shape[choice][0], choice) {
@@ -304,9 +275,7 @@ mod tests {
             Some("array") => json!([example(schema, &shape["items"])]),
             Some("object") => {
                 let properties = shape["properties"].as_object().unwrap().iter();
-                properties
-                    .map(|(name, shape)| (name.clone(), example(schema, shape)))
-                    .collect()
+                properties.map(|(name, shape)| (name.clone(), example(schema, shape))).collect()
             }
             _ => shape.get("const").cloned().unwrap_or_default(),
         }
@@ -332,23 +301,15 @@ mod tests {
                 command::parse_rest(line.as_bytes())
             };
             let own: Vec<String> = fields.keys().cloned().collect();
-            for field in own
-                .iter()
-                .filter(|field| !["id", "type"].contains(&field.as_str()))
-            {
+            for field in own.iter().filter(|field| !["id", "type"].contains(&field.as_str())) {
                 let right = fields.insert(field.clone(), odd.clone()).unwrap();
                 assert!(parse(&fields).is_err(), "{name}: odd {field}");
                 fields.shift_remove(field);
-                let is_needed = shape(name)["required"]
-                    .as_array()
-                    .unwrap()
-                    .contains(&json!(field));
+                let is_needed = shape(name)["required"].as_array().unwrap().contains(&json!(field));
                 assert_eq!(parse(&fields).is_err(), is_needed, "{name} without {field}");
                 fields.insert(field.clone(), right);
             }
-            let others = all
-                .iter()
-                .filter(|field| !own.iter().any(|own| own == *field));
+            let others = all.iter().filter(|field| !own.iter().any(|own| own == *field));
             let mut others: Vec<String> = others.map(|field| (*field).to_owned()).collect();
             fields.extend(others.iter().map(|field| (field.clone(), odd.clone())));
             let mut rest = parse(&fields).unwrap_or_else(|fault| panic!("{name}: {fault}"));
@@ -380,23 +341,14 @@ mod tests {
             let product = source.split("\n#[cfg(test)]\nmod ").next().unwrap();
             found.extend(type_of.captures_iter(product).map(|m| m[1].to_owned()));
         }
-        for event in [
-            "agent_start",
-            "text_delta",
-            "tool_execution_end",
-            "ready",
-            "tool_call_cancel",
-        ] {
+        for event in ["agent_start", "text_delta", "tool_execution_end", "ready", "tool_call_cancel"] {
             assert!(found.contains(event), "{event} is not found: {found:?}");
         }
         for word in &found {
             let is_known = ["Event", "Step", "Block"]
                 .iter()
                 .any(|family| schema["$defs"].get(format!("{family}.{word}")).is_some());
-            assert!(
-                is_known || ["response", "interrupted", "object"].contains(&word.as_str()),
-                "{word}"
-            );
+            assert!(is_known || ["response", "interrupted", "object"].contains(&word.as_str()), "{word}");
         }
     }
 }

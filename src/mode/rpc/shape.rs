@@ -16,33 +16,13 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
         r#"message: string, images?: Image[], attachments?: Attachment[], streamingBehavior?: "steer"|"followUp""#,
         "",
     ),
-    (
-        "message",
-        "content: string, images?: Image[], attachments?: Attachment[]",
-        "",
-    ),
-    (
-        "steer",
-        "message: string, images?: Image[], attachments?: Attachment[]",
-        "",
-    ),
-    (
-        "follow_up",
-        "message: string, images?: Image[], attachments?: Attachment[]",
-        "",
-    ),
+    ("message", "content: string, images?: Image[], attachments?: Attachment[]", ""),
+    ("steer", "message: string, images?: Image[], attachments?: Attachment[]", ""),
+    ("follow_up", "message: string, images?: Image[], attachments?: Attachment[]", ""),
     ("abort", "", ""),
     ("interrupt", "", ""),
-    (
-        "abort_and_prompt",
-        "message: string, images?: Image[], attachments?: Attachment[]",
-        "",
-    ),
-    (
-        "clear_queue",
-        "",
-        "{steering: string[], followUp: string[]}",
-    ),
+    ("abort_and_prompt", "message: string, images?: Image[], attachments?: Attachment[]", ""),
+    ("clear_queue", "", "{steering: string[], followUp: string[]}"),
     ("new_session", "parentSession?: string", CANCELLED),
     ("get_state", "", "State"),
     (
@@ -50,11 +30,7 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
         "offset?: integer, limit?: integer",
         "{messages: Message[], total?: integer, nextOffset?: integer|null}",
     ),
-    (
-        "get_entries",
-        "since?: string",
-        "{entries: Entry[], leafId: string|null}",
-    ),
+    ("get_entries", "since?: string", "{entries: Entry[], leafId: string|null}"),
     ("get_tree", "", "{tree: Node[], leafId: string|null}"),
     (
         "navigate_tree",
@@ -62,11 +38,7 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
         "{cancelled: boolean, aborted?: boolean, editorText?: string, summaryEntry?: Entry}",
     ),
     ("set_model", "provider: string, modelId: string", "Model"),
-    (
-        "cycle_model",
-        "",
-        "{model: Model, thinkingLevel: Thinking, isScoped: boolean}|null",
-    ),
+    ("cycle_model", "", "{model: Model, thinkingLevel: Thinking, isScoped: boolean}|null"),
     ("get_available_models", "", "{models: Model[]}"),
     ("set_thinking_level", "level: Thinking", ""),
     ("cycle_thinking_level", "", "{level: Thinking}|null"),
@@ -159,10 +131,7 @@ pub const FAMILIES: &[Family] = &[
         tag: "type",
         head: "",
         members: &[
-            (
-                "ready",
-                "protocolVersion: integer, capabilities: string[], commands: string[]",
-            ),
+            ("ready", "protocolVersion: integer, capabilities: string[], commands: string[]"),
             (
                 "session",
                 "version: integer, id: string, timestamp: string, cwd: string, parentSession?: string",
@@ -171,46 +140,28 @@ pub const FAMILIES: &[Family] = &[
             ("agent_end", "messages: Message[], willRetry: boolean"),
             ("agent_settled", ""),
             ("turn_start", ""),
-            (
-                "turn_end",
-                "message: Message.assistant, toolResults: Message.toolResult[]",
-            ),
+            ("turn_end", "message: Message.assistant, toolResults: Message.toolResult[]"),
             ("message_start", "message: Message"),
-            (
-                "message_update",
-                "usage: Usage, assistantMessageEvent: Step, message?: Message.assistant",
-            ),
+            ("message_update", "usage: Usage, assistantMessageEvent: Step, message?: Message.assistant"),
             ("message_end", "message: Message"),
-            (
-                "tool_execution_start",
-                "toolCallId: string, toolName: string, args: object",
-            ),
+            ("tool_execution_start", "toolCallId: string, toolName: string, args: object"),
             (
                 "tool_execution_update",
                 "toolCallId: string, toolName: string, args: object, partialResult: Output",
             ),
-            (
-                "tool_execution_end",
-                "toolCallId: string, toolName: string, result: Output, isError: boolean",
-            ),
+            ("tool_execution_end", "toolCallId: string, toolName: string, result: Output, isError: boolean"),
             ("limit_reached", "reason: string"),
             ("prompt_progress", "processed: integer, total: integer"),
             ("output", "value?: any, error?: string"),
             ("auto_retry_start", RETRY),
-            (
-                "auto_retry_end",
-                "success: boolean, attempt: integer, finalError?: string",
-            ),
+            ("auto_retry_end", "success: boolean, attempt: integer, finalError?: string"),
             ("compaction_start", "reason: Reason"),
             (
                 "compaction_end",
                 "reason: Reason, result?: Compacted, aborted: boolean, willRetry: boolean, errorMessage?: string",
             ),
             ("summarization_retry_scheduled", RETRY),
-            (
-                "summarization_retry_attempt_start",
-                r#"source: "compaction"|"branchSummary", reason?: Reason"#,
-            ),
+            ("summarization_retry_attempt_start", r#"source: "compaction"|"branchSummary", reason?: Reason"#),
             ("summarization_retry_finished", ""),
             ("entry_appended", "entry: Entry"),
             ("session_info_changed", "name?: string"),
@@ -221,19 +172,10 @@ pub const FAMILIES: &[Family] = &[
                 "extension_ui_request",
                 r#"id: string, method: "select"|"input"|"editor", title: string, options?: string[], prefill?: string, toolCallId?: string, toolName?: string, arguments?: object"#,
             ),
-            (
-                "tool_call_request",
-                "id: string, toolCallId: string, toolName: string, arguments: object",
-            ),
-            (
-                "tool_call_cancel",
-                r#"id: string, reason: "aborted"|"timeout""#,
-            ),
+            ("tool_call_request", "id: string, toolCallId: string, toolName: string, arguments: object"),
+            ("tool_call_cancel", r#"id: string, reason: "aborted"|"timeout""#),
             ("bash_end", "message: Message.bashExecution"),
-            (
-                "compaction",
-                "summary: string, tokensBefore: integer, auto?: boolean",
-            ),
+            ("compaction", "summary: string, tokensBefore: integer, auto?: boolean"),
             ("error", "error: string"),
         ],
     },
@@ -275,15 +217,9 @@ pub const FAMILIES: &[Family] = &[
                 "bashExecution",
                 "command: string, output: string, exitCode?: integer, cancelled: boolean, truncated: boolean, fullOutputPath?: string, excludeFromContext?: boolean",
             ),
-            (
-                "custom",
-                "customType: string, content: Content, display: boolean, details?: any",
-            ),
+            ("custom", "customType: string, content: Content, display: boolean, details?: any"),
             ("branchSummary", "summary: string, fromId: string|null"),
-            (
-                "compactionSummary",
-                "summary: string, tokensBefore: integer",
-            ),
+            ("compactionSummary", "summary: string, tokensBefore: integer"),
         ],
     },
     Family {
@@ -292,10 +228,7 @@ pub const FAMILIES: &[Family] = &[
         head: "",
         members: &[
             ("text", "text: string, textSignature?: string"),
-            (
-                "thinking",
-                "thinking: string, thinkingSignature?: string, redacted?: boolean",
-            ),
+            ("thinking", "thinking: string, thinkingSignature?: string, redacted?: boolean"),
             ("image", "data: string, mimeType: string"),
             (
                 "toolCall",
@@ -311,27 +244,18 @@ pub const FAMILIES: &[Family] = &[
             ("message", "message: Message"),
             ("model_change", "provider: string, modelId: string"),
             ("thinking_level_change", "thinkingLevel: string"),
-            (
-                "usage",
-                "kind: string, provider: string, model: string, usage: Usage",
-            ),
+            ("usage", "kind: string, provider: string, model: string, usage: Usage"),
             (
                 "compaction",
                 "summary: string, firstKeptEntryId?: string, tokensBefore: integer, details?: any, usage?: Usage, fromHook?: boolean, systemMessage?: Message.system",
             ),
-            (
-                "context_edit",
-                "targetId: string, replacement: {content: Content}|null",
-            ),
+            ("context_edit", "targetId: string, replacement: {content: Content}|null"),
             (
                 "branch_summary",
                 "fromId: string|null, summary: string, details?: any, usage?: Usage, fromHook?: boolean",
             ),
             ("custom", "customType: string, data?: any"),
-            (
-                "custom_message",
-                "customType: string, content: Content|null, display: boolean, details?: any",
-            ),
+            ("custom_message", "customType: string, content: Content|null, display: boolean, details?: any"),
             ("label", "targetId: string, label?: string"),
             ("session_info", "name: string"),
             ("damaged", ""),
@@ -339,8 +263,7 @@ pub const FAMILIES: &[Family] = &[
     },
 ];
 
-const RETRY: &str =
-    "attempt: integer, maxAttempts: integer, delayMs: integer, errorMessage: string";
+const RETRY: &str = "attempt: integer, maxAttempts: integer, delayMs: integer, errorMessage: string";
 
 /// All other shapes.
 pub const SHAPES: &[(&str, &str)] = &[
@@ -356,23 +279,14 @@ pub const SHAPES: &[(&str, &str)] = &[
         "Usage",
         "{input: integer, output: integer, cacheRead: integer, cacheWrite: integer, cacheWrite1h?: integer, reasoning?: integer, totalTokens: integer, cost: {input: number, output: number, cacheRead: number, cacheWrite: number, total: number}}",
     ),
-    (
-        "Output",
-        "{content: Block[], details?: any, usage?: Usage, terminate?: boolean}",
-    ),
+    ("Output", "{content: Block[], details?: any, usage?: Usage, terminate?: boolean}"),
     (
         "Compacted",
         "{summary: string, firstKeptEntryId: string, tokensBefore: integer, estimatedTokensAfter: integer, usage?: Usage, details?: any}",
     ),
-    (
-        "Node",
-        "{entry: Entry, children: Node[], label?: string, labelTimestamp?: string}",
-    ),
+    ("Node", "{entry: Entry, children: Node[], label?: string, labelTimestamp?: string}"),
     ("Content", "string|Block[]"),
-    (
-        "Image",
-        r#"{type?: "image", data: string, mimeType: string}"#,
-    ),
+    ("Image", r#"{type?: "image", data: string, mimeType: string}"#),
     (
         "Attachment",
         r#"{type: "image", content: string, mimeType: string, id?: string, fileName?: string, size?: integer}|{type: "document", extractedText: string, id?: string, fileName?: string, mimeType?: string, size?: integer, content?: string}"#,
@@ -381,10 +295,7 @@ pub const SHAPES: &[(&str, &str)] = &[
         "HostTool",
         r#"{name: string, label?: string, description?: string, snippet?: string, parameters?: {type: "object", *: any}, sequential?: boolean, readOnly?: boolean, timeoutMs?: integer}"#,
     ),
-    (
-        "Thinking",
-        r#""off"|"minimal"|"low"|"medium"|"high"|"xhigh"|"max""#,
-    ),
+    ("Thinking", r#""off"|"minimal"|"low"|"medium"|"high"|"xhigh"|"max""#),
     ("Queue", r#""all"|"one-at-a-time""#),
     ("Interrupt", r#""wait"|"immediate""#),
     ("Reason", r#""manual"|"threshold"|"overflow""#),

@@ -57,10 +57,7 @@ pub enum Job {
 /// Does the jobs in turn; gives the session back when no more can come.
 pub fn work(mut session: Session, jobs: &Receiver<Job>, output: &Output) -> Session {
     for job in jobs {
-        let mut worker = Worker {
-            session: &mut session,
-            output,
-        };
+        let mut worker = Worker { session: &mut session, output };
         worker.job(job);
         session.take_notices().iter().for_each(report::warning);
     }
@@ -75,11 +72,7 @@ struct Worker<'a> {
 impl Worker<'_> {
     fn job(&mut self, job: Job) {
         match job {
-            Job::Prompt {
-                ticket,
-                said,
-                reply,
-            } => self.prompt(ticket, said, reply),
+            Job::Prompt { ticket, said, reply } => self.prompt(ticket, said, reply),
             Job::AfterAbort { said, reply } => {
                 let nothing = || user_message(String::new(), Vec::new());
                 let taken = self.session.control().begin(None, nothing, &mut |_| {});
@@ -109,25 +102,15 @@ impl Worker<'_> {
                 Ok(()) => reply.done(),
                 Err(reason) => reply.fail(reason),
             },
-            Job::Navigate {
-                ticket,
-                wanted,
-                reply,
-            } => self.navigate(ticket, &wanted, reply),
-            Job::Compact {
-                ticket,
-                instructions,
-                reply,
-            } => {
+            Job::Navigate { ticket, wanted, reply } => self.navigate(ticket, &wanted, reply),
+            Job::Compact { ticket, instructions, reply } => {
                 let output = self.output;
                 let mut listener = |event: &Event<'_>| {
                     tell(output, event);
                     Ok(())
                 };
                 let instructions = instructions.as_deref();
-                let done = self
-                    .session
-                    .compact(instructions, &mut listener, &ticket.cancel);
+                let done = self.session.compact(instructions, &mut listener, &ticket.cancel);
                 drop(ticket);
                 match done {
                     Ok(result) => reply.data(result),
@@ -146,12 +129,10 @@ impl Worker<'_> {
                 reply.done();
             }
         };
-        let asked = self
-            .session
-            .ask(ticket, message, &mut accepted, &mut |event| {
-                tell(output, event);
-                Ok(())
-            });
+        let asked = self.session.ask(ticket, message, &mut accepted, &mut |event| {
+            tell(output, event);
+            Ok(())
+        });
         match (asked, reply) {
             (Ok(()), _) => {}
             (Err(reason), Some(reply)) => reply.fail(reason),
@@ -174,9 +155,7 @@ impl Worker<'_> {
             replace_instructions: wanted.replace_instructions,
             label: wanted.label.as_deref(),
         };
-        let moved = self
-            .session
-            .navigate(&wanted.target, how, &mut listener, &ticket.cancel);
+        let moved = self.session.navigate(&wanted.target, how, &mut listener, &ticket.cancel);
         drop(ticket);
         match moved {
             Ok(moved) => {

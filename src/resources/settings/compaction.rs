@@ -37,10 +37,7 @@ impl Compaction {
             rest.and_then(|rest| rest.strip_prefix('/')) == Some(id)
         };
         let own = self.overrides.iter().find(is_it);
-        (
-            own.and_then(|own| own.reserve).or(self.reserve),
-            own.and_then(|own| own.keep).or(self.keep),
-        )
+        (own.and_then(|own| own.reserve).or(self.reserve), own.and_then(|own| own.keep).or(self.keep))
     }
 }
 

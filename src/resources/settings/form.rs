@@ -39,15 +39,11 @@ impl Form {
             Self::Flag => value.is_boolean(),
             Self::FlagOr(words) => value.is_boolean() || Self::OneOf(words).fits(value),
             Self::Count => whole(value).is_some(),
-            Self::Range(least, most) => {
-                whole(value).is_some_and(|count| (least..=most).contains(&count))
-            }
+            Self::Range(least, most) => whole(value).is_some_and(|count| (least..=most).contains(&count)),
             Self::Seconds | Self::Amount => value.as_f64().is_some_and(|number| number > 0.0),
             Self::Timeout => timeout_ms(value).is_some(),
             Self::Text => value.is_string(),
-            Self::Texts => value
-                .as_array()
-                .is_some_and(|list| list.iter().all(Value::is_string)),
+            Self::Texts => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
             Self::List => value.is_array(),
             Self::OneOf(words) => value.as_str().is_some_and(|word| words.contains(&word)),
             Self::Levels => value.as_object().is_some_and(|levels| {
@@ -55,9 +51,7 @@ impl Form {
                 levels.values().all(level)
             }),
             Self::Counts(names) => value.as_object().is_some_and(|counts| {
-                let mut known = counts
-                    .iter()
-                    .filter(|(name, _)| names.contains(&name.as_str()));
+                let mut known = counts.iter().filter(|(name, _)| names.contains(&name.as_str()));
                 known.all(|(_, count)| whole(count).is_some())
             }),
             Self::ModelCounts(names) => value
@@ -82,10 +76,9 @@ impl Form {
             Self::OneOf(words) => format!("one of {}", words.join(", ")),
             Self::Levels => format!("an object of levels, each one of {}", LEVELS.join(", ")),
             Self::Counts(names) => format!("an object of whole numbers for {}", names.join(", ")),
-            Self::ModelCounts(names) => format!(
-                "an object of whole numbers for {}, for each provider/model",
-                names.join(", ")
-            ),
+            Self::ModelCounts(names) => {
+                format!("an object of whole numbers for {}, for each provider/model", names.join(", "))
+            }
         }
     }
 
@@ -96,9 +89,7 @@ impl Form {
         let value = match self {
             _ if is_text => Value::from(word),
             // One entry needs no brackets.
-            Self::Texts => parsed()
-                .filter(Value::is_array)
-                .unwrap_or_else(|| Value::from(vec![word])),
+            Self::Texts => parsed().filter(Value::is_array).unwrap_or_else(|| Value::from(vec![word])),
             _ => parsed().unwrap_or_else(|| Value::from(word)),
         };
         self.fits(&value).then_some(value)

@@ -31,29 +31,15 @@ impl Layer {
         let (mut values, is_broken, mut said) = match found {
             Ok(values) => (values, false, Vec::new()),
             Err(message) => {
-                let rest = if is_project {
-                    "it is ignored"
-                } else {
-                    "the defaults are used"
-                };
+                let rest = if is_project { "it is ignored" } else { "the defaults are used" };
                 (Map::new(), true, vec![format!("{message}; {rest}")])
             }
         };
         migrate(&mut values);
         said.extend(drop_wrong(&mut values, is_project));
-        let diagnostics = said.into_iter().map(|message| Diagnostic {
-            path: path.clone(),
-            message,
-        });
+        let diagnostics = said.into_iter().map(|message| Diagnostic { path: path.clone(), message });
         let diagnostics = diagnostics.collect();
-        (
-            Self {
-                path,
-                values,
-                is_broken,
-            },
-            diagnostics,
-        )
+        (Self { path, values, is_broken }, diagnostics)
     }
 
     /// The value at `path`, a name or several with dots between.
@@ -66,9 +52,7 @@ impl Layer {
 pub fn look_up<'a>(values: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     let mut names = path.split('.');
     let first = values.get(names.next()?)?;
-    names
-        .try_fold(first, |value, name| value.get(name))
-        .filter(|value| !value.is_null())
+    names.try_fold(first, |value, name| value.get(name)).filter(|value| !value.is_null())
 }
 
 /// Puts `over` on top of `base`: objects are merged, everything else is replaced.
@@ -87,9 +71,8 @@ pub fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
 pub fn write(path: &Path, changes: &[(&str, Option<Value>)]) -> Result<(), String> {
     file::update(path, |old| {
         let old = old.map(|bytes| text(&bytes)).unwrap_or_default();
-        let mut values = parse(&old).map_err(|message| {
-            format!("{}: {message}; the file was left as it is", path.display())
-        })?;
+        let mut values = parse(&old)
+            .map_err(|message| format!("{}: {message}; the file was left as it is", path.display()))?;
         migrate(&mut values);
         for (name, value) in changes {
             set(&mut values, name, value.clone());
@@ -150,10 +133,7 @@ fn drop_wrong(values: &mut Map<String, Value>, is_project: bool) -> Vec<String> 
         let mut folder = Some(&mut *values);
         for name in names.into_iter().flat_map(|names| names.split('.')) {
             let Some(within) = folder else { break };
-            if within
-                .get(name)
-                .is_some_and(|value| !value.is_object() && !value.is_null())
-            {
+            if within.get(name).is_some_and(|value| !value.is_object() && !value.is_null()) {
                 within.shift_remove(name);
                 said.push(format!("{name} must be an object; it is ignored"));
             }
@@ -164,17 +144,10 @@ fn drop_wrong(values: &mut Map<String, Value>, is_project: bool) -> Vec<String> 
             continue;
         };
         if is_project && key.is_global {
-            said.push(format!(
-                "{} can only be set in the agent folder; it is ignored",
-                key.path
-            ));
+            said.push(format!("{} can only be set in the agent folder; it is ignored", key.path));
         } else if !key.form.fits(value) {
             let form: Form = key.form;
-            said.push(format!(
-                "{} must be {}; it is ignored",
-                key.path,
-                form.describe()
-            ));
+            said.push(format!("{} must be {}; it is ignored", key.path, form.describe()));
         } else {
             continue;
         }
@@ -200,11 +173,7 @@ mod tests {
 
     #[test]
     fn a_write_changes_only_what_it_is_about() {
-        check_write(
-            "",
-            &[("theme", Some(json!("dark")))],
-            "{\n  \"theme\": \"dark\"\n}",
-        );
+        check_write("", &[("theme", Some(json!("dark")))], "{\n  \"theme\": \"dark\"\n}");
         check_write(
             "{\"z\":1,\"theme\":\"a\",\"b\":[1]}\n",
             &[("theme", Some(json!("dark")))],
@@ -212,10 +181,7 @@ mod tests {
         );
         check_write(
             "{\"retry\":{\"x\":1,\"enabled\":true},\"a\":0}",
-            &[
-                ("retry.enabled", Some(json!(false))),
-                ("retry.provider.maxRetries", Some(json!(2))),
-            ],
+            &[("retry.enabled", Some(json!(false))), ("retry.provider.maxRetries", Some(json!(2)))],
             "{\n  \"retry\": {\n    \"x\": 1,\n    \"enabled\": false,\n    \"provider\": {\n      \"maxRetries\": 2\n    }\n  },\n  \"a\": 0\n}",
         );
         check_write(
@@ -246,11 +212,7 @@ mod tests {
     fn objects_merge_and_the_rest_is_replaced() {
         let rows = [
             (json!({"a":1}), json!({"a":2,"b":3}), json!({"a":2,"b":3})),
-            (
-                json!({"o":{"x":1,"y":2}}),
-                json!({"o":{"y":3}}),
-                json!({"o":{"x":1,"y":3}}),
-            ),
+            (json!({"o":{"x":1,"y":2}}), json!({"o":{"y":3}}), json!({"o":{"x":1,"y":3}})),
             (json!({"l":[1,2]}), json!({"l":[3]}), json!({"l":[3]})),
             (json!({"o":{"x":1}}), json!({"o":[]}), json!({"o":[]})),
             (json!({"o":1}), json!({"o":{"x":1}}), json!({"o":{"x":1}})),

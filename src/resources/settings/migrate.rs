@@ -45,33 +45,22 @@ mod tests {
     #[test]
     fn older_forms_are_understood() {
         let check = |old: Value, new: Value| {
-            let Value::Object(mut values) = old else {
-                panic!()
-            };
+            let Value::Object(mut values) = old else { panic!() };
             migrate(&mut values);
             assert_eq!(Value::Object(values), new);
         };
         check(json!({"queueMode":"all"}), json!({"steeringMode":"all"}));
-        check(
-            json!({"queueMode":"all","steeringMode":"x"}),
-            json!({"queueMode":"all","steeringMode":"x"}),
-        );
+        check(json!({"queueMode":"all","steeringMode":"x"}), json!({"queueMode":"all","steeringMode":"x"}));
         check(json!({"websockets":true}), json!({"transport":"websocket"}));
         check(json!({"websockets":false}), json!({"transport":"sse"}));
-        check(
-            json!({"websockets":true,"transport":"auto"}),
-            json!({"websockets":true,"transport":"auto"}),
-        );
+        check(json!({"websockets":true,"transport":"auto"}), json!({"websockets":true,"transport":"auto"}));
         check(
             json!({"skills":{"enableSkillCommands":false,"customDirectories":["a"]}}),
             json!({"skills":["a"],"enableSkillCommands":false}),
         );
         check(json!({"skills":{"customDirectories":[]}}), json!({}));
         check(json!({"skills":["a"]}), json!({"skills":["a"]}));
-        check(
-            json!({"retry":{"maxDelayMs":5}}),
-            json!({"retry":{"provider":{"maxRetryDelayMs":5}}}),
-        );
+        check(json!({"retry":{"maxDelayMs":5}}), json!({"retry":{"provider":{"maxRetryDelayMs":5}}}));
         check(
             json!({"retry":{"maxDelayMs":5,"provider":{"maxRetryDelayMs":6}}}),
             json!({"retry":{"provider":{"maxRetryDelayMs":6}}}),

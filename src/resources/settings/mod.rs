@@ -66,11 +66,7 @@ impl Settings {
     pub fn load(agent: &Path) -> (Self, Vec<Diagnostic>) {
         let (user, diagnostics) = Layer::read(user_path(agent), false);
         let values = user.values.clone();
-        let settings = Self {
-            user,
-            project: None,
-            values,
-        };
+        let settings = Self { user, project: None, values };
         (settings, diagnostics)
     }
 
@@ -98,11 +94,7 @@ impl Settings {
         if let Some(project) = &project {
             merge(&mut values, &project.values);
         }
-        Self {
-            user,
-            project,
-            values,
-        }
+        Self { user, project, values }
     }
 
     /// What the user's file says, whatever a project puts over it.
@@ -155,10 +147,7 @@ impl Settings {
             texts.map(str::to_owned).collect()
         };
         let project = self.project.as_ref();
-        (
-            entries(&self.user),
-            project.map(entries).unwrap_or_default(),
-        )
+        (entries(&self.user), project.map(entries).unwrap_or_default())
     }
 
     fn text(&self, path: &str) -> Option<&str> {
@@ -214,8 +203,7 @@ impl Settings {
     /// Tokens for a level.
     pub fn thinking_budgets(&self) -> Vec<(ThinkingLevel, u64)> {
         let budgets = self.get("thinkingBudgets").and_then(Value::as_object);
-        let budget =
-            |(name, tokens): (&String, &Value)| Some((ThinkingLevel::parse(name)?, whole(tokens)?));
+        let budget = |(name, tokens): (&String, &Value)| Some((ThinkingLevel::parse(name)?, whole(tokens)?));
         budgets.into_iter().flatten().filter_map(budget).collect()
     }
 
@@ -264,17 +252,12 @@ impl Settings {
 
     /// For providers, where the environment names no proxy.
     pub fn http_proxy(&self) -> Option<&str> {
-        self.text("httpProxy")
-            .map(str::trim)
-            .filter(|proxy| !proxy.is_empty())
+        self.text("httpProxy").map(str::trim).filter(|proxy| !proxy.is_empty())
     }
 
     /// How long a server may say nothing; `None` for ever.
     pub fn http_idle_timeout(&self) -> Option<Duration> {
-        let ms = self
-            .effective("httpIdleTimeoutMs")
-            .as_ref()
-            .and_then(timeout_ms)?;
+        let ms = self.effective("httpIdleTimeoutMs").as_ref().and_then(timeout_ms)?;
         (ms > 0).then(|| Duration::from_millis(ms))
     }
 

@@ -34,20 +34,11 @@ pub struct Group {
 }
 
 const fn key(path: &'static str, form: Form, preset: Preset, help: &'static str) -> Key {
-    Key {
-        path,
-        form,
-        preset,
-        is_global: false,
-        help,
-    }
+    Key { path, form, preset, is_global: false, help }
 }
 
 const fn global(path: &'static str, form: Form, preset: Preset, help: &'static str) -> Key {
-    Key {
-        is_global: true,
-        ..key(path, form, preset, help)
-    }
+    Key { is_global: true, ..key(path, form, preset, help) }
 }
 
 impl Preset {
@@ -78,8 +69,8 @@ const TOKENS: &[&str] = &["reserveTokens", "keepRecentTokens"];
 const BUDGETS: &[&str] = &["minimal", "low", "medium", "high"];
 
 use Form::{
-    Amount, Count, Counts, Flag, FlagOr, Levels, List, ModelCounts, OneOf, Range, Seconds, Text,
-    Texts, Timeout,
+    Amount, Count, Counts, Flag, FlagOr, Levels, List, ModelCounts, OneOf, Range, Seconds, Text, Texts,
+    Timeout,
 };
 use Preset::Told;
 
@@ -200,11 +191,7 @@ mod tests {
         for key in keys() {
             assert!(!seen.contains(&key.path), "{} is there twice", key.path);
             seen.push(key.path);
-            assert!(
-                !key.help.is_empty() && !key.help.ends_with('.'),
-                "{}",
-                key.path
-            );
+            assert!(!key.help.is_empty() && !key.help.ends_with('.'), "{}", key.path);
             if let Some(value) = key.preset.value() {
                 assert!(key.form.fits(&value), "{}", key.path);
             }
@@ -221,11 +208,7 @@ mod tests {
             ("quietStartup", "yes", None),
             ("defaultModel", "true", Some(json!("true"))),
             ("defaultTools", "read", Some(json!(["read"]))),
-            (
-                "defaultTools",
-                "[\"read\", \"ls\"]",
-                Some(json!(["read", "ls"])),
-            ),
+            ("defaultTools", "[\"read\", \"ls\"]", Some(json!(["read", "ls"]))),
             ("defaultTools", "[]", Some(json!([]))),
             ("editorPaddingX", "3", Some(json!(3))),
             ("editorPaddingX", "4", None),

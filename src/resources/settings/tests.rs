@@ -11,13 +11,7 @@ fn load(text: &str) -> (Settings, Vec<String>) {
     let (settings, diagnostics) = Settings::load(scratch.path());
     assert!(diagnostics.iter().all(|diagnostic| diagnostic.path == path));
     assert_eq!(std::fs::read_to_string(path).unwrap(), text);
-    (
-        settings,
-        diagnostics
-            .into_iter()
-            .map(|diagnostic| diagnostic.message)
-            .collect(),
-    )
+    (settings, diagnostics.into_iter().map(|diagnostic| diagnostic.message).collect())
 }
 
 #[test]
@@ -30,10 +24,7 @@ fn compaction_sizes_of_a_model_come_before_those_of_all() {
     assert_eq!(diagnostics, [""; 0]);
     let compaction = settings.compaction();
     assert!(!compaction.enabled && settings.branch_summary_skip_prompt());
-    assert_eq!(
-        (compaction.model.as_deref(), compaction.branch_reserve),
-        (Some("l/m"), 7)
-    );
+    assert_eq!((compaction.model.as_deref(), compaction.branch_reserve), (Some("l/m"), 7));
     assert_eq!(compaction.sizes("a", "b/c"), (Some(100), Some(5)));
     assert_eq!(compaction.sizes("a", "d"), (Some(0), None));
     assert_eq!(compaction.sizes("a/b", "c"), (Some(100), Some(5)));
@@ -48,12 +39,7 @@ fn without_a_file_the_defaults_hold() {
     let scratch = Scratch::new();
     let (settings, diagnostics) = Settings::load(scratch.path());
     assert_eq!(diagnostics, []);
-    for settings in [
-        settings,
-        load("").0,
-        load("{}").0,
-        load("\u{feff}{\"shellPath\":null}").0,
-    ] {
+    for settings in [settings, load("").0, load("{}").0, load("\u{feff}{\"shellPath\":null}").0] {
         assert!(!settings.is_broken());
         assert_eq!(settings.default_model(), None);
         assert_eq!(settings.shell_path(), None);
@@ -65,33 +51,17 @@ fn without_a_file_the_defaults_hold() {
         assert_eq!(settings.bash_output_cap_bytes(), 1 << 30);
         assert_eq!(settings.bash_timeout_seconds(), None);
         let retry = settings.retry();
-        assert_eq!(
-            (
-                retry.max_retries,
-                retry.base_delay_ms,
-                retry.max_agent_delay_ms
-            ),
-            (3, 2000, 60_000)
-        );
+        assert_eq!((retry.max_retries, retry.base_delay_ms, retry.max_agent_delay_ms), (3, 2000, 60_000));
     }
 }
 
 #[test]
 fn a_file_that_cannot_be_read_is_told_with_the_place() {
     let rows = [
-        (
-            "{\n  \"a\": 1,\n}",
-            "line 3, column 1: trailing comma; the defaults are used",
-        ),
-        (
-            "{\n  // no\n}",
-            "line 2, column 3: key must be a string; the defaults are used",
-        ),
+        ("{\n  \"a\": 1,\n}", "line 3, column 1: trailing comma; the defaults are used"),
+        ("{\n  // no\n}", "line 2, column 3: key must be a string; the defaults are used"),
         ("[]", "is not a JSON object; the defaults are used"),
-        (
-            "{\"shellPath\":\"x\"",
-            "line 1, column 16: EOF while parsing an object; the defaults are used",
-        ),
+        ("{\"shellPath\":\"x\"", "line 1, column 16: EOF while parsing an object; the defaults are used"),
     ];
     for (text, message) in rows {
         let (settings, diagnostics) = load(text);
@@ -114,15 +84,9 @@ fn every_value_is_read() {
         "session":{"sync":"always"},"httpProxy":" http://p ","theme":"dark"}"#,
     );
     assert_eq!(diagnostics, [""; 0]);
-    assert_eq!(
-        (settings.default_provider(), settings.default_model()),
-        (Some("p"), Some("m"))
-    );
+    assert_eq!((settings.default_provider(), settings.default_model()), (Some("p"), Some("m")));
     assert_eq!(settings.default_thinking_level(), Some(ThinkingLevel::High));
-    assert_eq!(
-        settings.model_thinking_level("p", "m"),
-        Some(ThinkingLevel::Low)
-    );
+    assert_eq!(settings.model_thinking_level("p", "m"), Some(ThinkingLevel::Low));
     assert_eq!(settings.model_thinking_level("p", "n"), None);
     assert_eq!(settings.thinking_budgets(), [(ThinkingLevel::Low, 1000)]);
     assert_eq!(settings.enabled_models(), Some(vec!["a*".to_owned()]));
@@ -130,10 +94,7 @@ fn every_value_is_read() {
     assert_eq!(settings.session_dir(), Some("~/s"));
     assert_eq!(settings.shell_path(), Some("/bin/sh"));
     assert_eq!(settings.shell_command_prefix(), Some("set -e"));
-    assert_eq!(
-        (settings.steering_mode(), settings.follow_up_mode()),
-        ("all", "all")
-    );
+    assert_eq!((settings.steering_mode(), settings.follow_up_mode()), ("all", "all"));
     assert_eq!(settings.http_idle_timeout(), None);
     assert!(!settings.resize_images() && settings.block_images());
     assert_eq!(settings.bash_timeout_seconds(), Some(0.5));
@@ -164,13 +125,7 @@ fn a_value_of_the_wrong_type_is_told_and_left_out() {
             Form::Flag => &[json!(1), json!("true")],
             Form::Count => &[json!(-1), json!(1.5), json!("1"), json!(1e300)],
             Form::Seconds | Form::Amount => &[json!(0), json!("1")],
-            Form::Timeout => &[
-                json!(-1),
-                json!(""),
-                json!("soon"),
-                json!("inf"),
-                json!(true),
-            ],
+            Form::Timeout => &[json!(-1), json!(""), json!("soon"), json!("inf"), json!(true)],
             Form::Text => &[json!(1), json!([])],
             Form::Texts => &[json!("a"), json!([1])],
             Form::OneOf(_) => &[json!("All"), json!(1)],
@@ -179,30 +134,18 @@ fn a_value_of_the_wrong_type_is_told_and_left_out() {
             Form::List => &[json!({}), json!("x")],
             Form::FlagOr(_) => &[json!(1), json!("true")],
             Form::Range(..) => &[json!(-1), json!(21), json!("1")],
-            Form::ModelCounts(_) => &[
-                json!([]),
-                json!({"a/b":1}),
-                json!({"a/b":{"reserveTokens":-1}}),
-            ],
+            Form::ModelCounts(_) => &[json!([]), json!({"a/b":1}), json!({"a/b":{"reserveTokens":-1}})],
         };
         for value in wrong {
-            let text = path
-                .rsplit('.')
-                .fold(value.clone(), |value, name| json!({name: value}));
+            let text = path.rsplit('.').fold(value.clone(), |value, name| json!({name: value}));
             let (settings, diagnostics) = load(&text.to_string());
             assert_eq!(diagnostics.len(), 1, "{text}");
-            assert!(
-                diagnostics[0].starts_with(&format!("{path} must be ")),
-                "{diagnostics:?}"
-            );
+            assert!(diagnostics[0].starts_with(&format!("{path} must be ")), "{diagnostics:?}");
             assert_eq!(settings.get(path), None);
             assert!(!settings.is_broken());
         }
     }
-    assert_eq!(
-        load(r#"{"retry":true}"#).1,
-        ["retry must be an object; it is ignored"]
-    );
+    assert_eq!(load(r#"{"retry":true}"#).1, ["retry must be an object; it is ignored"]);
 }
 
 #[test]
@@ -227,14 +170,8 @@ fn a_project_goes_over_the_user_but_not_in_everything() {
     );
     assert!(diagnostics.iter().all(|d| d.path == project));
     assert_eq!(settings.get("theme"), Some(&json!("b")));
-    assert_eq!(
-        (settings.retry().max_retries, settings.retry().base_delay_ms),
-        (2, 5)
-    );
-    assert_eq!(
-        settings.resources("skills"),
-        (vec!["u".to_owned()], vec!["p".to_owned()])
-    );
+    assert_eq!((settings.retry().max_retries, settings.retry().base_delay_ms), (2, 5));
+    assert_eq!(settings.resources("skills"), (vec!["u".to_owned()], vec!["p".to_owned()]));
     assert_eq!(settings.http_proxy(), Some("http://u"));
     assert_eq!(settings.default_project_trust(), "ask");
     assert_eq!(settings.default_tools(), Some(vec!["read".to_owned()]));
@@ -252,10 +189,7 @@ fn a_damaged_project_file_leaves_the_users_settings() {
     let (mut settings, _) = Settings::load(&scratch.path().join("agent"));
     let diagnostics = settings.add_project(&scratch.path().join("p"));
     assert_eq!(diagnostics.len(), 1);
-    assert_eq!(
-        diagnostics[0].message,
-        "line 2, column 9: expected value; it is ignored"
-    );
+    assert_eq!(diagnostics[0].message, "line 2, column 9: expected value; it is ignored");
     assert_eq!(settings.get("theme"), Some(&json!("a")));
     assert!(!settings.is_broken());
 }
@@ -263,10 +197,7 @@ fn a_damaged_project_file_leaves_the_users_settings() {
 #[test]
 fn files_are_read_again_as_they_were_found() {
     let scratch = Scratch::new();
-    scratch.file(
-        "agent/settings.json",
-        r#"{"theme": "a", "quietStartup": true}"#,
-    );
+    scratch.file("agent/settings.json", r#"{"theme": "a", "quietStartup": true}"#);
     scratch.file("project/.pi/settings.json", r#"{"theme": "p"}"#);
     let (mut settings, _) = Settings::load(&scratch.path().join("agent"));
     assert!(!settings.has_project());

@@ -31,9 +31,7 @@ type Result<T> = std::result::Result<T, YamlError>;
 /// Reads a document. An empty one is `null`.
 pub fn parse(text: &str) -> Result<Value> {
     let lines = text.lines().enumerate();
-    let lines = lines
-        .map(|(number, text)| Line::new(number + 1, text))
-        .collect();
+    let lines = lines.map(|(number, text)| Line::new(number + 1, text)).collect();
     let mut reader = Reader { lines, at: 0 };
     let value = match reader.peek()? {
         Some(line) => {
@@ -60,18 +58,11 @@ impl<'a> Line<'a> {
     fn new(number: usize, text: &'a str) -> Self {
         let text = text.trim_end();
         let rest = text.trim_start_matches(' ');
-        Self {
-            number,
-            indent: text.len() - rest.len(),
-            text: rest,
-        }
+        Self { number, indent: text.len() - rest.len(), text: rest }
     }
 
     fn fail(&self, message: impl Into<String>) -> YamlError {
-        YamlError {
-            line: self.number,
-            message: message.into(),
-        }
+        YamlError { line: self.number, message: message.into() }
     }
 
     fn is_blank(&self) -> bool {
@@ -85,11 +76,7 @@ impl<'a> Line<'a> {
             return None;
         }
         let inner = rest.trim_start();
-        Some(Line {
-            number: self.number,
-            indent: self.indent + self.text.len() - inner.len(),
-            text: inner,
-        })
+        Some(Line { number: self.number, indent: self.indent + self.text.len() - inner.len(), text: inner })
     }
 
     /// The key that the line begins with, and what follows its colon.
@@ -113,10 +100,7 @@ impl<'a> Line<'a> {
         if !rest.is_empty() && !rest.starts_with([' ', '\t']) {
             return Ok(None);
         }
-        let value = Line {
-            text: rest.trim_start(),
-            ..*self
-        };
+        let value = Line { text: rest.trim_start(), ..*self };
         Ok(Some((key, value)))
     }
 }
@@ -204,20 +188,15 @@ impl<'a> Reader<'a> {
     fn after_key(&mut self, rest: Line<'a>, indent: usize, depth: usize) -> Result<Value> {
         if !rest.is_blank() {
             refuse(&rest)?;
-            if !rest.text.starts_with(['"', '\'', '[', '{', '|', '>']) && colon(rest.text).is_some()
-            {
-                return Err(
-                    rest.fail("a colon and a space inside a value: put the value in quotes")
-                );
+            if !rest.text.starts_with(['"', '\'', '[', '{', '|', '>']) && colon(rest.text).is_some() {
+                return Err(rest.fail("a colon and a space inside a value: put the value in quotes"));
             }
             return self.inline(rest, indent, depth);
         }
         match self.peek()? {
             Some(line) if line.indent > indent => self.block(line.indent, depth + 1),
             // A list may stand right below its key.
-            Some(line) if line.indent == indent && line.entry().is_some() => {
-                self.list(indent, depth + 1)
-            }
+            Some(line) if line.indent == indent && line.entry().is_some() => self.list(indent, depth + 1),
             _ => Ok(Value::Null),
         }
     }
@@ -264,8 +243,9 @@ impl<'a> Reader<'a> {
                 let mut text = first.text.to_owned();
                 loop {
                     let done = match open {
-                        '"' | '\'' => quoted(&text)
-                            .map(|(value, rest)| (value.map(Value::from), rest.to_owned())),
+                        '"' | '\'' => {
+                            quoted(&text).map(|(value, rest)| (value.map(Value::from), rest.to_owned()))
+                        }
                         _ => flow(&text, depth),
                     };
                     if let Some((value, rest)) = done {
@@ -289,8 +269,7 @@ impl<'a> Reader<'a> {
                     is_plain = false;
                     let more = uncomment(more);
                     if colon(more).is_some() {
-                        return Err(first
-                            .fail("a colon and a space inside a value: put the value in quotes"));
+                        return Err(first.fail("a colon and a space inside a value: put the value in quotes"));
                     }
                     let glue = match (more.is_empty(), text.ends_with('\n')) {
                         (true, _) => "\n",
@@ -329,9 +308,7 @@ impl<'a> Reader<'a> {
                 '+' | '-' => chomp = mark,
                 '1'..='9' => own = mark.to_digit(10),
                 _ => {
-                    return Err(
-                        first.fail(format!("a block text cannot begin with {}", first.text))
-                    );
+                    return Err(first.fail(format!("a block text cannot begin with {}", first.text)));
                 }
             }
         }
@@ -350,11 +327,7 @@ impl<'a> Reader<'a> {
             self.at += 1;
         }
         let margin = margin.unwrap_or(0);
-        let trailing = lines
-            .iter()
-            .rev()
-            .take_while(|(_, text)| text.is_empty())
-            .count();
+        let trailing = lines.iter().rev().take_while(|(_, text)| text.is_empty()).count();
         lines.truncate(lines.len().saturating_sub(trailing));
         let mut out = String::new();
         let mut blanks = 0;

@@ -10,9 +10,7 @@ pub fn uncomment(text: &str) -> &str {
         .zip(std::iter::once(' ').chain(text.chars()))
         .find(|((_, c), before)| *c == '#' && before.is_whitespace())
         .map(|((at, _), _)| at);
-    text.get(..cut.unwrap_or(text.len()))
-        .unwrap_or(text)
-        .trim_end()
+    text.get(..cut.unwrap_or(text.len())).unwrap_or(text).trim_end()
 }
 
 /// A plain value of one line.
@@ -26,9 +24,7 @@ pub fn scalar(text: &str) -> Value {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let is_number = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && digits.contains(|c: char| c.is_ascii_digit())
-        && digits
-            .chars()
-            .all(|c| c.is_ascii_digit() || ".eE+-".contains(c));
+        && digits.chars().all(|c| c.is_ascii_digit() || ".eE+-".contains(c));
     if is_number && let Ok(whole) = text.parse::<i64>() {
         return whole.into();
     }
@@ -84,10 +80,7 @@ pub fn quoted(text: &str) -> Option<(std::result::Result<String, String>, &str)>
                     for _ in 0..digits {
                         let (_, digit) = chars.next()?;
                         let Some(digit) = digit.to_digit(16) else {
-                            return Some((
-                                Err(format!("\\{escape} needs {digits} hex digits")),
-                                "",
-                            ));
+                            return Some((Err(format!("\\{escape} needs {digits} hex digits")), ""));
                         };
                         code = code.wrapping_mul(16).wrapping_add(digit);
                     }
@@ -95,12 +88,7 @@ pub fn quoted(text: &str) -> Option<(std::result::Result<String, String>, &str)>
                 } else if let Some(plain) = plain {
                     out.push(plain);
                 } else {
-                    return Some((
-                        Err(format!(
-                            "\\{escape} is no escape; write \\\\ for a backslash"
-                        )),
-                        "",
-                    ));
+                    return Some((Err(format!("\\{escape} is no escape; write \\\\ for a backslash")), ""));
                 }
             }
             c => out.push(c),
@@ -178,11 +166,7 @@ impl FlowReader<'_> {
                     Value::String(key) => key,
                     key => key.to_string(),
                 };
-                let value = if self.eat(':') {
-                    self.value(depth + 1)?
-                } else {
-                    Some(Value::Null)
-                };
+                let value = if self.eat(':') { self.value(depth + 1)? } else { Some(Value::Null) };
                 let Some(value) = value else {
                     return Ok(None);
                 };
@@ -216,8 +200,7 @@ impl FlowReader<'_> {
         let mut chars = self.rest.char_indices().peekable();
         while let Some((at, c)) = chars.next() {
             let next = chars.peek().map(|(_, c)| *c);
-            let ends_key =
-                c == ':' && next.is_none_or(|c| c.is_whitespace() || ",[]{}".contains(c));
+            let ends_key = c == ':' && next.is_none_or(|c| c.is_whitespace() || ",[]{}".contains(c));
             if ends_key || ",[]{}".contains(c) {
                 end = at;
                 break;

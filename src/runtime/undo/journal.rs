@@ -74,10 +74,7 @@ impl State {
             return Self::Other("no file".into());
         }
         match File::open(path).and_then(hash_of) {
-            Ok(sha256) => Self::File {
-                sha256,
-                mode: Some(there.permissions().mode() & 0o7777),
-            },
+            Ok(sha256) => Self::File { sha256, mode: Some(there.permissions().mode() & 0o7777) },
             Err(error) => Self::Other(format!("a file that cannot be read ({error})")),
         }
     }
@@ -92,10 +89,7 @@ impl State {
 }
 
 fn is_missing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 #[derive(Serialize, Deserialize)]
@@ -127,10 +121,7 @@ struct Written {
 
 impl Journal {
     pub fn new(session_file: &Path) -> Self {
-        Self {
-            folder: Mutex::new(beside::undo(session_file)),
-            state: Mutex::new(None),
-        }
+        Self { folder: Mutex::new(beside::undo(session_file)), state: Mutex::new(None) }
     }
 
     fn folder(&self) -> PathBuf {
@@ -159,9 +150,7 @@ impl Journal {
             read => read?,
         };
         let lines = bytes.split(|byte| *byte == b'\n');
-        Ok(lines
-            .filter_map(|line| serde_json::from_slice(line).ok())
-            .collect())
+        Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
     /// What the file of a step held before, or why that is not known any more.
@@ -178,9 +167,7 @@ impl Journal {
     }
 
     pub(super) fn mark_undone(&self, numbers: &[u64]) -> io::Result<()> {
-        self.append(&Line::Undone {
-            numbers: numbers.to_vec(),
-        })
+        self.append(&Line::Undone { numbers: numbers.to_vec() })
     }
 
     fn append(&self, line: &Line) -> io::Result<()> {
@@ -188,12 +175,7 @@ impl Journal {
         bytes.push(b'\n');
         let mut options = OpenOptions::new();
         let path = self.folder().join("journal");
-        let mut file = options
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .read(true)
-            .open(path)?;
+        let mut file = options.append(true).create(true).mode(0o600).read(true).open(path)?;
         // Behind a line that was cut off a new one begins.
         if !ends_in_newline(&file)? {
             bytes.insert(0, b'\n');
@@ -217,10 +199,7 @@ impl Journal {
             Some(Content::TooLarge) => {
                 not_kept = Some(format!("the file is larger than {} MB", FILE_MAX >> 20));
                 // Its hash would tell whether the file is as it was, which it cannot be made anyway.
-                State::File {
-                    sha256: String::new(),
-                    mode: None,
-                }
+                State::File { sha256: String::new(), mode: None }
             }
             Some(Content::Whole(content)) => {
                 state.make_room(&folder, content.len() as u64);
@@ -277,11 +256,7 @@ impl Journal {
             .collect();
         kept.sort_unstable();
         let last = kept.last().map_or(last, |(number, _)| last.max(*number));
-        Ok(Written {
-            next: last + 1,
-            bytes: kept.iter().map(|(_, bytes)| bytes).sum(),
-            kept: kept.into(),
-        })
+        Ok(Written { next: last + 1, bytes: kept.iter().map(|(_, bytes)| bytes).sum(), kept: kept.into() })
     }
 }
 
@@ -331,11 +306,7 @@ fn before(change: &Change<'_>) -> io::Result<Option<Content>> {
     };
     let mut content = Vec::new();
     source.take(FILE_MAX + 1).read_to_end(&mut content)?;
-    Ok(Some(if content.len() as u64 > FILE_MAX {
-        Content::TooLarge
-    } else {
-        Content::Whole(content)
-    }))
+    Ok(Some(if content.len() as u64 > FILE_MAX { Content::TooLarge } else { Content::Whole(content) }))
 }
 
 /// The folders above `path` that are not there, the innermost first.
@@ -351,11 +322,7 @@ fn content_path(folder: &Path, number: u64) -> PathBuf {
 
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
+    let mut file = options.write(true).create_new(true).mode(0o600).open(path)?;
     write(&mut file, content)
 }
 

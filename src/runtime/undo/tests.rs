@@ -17,15 +17,8 @@ impl Desk {
     fn new() -> Self {
         let dir = TempDir::create();
         let session = dir.path().join("session.jsonl");
-        let workspace = Workspace {
-            changes: Arc::new(Journal::new(&session)),
-            ..dir.workspace()
-        };
-        Self {
-            dir,
-            workspace: Arc::new(workspace),
-            journal: Journal::new(&session),
-        }
+        let workspace = Workspace { changes: Arc::new(Journal::new(&session)), ..dir.workspace() };
+        Self { dir, workspace: Arc::new(workspace), journal: Journal::new(&session) }
     }
 
     fn write(&self, path: &str, content: &str) {
@@ -55,12 +48,7 @@ impl Desk {
 
 #[test]
 fn bytes_and_mode_come_back_exactly() {
-    let contents: [&[u8]; 4] = [
-        b"a\r\nb\r\n",
-        b"\xef\xbb\xbfa\nb",
-        b"",
-        b"\xff\xfea\0\r\0\n\0",
-    ];
+    let contents: [&[u8]; 4] = [b"a\r\nb\r\n", b"\xef\xbb\xbfa\nb", b"", b"\xff\xfea\0\r\0\n\0"];
     for before in contents {
         let desk = Desk::new();
         let path = desk.dir.write("f", before);
@@ -68,10 +56,7 @@ fn bytes_and_mode_come_back_exactly() {
         desk.write("f", "other");
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         assert_eq!(desk.undo(1, false), [None]);
-        assert_eq!(
-            (desk.dir.read("f").as_slice(), desk.mode("f")),
-            (before, 0o751)
-        );
+        assert_eq!((desk.dir.read("f").as_slice(), desk.mode("f")), (before, 0o751));
         assert_eq!(desk.journal.steps().unwrap(), []);
     }
 }
@@ -83,13 +68,7 @@ fn steps_are_taken_back_one_or_several_at_a_time() {
     desk.edit("a", "1", "2");
     desk.write("b", "new");
     desk.edit("a", "2", "3");
-    let shown: Vec<String> = desk
-        .journal
-        .steps()
-        .unwrap()
-        .iter()
-        .map(|step| step.tool.clone())
-        .collect();
+    let shown: Vec<String> = desk.journal.steps().unwrap().iter().map(|step| step.tool.clone()).collect();
     assert_eq!(shown, ["edit", "write", "edit"]);
     assert_eq!(desk.undo(1, false), [None]);
     assert_eq!(desk.dir.read("a"), b"2\n");
@@ -110,9 +89,7 @@ fn what_was_made_goes_with_its_folders() {
     desk.write("made/f", "x");
     desk.dir.write("made/other", "not ours");
     assert_eq!(desk.undo(2, false), [None, None]);
-    assert!(
-        !desk.dir.path().join("there/new").exists() && desk.dir.path().join("there/x").exists()
-    );
+    assert!(!desk.dir.path().join("there/new").exists() && desk.dir.path().join("there/x").exists());
     assert_eq!(desk.dir.read("made/other"), b"not ours");
 }
 
@@ -128,11 +105,7 @@ fn links_stay_links() {
     assert_eq!(desk.dir.read("real"), b"old");
     assert!(!desk.dir.path().join("later").exists());
     for link in ["link", "dangling"] {
-        assert!(
-            fs::symlink_metadata(desk.dir.path().join(link))
-                .unwrap()
-                .is_symlink()
-        );
+        assert!(fs::symlink_metadata(desk.dir.path().join(link)).unwrap().is_symlink());
     }
 }
 
@@ -148,12 +121,7 @@ fn changes_of_others_are_not_lost_unasked() {
     // In between, too.
     desk.edit("a", "mine", "yours");
     let error = desk.undo(2, false);
-    assert_eq!(
-        error,
-        [Some(
-            "was changed by something else after step 1".to_owned()
-        )]
-    );
+    assert_eq!(error, [Some("was changed by something else after step 1".to_owned())]);
     assert_eq!(desk.undo(1, false), [None]);
     assert_eq!(desk.dir.read("a"), b"mine\n");
     fs::remove_file(desk.dir.path().join("a")).unwrap();
@@ -169,10 +137,7 @@ fn a_file_that_is_as_it_was_is_left_alone() {
     desk.edit("a", "1", "2");
     desk.dir.write("a", "1\n");
     let plans = plan(&desk.journal, &desk.journal.steps().unwrap());
-    assert_eq!(
-        (&plans[0].action, &plans[0].conflict),
-        (&Action::Nothing, &None)
-    );
+    assert_eq!((&plans[0].action, &plans[0].conflict), (&Action::Nothing, &None));
     assert_eq!(desk.undo(1, false), [None]);
     assert_eq!(desk.journal.steps().unwrap(), []);
 }
@@ -183,22 +148,11 @@ fn what_cannot_be_put_back_is_said_and_nothing_is_touched() {
     desk.dir.write("a", "1\n");
     desk.edit("a", "1", "2");
     let kept = desk.dir.path().join("session.undo/00000001.before");
-    assert_eq!(
-        fs::metadata(&kept).unwrap().permissions().mode() & 0o777,
-        0o600
-    );
+    assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
     fs::write(&kept, "damaged").unwrap();
-    assert_eq!(
-        desk.undo(1, true),
-        [Some("its kept content is damaged".to_owned())]
-    );
+    assert_eq!(desk.undo(1, true), [Some("its kept content is damaged".to_owned())]);
     fs::remove_file(&kept).unwrap();
-    assert!(
-        desk.undo(1, true)[0]
-            .as_ref()
-            .unwrap()
-            .starts_with("its earlier content is not kept any more")
-    );
+    assert!(desk.undo(1, true)[0].as_ref().unwrap().starts_with("its earlier content is not kept any more"));
     assert_eq!(desk.dir.read("a"), b"2\n");
     fs::remove_file(desk.dir.path().join("a")).unwrap();
     fs::create_dir(desk.dir.path().join("a")).unwrap();

@@ -22,11 +22,7 @@ pub fn collect(log: &Log, positions: &[u32], budget: u64) -> Branch {
     let mut messages = VecDeque::new();
     let mut tokens = 0_u64;
     let mut is_full = false;
-    for entry in positions
-        .iter()
-        .rev()
-        .filter_map(|position| log.entry_at(*position))
-    {
+    for entry in positions.iter().rev().filter_map(|position| log.entry_at(*position)) {
         if let Body::BranchSummary(branch) = &entry.body
             && branch.from_hook != Some(true)
             && let Some(details) = &branch.details
@@ -48,10 +44,7 @@ pub fn collect(log: &Log, positions: &[u32], budget: u64) -> Branch {
             messages.push_front(message);
         }
     }
-    Branch {
-        messages: messages.into(),
-        files,
-    }
+    Branch { messages: messages.into(), files }
 }
 
 /// What an entry says. Tool results are left out: the calls tell what was done.
@@ -91,18 +84,11 @@ mod tests {
         .unwrap();
         log.append_message(&user(&"u".repeat(40))).unwrap();
         log.append_model_change("p", "m").unwrap();
-        log.append(Compaction {
-            summary: "c".repeat(400),
-            ..Compaction::default()
-        })
-        .unwrap();
+        log.append(Compaction { summary: "c".repeat(400), ..Compaction::default() }).unwrap();
         log.append_message(&answer(&"a".repeat(40))).unwrap();
         let first = |budget| -> String {
             let texts = texts(&log, budget);
-            texts
-                .iter()
-                .filter_map(|text| text.chars().next())
-                .collect()
+            texts.iter().filter_map(|text| text.chars().next()).collect()
         };
         assert_eq!(first(1000), "suca");
         assert_eq!(first(120), "uca");

@@ -31,16 +31,10 @@ pub struct Preparation {
 
 /// Prepares a compaction that keeps about `keep` tokens; none when there is nothing to cut off.
 /// `previous` is the compaction that the projection begins with.
-pub fn prepare(
-    projection: &Projection,
-    previous: Option<&Compaction>,
-    keep: u64,
-) -> Option<Preparation> {
+pub fn prepare(projection: &Projection, previous: Option<&Compaction>, keep: u64) -> Option<Preparation> {
     let entries = projection.entries.as_slice();
     let start = usize::from(
-        entries
-            .first()
-            .is_some_and(|entry| entry.kind == Kind::Compaction && !entry.messages.is_empty()),
+        entries.first().is_some_and(|entry| entry.kind == Kind::Compaction && !entry.messages.is_empty()),
     );
     let at = cut_point(entries, start, keep)?;
     let cut = entries.get(at)?;
@@ -78,9 +72,7 @@ pub fn prepare(
         first_kept_at: at,
         history,
         prefix,
-        previous_summary: previous
-            .filter(|_| start == 1)
-            .map(|previous| previous.summary.clone()),
+        previous_summary: previous.filter(|_| start == 1).map(|previous| previous.summary.clone()),
         tokens_before: estimate::context_tokens(&messages, projection.marks().fresh),
         files,
     })
@@ -90,9 +82,8 @@ pub fn prepare(
 fn cut_point(entries: &[Projected], start: usize, keep: u64) -> Option<usize> {
     let is_candidate =
         |entry: &Projected| entry.kind != Kind::Compaction && entry.messages.iter().any(can_begin);
-    let mut candidates = (start..entries.len())
-        .filter(|&at| entries.get(at).is_some_and(is_candidate))
-        .peekable();
+    let mut candidates =
+        (start..entries.len()).filter(|&at| entries.get(at).is_some_and(is_candidate)).peekable();
     let first = *candidates.peek()?;
     let mut kept = 0_u64;
     let mut cut = first;
@@ -129,20 +120,15 @@ fn cut_point(entries: &[Projected], start: usize, keep: u64) -> Option<usize> {
 /// Whether all that follows the last input is an answer that was left out: then the input itself may be
 /// summarised, and the edits that leave the answer out are kept.
 fn is_failed_attempt(suffix: &[Projected]) -> bool {
-    let omitted: HashSet<&str> = suffix
-        .iter()
-        .filter(|entry| entry.omitted)
-        .map(|entry| &*entry.entry)
-        .collect();
+    let omitted: HashSet<&str> =
+        suffix.iter().filter(|entry| entry.omitted).map(|entry| &*entry.entry).collect();
     let changes_input = |entry: &Projected| {
         let edit = entry.edit.as_ref();
         edit.is_some_and(|edit| !edit.omits && !omitted.contains(edit.target.as_str()))
     };
     let is_answer = |entry: &Projected| entry.kind == Kind::Assistant && entry.omitted;
     let is_silent = |entry: &Projected| entry.kind != Kind::Compaction && entry.messages.is_empty();
-    !suffix.iter().any(changes_input)
-        && suffix.iter().any(is_answer)
-        && suffix.iter().all(is_silent)
+    !suffix.iter().any(changes_input) && suffix.iter().any(is_answer) && suffix.iter().all(is_silent)
 }
 
 fn is_turn_start_at(entries: &[Projected], at: usize) -> bool {
@@ -150,9 +136,8 @@ fn is_turn_start_at(entries: &[Projected], at: usize) -> bool {
 }
 
 fn is_turn_start(entry: &Projected) -> bool {
-    let begins = |message: &AgentMessage| {
-        can_begin(message) && !matches!(message, AgentMessage::Assistant(_))
-    };
+    let begins =
+        |message: &AgentMessage| can_begin(message) && !matches!(message, AgentMessage::Assistant(_));
     entry.kind != Kind::Compaction && entry.messages.iter().any(begins)
 }
 

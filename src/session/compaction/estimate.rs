@@ -12,18 +12,11 @@ use serde_json::Value;
 
 /// Tokens of a whole conversation. Reports of answers before the message at `fresh` are not used.
 pub fn context_tokens(messages: &[AgentMessage], fresh: usize) -> u64 {
-    let counted = messages
-        .iter()
-        .enumerate()
-        .rev()
-        .find_map(|(at, message)| Some((at, reported(message)?)));
+    let counted = messages.iter().enumerate().rev().find_map(|(at, message)| Some((at, reported(message)?)));
     match counted {
         Some((at, usage)) if at >= fresh => {
             let later = messages.get(at + 1..).unwrap_or_default();
-            later
-                .iter()
-                .map(message_tokens)
-                .fold(usage_tokens(usage), u64::saturating_add)
+            later.iter().map(message_tokens).fold(usage_tokens(usage), u64::saturating_add)
         }
         _ => plain_tokens(messages),
     }
@@ -32,18 +25,14 @@ pub fn context_tokens(messages: &[AgentMessage], fresh: usize) -> u64 {
 /// An estimate without any report, with what is in force of the system messages.
 pub fn plain_tokens(messages: &[AgentMessage]) -> u64 {
     let system = current_system(messages).map_or(0, |system| system_tokens(&system));
-    let spoken = messages
-        .iter()
-        .filter(|message| !matches!(message, AgentMessage::System(_)));
+    let spoken = messages.iter().filter(|message| !matches!(message, AgentMessage::System(_)));
     spoken.map(message_tokens).fold(system, u64::saturating_add)
 }
 
 /// What the provider counted for an answer and its request, if that can be used.
 pub fn reported(message: &AgentMessage) -> Option<&Usage> {
     match message {
-        AgentMessage::Assistant(answer)
-            if !answer.is_failed() && usage_tokens(&answer.usage) > 0 =>
-        {
+        AgentMessage::Assistant(answer) if !answer.is_failed() && usage_tokens(&answer.usage) > 0 => {
             Some(&answer.usage)
         }
         _ => None,
@@ -67,10 +56,7 @@ pub fn message_tokens(message: &AgentMessage) -> u64 {
 }
 
 fn system_tokens(system: &SystemMessage) -> u64 {
-    let sections = system
-        .sections
-        .iter()
-        .flat_map(|sections| sections.values());
+    let sections = system.sections.iter().flat_map(|sections| sections.values());
     let sections = sections.filter_map(Value::as_str).map(utf16_len);
     let tools = match system.tools_added.as_slice() {
         [] => 0,
@@ -131,22 +117,10 @@ mod tests {
             0,
             1201,
         );
-        check(
-            json!([{"role":"bashExecution","command":"ls -","output":"1234"}]),
-            0,
-            2,
-        );
-        check(
-            json!([{"role":"custom","customType":"x","content":"12345678"}]),
-            0,
-            2,
-        );
+        check(json!([{"role":"bashExecution","command":"ls -","output":"1234"}]), 0, 2);
+        check(json!([{"role":"custom","customType":"x","content":"12345678"}]), 0, 2);
         check(json!([{"role":"branchSummary","summary":"1234"}]), 0, 1);
-        check(
-            json!([{"role":"compactionSummary","summary":"12345"}]),
-            0,
-            2,
-        );
+        check(json!([{"role":"compactionSummary","summary":"12345"}]), 0, 2);
         check(json!([{"role":"hologram","content":"12345"}]), 0, 0);
         check(
             json!([{"role":"toolResult","toolCallId":"1","toolName":"x","content":[{"type":"text","text":"1234"}],"isError":false}]),
@@ -182,11 +156,7 @@ mod tests {
             (json!([user, answer(900, "error"), user]), 0, 3),
             (json!([user, answer(900, "aborted"), user]), 0, 3),
             (json!([user, answer(0, "stop"), user]), 0, 3),
-            (
-                json!([answer(900, "stop"), answer(0, "stop"), answer(9, "error")]),
-                0,
-                902,
-            ),
+            (json!([answer(900, "stop"), answer(0, "stop"), answer(9, "error")]), 0, 902),
         ];
         for (messages, fresh, expected) in rows {
             check(messages, fresh, expected);

@@ -81,14 +81,9 @@ mod tests {
         files.add_details(&json!({"readFiles":["z","m",1],"modifiedFiles":["old"],"more":1}));
         files.add_details(&json!({"readFiles":"no"}));
         files.add_details(&json!(null));
-        for (name, path) in [
-            ("read", "b"),
-            ("read", "a"),
-            ("edit", "b"),
-            ("write", "new"),
-            ("grep", "x"),
-            ("read", ""),
-        ] {
+        for (name, path) in
+            [("read", "b"), ("read", "a"), ("edit", "b"), ("write", "new"), ("grep", "x"), ("read", "")]
+        {
             files.add_message(&call(name, json!({"path": path})));
         }
         files.add_message(&call("read", json!({"path": 5})));
@@ -97,9 +92,6 @@ mod tests {
             files.text(),
             "\n\n<read-files>\na\nm\nz\n</read-files>\n\n<modified-files>\nb\nnew\nold\n</modified-files>"
         );
-        assert_eq!(
-            files.details(),
-            json!({"readFiles":["a","m","z"],"modifiedFiles":["b","new","old"]})
-        );
+        assert_eq!(files.details(), json!({"readFiles":["a","m","z"],"modifiedFiles":["b","new","old"]}));
     }
 }

@@ -76,9 +76,7 @@ impl Sizes {
 }
 
 /// All system messages in one, as a compaction keeps it; none when there is nothing to say.
-pub fn current_system<'a>(
-    messages: impl IntoIterator<Item = &'a AgentMessage>,
-) -> Option<SystemMessage> {
+pub fn current_system<'a>(messages: impl IntoIterator<Item = &'a AgentMessage>) -> Option<SystemMessage> {
     let mut head = Head::default();
     let mut first = None;
     for message in messages {

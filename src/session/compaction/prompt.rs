@@ -37,7 +37,8 @@ const CLOSING: &str = "\n\nBe brief under each heading. Write paths, names of fu
 
 const FIRST: &str = "The text above is the older part of a conversation; the newer part is kept elsewhere. Write a summary from which another model can go on with the work as if it had read all of it. Keep to this form:\n\n";
 
-const UPDATE: &str = "The text above came after what <previous-summary> tells. Write that summary anew so that it covers both:
+const UPDATE: &str =
+    "The text above came after what <previous-summary> tells. Write that summary anew so that it covers both:
 - keep what it says, unless the new text shows that it is over or was wrong
 - add what is new: progress, decisions, findings
 - move finished work from In Progress to Done, and drop what no longer blocks
@@ -74,9 +75,7 @@ pub fn history(conversation: &str, previous: Option<&str>, focus: Option<&str>) 
     let mut prompt = quoted(conversation);
     let task = match previous {
         Some(previous) => {
-            prompt.push_str(&format!(
-                "<previous-summary>\n{previous}\n</previous-summary>\n\n"
-            ));
+            prompt.push_str(&format!("<previous-summary>\n{previous}\n</previous-summary>\n\n"));
             UPDATE
         }
         None => FIRST,
@@ -90,9 +89,8 @@ pub fn history(conversation: &str, previous: Option<&str>, focus: Option<&str>) 
 
 /// Asks for a summary of the beginning of a turn.
 pub fn prefix(conversation: &str, previous: Option<&str>) -> String {
-    let earlier = previous.map_or(String::new(), |previous| {
-        format!("# Summary of what came before\n{previous}\n\n")
-    });
+    let earlier =
+        previous.map_or(String::new(), |previous| format!("# Summary of what came before\n{previous}\n\n"));
     format!("{earlier}# Conversation\n{conversation}\n\n# Instructions\n{PREFIX}")
 }
 

@@ -23,9 +23,7 @@ pub struct Pruned {
 /// Chooses outputs among `kept` until these entries fit into `room` tokens.
 pub fn choose(kept: &[Projected], room: u64) -> Vec<Pruned> {
     let sizes = kept.iter().flat_map(|entry| &entry.messages);
-    let mut tokens = sizes
-        .map(estimate::message_tokens)
-        .fold(0, u64::saturating_add);
+    let mut tokens = sizes.map(estimate::message_tokens).fold(0, u64::saturating_add);
     let mut chosen = Vec::new();
     for projected in kept {
         if tokens <= room {
@@ -41,11 +39,7 @@ pub fn choose(kept: &[Projected], room: u64) -> Vec<Pruned> {
             continue;
         }
         tokens = tokens.saturating_sub(size);
-        chosen.push(Pruned {
-            entry: projected.entry.clone(),
-            tool: result.tool_name.clone(),
-            text,
-        });
+        chosen.push(Pruned { entry: projected.entry.clone(), tool: result.tool_name.clone(), text });
     }
     chosen
 }

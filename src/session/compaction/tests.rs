@@ -1,9 +1,7 @@
 //! Cutting: where, what falls on each side, and what must hold for any conversation.
 
 use super::*;
-use crate::llm::message::{
-    AssistantMessage, Block, StopReason, ToolCall, ToolResultMessage, UserMessage,
-};
+use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, ToolResultMessage, UserMessage};
 use crate::session::Log;
 use crate::session::entry::{Compaction, ContextEdit, Replacement};
 use proptest::prelude::*;
@@ -67,10 +65,8 @@ fn append(log: &mut Log, letters: &str) {
 fn edit(target: &str, content: Option<&str>) -> ContextEdit {
     ContextEdit {
         target_id: target.to_owned(),
-        replacement: content.map(|text| Replacement {
-            content: Content::Text(text.to_owned()),
-            ..Replacement::default()
-        }),
+        replacement: content
+            .map(|text| Replacement { content: Content::Text(text.to_owned()), ..Replacement::default() }),
         ..ContextEdit::default()
     }
 }
@@ -159,19 +155,10 @@ fn the_next_compaction_begins_where_the_last_one_kept() {
     let plan = cut::prepare(&log.projection(), Some(&previous), 20).unwrap();
     assert_eq!(letters(&plan.history), "crua");
     assert_eq!(plan.previous_summary.as_deref(), Some("before"));
-    assert_eq!(
-        plan.files.details(),
-        json!({"readFiles":["f","old"],"modifiedFiles":["b"]})
-    );
-    let by_extension = Compaction {
-        from_hook: Some(true),
-        ..previous
-    };
+    assert_eq!(plan.files.details(), json!({"readFiles":["f","old"],"modifiedFiles":["b"]}));
+    let by_extension = Compaction { from_hook: Some(true), ..previous };
     let plan = cut::prepare(&log.projection(), Some(&by_extension), 20).unwrap();
-    assert_eq!(
-        plan.files.details(),
-        json!({"readFiles":["f"],"modifiedFiles":[]})
-    );
+    assert_eq!(plan.files.details(), json!({"readFiles":["f"],"modifiedFiles":[]}));
 }
 
 #[test]
@@ -206,14 +193,7 @@ fn sizes_shrink_with_the_window() {
 #[test]
 fn the_oldest_large_outputs_make_way_first() {
     let mut log = log();
-    for (letter, tokens) in [
-        ('u', 10),
-        ('c', 10),
-        ('r', 2000),
-        ('r', 500),
-        ('r', 2000),
-        ('r', 2000),
-    ] {
+    for (letter, tokens) in [('u', 10), ('c', 10), ('r', 2000), ('r', 500), ('r', 2000), ('r', 2000)] {
         log.append_message(&message(letter, tokens)).unwrap();
     }
     let entries = log.projection().entries;

@@ -45,9 +45,8 @@ fn push_answer(answer: &AssistantMessage, out: &mut Vec<String>) {
             Block::Text(block) => texts.push(block.text.as_str()),
             Block::ToolCall(call) => {
                 let arguments = call.arguments.iter();
-                let arguments: Vec<String> = arguments
-                    .map(|(name, value)| format!("{name}={value}"))
-                    .collect();
+                let arguments: Vec<String> =
+                    arguments.map(|(name, value)| format!("{name}={value}")).collect();
                 calls.push(format!("{}({})", call.name, arguments.join(", ")));
             }
             _ => {}

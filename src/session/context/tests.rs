@@ -10,29 +10,22 @@ const USAGE: &str = r#""usage":{"input":1,"output":1,"cacheRead":0,"cacheWrite":
 /// A file of entries, each `id type fields`; each hangs on the one before it, or on the one named
 /// as `id<parent`.
 fn session(entries: &[&str]) -> String {
-    let mut text =
-        r#"{"type":"session","version":3,"id":"x","timestamp":"t","cwd":"/x"}"#.to_owned();
+    let mut text = r#"{"type":"session","version":3,"id":"x","timestamp":"t","cwd":"/x"}"#.to_owned();
     let mut previous = "null".to_owned();
     for entry in entries {
         let mut parts = entry.splitn(3, ' ');
-        let (id, kind, fields) = (
-            parts.next().unwrap(),
-            parts.next().unwrap(),
-            parts.next().unwrap_or(""),
-        );
+        let (id, kind, fields) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap_or(""));
         let (id, parent) = match id.split_once('<') {
             Some((id, parent)) => (id, format!("\"{parent}\"")),
             None => (id, previous),
         };
         let (kind, fields) = match kind {
-            "user" => (
-                "message",
-                format!(r#""message":{{"role":"user","content":"{fields}","timestamp":1}}"#),
-            ),
-            "system" => (
-                "message",
-                format!(r#""message":{{"role":"system","content":"{fields}","timestamp":1}}"#),
-            ),
+            "user" => {
+                ("message", format!(r#""message":{{"role":"user","content":"{fields}","timestamp":1}}"#))
+            }
+            "system" => {
+                ("message", format!(r#""message":{{"role":"system","content":"{fields}","timestamp":1}}"#))
+            }
             "answer" => (
                 "message",
                 format!(
@@ -113,13 +106,7 @@ fn without_a_compaction_all_messages_of_the_path_are_seen() {
             &format!("12 usage \"kind\":\"k\",\"provider\":\"p\",\"model\":\"u\",{USAGE}"),
             "13 raw {\"role\":\"bashExecution\",\"command\":\"ls\",\"output\":\"\",\"cancelled\":false,\"truncated\":false,\"timestamp\":1}",
         ],
-        &[
-            "3 system s",
-            "4 user a",
-            "9 custom c",
-            "10 branchSummary left",
-            "13 bashExecution ",
-        ],
+        &["3 system s", "4 user a", "9 custom c", "10 branchSummary left", "13 bashExecution "],
     );
     let seen = context(&["1 custom_message \"customType\":\"k\",\"display\":true"]);
     assert_eq!(seen.messages[0].message.timestamp(), 9000);
@@ -127,26 +114,12 @@ fn without_a_compaction_all_messages_of_the_path_are_seen() {
 
 #[test]
 fn the_latest_compaction_stands_for_what_it_cut_off() {
-    let all = [
-        "1 system s",
-        "2 user a",
-        "3 answer b",
-        "4 user c",
-        "5 system t",
-        "6 answer d",
-    ];
-    let with = |more: &[&str]| -> Vec<String> {
-        all.iter()
-            .chain(more)
-            .map(|entry| (*entry).to_owned())
-            .collect()
-    };
+    let all = ["1 system s", "2 user a", "3 answer b", "4 user c", "5 system t", "6 answer d"];
+    let with =
+        |more: &[&str]| -> Vec<String> { all.iter().chain(more).map(|entry| (*entry).to_owned()).collect() };
     let check = |more: &[&str], expected: &[&str]| {
         let entries = with(more);
-        check(
-            &entries.iter().map(String::as_str).collect::<Vec<_>>(),
-            expected,
-        );
+        check(&entries.iter().map(String::as_str).collect::<Vec<_>>(), expected);
     };
     // Its checkpoint replaces the system messages that it kept.
     check(
@@ -163,41 +136,17 @@ fn the_latest_compaction_stands_for_what_it_cut_off() {
     // Its own id keeps nothing, and neither does one that is not on the path.
     for first_kept in ["7", "nope", "12"] {
         check(
-            &[
-                &compaction("7", first_kept),
-                "8 user e",
-                "12<2 user x",
-                "9<8 answer f",
-            ],
-            &[
-                "7 system sys 7",
-                "7 compactionSummary sum 7",
-                "8 user e",
-                "9 assistant f",
-            ],
+            &[&compaction("7", first_kept), "8 user e", "12<2 user x", "9<8 answer f"],
+            &["7 system sys 7", "7 compactionSummary sum 7", "8 user e", "9 assistant f"],
         );
     }
     // An older one in the kept range says nothing.
     check(
-        &[
-            &compaction("7", "4"),
-            "8 user e",
-            &compaction("9", "6"),
-            "10 user f",
-        ],
-        &[
-            "9 system sys 9",
-            "9 compactionSummary sum 9",
-            "6 assistant d",
-            "8 user e",
-            "10 user f",
-        ],
+        &[&compaction("7", "4"), "8 user e", &compaction("9", "6"), "10 user f"],
+        &["9 system sys 9", "9 compactionSummary sum 9", "6 assistant d", "8 user e", "10 user f"],
     );
     // The reference before system messages.
-    check(
-        &["7 compaction \"summary\":\"old\",\"tokensBefore\":9"],
-        &["7 compactionSummary old"],
-    );
+    check(&["7 compaction \"summary\":\"old\",\"tokensBefore\":9"], &["7 compactionSummary old"]);
 }
 
 #[test]
@@ -224,23 +173,12 @@ fn the_latest_edit_on_the_path_wins() {
     );
     // Before the edit, the original is back.
     check(
-        &[
-            "1 user a",
-            "2 answer b",
-            &edit("3", "1", "null"),
-            "4<2 user c",
-        ],
+        &["1 user a", "2 answer b", &edit("3", "1", "null"), "4<2 user c"],
         &["1 user a", "2 assistant b", "4 user c"],
     );
     // An edit that was cut off does not count, one that was kept does.
     check(
-        &[
-            "1 user a",
-            &edit("2", "3", "null"),
-            "3 user b",
-            &edit("4", "1", "null"),
-            &compaction("5", "3"),
-        ],
+        &["1 user a", &edit("2", "3", "null"), "3 user b", &edit("4", "1", "null"), &compaction("5", "3")],
         &["5 system sys 5", "5 compactionSummary sum 5", "3 user b"],
     );
 }
@@ -288,8 +226,5 @@ fn messages_without_content_are_completed() {
         }
     }
     let seen = context(&[r#"1 raw {"role":"assistant","stopReason":"new reason"}"#]);
-    assert!(matches!(
-        seen.messages[0].message,
-        AgentMessage::Assistant(_)
-    ));
+    assert!(matches!(seen.messages[0].message, AgentMessage::Assistant(_)));
 }

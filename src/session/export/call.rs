@@ -12,17 +12,11 @@ pub fn show(html: &mut Html, call: &ToolCall, result: Option<&(String, Arc<ToolR
     html.element("b", &[], &brief(&call.name, 64));
     html.text(" ");
     match result {
-        Some((_, result)) if result.is_error => {
-            html.element("span", &[("class", "state bad")], "failed")
-        }
+        Some((_, result)) if result.is_error => html.element("span", &[("class", "state bad")], "failed"),
         Some(_) => {}
         None => html.element("span", &[("class", "state")], "no result"),
     }
-    html.element(
-        "code",
-        &[("class", "gist")],
-        &gist(&call.name, &call.arguments),
-    );
+    html.element("code", &[("class", "gist")], &gist(&call.name, &call.arguments));
     html.close("summary");
     let diff = result.and_then(|(_, result)| result.details.as_ref()?.get("diff")?.as_str());
     arguments(html, call, diff);
@@ -46,10 +40,7 @@ pub fn gist(name: &str, arguments: &Map<String, Value>) -> String {
             let number = |name: &str| arguments.get(name).and_then(Value::as_u64);
             match (number("offset"), number("limit")) {
                 (Some(from), Some(limit)) => {
-                    format!(
-                        "{path}:{from}-{}",
-                        from.saturating_add(limit).saturating_sub(1)
-                    )
+                    format!("{path}:{from}-{}", from.saturating_add(limit).saturating_sub(1))
                 }
                 (Some(from), None) => format!("{path}:{from}-"),
                 (None, Some(limit)) => format!("{path}:1-{limit}"),
@@ -57,12 +48,7 @@ pub fn gist(name: &str, arguments: &Map<String, Value>) -> String {
             }
         }),
     };
-    let first = || {
-        arguments
-            .values()
-            .find_map(Value::as_str)
-            .map(str::to_owned)
-    };
+    let first = || arguments.values().find_map(Value::as_str).map(str::to_owned);
     brief(&gist.or_else(first).unwrap_or_default(), 120)
 }
 
@@ -100,11 +86,7 @@ fn edits(html: &mut Html, call: &ToolCall) {
 
 /// `shown`: what the text says is in the diff above it.
 pub fn result(html: &mut Html, id: &str, result: &ToolResultMessage, shown: bool) {
-    let class = if result.is_error {
-        "result bad"
-    } else {
-        "result"
-    };
+    let class = if result.is_error { "result bad" } else { "result" };
     html.open("div", &[("class", class), ("id", id)]);
     let text = text_of(&result.content);
     if shown && !result.is_error {
@@ -140,21 +122,11 @@ pub fn image(html: &mut Html, block: &Block) {
     let Block::Image(image) = block else { return };
     let known = ["image/png", "image/jpeg", "image/gif", "image/webp"];
     let base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
-    if known.contains(&image.mime_type.as_str())
-        && image.data.bytes().all(base64)
-        && !image.data.is_empty()
-    {
+    if known.contains(&image.mime_type.as_str()) && image.data.bytes().all(base64) && !image.data.is_empty() {
         let source = format!("data:{};base64,{}", image.mime_type, image.data);
-        html.open(
-            "img",
-            &[("alt", "Image"), ("loading", "lazy"), ("src", &source)],
-        );
+        html.open("img", &[("alt", "Image"), ("loading", "lazy"), ("src", &source)]);
     } else {
         let kind = brief(&image.mime_type, 64);
-        html.element(
-            "p",
-            &[("class", "quiet")],
-            &format!("An image that is not shown ({kind})"),
-        );
+        html.element("p", &[("class", "quiet")], &format!("An image that is not shown ({kind})"));
     }
 }

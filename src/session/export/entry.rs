@@ -7,8 +7,7 @@ use super::source::Source;
 use super::survey::{Survey, spent, thousands};
 use crate::agent::message::{AgentMessage, BashExecution};
 use crate::llm::message::{
-    AssistantMessage, Block, Content, StopReason, SystemMessage, ThinkingContent,
-    ToolResultMessage, Usage,
+    AssistantMessage, Block, Content, StopReason, SystemMessage, ThinkingContent, ToolResultMessage, Usage,
 };
 use crate::session::entry::{Body, Entry};
 use crate::session::index::Kind;
@@ -29,15 +28,9 @@ pub type Results = HashMap<String, (String, Arc<ToolResultMessage>)>;
 impl Turn {
     /// Takes the next turn off the front of `rest`, which is not empty.
     pub fn take(source: &Source<'_>, rest: &mut &[u32]) -> Self {
-        let (position, after) = rest
-            .split_first()
-            .map_or((0, &[][..]), |(first, after)| (*first, after));
+        let (position, after) = rest.split_first().map_or((0, &[][..]), |(first, after)| (*first, after));
         *rest = after;
-        let mut turn = Self {
-            position,
-            entry: source.entry(position),
-            results: Results::new(),
-        };
+        let mut turn = Self { position, entry: source.entry(position), results: Results::new() };
         let Some(calls) = turn.answer().map(|answer| {
             let calls = answer.content.iter().filter_map(Block::as_tool_call);
             calls.map(|call| call.id.clone()).collect::<Vec<_>>()
@@ -48,24 +41,16 @@ impl Turn {
             && turn.results.len() < calls.len()
             && source.kind(*next) == Kind::ToolResult
         {
-            let Some(Entry {
-                id,
-                body: Body::Message(body),
-                ..
-            }) = source.entry(*next)
-            else {
+            let Some(Entry { id, body: Body::Message(body), .. }) = source.entry(*next) else {
                 break;
             };
             let AgentMessage::ToolResult(result) = body.message else {
                 break;
             };
-            if !calls.contains(&result.tool_call_id)
-                || turn.results.contains_key(&result.tool_call_id)
-            {
+            if !calls.contains(&result.tool_call_id) || turn.results.contains_key(&result.tool_call_id) {
                 break;
             }
-            turn.results
-                .insert(result.tool_call_id.clone(), (id, result));
+            turn.results.insert(result.tool_call_id.clone(), (id, result));
             *rest = after;
         }
         turn
@@ -100,10 +85,7 @@ pub fn show(html: &mut Html, source: &Source<'_>, survey: &Survey, turn: Turn) {
         html.element("p", &[("class", "mark damaged"), ("id", id)], &text);
         return;
     };
-    let frame = Frame {
-        entry: &entry,
-        survey,
-    };
+    let frame = Frame { entry: &entry, survey };
     match &entry.body {
         Body::Message(body) => message(html, &frame, &body.message, &turn.results),
         Body::Compaction(compaction) => {
@@ -129,26 +111,18 @@ pub fn show(html: &mut Html, source: &Source<'_>, survey: &Survey, turn: Turn) {
             frame.custom(html, &custom.custom_type, &content, custom.display);
         }
         Body::ModelChange(change) => {
-            frame.mark(
-                html,
-                &format!("Model: {}/{}", change.provider, change.model_id),
-            );
+            frame.mark(html, &format!("Model: {}/{}", change.provider, change.model_id));
         }
         Body::ThinkingLevelChange(change) => {
             frame.mark(html, &format!("Thinking: {}", change.thinking_level));
         }
         Body::Usage(record) => {
-            frame.mark(
-                html,
-                &format!("{}: {} {}", record.kind, record.model, spent(&record.usage)),
-            );
+            frame.mark(html, &format!("{}: {} {}", record.kind, record.model, spent(&record.usage)));
         }
         Body::SessionInfo(info) => frame.mark(html, &format!("Session name: {}", info.name)),
         Body::Label(label) => {
-            let text = label
-                .label
-                .as_deref()
-                .map_or("Label removed".to_owned(), |text| format!("Label: {text}"));
+            let text =
+                label.label.as_deref().map_or("Label removed".to_owned(), |text| format!("Label: {text}"));
             frame.mark_with_target(html, &text, &label.target_id);
         }
         Body::ContextEdit(edit) => {
@@ -164,11 +138,7 @@ pub fn show(html: &mut Html, source: &Source<'_>, survey: &Survey, turn: Turn) {
         }
         Body::Unknown(unknown) => {
             let kind = brief(&unknown.kind, 64);
-            frame.data(
-                html,
-                &format!("Entry of type {kind}"),
-                &Value::Object(unknown.fields.clone()),
-            );
+            frame.data(html, &format!("Entry of type {kind}"), &Value::Object(unknown.fields.clone()));
         }
     }
 }
@@ -192,12 +162,7 @@ fn message(html: &mut Html, frame: &Frame<'_>, message: &AgentMessage, results: 
             frame.custom(html, &custom.custom_type, &custom.content, custom.display);
         }
         AgentMessage::BranchSummary(summary) => {
-            frame.summary(
-                html,
-                "Summary of a branch that was left",
-                &summary.summary,
-                None,
-            );
+            frame.summary(html, "Summary of a branch that was left", &summary.summary, None);
         }
         AgentMessage::CompactionSummary(summary) => {
             let before = thousands(summary.tokens_before);
@@ -266,9 +231,7 @@ fn thinking(html: &mut Html, thinking: &ThinkingContent) {
 fn content(html: &mut Html, content: &Content, lines: Lines) {
     match content {
         Content::Text(text) => markup::markdown(html, text, lines),
-        Content::Blocks(blocks) => blocks
-            .iter()
-            .for_each(|block| self::block(html, block, lines)),
+        Content::Blocks(blocks) => blocks.iter().for_each(|block| self::block(html, block, lines)),
     }
 }
 
@@ -287,10 +250,7 @@ fn system(html: &mut Html, frame: &Frame<'_>, system: &SystemMessage) {
     frame.begin(html, "entry system", "System");
     let text = system.content.text();
     let sections = system.sections.iter().flatten();
-    let count = system
-        .sections
-        .as_ref()
-        .map_or(0, |sections| sections.len());
+    let count = system.sections.as_ref().map_or(0, |sections| sections.len());
     if count > 0 || !text.is_empty() {
         html.open("details", &[]);
         html.element("summary", &[], "System prompt");
@@ -308,11 +268,7 @@ fn system(html: &mut Html, frame: &Frame<'_>, system: &SystemMessage) {
         html.close("details");
     }
     if !system.tools_added.is_empty() {
-        let names: Vec<&str> = system
-            .tools_added
-            .iter()
-            .map(|tool| tool.name.as_str())
-            .collect();
+        let names: Vec<&str> = system.tools_added.iter().map(|tool| tool.name.as_str()).collect();
         html.open("details", &[]);
         html.open("summary", &[]);
         html.text("Tools ");
@@ -326,16 +282,8 @@ fn system(html: &mut Html, frame: &Frame<'_>, system: &SystemMessage) {
         html.close("details");
     }
     if !system.tools_removed.is_empty() {
-        let names: Vec<&str> = system
-            .tools_removed
-            .iter()
-            .map(|tool| tool.name.as_str())
-            .collect();
-        html.element(
-            "p",
-            &[("class", "quiet")],
-            &format!("Tools removed: {}", names.join(", ")),
-        );
+        let names: Vec<&str> = system.tools_removed.iter().map(|tool| tool.name.as_str()).collect();
+        html.element("p", &[("class", "quiet")], &format!("Tools removed: {}", names.join(", ")));
     }
     frame.end(html);
 }
@@ -349,20 +297,12 @@ fn bash(html: &mut Html, frame: &Frame<'_>, bash: &BashExecution) {
     } else if let Some(code) = bash.exit_code.filter(|code| *code != 0) {
         html.element("span", &[("class", "state bad")], &format!("exit {code}"));
     }
-    html.element(
-        "code",
-        &[("class", "gist")],
-        &brief(&format!("$ {}", bash.command), 120),
-    );
+    html.element("code", &[("class", "gist")], &brief(&format!("$ {}", bash.command), 120));
     html.close("summary");
     html.element("pre", &[], &bash.command);
     call::output(html, &bash.output);
     if let Some(path) = bash.full_output_path.as_deref().filter(|_| bash.truncated) {
-        html.element(
-            "p",
-            &[("class", "quiet")],
-            &format!("Shortened; the whole output was in {path}"),
-        );
+        html.element("p", &[("class", "quiet")], &format!("Shortened; the whole output was in {path}"));
     }
     if bash.exclude_from_context == Some(true) {
         html.element("p", &[("class", "quiet")], "The model was not told of it");
@@ -384,14 +324,7 @@ impl Frame<'_> {
         html.open("header", &[]);
         html.element("h2", &[], title);
         self.label(html);
-        html.open(
-            "a",
-            &[
-                ("class", "at"),
-                ("href", &anchor(id)),
-                ("title", "Link to this entry"),
-            ],
-        );
+        html.open("a", &[("class", "at"), ("href", &anchor(id)), ("title", "Link to this entry")]);
         let time = &self.entry.timestamp;
         html.element("time", &[("datetime", time)], &minute(time));
         html.close("a");

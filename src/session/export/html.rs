@@ -90,20 +90,14 @@ pub fn clean(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest.take()?;
-        let split = text
-            .find(is_control)
-            .and_then(|at| text.split_at_checked(at));
+        let split = text.find(is_control).and_then(|at| text.split_at_checked(at));
         let Some((before, control)) = split else {
             return Some(text);
         };
         let mut after = control.chars();
         let is_escape = after.next() == Some('\u{1b}');
         let after = after.as_str();
-        rest = Some(if is_escape {
-            after_sequence(after)
-        } else {
-            after
-        });
+        rest = Some(if is_escape { after_sequence(after) } else { after });
         Some(before)
     })
 }
@@ -124,9 +118,7 @@ fn after_sequence(text: &str) -> &str {
             end.map(|(at, _)| at + 2)
         }
         Some(b']' | b'P' | b'_' | b'^' | b'X') => {
-            let end = text
-                .find(['\u{7}', '\u{1b}', '\n'])
-                .filter(|end| *end < LONGEST);
+            let end = text.find(['\u{7}', '\u{1b}', '\n']).filter(|end| *end < LONGEST);
             end.map(|end| match text.get(end..) {
                 Some(rest) if rest.starts_with("\u{1b}\\") => end + 2,
                 Some(rest) if rest.starts_with('\u{7}') => end + 1,
@@ -199,11 +191,7 @@ mod tests {
     #[test]
     fn attributes_hold_anything() {
         let mut html = Html::default();
-        html.element(
-            "a",
-            &[("href", &anchor("x\"> é")), ("title", "\"><b>")],
-            "t",
-        );
+        html.element("a", &[("href", &anchor("x\"> é")), ("title", "\"><b>")], "t");
         let expected = "<a href=\"#x%22%3E%20%C3%A9\" title=\"&quot;&gt;&lt;b&gt;\">t</a>";
         assert_eq!(html.take(), expected);
     }

@@ -163,30 +163,15 @@ mod tests {
     fn blocks_become_elements() {
         let rows = [
             ("# a", "<h3>a</h3>"),
-            (
-                "- a\n- [x] b",
-                "<ul><li>a</li><li><span class=\"task\">☑ </span>b</li></ul>",
-            ),
-            (
-                "2. a\n\n3. b",
-                "<ol start=\"2\"><li><p>a</p></li><li><p>b</p></li></ol>",
-            ),
-            (
-                "> *a* `<b>`",
-                "<blockquote><p><em>a</em> <code>&lt;b&gt;</code></p></blockquote>",
-            ),
-            (
-                "```diff\n+a\n b\n```",
-                "<pre class=\"diff\"><span class=\"add\">+a\n</span> b</pre>",
-            ),
+            ("- a\n- [x] b", "<ul><li>a</li><li><span class=\"task\">☑ </span>b</li></ul>"),
+            ("2. a\n\n3. b", "<ol start=\"2\"><li><p>a</p></li><li><p>b</p></li></ol>"),
+            ("> *a* `<b>`", "<blockquote><p><em>a</em> <code>&lt;b&gt;</code></p></blockquote>"),
+            ("```diff\n+a\n b\n```", "<pre class=\"diff\"><span class=\"add\">+a\n</span> b</pre>"),
             (
                 "[a](https://b \"t\") [c](javascript:d)",
                 "<p><a href=\"https://b\" rel=\"noreferrer noopener\">a</a> <span class=\"target\" title=\"javascript:d\">c</span></p>",
             ),
-            (
-                "![a](https://b/c.png)",
-                "<p><a href=\"https://b/c.png\" rel=\"noreferrer noopener\">a</a></p>",
-            ),
+            ("![a](https://b/c.png)", "<p><a href=\"https://b/c.png\" rel=\"noreferrer noopener\">a</a></p>"),
             (
                 "|a|\n|-:|\n|b|",
                 "<div class=\"wide\"><table><thead><tr><th class=\"right\">a</th></tr></thead><tbody><tr><td class=\"right\">b</td></tr></tbody></table></div>",
@@ -196,10 +181,7 @@ mod tests {
         for (text, expected) in rows {
             let mut html = Html::default();
             markdown(&mut html, text, Lines::Joined);
-            assert_eq!(
-                html.take(),
-                format!("<div class=\"prose\">{expected}</div>")
-            );
+            assert_eq!(html.take(), format!("<div class=\"prose\">{expected}</div>"));
         }
     }
 }

@@ -132,10 +132,7 @@ pub fn write_file(log: &Log, options: &Options, path: &Path) -> Result<Vec<Notic
         target.finish()?;
         Ok(damaged)
     };
-    let damaged = write_it().map_err(|source| ExportError::Write {
-        path: path.to_owned(),
-        source,
-    })?;
+    let damaged = write_it().map_err(|source| ExportError::Write { path: path.to_owned(), source })?;
     Ok(notices(log, damaged))
 }
 
@@ -147,10 +144,7 @@ fn is_same_file(session: Option<&Path>, path: &Path) -> bool {
 /// What to tell of damaged entries.
 pub fn notices(log: &Log, damaged: Vec<String>) -> Vec<Notice> {
     let path = log.path().unwrap_or(Path::new("")).to_owned();
-    let tell = |id| Notice::Unreadable {
-        path: path.clone(),
-        id,
-    };
+    let tell = |id| Notice::Unreadable { path: path.clone(), id };
     damaged.into_iter().map(tell).collect()
 }
 
@@ -167,11 +161,7 @@ pub fn export_live(
         return Err(ExportError::Nothing);
     }
     let path = path.map_or_else(|| default_name(file, Format::Html), Path::to_owned);
-    let options = Options {
-        format: Format::of(&path).unwrap_or_default(),
-        all: false,
-        redactor,
-    };
+    let options = Options { format: Format::of(&path).unwrap_or_default(), all: false, redactor };
     let path = cwd.join(path);
     write_file(log, &options, &path)?;
     Ok(path)
@@ -181,9 +171,7 @@ pub fn export_live(
 pub fn open(path: &Path) -> Result<Log, SessionError> {
     match Log::open_to_read(path) {
         Err(SessionError::NotASession { .. })
-            if path
-                .metadata()
-                .is_ok_and(|file| file.is_file() && file.len() == 0) =>
+            if path.metadata().is_ok_and(|file| file.is_file() && file.len() == 0) =>
         {
             Log::in_memory(Path::new(""), None)
         }

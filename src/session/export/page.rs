@@ -22,13 +22,7 @@ const SCRIPT: &str = include_str!("page.js");
 pub fn write(source: &Source<'_>, out: &mut dyn Write) -> io::Result<()> {
     let survey = Survey::new(source);
     let runs = tree::runs(source.index(), source.log.leaf_position());
-    let mut page = Page {
-        source,
-        survey: &survey,
-        runs: &runs,
-        html: Html::default(),
-        out,
-    };
+    let mut page = Page { source, survey: &survey, runs: &runs, html: Html::default(), out };
     page.write()
 }
 
@@ -45,16 +39,11 @@ impl Page<'_> {
         self.head();
         self.top();
         self.outline();
-        self.html
-            .open("main", &[("id", "conversation"), ("tabindex", "-1")]);
+        self.html.open("main", &[("id", "conversation"), ("tabindex", "-1")]);
         self.html.open("div", &[("class", "path")]);
         self.flush()?;
         if self.runs.is_empty() {
-            self.html.element(
-                "p",
-                &[("class", "empty")],
-                "Nothing was said in this session.",
-            );
+            self.html.element("p", &[("class", "empty")], "Nothing was said in this session.");
         }
         for (number, run) in self.runs.iter().enumerate().filter(|(_, run)| run.current) {
             self.run(number, run)?;
@@ -73,13 +62,7 @@ impl Page<'_> {
     fn head(&mut self) {
         let html = &mut self.html;
         html.literal("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-        html.open(
-            "meta",
-            &[
-                ("http-equiv", "Content-Security-Policy"),
-                ("content", &policy()),
-            ],
-        );
+        html.open("meta", &[("http-equiv", "Content-Security-Policy"), ("content", &policy())]);
         html.literal("\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
         html.literal("\n<meta name=\"color-scheme\" content=\"light dark\">");
         html.literal("\n<meta name=\"referrer\" content=\"no-referrer\">\n");
@@ -87,11 +70,7 @@ impl Page<'_> {
         html.literal("\n<style>");
         html.literal(STYLE);
         html.literal("</style>\n</head>\n<body>\n");
-        html.element(
-            "a",
-            &[("class", "skip"), ("href", "#conversation")],
-            "Skip to the conversation",
-        );
+        html.element("a", &[("class", "skip"), ("href", "#conversation")], "Skip to the conversation");
     }
 
     fn top(&mut self) {
@@ -109,10 +88,7 @@ impl Page<'_> {
             }
         };
         let ended = self.survey.ended.map(time::iso);
-        let (from, to) = (
-            entry::minute(&header.timestamp),
-            ended.as_deref().map(entry::minute),
-        );
+        let (from, to) = (entry::minute(&header.timestamp), ended.as_deref().map(entry::minute));
         let when = match to {
             Some(to) if to != from => {
                 let day = |minute: &str| minute.get(..11).map(str::to_owned);
@@ -127,21 +103,11 @@ impl Page<'_> {
         fact("Session", &header.id);
         let parent = header.parent_session.as_deref().unwrap_or_default();
         fact("Forked from", &self.source.shown(parent));
-        fact(
-            "Entries",
-            &thousands(self.source.index().slots.len() as u64),
-        );
+        fact("Entries", &thousands(self.source.index().slots.len() as u64));
         fact("Answers", &thousands(self.survey.answers as u64));
         fact("Tokens", &spent_tokens(self.survey));
         let cost = self.survey.sum.cost.total;
-        fact(
-            "Cost",
-            &if cost > 0.0 {
-                dollars(cost)
-            } else {
-                String::new()
-            },
-        );
+        fact("Cost", &if cost > 0.0 { dollars(cost) } else { String::new() });
         html.close("dl");
         html.close("header");
         html.literal("\n");
@@ -174,11 +140,7 @@ impl Page<'_> {
                 html.open("li", &[("class", &format!("{depth} {place} {kind}"))]);
                 html.open("a", &[("href", &anchor(id))]);
                 if let Some(label) = label {
-                    html.element(
-                        "span",
-                        &[("class", "label")],
-                        &super::html::brief(label, 40),
-                    );
+                    html.element("span", &[("class", "label")], &super::html::brief(label, 40));
                 }
                 html.text(text);
                 html.close("a");
@@ -192,17 +154,10 @@ impl Page<'_> {
     }
 
     fn run(&mut self, number: usize, run: &Run) -> io::Result<()> {
-        let parent = run
-            .parent
-            .map(|parent| parent.to_string())
-            .unwrap_or_default();
+        let parent = run.parent.map(|parent| parent.to_string()).unwrap_or_default();
         self.html.open(
             "section",
-            &[
-                ("class", "run"),
-                ("data-run", &number.to_string()),
-                ("data-parent", &parent),
-            ],
+            &[("class", "run"), ("data-run", &number.to_string()), ("data-parent", &parent)],
         );
         self.html.literal("\n");
         let mut rest = run.entries.as_slice();
@@ -230,10 +185,7 @@ impl Page<'_> {
             let Some(run) = self.runs.get(*number) else {
                 continue;
             };
-            let id = run
-                .entries
-                .first()
-                .map_or("", |first| self.source.id(*first));
+            let id = run.entries.first().map_or("", |first| self.source.id(*first));
             let href = anchor(id);
             let number = number.to_string();
             let mut attributes = vec![("href", href.as_str()), ("data-to", number.as_str())];
@@ -267,11 +219,7 @@ impl Page<'_> {
 
     fn foot(&mut self) {
         let html = &mut self.html;
-        html.element(
-            "footer",
-            &[],
-            concat!("Exported by pi ", env!("CARGO_PKG_VERSION")),
-        );
+        html.element("footer", &[], concat!("Exported by pi ", env!("CARGO_PKG_VERSION")));
         html.literal("\n<script>");
         html.literal(SCRIPT);
         html.literal("</script>\n</body>\n</html>\n");

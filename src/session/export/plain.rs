@@ -6,9 +6,7 @@ use super::html::{brief, clean};
 use super::source::Source;
 use super::survey::{Survey, spent, thousands};
 use crate::agent::message::AgentMessage;
-use crate::llm::message::{
-    AssistantMessage, Block, Content, StopReason, ToolResultMessage, text_of,
-};
+use crate::llm::message::{AssistantMessage, Block, Content, StopReason, ToolResultMessage, text_of};
 use crate::session::entry::Body;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -78,12 +76,8 @@ fn message(turn: &Turn, message: &AgentMessage) -> String {
             section(&one_line(&custom.custom_type), &content(&custom.content))
         }
         AgentMessage::BranchSummary(branch) => branch_summary(&branch.summary),
-        AgentMessage::CompactionSummary(compaction) => {
-            summary(compaction.tokens_before, &compaction.summary)
-        }
-        AgentMessage::System(_) | AgentMessage::Custom(_) | AgentMessage::Unknown(_) => {
-            String::new()
-        }
+        AgentMessage::CompactionSummary(compaction) => summary(compaction.tokens_before, &compaction.summary),
+        AgentMessage::System(_) | AgentMessage::Custom(_) | AgentMessage::Unknown(_) => String::new(),
     }
 }
 
@@ -99,18 +93,12 @@ fn answer(turn: &Turn, answer: &AssistantMessage) -> String {
             }
             Block::ToolCall(call) => {
                 let name = one_line(&call.name);
-                let mut text = format!(
-                    "**{name}** {}\n",
-                    code(&call::gist(&call.name, &call.arguments))
-                );
+                let mut text = format!("**{name}** {}\n", code(&call::gist(&call.name, &call.arguments)));
                 if !matches!(call.name.as_str(), "read" | "ls") {
                     let arguments = Value::Object(call.arguments.clone());
                     let shown = match call.arguments.get("command").and_then(Value::as_str) {
                         Some(command) if call.name == "bash" => fence("sh", command),
-                        _ => fence(
-                            "json",
-                            &serde_json::to_string_pretty(&arguments).unwrap_or_default(),
-                        ),
+                        _ => fence("json", &serde_json::to_string_pretty(&arguments).unwrap_or_default()),
                     };
                     text.push('\n');
                     text.push_str(&shown);
@@ -132,10 +120,7 @@ fn answer(turn: &Turn, answer: &AssistantMessage) -> String {
 }
 
 fn result(result: &ToolResultMessage) -> String {
-    let diff = result
-        .details
-        .as_ref()
-        .and_then(|details| details.get("diff")?.as_str());
+    let diff = result.details.as_ref().and_then(|details| details.get("diff")?.as_str());
     let mut text = match diff {
         Some(diff) => fence("diff", diff),
         None => fence("", &text_of(&result.content)),
@@ -143,10 +128,7 @@ fn result(result: &ToolResultMessage) -> String {
     if result.is_error {
         text.insert_str(0, "Failed:\n\n");
     }
-    let images = result
-        .content
-        .iter()
-        .filter(|block| matches!(block, Block::Image(_)));
+    let images = result.content.iter().filter(|block| matches!(block, Block::Image(_)));
     for image in images {
         text.push('\n');
         text.push_str(&block(image));
@@ -174,10 +156,7 @@ fn section(title: &str, text: &str) -> String {
 }
 
 fn summary(before: u64, text: &str) -> String {
-    section(
-        &format!("Context compacted, {} tokens before", thousands(before)),
-        &ended(text),
-    )
+    section(&format!("Context compacted, {} tokens before", thousands(before)), &ended(text))
 }
 
 fn branch_summary(text: &str) -> String {
@@ -195,10 +174,7 @@ fn one_line(text: &str) -> String {
 /// Text between fences that are longer than any in it.
 fn fence(language: &str, text: &str) -> String {
     let marks = "`".repeat((longest_run(text) + 1).max(3));
-    format!(
-        "{marks}{language}\n{}\n{marks}\n",
-        text.trim_end_matches('\n')
-    )
+    format!("{marks}{language}\n{}\n{marks}\n", text.trim_end_matches('\n'))
 }
 
 /// Text as inline code; nothing for nothing.
@@ -207,11 +183,7 @@ fn code(text: &str) -> String {
         return String::new();
     }
     let marks = "`".repeat(longest_run(text) + 1);
-    let pad = if text.starts_with('`') || text.ends_with('`') {
-        " "
-    } else {
-        ""
-    };
+    let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
     format!("{marks}{pad}{text}{pad}{marks}")
 }
 

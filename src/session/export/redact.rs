@@ -65,21 +65,14 @@ impl fmt::Debug for Redactor {
 impl Redactor {
     /// `known` are values that are secrets whatever they look like.
     pub fn new<'a>(known: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
-        let mut known: Vec<&str> = known
-            .into_iter()
-            .map(str::trim)
-            .filter(|value| value.len() >= LEN_MIN)
-            .collect();
+        let mut known: Vec<&str> =
+            known.into_iter().map(str::trim).filter(|value| value.len() >= LEN_MIN).collect();
         // The first that fits is taken: a longer one before its own beginning.
         known.sort_by_key(|value| std::cmp::Reverse(value.len()));
         known.dedup();
         let known = known.into_iter().map(regex::escape);
-        let all: Vec<String> = known
-            .chain(SHAPES.iter().map(ToString::to_string))
-            .collect();
-        let pattern = regex::RegexBuilder::new(&all.join("|"))
-            .size_limit(64 << 20)
-            .build();
+        let all: Vec<String> = known.chain(SHAPES.iter().map(ToString::to_string)).collect();
+        let pattern = regex::RegexBuilder::new(&all.join("|")).size_limit(64 << 20).build();
         let pattern = pattern.map_err(|error| format!("Cannot look for secrets: {error}"))?;
         Ok(Self { pattern })
     }
@@ -104,17 +97,11 @@ impl Redactor {
             Value::Array(items) => items.iter_mut().for_each(|item| self.clean(item)),
             Value::Object(fields) => {
                 let is_image = fields.get("type").is_some_and(|kind| kind == "image");
-                let opaque =
-                    |name: &str| name.ends_with("Signature") || (is_image && name == "data");
-                if fields
-                    .keys()
-                    .any(|name| matches!(self.hide(name), Cow::Owned(_)))
-                {
+                let opaque = |name: &str| name.ends_with("Signature") || (is_image && name == "data");
+                if fields.keys().any(|name| matches!(self.hide(name), Cow::Owned(_))) {
                     let old = std::mem::take(fields);
                     let renamed = old.into_iter();
-                    fields.extend(
-                        renamed.map(|(name, value)| (self.hide(&name).into_owned(), value)),
-                    );
+                    fields.extend(renamed.map(|(name, value)| (self.hide(&name).into_owned(), value)));
                 }
                 for (name, value) in fields.iter_mut() {
                     if !opaque(name) {
@@ -138,45 +125,20 @@ mod tests {
         let a = "a".repeat(40);
         let rows = [
             ("nothing here, sk-short, AKIA, key: value".to_owned(), None),
-            (
-                format!("x=sk-ant-api03-{a}!"),
-                Some("x=[redacted]!".to_owned()),
-            ),
-            (
-                format!("\nsk-or-v1-{a}\n"),
-                Some("\n[redacted]\n".to_owned()),
-            ),
-            (
-                format!("ghp_{a} hf_{a}"),
-                Some("[redacted] [redacted]".to_owned()),
-            ),
-            (
-                "AKIAABCDEFGHIJKLMNOP".to_owned(),
-                Some("[redacted]".to_owned()),
-            ),
+            (format!("x=sk-ant-api03-{a}!"), Some("x=[redacted]!".to_owned())),
+            (format!("\nsk-or-v1-{a}\n"), Some("\n[redacted]\n".to_owned())),
+            (format!("ghp_{a} hf_{a}"), Some("[redacted] [redacted]".to_owned())),
+            ("AKIAABCDEFGHIJKLMNOP".to_owned(), Some("[redacted]".to_owned())),
             ("xAKIAABCDEFGHIJKLMNOP".to_owned(), None),
-            (
-                format!("aws_secret_access_key = {a}"),
-                Some("aws_secret_access_key = [redacted]".to_owned()),
-            ),
-            (
-                format!("Authorization: Bearer {a}"),
-                Some("Authorization: Bearer [redacted]".to_owned()),
-            ),
-            (
-                "postgres://me:hunter2@host/db".to_owned(),
-                Some("postgres://me:[redacted]@host/db".to_owned()),
-            ),
+            (format!("aws_secret_access_key = {a}"), Some("aws_secret_access_key = [redacted]".to_owned())),
+            (format!("Authorization: Bearer {a}"), Some("Authorization: Bearer [redacted]".to_owned())),
+            ("postgres://me:hunter2@host/db".to_owned(), Some("postgres://me:[redacted]@host/db".to_owned())),
             ("https://host:8080/a@b".to_owned(), None),
             (
-                "a\n-----BEGIN RSA PRIVATE KEY-----\nx\n-----END RSA PRIVATE KEY-----\nb"
-                    .to_owned(),
+                "a\n-----BEGIN RSA PRIVATE KEY-----\nx\n-----END RSA PRIVATE KEY-----\nb".to_owned(),
                 Some("a\n[redacted]\nb".to_owned()),
             ),
-            (
-                "-----BEGIN PRIVATE KEY-----\ncut".to_owned(),
-                Some("[redacted]".to_owned()),
-            ),
+            ("-----BEGIN PRIVATE KEY-----\ncut".to_owned(), Some("[redacted]".to_owned())),
             (format!("eyJ{a}.eyJ{a}.{a}"), Some("[redacted]".to_owned())),
             (
                 "my.own+key my.own+key-and-more myxown+key short".to_owned(),

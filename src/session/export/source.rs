@@ -18,11 +18,7 @@ pub struct Source<'a> {
 
 impl<'a> Source<'a> {
     pub fn new(log: &'a Log, redactor: Option<&'a Redactor>) -> Self {
-        Self {
-            log,
-            redactor,
-            damaged: RefCell::default(),
-        }
+        Self { log, redactor, damaged: RefCell::default() }
     }
 
     pub fn index(&self) -> &'a Index {
@@ -77,9 +73,7 @@ impl<'a> Source<'a> {
     pub fn damaged(&self) -> Vec<String> {
         let damaged = self.damaged.borrow();
         // The log has told of those that it knew to be damaged.
-        let news = damaged
-            .iter()
-            .filter(|position| self.kind(**position) != Kind::Damaged);
+        let news = damaged.iter().filter(|position| self.kind(**position) != Kind::Damaged);
         news.map(|position| self.id(*position).to_owned()).collect()
     }
 }

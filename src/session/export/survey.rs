@@ -40,9 +40,8 @@ impl Survey {
             survey.entry(source, position, slot.kind);
         }
         let last = source.index().last_sound();
-        survey.ended = last
-            .and_then(|last| source.entry(last))
-            .and_then(|entry| time::parse_iso(&entry.timestamp));
+        survey.ended =
+            last.and_then(|last| source.entry(last)).and_then(|entry| time::parse_iso(&entry.timestamp));
         survey
     }
 
@@ -108,11 +107,7 @@ impl Survey {
             }
             _ => return,
         };
-        let text = if text.is_empty() {
-            "(no text)".to_owned()
-        } else {
-            text
-        };
+        let text = if text.is_empty() { "(no text)".to_owned() } else { text };
         self.steps.insert(position, Step { text, kind });
     }
 
@@ -162,11 +157,7 @@ pub fn spent(usage: &Usage) -> String {
 }
 
 pub fn dollars(amount: f64) -> String {
-    if amount >= 1.0 {
-        format!("${amount:.2}")
-    } else {
-        format!("${amount:.4}")
-    }
+    if amount >= 1.0 { format!("${amount:.2}") } else { format!("${amount:.4}") }
 }
 
 pub fn thousands(count: u64) -> String {

@@ -28,17 +28,10 @@ impl Target {
             let file = OpenOptions::new().write(true).open(&place)?;
             return Ok(Self::new(file, None));
         }
-        let mut name = place
-            .file_name()
-            .ok_or(io::ErrorKind::InvalidInput)?
-            .to_owned();
+        let mut name = place.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
         name.push(format!(".{}.tmp", id::session_id()));
         let draft = place.with_file_name(name);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&draft)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
         let target = Self::new(file, Some((draft, place)));
         if let Some(there) = there {
             target.out.get_ref().set_permissions(there.permissions())?;
@@ -47,10 +40,7 @@ impl Target {
     }
 
     fn new(file: File, rename: Option<(PathBuf, PathBuf)>) -> Self {
-        Self {
-            out: BufWriter::with_capacity(1 << 16, file),
-            rename,
-        }
+        Self { out: BufWriter::with_capacity(1 << 16, file), rename }
     }
 
     /// Gives the file its name.

@@ -124,10 +124,7 @@ fn tags(page: &str) -> Vec<String> {
             let (value, after) = value.split_once('"').unwrap();
             assert!(ATTRIBUTES.contains(&attribute), "<{tag}>");
             match attribute {
-                "href" => assert!(
-                    value.starts_with('#') || crate::markdown::is_safe_link(value),
-                    "{value}"
-                ),
+                "href" => assert!(value.starts_with('#') || crate::markdown::is_safe_link(value), "{value}"),
                 "src" => assert!(value.starts_with("data:image/"), "{value}"),
                 _ => {}
             }
@@ -155,16 +152,8 @@ fn of_words(words: &str, markdown: &str) -> Vec<(&'static str, Option<&'static s
             {"type": w, "z": w}], "details": {"diff": format!("x{w}").replace('\n', "")}}})
     };
     vec![
-        (
-            "1",
-            None,
-            json!({"type": "session_info", "name": format!("x{w}")}),
-        ),
-        (
-            "2",
-            Some("1"),
-            json!({"type": "model_change", "provider": w, "modelId": w}),
-        ),
+        ("1", None, json!({"type": "session_info", "name": format!("x{w}")})),
+        ("2", Some("1"), json!({"type": "model_change", "provider": w, "modelId": w})),
         (
             "3",
             Some("2"),
@@ -199,47 +188,19 @@ fn of_words(words: &str, markdown: &str) -> Vec<(&'static str, Option<&'static s
             Some("9"),
             json!({"type": "compaction", "summary": markdown, "firstKeptEntryId": w, "tokensBefore": 1}),
         ),
-        (
-            "11",
-            Some("9"),
-            json!({"type": "branch_summary", "summary": markdown, "fromId": w}),
-        ),
-        (
-            "12",
-            Some("11"),
-            json!({"type": "label", "targetId": "4", "label": format!("x{w}")}),
-        ),
-        (
-            "13",
-            Some("12"),
-            json!({"type": "custom", "customType": w, "data": {w: [w]}}),
-        ),
+        ("11", Some("9"), json!({"type": "branch_summary", "summary": markdown, "fromId": w})),
+        ("12", Some("11"), json!({"type": "label", "targetId": "4", "label": format!("x{w}")})),
+        ("13", Some("12"), json!({"type": "custom", "customType": w, "data": {w: [w]}})),
         ("14", Some("13"), json!({"type": w, "more": w})),
         (
             "15",
             Some("14"),
             json!({"type": "message", "message": {"role": "bashExecution", "command": w, "output": format!("x{w}")}}),
         ),
-        (
-            "16",
-            Some("15"),
-            json!({"type": "message", "message": {"role": w, "more": w}}),
-        ),
-        (
-            "17",
-            Some("16"),
-            json!({"type": "context_edit", "targetId": w, "replacement": null}),
-        ),
-        (
-            "18",
-            Some("17"),
-            json!({"type": "usage", "kind": w, "model": w, "usage": usage}),
-        ),
-        (
-            "19",
-            Some("18"),
-            json!({"type": "thinking_level_change", "thinkingLevel": w}),
-        ),
+        ("16", Some("15"), json!({"type": "message", "message": {"role": w, "more": w}})),
+        ("17", Some("16"), json!({"type": "context_edit", "targetId": w, "replacement": null})),
+        ("18", Some("17"), json!({"type": "usage", "kind": w, "model": w, "usage": usage})),
+        ("19", Some("18"), json!({"type": "thinking_level_change", "thinkingLevel": w})),
     ]
 }
 
@@ -265,10 +226,7 @@ const NASTY: &[&str] = &[
 fn words_never_become_markup() {
     let scratch = Scratch::new();
     let page = |words: &str| {
-        let page = export(
-            &log(&scratch, &of_words(words, "word")),
-            &Options::default(),
-        );
+        let page = export(&log(&scratch, &of_words(words, "word")), &Options::default());
         tags(&page)
     };
     // Words that are no base64: in place of an image stands a paragraph.
@@ -283,24 +241,14 @@ fn words_never_become_markup() {
 fn a_page_has_a_policy_that_knows_its_script_and_style() {
     let scratch = Scratch::new();
     let page = export(&log(&scratch, &[]), &Options::default());
-    let between = |from: &str, to: &str| {
-        page.split_once(from)
-            .unwrap()
-            .1
-            .split_once(to)
-            .unwrap()
-            .0
-            .to_owned()
-    };
+    let between =
+        |from: &str, to: &str| page.split_once(from).unwrap().1.split_once(to).unwrap().0.to_owned();
     let policy = between("Content-Security-Policy\" content=\"", "\"");
     for (element, name) in [("style", "style-src"), ("script", "script-src")] {
         let text = between(&format!("<{element}>"), &format!("</{element}>"));
         let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
         let hash = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, hash);
-        assert!(
-            policy.contains(&format!("{name} &#39;sha256-{hash}&#39;")),
-            "{policy}"
-        );
+        assert!(policy.contains(&format!("{name} &#39;sha256-{hash}&#39;")), "{policy}");
     }
     assert!(policy.starts_with("default-src &#39;none&#39;; img-src data:;"));
     assert!(page.contains("Nothing was said in this session."));
@@ -310,13 +258,10 @@ fn a_page_has_a_policy_that_knows_its_script_and_style() {
 fn ids(page: &str) -> (Vec<String>, Vec<String>) {
     let all = |text: &str| {
         let ids = text.split(" id=\"").skip(1);
-        ids.map(|rest| rest.split_once('"').unwrap().0.to_owned())
-            .collect()
+        ids.map(|rest| rest.split_once('"').unwrap().0.to_owned()).collect()
     };
     let main = page.split_once("<div class=\"path\">").unwrap().1;
-    let (path, others) = main
-        .split_once("<details class=\"others\">")
-        .unwrap_or((main, ""));
+    let (path, others) = main.split_once("<details class=\"others\">").unwrap_or((main, ""));
     (all(path), all(others))
 }
 
@@ -326,10 +271,7 @@ fn every_entry_is_on_the_page_once() {
     type Rows<'a> = &'a [(&'a str, Option<&'a str>)];
     let check = |rows: Rows<'_>, path: &[&str], others: &[&str]| {
         let scratch = Scratch::new();
-        let entries: Vec<_> = rows
-            .iter()
-            .map(|(id, parent)| (*id, *parent, label()))
-            .collect();
+        let entries: Vec<_> = rows.iter().map(|(id, parent)| (*id, *parent, label())).collect();
         let page = export(&log(&scratch, &entries), &Options::default());
         tags(&page);
         let (on, off) = ids(&page);
@@ -343,57 +285,22 @@ fn every_entry_is_on_the_page_once() {
         );
     };
     check(&[("a", None), ("b", Some("a"))], &["a", "b"], &[]);
-    check(
-        &[("a", None), ("b", Some("a")), ("c", Some("a"))],
-        &["a", "c"],
-        &["b"],
-    );
-    check(
-        &[("a", None), ("b", Some("a")), ("c", None)],
-        &["c"],
-        &["a", "b"],
-    );
+    check(&[("a", None), ("b", Some("a")), ("c", Some("a"))], &["a", "c"], &["b"]);
+    check(&[("a", None), ("b", Some("a")), ("c", None)], &["c"], &["a", "b"]);
     // Two that hang on each other, and one below them.
-    check(
-        &[("a", Some("b")), ("b", Some("a")), ("c", Some("b"))],
-        &["a", "b", "c"],
-        &[],
-    );
-    check(
-        &[
-            ("a", None),
-            ("x", Some("y")),
-            ("y", Some("x")),
-            ("b", Some("a")),
-        ],
-        &["a", "b"],
-        &["x", "y"],
-    );
-    check(
-        &[("x\" y", None), ("b", Some("x\" y"))],
-        &["x&quot; y", "b"],
-        &[],
-    );
+    check(&[("a", Some("b")), ("b", Some("a")), ("c", Some("b"))], &["a", "b", "c"], &[]);
+    check(&[("a", None), ("x", Some("y")), ("y", Some("x")), ("b", Some("a"))], &["a", "b"], &["x", "y"]);
+    check(&[("x\" y", None), ("b", Some("x\" y"))], &["x&quot; y", "b"], &[]);
 }
 
 #[test]
 fn a_leaf_in_the_middle_ends_the_current_branch() {
     let scratch = Scratch::new();
     let x = || json!({"type": "custom", "customType": "x"});
-    let mut log = log(
-        &scratch,
-        &[
-            ("a", None, x()),
-            ("b", Some("a"), x()),
-            ("c", Some("b"), x()),
-        ],
-    );
+    let mut log = log(&scratch, &[("a", None, x()), ("b", Some("a"), x()), ("c", Some("b"), x())]);
     log.set_leaf(Some("b")).unwrap();
     let (on, off) = ids(&export(&log, &Options::default()));
-    assert_eq!(
-        (on, off),
-        (vec!["a".to_owned(), "b".to_owned()], vec!["c".to_owned()])
-    );
+    assert_eq!((on, off), (vec!["a".to_owned(), "b".to_owned()], vec!["c".to_owned()]));
 }
 
 #[test]
@@ -409,21 +316,12 @@ fn a_running_conversation_is_exported_by_the_ending_of_the_name() {
     ] {
         let path = export_live(&log, name.map(Path::new), &cwd, None).unwrap();
         assert_eq!(path, cwd.join(name.unwrap_or("pi-session-s.html")));
-        assert!(
-            std::fs::read_to_string(&path).unwrap().starts_with(begins),
-            "{name:?}"
-        );
+        assert!(std::fs::read_to_string(&path).unwrap().starts_with(begins), "{name:?}");
     }
     let said = |log: &Log| export_live(log, None, &cwd, None).unwrap_err().to_string();
-    assert_eq!(
-        said(&Log::in_memory(&cwd, None).unwrap()),
-        "Cannot export in-memory session to HTML"
-    );
+    assert_eq!(said(&Log::in_memory(&cwd, None).unwrap()), "Cannot export in-memory session to HTML");
     let new = Log::create(&cwd, &cwd, None, crate::session::SyncMode::Never).unwrap();
-    assert_eq!(
-        said(&new),
-        "Nothing to export yet - start a conversation first"
-    );
+    assert_eq!(said(&new), "Nothing to export yet - start a conversation first");
 }
 
 proptest! {

@@ -22,10 +22,7 @@ pub fn runs(index: &Index, leaf: Option<u32>) -> Vec<Run> {
     let mut children: Vec<Vec<u32>> = vec![Vec::new(); count];
     let mut starts = Vec::new();
     for (position, slot) in (0_u32..).zip(&index.slots) {
-        match slot
-            .parent
-            .and_then(|parent| children.get_mut(parent as usize))
-        {
+        match slot.parent.and_then(|parent| children.get_mut(parent as usize)) {
             Some(siblings) => siblings.push(position),
             None => starts.push((position, None)),
         }
@@ -50,11 +47,8 @@ pub fn runs(index: &Index, leaf: Option<u32>) -> Vec<Run> {
             continue;
         };
         let number = runs.len();
-        let mut run = Run {
-            parent,
-            current: current.get(first as usize).copied().unwrap_or(false),
-            ..Run::default()
-        };
+        let mut run =
+            Run { parent, current: current.get(first as usize).copied().unwrap_or(false), ..Run::default() };
         let mut next = Some(first);
         while let Some(position) = next.take() {
             match seen.get_mut(position as usize) {
@@ -62,9 +56,7 @@ pub fn runs(index: &Index, leaf: Option<u32>) -> Vec<Run> {
                 _ => break,
             }
             run.entries.push(position);
-            let below = children
-                .get(position as usize)
-                .map_or(&[][..], Vec::as_slice);
+            let below = children.get(position as usize).map_or(&[][..], Vec::as_slice);
             match below {
                 [only] if leaf != Some(position) => next = Some(*only),
                 _ => starts.extend(below.iter().rev().map(|child| (*child, Some(number)))),

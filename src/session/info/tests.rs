@@ -18,12 +18,7 @@ fn row(path: &Path, known: Option<Row>) -> Option<Row> {
 
 /// Name, first message, number of messages and time of the last.
 fn facts(info: &Info) -> (Option<&str>, &str, u64, &str) {
-    (
-        info.name.as_deref(),
-        &info.first_message,
-        info.message_count,
-        &info.modified,
-    )
+    (info.name.as_deref(), &info.first_message, info.message_count, &info.modified)
 }
 
 #[track_caller]
@@ -58,42 +53,22 @@ fn a_row_says_what_the_references_says() {
         r#","timestamp":1733400000000"#,
     );
     let tool = message("toolResult", "[]", r#","timestamp":1733900000000"#);
-    check(
-        &[&user, &answer, &tool],
-        (None, "hi", 3, "2024-12-05T12:00:00.000Z"),
-    );
+    check(&[&user, &answer, &tool], (None, "hi", 3, "2024-12-05T12:00:00.000Z"));
     // Without a time of its own a message has that of its entry.
-    let late = message(
-        "user",
-        r#"[{"type":"text","text":"x"},{"type":"image"},{"type":"text","text":"y"}]"#,
-        "",
-    );
+    let late =
+        message("user", r#"[{"type":"text","text":"x"},{"type":"image"},{"type":"text","text":"y"}]"#, "");
     check(&[&late], (None, "x y", 1, "2024-12-03T15:00:00.000Z"));
     // What says nothing is no first message; what is damaged is no message.
     let empty = message("user", r#""""#, r#","timestamp":-5"#);
     check(
-        &[
-            &empty,
-            "broken",
-            &user[..50],
-            &message("user", "null", ""),
-            &user,
-        ],
+        &[&empty, "broken", &user[..50], &message("user", "null", ""), &user],
         (None, "hi", 3, "2024-12-04T08:13:20.000Z"),
     );
     let info = |name: &str| {
-        format!(
-            r#"{{"type":"session_info","id":"n","parentId":null,"timestamp":"t","name":{name}}}"#
-        )
+        format!(r#"{{"type":"session_info","id":"n","parentId":null,"timestamp":"t","name":{name}}}"#)
     };
-    check(
-        &[&info(r#"" one ""#)],
-        (Some("one"), "(no messages)", 0, created),
-    );
-    check(
-        &[&info(r#""one""#), &info(r#""""#)],
-        (None, "(no messages)", 0, created),
-    );
+    check(&[&info(r#"" one ""#)], (Some("one"), "(no messages)", 0, created));
+    check(&[&info(r#""one""#), &info(r#""""#)], (None, "(no messages)", 0, created));
     check(&[&info("5")], (None, "(no messages)", 0, created));
 }
 
@@ -106,17 +81,11 @@ fn files_that_are_no_sessions_have_no_row() {
     let old = r#"{"type":"session","id":"old","timestamp":"junk"}"#;
     let path = scratch.file(
         "x.jsonl",
-        format!(
-            "\u{feff}{old}\n{}\n",
-            r#"{"type":"message","message":{"role":"user","content":"v1"}}"#
-        ),
+        format!("\u{feff}{old}\n{}\n", r#"{"type":"message","message":{"role":"user","content":"v1"}}"#),
     );
     let row = row(&path, None).unwrap();
     assert_eq!((row.info.created, row.info.cwd.as_str()), (None, ""));
-    assert_eq!(
-        (row.info.first_message.as_str(), row.info.message_count),
-        ("v1", 1)
-    );
+    assert_eq!((row.info.first_message.as_str(), row.info.message_count), ("v1", 1));
 }
 
 #[test]

@@ -53,9 +53,7 @@ impl Log {
     /// All messages of the user that say something, in the order of the file.
     pub fn fork_points(&self) -> Vec<ForkPoint> {
         let slots = self.index.slots.iter().zip(0..);
-        slots
-            .filter_map(|(_, position)| self.fork_point(position))
-            .collect()
+        slots.filter_map(|(_, position)| self.fork_point(position)).collect()
     }
 
     /// The entry at `position`, if it is such a message.
@@ -82,11 +80,7 @@ impl Log {
         let lines = self.index.slots.iter().filter_map(|slot| {
             let line = self.sound_line(slot)?;
             let parent = slot.parent.and_then(|parent| self.index.get(parent));
-            Some(rechained(
-                &line,
-                parent.map(|parent| &*parent.id),
-                &HashMap::new(),
-            ))
+            Some(rechained(&line, parent.map(|parent| &*parent.id), &HashMap::new()))
         });
         let path = folder.join(file_name(&header));
         let copy = write(header, &path, lines, sync)?;
@@ -98,16 +92,11 @@ impl Log {
         if !self.is_saved()
             && let Some(path) = self.path()
         {
-            return Err(SessionError::NotSaved {
-                path: path.to_owned(),
-            });
+            return Err(SessionError::NotSaved { path: path.to_owned() });
         }
         let header = self.child_header()?;
         let path = self.index.path(Some(leaf));
-        let slots: Vec<&Slot> = path
-            .iter()
-            .filter_map(|&position| self.index.get(position))
-            .collect();
+        let slots: Vec<&Slot> = path.iter().filter_map(|&position| self.index.get(position)).collect();
         let mut chain = Chain::default();
         for slot in &slots {
             chain.push(slot);
@@ -140,10 +129,8 @@ impl Log {
                     bytes.extend_from_slice(&line);
                     bytes.push(b'\n');
                 }
-                let scan = scan(bytes.as_slice(), "").map_err(SessionError::io(
-                    "read the fork of",
-                    Path::new("the session"),
-                ))?;
+                let scan = scan(bytes.as_slice(), "")
+                    .map_err(SessionError::io("read the fork of", Path::new("the session")))?;
                 let place = Place::Memory { bytes, later };
                 Ok(Self::new(header, scan.index, place, self.sync))
             }
@@ -186,10 +173,7 @@ impl Log {
                     parent_id: parent.replace(id.clone()),
                     id,
                     timestamp,
-                    body: Body::Label(Label {
-                        extra: Map::new(),
-                        ..label
-                    }),
+                    body: Body::Label(Label { extra: Map::new(), ..label }),
                 }
             })
             .collect()
@@ -249,11 +233,8 @@ impl<'a> Chain<'a> {
 /// A line that says so already is not touched.
 fn rechained(line: &[u8], parent: Option<&str>, instead: &HashMap<&str, &str>) -> Vec<u8> {
     let head = index::parent_and_kind(line);
-    let same = head
-        .as_ref()
-        .is_some_and(|(known, _)| known.as_deref() == parent);
-    let may_keep_from_a_label =
-        !instead.is_empty() && head.is_some_and(|(_, kind)| kind == Kind::Compaction);
+    let same = head.as_ref().is_some_and(|(known, _)| known.as_deref() == parent);
+    let may_keep_from_a_label = !instead.is_empty() && head.is_some_and(|(_, kind)| kind == Kind::Compaction);
     if same && !may_keep_from_a_label {
         return line.to_vec();
     }
@@ -331,11 +312,7 @@ fn user_text(entry: &Entry) -> Option<String> {
 /// The file that a session which is to be copied lies in: a draft where there is nothing else.
 pub(in crate::session) fn source_of(path: &Path) -> PathBuf {
     let draft = super::draft_of(path);
-    if !path.exists() && draft.exists() {
-        draft
-    } else {
-        path.to_owned()
-    }
+    if !path.exists() && draft.exists() { draft } else { path.to_owned() }
 }
 
 #[cfg(test)]

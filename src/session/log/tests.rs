@@ -7,13 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 fn create(scratch: &Scratch) -> Log {
-    Log::create(
-        &scratch.path().join("s"),
-        Path::new("/work"),
-        None,
-        SyncMode::Turn,
-    )
-    .unwrap()
+    Log::create(&scratch.path().join("s"), Path::new("/work"), None, SyncMode::Turn).unwrap()
 }
 
 fn open(path: &Path) -> Log {
@@ -25,12 +19,7 @@ fn stored(scratch: &Scratch, count: usize) -> PathBuf {
     let mut log = create(scratch);
     for n in 0..count {
         let text = format!("message {n}");
-        log.append_message(&if n % 2 == 0 {
-            user(&text)
-        } else {
-            answer(&text)
-        })
-        .unwrap();
+        log.append_message(&if n % 2 == 0 { user(&text) } else { answer(&text) }).unwrap();
     }
     log.path().unwrap().to_owned()
 }
@@ -65,10 +54,7 @@ fn a_session_has_a_draft_from_the_first_message_and_a_file_from_the_first_answer
     assert_eq!(scratch.files(), [""; 0]);
 
     log.append_message(&user("hello")).unwrap();
-    let name = format!(
-        "s/{}",
-        log.path().unwrap().file_name().unwrap().to_str().unwrap()
-    );
+    let name = format!("s/{}", log.path().unwrap().file_name().unwrap().to_str().unwrap());
     assert_eq!(scratch.files(), [format!("{name}.draft")]);
     assert!(!log.is_saved());
 
@@ -91,20 +77,10 @@ fn a_session_has_a_draft_from_the_first_message_and_a_file_from_the_first_answer
     assert_eq!(before.model.unwrap().id, "echo");
     assert_eq!(log.take_notices(), []);
     let text = String::from_utf8(read(&path)).unwrap();
-    let kinds: Vec<&str> = text
-        .lines()
-        .map(|line| line.split('"').nth(3).unwrap())
-        .collect();
+    let kinds: Vec<&str> = text.lines().map(|line| line.split('"').nth(3).unwrap()).collect();
     assert_eq!(
         kinds,
-        [
-            "session",
-            "session_info",
-            "model_change",
-            "thinking_level_change",
-            "message",
-            "message"
-        ]
+        ["session", "session_info", "model_change", "thinking_level_change", "message", "message"]
     );
 }
 
@@ -127,10 +103,7 @@ fn a_draft_without_an_answer_is_removed_at_the_end_and_kept_by_a_crash() {
     assert_eq!(texts(&mut log), ["hello"]);
     assert_eq!(log.path(), Some(&*path));
     log.append_message(&answer("hi")).unwrap();
-    assert_eq!(
-        texts(&mut open(&copy(&scratch, &read(&path)))),
-        ["hello", "hi"]
-    );
+    assert_eq!(texts(&mut open(&copy(&scratch, &read(&path)))), ["hello", "hi"]);
     assert!(!draft_of(&path).exists());
 }
 
@@ -194,11 +167,7 @@ fn go_on(scratch: &Scratch, bytes: &[u8]) -> (Vec<String>, Vec<Notice>) {
     assert!(read(&path).starts_with(bytes));
     // On a line of its own, for readers that give up a damaged one.
     let after = read(&path);
-    let last = after
-        .trim_ascii_end()
-        .rsplit(|byte| *byte == b'\n')
-        .next()
-        .unwrap();
+    let last = after.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap();
     assert!(after.ends_with(b"}\n") && serde_json::from_slice::<Entry>(last).is_ok());
     assert_eq!(texts(&mut open(&path)), expected);
     (seen, notices)
@@ -208,9 +177,7 @@ fn go_on(scratch: &Scratch, bytes: &[u8]) -> (Vec<String>, Vec<Notice>) {
 fn a_tail_torn_at_any_byte_costs_its_own_entry_only() {
     let scratch = Scratch::new();
     let bytes = read(&stored(&scratch, 4));
-    let ends: Vec<usize> = memchr::memchr_iter(b'\n', &bytes)
-        .map(|at| at + 1)
-        .collect();
+    let ends: Vec<usize> = memchr::memchr_iter(b'\n', &bytes).map(|at| at + 1).collect();
     for cut in ends[2]..=bytes.len() {
         // The newline alone may be missing: the entry is whole.
         let whole = ends.iter().filter(|end| **end <= cut + 1).count() - 1;
@@ -218,11 +185,7 @@ fn a_tail_torn_at_any_byte_costs_its_own_entry_only() {
         let expected: Vec<String> = (0..whole).map(|n| format!("message {n}")).collect();
         assert_eq!(seen, expected, "cut at {cut}");
         let torn = !ends.contains(&cut) && !ends.contains(&(cut + 1));
-        assert_eq!(
-            notices.len(),
-            usize::from(torn),
-            "cut at {cut}: {notices:?}"
-        );
+        assert_eq!(notices.len(), usize::from(torn), "cut at {cut}: {notices:?}");
     }
 }
 
@@ -255,25 +218,10 @@ fn damage_in_the_middle_costs_what_it_hits() {
         ("garbage", insert(3, "garbage"), all, 1),
         ("a NUL block", insert(3, &nul), all, 1),
         ("a NUL tail", format!("{whole}{nul}"), all, 1),
-        (
-            "NULs before an entry",
-            replace(3, &format!("{nul}{}", lines[3])),
-            all,
-            1,
-        ),
-        (
-            "an unreadable line",
-            replace(3, &nul),
-            &["0", "1", "3", "4"],
-            1,
-        ),
+        ("NULs before an entry", replace(3, &format!("{nul}{}", lines[3])), all, 1),
+        ("an unreadable line", replace(3, &nul), &["0", "1", "3", "4"], 1),
         ("a torn line", replace(3, half.0), &["0", "1", "3", "4"], 1),
-        (
-            "only the end of a line",
-            replace(3, half.1),
-            &["0", "1", "3", "4"],
-            1,
-        ),
+        ("only the end of a line", replace(3, half.1), &["0", "1", "3", "4"], 1),
         (
             "a torn line fused with the next",
             replace(3, half.0).replacen(&format!("{}\n", half.0), half.0, 1),
@@ -282,52 +230,24 @@ fn damage_in_the_middle_costs_what_it_hits() {
         ),
         (
             "two lines fused",
-            whole
-                .replacen("}\n{\"type\":\"message\"", "}{\"type\":\"message\"", 3)
-                .replacen("}{\"type\":\"message\"", "}\n{\"type\":\"message\"", 2),
+            whole.replacen("}\n{\"type\":\"message\"", "}{\"type\":\"message\"", 3).replacen(
+                "}{\"type\":\"message\"",
+                "}\n{\"type\":\"message\"",
+                2,
+            ),
             all,
             1,
         ),
         ("a line twice", insert(3, lines[2]), all, 1),
-        (
-            "an early line again at the end",
-            format!("{whole}{}\n", lines[1]),
-            all,
-            1,
-        ),
+        ("an early line again at the end", format!("{whole}{}\n", lines[1]), all, 1),
         ("a missing line", replace(3, ""), &["0", "1", "3", "4"], 0),
         ("a value that is no entry", insert(3, r#"[1]"#), all, 1),
-        (
-            "an entry without an id",
-            insert(3, r#"{"type":"message"}"#),
-            all,
-            1,
-        ),
-        (
-            "an unknown type beside the path",
-            insert(3, unknown),
-            all,
-            0,
-        ),
+        ("an entry without an id", insert(3, r#"{"type":"message"}"#), all, 1),
+        ("an unknown type beside the path", insert(3, unknown), all, 0),
         ("a second header", insert(3, second_header), all, 0),
-        (
-            "a newer version",
-            whole.replacen("\"version\":3", "\"version\":4", 1),
-            all,
-            1,
-        ),
-        (
-            "a damaged header",
-            whole.replacen("{\"type\"", "{type\"", 1),
-            all,
-            2,
-        ),
-        (
-            "a header that is none",
-            whole.replacen("\"session\"", "\"sessiom\"", 1),
-            all,
-            2,
-        ),
+        ("a newer version", whole.replacen("\"version\":3", "\"version\":4", 1), all, 1),
+        ("a damaged header", whole.replacen("{\"type\"", "{type\"", 1), all, 2),
+        ("a header that is none", whole.replacen("\"session\"", "\"sessiom\"", 1), all, 2),
         (
             "half UTF-8",
             whole.replacen("message 2", "message \u{fffd}2", 1),
@@ -337,10 +257,7 @@ fn damage_in_the_middle_costs_what_it_hits() {
     ];
     for (what, text, expected, notices) in rows {
         let (seen, said) = go_on(&scratch, text.as_bytes());
-        let seen: Vec<&str> = seen
-            .iter()
-            .map(|text| text.trim_start_matches("message "))
-            .collect();
+        let seen: Vec<&str> = seen.iter().map(|text| text.trim_start_matches("message ")).collect();
         assert_eq!(seen, *expected, "{what}");
         assert_eq!(said.len(), *notices, "{what}: {said:?}");
         for notice in said {
@@ -360,15 +277,9 @@ fn damage_inside_a_line_that_looks_whole_is_found_when_it_is_read() {
     for n in 0..4 {
         let text = whole.replacen(&format!("message {n}"), "mess\"age", 1);
         let (seen, notices) = go_on(&scratch, text.as_bytes());
-        let expected: Vec<String> = (0..4)
-            .filter(|m| *m != n)
-            .map(|m| format!("message {m}"))
-            .collect();
+        let expected: Vec<String> = (0..4).filter(|m| *m != n).map(|m| format!("message {m}")).collect();
         assert_eq!(seen, expected);
-        assert!(
-            matches!(&*notices, [Notice::Unreadable { .. }]),
-            "{notices:?}"
-        );
+        assert!(matches!(&*notices, [Notice::Unreadable { .. }]), "{notices:?}");
     }
 }
 
@@ -420,23 +331,10 @@ proptest::proptest! {
 fn what_is_not_a_session_is_left_alone() {
     let scratch = Scratch::new();
     let entry = r#"{"type":"message","id":"a","parentId":null,"timestamp":"t","message":{"role":"user","content":"x"}}"#;
-    for text in [
-        "hello\nworld\n",
-        "{}",
-        "[]",
-        entry,
-        "\0\0\0",
-        "{\"type\":\"session\"}\n",
-    ] {
+    for text in ["hello\nworld\n", "{}", "[]", entry, "\0\0\0", "{\"type\":\"session\"}\n"] {
         let path = copy(&scratch, text.as_bytes());
-        let error = Log::open(&path, Path::new("/work"), SyncMode::Turn)
-            .err()
-            .unwrap()
-            .to_string();
-        assert_eq!(
-            error,
-            format!("Session file is not a valid pi session: {}", path.display())
-        );
+        let error = Log::open(&path, Path::new("/work"), SyncMode::Turn).err().unwrap().to_string();
+        assert_eq!(error, format!("Session file is not a valid pi session: {}", path.display()));
         assert_eq!(read(&path), text.as_bytes());
     }
     assert!(Log::open(scratch.path(), Path::new("/work"), SyncMode::Turn).is_err());
@@ -476,12 +374,7 @@ fn any_text_survives() {
     let path = log.path().unwrap().to_owned();
     drop(log);
     let mut log = open(&path);
-    assert!(
-        texts(&mut log)
-            .iter()
-            .zip(rows)
-            .all(|(seen, text)| seen == text)
-    );
+    assert!(texts(&mut log).iter().zip(rows).all(|(seen, text)| seen == text));
     assert_eq!(log.take_notices(), []);
 }
 
@@ -495,20 +388,11 @@ fn strange_trees_are_walked_once() {
         )
     };
     let check = |entries: &[(&str, &str)], expected: &[&str]| {
-        let lines: Vec<String> = entries
-            .iter()
-            .map(|(id, parent)| entry(id, parent))
-            .collect();
-        let (seen, _) = go_on(
-            &scratch,
-            format!("{header}\n{}\n", lines.join("\n")).as_bytes(),
-        );
+        let lines: Vec<String> = entries.iter().map(|(id, parent)| entry(id, parent)).collect();
+        let (seen, _) = go_on(&scratch, format!("{header}\n{}\n", lines.join("\n")).as_bytes());
         assert_eq!(seen, expected, "{entries:?}");
     };
-    check(
-        &[("a", "null"), ("b", "\"a\""), ("c", "\"a\"")],
-        &["a", "c"],
-    );
+    check(&[("a", "null"), ("b", "\"a\""), ("c", "\"a\"")], &["a", "c"]);
     // Two roots.
     check(&[("a", "null"), ("b", "null")], &["b"]);
     // Its own parent.
@@ -516,22 +400,13 @@ fn strange_trees_are_walked_once() {
     // A circle.
     check(&[("a", "\"b\""), ("b", "\"a\"")], &["a", "b"]);
     // A parent that comes later.
-    check(
-        &[("b", "\"a\""), ("a", "null"), ("c", "\"b\"")],
-        &["a", "b", "c"],
-    );
+    check(&[("b", "\"a\""), ("a", "null"), ("c", "\"b\"")], &["a", "b", "c"]);
     // A parent that is not there.
     check(&[("a", "null"), ("c", "\"b\"")], &["a", "c"]);
     check(&[("c", "\"b\"")], &["c"]);
     // One id for two entries: each child hangs on the one before it.
     check(
-        &[
-            ("a", "null"),
-            ("b", "\"a\""),
-            ("c", "\"b\""),
-            ("b", "\"c\""),
-            ("d", "\"b\""),
-        ],
+        &[("a", "null"), ("b", "\"a\""), ("c", "\"b\""), ("b", "\"c\""), ("d", "\"b\"")],
         &["a", "b", "c", "b", "d"],
     );
 
@@ -548,19 +423,12 @@ fn strange_trees_are_walked_once() {
 #[test]
 fn a_failed_write_leaves_no_trace_and_can_be_tried_again() {
     let scratch = Scratch::new();
-    for plan in [
-        "session.create:1:err",
-        "session.write:1:err",
-        "session.torn:1:err",
-    ] {
+    for plan in ["session.create:1:err", "session.write:1:err", "session.torn:1:err"] {
         let mut log = create(&scratch);
         log.append_model_change("faux", "echo").unwrap();
         let error = failpoint::with(plan, || log.append_message(&user("a")).unwrap_err());
         let error = error.to_string();
-        assert!(
-            error.starts_with("Could not ") && error.contains("free some space"),
-            "{error}"
-        );
+        assert!(error.starts_with("Could not ") && error.contains("free some space"), "{error}");
         assert_eq!(scratch.files(), [""; 0], "{plan}");
         log.append_message(&user("a")).unwrap();
         assert_eq!(texts(&mut log), ["a"]);
@@ -617,10 +485,7 @@ fn one_process_at_a_time_writes() {
     }
     let mut reader = Log::open_to_read(&path).unwrap();
     assert_eq!(texts(&mut reader).len(), 2);
-    assert!(matches!(
-        reader.append_message(&user("x")),
-        Err(SessionError::ReadOnly { .. })
-    ));
+    assert!(matches!(reader.append_message(&user("x")), Err(SessionError::ReadOnly { .. })));
     drop(log);
     open(&path);
 }
@@ -631,16 +496,8 @@ fn a_file_that_somebody_touched_is_left_to_him() {
     let all = ["message 0", "message 1", "message 2", "message 3", "next"];
     type Touch = fn(&Path);
     let rows: &[(Touch, &str, &[&str])] = &[
-        (
-            |path| std::fs::remove_file(path).unwrap(),
-            "was deleted",
-            &all,
-        ),
-        (
-            |path| std::fs::rename(path, path.with_extension("x")).unwrap(),
-            "was deleted",
-            &all,
-        ),
+        (|path| std::fs::remove_file(path).unwrap(), "was deleted", &all),
+        (|path| std::fs::rename(path, path.with_extension("x")).unwrap(), "was deleted", &all),
         (
             |path| {
                 std::fs::remove_file(path).unwrap();
@@ -666,11 +523,7 @@ fn a_file_that_somebody_touched_is_left_to_him() {
             "was cut short",
             &["message 0", "message 1", "message 2", "next"],
         ),
-        (
-            |path| std::fs::write(path, "").unwrap(),
-            "was cut short",
-            &["next"],
-        ),
+        (|path| std::fs::write(path, "").unwrap(), "was cut short", &["next"]),
     ];
     for (touch, why, expected) in rows {
         let path = stored(&scratch, 4);
@@ -681,14 +534,7 @@ fn a_file_that_somebody_touched_is_left_to_him() {
         assert_eq!(texts(&mut log), *expected, "{why}");
         log.append_message(&answer("more")).unwrap();
         match &*log.take_notices() {
-            [
-                Notice::Moved {
-                    from,
-                    to,
-                    why: said,
-                },
-                ..,
-            ] => {
+            [Notice::Moved { from, to, why: said }, ..] => {
                 assert_eq!((from, Some(to.as_path())), (&path, log.path()));
                 assert!(said.starts_with(why), "{said}");
             }
@@ -745,9 +591,7 @@ fn older_versions_are_brought_forward_when_they_are_written_to() {
         assert_eq!(seen.len(), if version == 1 { 4 } else { 3 });
         log.take_notices();
         assert_eq!(read(&path), text.as_bytes());
-        failpoint::with("session.rename:1:err", || {
-            log.append_message(&user("e")).unwrap_err()
-        });
+        failpoint::with("session.rename:1:err", || log.append_message(&user("e")).unwrap_err());
         assert_eq!(read(&path), text.as_bytes());
         log.append_message(&user("e")).unwrap();
         let backup = match &*log.take_notices() {
@@ -762,10 +606,7 @@ fn older_versions_are_brought_forward_when_they_are_written_to() {
         assert_eq!(texts(&mut log)[..seen.len()], seen);
         drop(log);
         for file in scratch.files() {
-            assert!(
-                file.starts_with("copy.jsonl") && !file.contains('-'),
-                "{file}"
-            );
+            assert!(file.starts_with("copy.jsonl") && !file.contains('-'), "{file}");
             std::fs::remove_file(scratch.path().join(file)).unwrap();
         }
     }
@@ -800,11 +641,7 @@ fn writes_until_it_is_killed() {
     log.append_model_change("faux", "echo").unwrap();
     for n in 0..6 {
         let text = format!("message {n}");
-        let message = if n % 3 == 1 {
-            answer(&text)
-        } else {
-            user(&text)
-        };
+        let message = if n % 3 == 1 { answer(&text) } else { user(&text) };
         log.append_message(&message).unwrap();
         writeln!(notes, "{text}").unwrap();
     }
@@ -815,21 +652,11 @@ fn writes_until_it_is_killed() {
 fn a_process_killed_at_any_moment_leaves_all_that_it_told() {
     let program = std::env::current_exe().unwrap();
     let mut killed = 0;
-    for point in [
-        "session.create",
-        "session.write",
-        "session.torn",
-        "session.rename",
-        "session.sync",
-    ] {
+    for point in ["session.create", "session.write", "session.torn", "session.rename", "session.sync"] {
         for passage in 1.. {
             let scratch = Scratch::new();
             let status = std::process::Command::new(&program)
-                .args([
-                    "--ignored",
-                    "--exact",
-                    "session::log::tests::writes_until_it_is_killed",
-                ])
+                .args(["--ignored", "--exact", "session::log::tests::writes_until_it_is_killed"])
                 .env(CRASH_FOLDER, scratch.path())
                 .env("PI_FAIL", format!("{point}:{passage}:abort"))
                 .stdout(std::process::Stdio::null())
@@ -846,10 +673,7 @@ fn a_process_killed_at_any_moment_leaves_all_that_it_told() {
                 continue;
             }
             // A draft may have two names for a moment.
-            let name = sessions
-                .iter()
-                .find(|name| name.ends_with(".jsonl"))
-                .unwrap_or(&sessions[0]);
+            let name = sessions.iter().find(|name| name.ends_with(".jsonl")).unwrap_or(&sessions[0]);
             let mut log = open(&scratch.path().join(name));
             let seen = texts(&mut log);
             assert!(seen.len() <= told.len() + 1, "{point}:{passage}: {seen:?}");
@@ -859,12 +683,7 @@ fn a_process_killed_at_any_moment_leaves_all_that_it_told() {
             assert_eq!(texts(&mut log)[seen.len()..], ["next"]);
             assert!(log.is_saved());
             drop(log);
-            assert_eq!(
-                scratch.files().len(),
-                2,
-                "{point}:{passage}: {:?}",
-                scratch.files()
-            );
+            assert_eq!(scratch.files().len(), 2, "{point}:{passage}: {:?}", scratch.files());
             if status.success() {
                 break;
             }

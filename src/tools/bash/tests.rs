@@ -50,24 +50,12 @@ fn the_result_is_what_was_printed_and_how_it_ended() {
         ("echo a; echo b >&2; echo c; echo d >&2", "a\nb\nc\nd\n"),
         ("printf x; exit 3", "error: x\n\nCommand exited with code 3"),
         ("exit 3", "error: (no output)\n\nCommand exited with code 3"),
-        (
-            "kill -9 $$",
-            "error: (no output)\n\nCommand exited with code 137",
-        ),
-        (
-            "kill -TERM $$",
-            "error: (no output)\n\nCommand exited with code 143",
-        ),
-        (
-            "printf '\\033[31mred\\033[0m \\377\\0.\\n'",
-            "red \u{fffd}.\n",
-        ),
+        ("kill -9 $$", "error: (no output)\n\nCommand exited with code 137"),
+        ("kill -TERM $$", "error: (no output)\n\nCommand exited with code 143"),
+        ("printf '\\033[31mred\\033[0m \\377\\0.\\n'", "red \u{fffd}.\n"),
         ("printf '1%%\\r2%%\\r3%%\\n'", "3%\n"),
         ("echo \"$0\"", "/bin/bash\n"),
-        (
-            "--version || echo none",
-            "/bin/bash: line 1: --version: command not found\nnone\n",
-        ),
+        ("--version || echo none", "/bin/bash: line 1: --version: command not found\nnone\n"),
         ("pwd -P | xargs basename | cut -c1-7", "pi-test\n"),
         ("echo ü | cat", "ü\n"),
     ] {
@@ -84,14 +72,8 @@ fn nothing_can_be_asked_of_anyone() {
         ("tty", "error: not a tty\n\n\nCommand exited with code 1"),
         ("(: < /dev/tty) 2>/dev/null || echo none", "none\n"),
         ("[ -t 0 ] || [ -t 1 ] || [ -t 2 ] || echo none", "none\n"),
-        (
-            "ps -o sid= -p $$ | tr -d ' ' | grep -qx $$ && echo own session",
-            "own session\n",
-        ),
-        (
-            "echo $GIT_TERMINAL_PROMPT $PAGER $GIT_PAGER $AI_AGENT",
-            "0 cat cat pi\n",
-        ),
+        ("ps -o sid= -p $$ | tr -d ' ' | grep -qx $$ && echo own session", "own session\n"),
+        ("echo $GIT_TERMINAL_PROMPT $PAGER $GIT_PAGER $AI_AGENT", "0 cat cat pi\n"),
     ] {
         assert_eq!(run(command), expected, "{command}");
     }
@@ -114,12 +96,7 @@ fn a_command_is_told_about_its_session_and_only_that() {
 }
 
 fn execute_quietly(workspace: &Workspace, command: &str) -> Execution {
-    let request = Request {
-        command,
-        timeout_seconds: None,
-        session_variables: false,
-        on_output: None,
-    };
+    let request = Request { command, timeout_seconds: None, session_variables: false, on_output: None };
     execute(workspace, &request, &|_, _| {}, &CancelToken::new()).unwrap()
 }
 
@@ -190,15 +167,12 @@ fn survivors_run_on_whatever_they_print() {
     let dir = TempDir::create();
     let tool = tool(workspace(&dir, |_| {}));
     // More than a pipe holds, after the call is over.
-    let command =
-        "(until [ -e go ]; do sleep 0.02; done; head -c 2000000 /dev/zero && touch done) & echo x";
+    let command = "(until [ -e go ]; do sleep 0.02; done; head -c 2000000 /dev/zero && touch done) & echo x";
     let result = call(&*tool, json!({"command": command}));
     assert!(text(&result).starts_with("x\n"));
     dir.write("go", "");
     eventually("the survivor is done", || dir.path().join("done").exists());
-    eventually("it is no survivor any more", || {
-        process::survivors().is_empty()
-    });
+    eventually("it is no survivor any more", || process::survivors().is_empty());
 }
 
 #[test]
@@ -225,15 +199,9 @@ fn a_time_limit_ends_the_whole_tree_and_keeps_the_output() {
         ("(setsid sleep 300 &); sleep 300", ""),
         ("sleep 300 & kill -STOP $!; wait", ""),
         ("kill -STOP $$", ""),
-        (
-            "trap 'printf bye; exit 0' TERM; sleep 300 & wait",
-            "bye\n\n",
-        ),
+        ("trap 'printf bye; exit 0' TERM; sleep 300 & wait", "bye\n\n"),
         // Those that do not listen are killed.
-        (
-            "(trap '' TERM; setsid sleep 300 >/dev/null &) ; trap '' TERM; while :; do sleep 300; done",
-            "",
-        ),
+        ("(trap '' TERM; setsid sleep 300 >/dev/null &) ; trap '' TERM; while :; do sleep 300; done", ""),
     ] {
         // Time enough for those that print something first.
         let seconds = if expected.is_empty() { 0.2 } else { 1.5 };
@@ -247,26 +215,14 @@ fn a_time_limit_ends_the_whole_tree_and_keeps_the_output() {
 #[test]
 fn a_time_limit_that_makes_no_sense_is_refused() {
     for (seconds, expected) in [
-        (
-            0.0,
-            "error: Invalid timeout: must be a finite number of seconds",
-        ),
-        (
-            -1.0,
-            "error: Invalid timeout: must be a finite number of seconds",
-        ),
-        (
-            2_147_483.648,
-            "error: Invalid timeout: maximum is 2147483.647 seconds",
-        ),
+        (0.0, "error: Invalid timeout: must be a finite number of seconds"),
+        (-1.0, "error: Invalid timeout: must be a finite number of seconds"),
+        (2_147_483.648, "error: Invalid timeout: maximum is 2147483.647 seconds"),
     ] {
         assert_eq!(run_for("echo x", Some(seconds)), expected);
     }
     let nan = timeout(f64::NAN).unwrap_err();
-    assert_eq!(
-        nan.message,
-        "Invalid timeout: must be a finite number of seconds"
-    );
+    assert_eq!(nan.message, "Invalid timeout: must be a finite number of seconds");
     assert!(timeout(2_147_483.647).is_ok());
 }
 
@@ -274,9 +230,7 @@ fn a_time_limit_that_makes_no_sense_is_refused() {
 fn the_setting_is_the_time_limit_of_calls_without_one() {
     let _guard = LeakGuard::new();
     let dir = TempDir::create();
-    let tool = tool(workspace(&dir, |options| {
-        options.bash_timeout_seconds = Some(0.2)
-    }));
+    let tool = tool(workspace(&dir, |options| options.bash_timeout_seconds = Some(0.2)));
     let result = call(&*tool, json!({"command": "sleep 300"}));
     assert_eq!(text(&result), "error: Command timed out after 0.2 seconds");
     let result = call(&*tool, json!({"command": "sleep 0.4", "timeout": 60}));
@@ -286,10 +240,7 @@ fn the_setting_is_the_time_limit_of_calls_without_one() {
 #[test]
 fn an_abort_kills_the_whole_tree_and_keeps_the_output() {
     let guard = LeakGuard::new();
-    for command in BACKGROUND
-        .iter()
-        .chain(&["echo x", "trap '' TERM INT HUP; echo x"])
-    {
+    for command in BACKGROUND.iter().chain(&["echo x", "trap '' TERM INT HUP; echo x"]) {
         let dir = TempDir::create();
         let tool = tool(workspace(&dir, |_| {}));
         let cancel = CancelToken::new();
@@ -299,12 +250,7 @@ fn an_abort_kills_the_whole_tree_and_keeps_the_output() {
                 eventually("the command runs", || dir.path().join("ready").exists());
                 cancel.cancel();
             });
-            call_with(
-                &*tool,
-                json!({"command": command}),
-                &cancel,
-                &Model::default(),
-            )
+            call_with(&*tool, json!({"command": command}), &cancel, &Model::default())
         });
         assert_eq!(processes(), [].into(), "{command}");
         assert_eq!(text(&result), "error: x\n\n\nCommand aborted", "{command}");
@@ -318,12 +264,7 @@ fn a_command_that_was_aborted_before_does_not_start() {
     let cancel = CancelToken::new();
     cancel.cancel();
     let tool = tool(workspace(&dir, |_| {}));
-    let result = call_with(
-        &*tool,
-        json!({"command": "touch x"}),
-        &cancel,
-        &Model::default(),
-    );
+    let result = call_with(&*tool, json!({"command": "touch x"}), &cancel, &Model::default());
     assert_eq!(text(&result), "error: Command aborted");
     assert!(dir.names().is_empty());
 }
@@ -336,22 +277,14 @@ fn a_long_output_is_cut_from_the_start_and_saved_whole() {
     for (command, notice, bytes) in [
         ("seq 3000", "lines 1001-3000 of 3000", 13_893),
         ("seq 3000; exit 1", "lines 1001-3000 of 3000", 13_893),
-        (
-            "seq -f %030.0f 3000",
-            "lines 1350-3000 of 3000 (50.0KB limit)",
-            93_000,
-        ),
+        ("seq -f %030.0f 3000", "lines 1350-3000 of 3000 (50.0KB limit)", 93_000),
         ("seq 1000000", "lines 998001-1000000 of 1000000", 6_888_896),
         (
             "head -c 30000000 /dev/zero | tr '\\0' x; echo",
             "last 50.0KB of line 1 (line is 28.6MB)",
             30_000_001,
         ),
-        (
-            "head -c 60000 /dev/zero | tr '\\0' x >&2",
-            "last 50.0KB of line 1 (line is 58.6KB)",
-            60_000,
-        ),
+        ("head -c 60000 /dev/zero | tr '\\0' x >&2", "last 50.0KB of line 1 (line is 58.6KB)", 60_000),
     ] {
         let result = call(&*tool, json!({"command": command}));
         let details = match &result {
@@ -363,11 +296,7 @@ fn a_long_output_is_cut_from_the_start_and_saved_whole() {
         assert_eq!(std::fs::metadata(path).unwrap().len(), bytes, "{command}");
         let notice = format!("\n\n[Showing {notice}. Full output: {path}]");
         let text = text(&result);
-        assert!(
-            text.contains(&notice),
-            "{command}: {}",
-            &text[text.len() - 300..]
-        );
+        assert!(text.contains(&notice), "{command}: {}", &text[text.len() - 300..]);
         assert_eq!(details["truncation"]["truncated"], json!(true));
         std::fs::remove_file(path).unwrap();
     }
@@ -378,11 +307,7 @@ fn any_bytes_may_be_printed() {
     let _guard = LeakGuard::new();
     let dir = TempDir::create();
     let workspace = workspace(&dir, |options| options.output_cap_bytes = 100_000);
-    for command in [
-        "head -c 1000000 /dev/urandom",
-        "head -c 2000000 /dev/zero",
-        "cat /bin/ls",
-    ] {
+    for command in ["head -c 1000000 /dev/urandom", "head -c 2000000 /dev/zero", "cat /bin/ls"] {
         let execution = execute_quietly(&workspace, command);
         assert_eq!(execution.exit_code(), Some(0));
         let plain = |char: char| !char.is_control() || char == '\n' || char == '\t';
@@ -400,9 +325,7 @@ fn updates_show_the_output_so_far() {
     let tool = tool(workspace(&dir, |_| {}));
     let updates = Mutex::new(Vec::new());
     let arguments = json!({"command": "echo 1; until [ -e go ]; do sleep 0.01; done; echo 2"});
-    let Value::Object(arguments) = arguments else {
-        unreachable!()
-    };
+    let Value::Object(arguments) = arguments else { unreachable!() };
     let result = tool.run(&Invocation {
         id: "1",
         arguments: &arguments,
@@ -417,18 +340,9 @@ fn updates_show_the_output_so_far() {
         },
     });
     assert_eq!(text(&result), "1\n2\n");
-    let expected = [
-        ("", None),
-        ("1\n", Some(json!({}))),
-        ("1\n2\n", Some(json!({}))),
-    ];
+    let expected = [("", None), ("1\n", Some(json!({}))), ("1\n2\n", Some(json!({})))];
     let updates = updates.into_inner().unwrap();
-    assert!(
-        updates
-            .iter()
-            .map(|(text, details)| (text.as_str(), details.clone()))
-            .eq(expected)
-    );
+    assert!(updates.iter().map(|(text, details)| (text.as_str(), details.clone())).eq(expected));
 }
 
 #[test]
@@ -441,23 +355,14 @@ fn a_shell_that_cannot_start_is_a_clear_error() {
     };
     let with_shell = |path: &str| {
         let path = path.to_owned();
-        fail(
-            &move |options| options.shell_path = Some(path.clone()),
-            "true",
-        )
+        fail(&move |options| options.shell_path = Some(path.clone()), "true")
     };
-    assert_eq!(
-        with_shell("/no/sh"),
-        "error: Custom shell path not found: /no/sh"
-    );
+    assert_eq!(with_shell("/no/sh"), "error: Custom shell path not found: /no/sh");
     let plain = dir.write("plain", "").to_string_lossy().into_owned();
     let expected = format!("error: Cannot start {plain}: Permission denied (os error 13)");
     assert_eq!(with_shell(&plain), expected);
     let long = fail(&|_| {}, &"x".repeat(3_000_000));
-    assert!(
-        long.starts_with("error: Cannot start /bin/bash: Argument list too long"),
-        "{long}"
-    );
+    assert!(long.starts_with("error: Cannot start /bin/bash: Argument list too long"), "{long}");
     let nul = fail(&|_| {}, "echo \0");
     assert!(nul.starts_with("error: Cannot start /bin/bash: "), "{nul}");
 

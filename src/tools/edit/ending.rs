@@ -28,9 +28,7 @@ pub fn adapt(new: &str, body: &[u8], span: &Range<usize>) -> Vec<u8> {
     let first = pairs.take_while(same).count();
     let pairs = old_lines.iter().rev().zip(new_lines.iter().rev());
     let last = pairs.take_while(same).count().min(shorter - first);
-    let replaced = old_lines
-        .get(first..old_lines.len() - last)
-        .unwrap_or_default();
+    let replaced = old_lines.get(first..old_lines.len() - last).unwrap_or_default();
     let ended = |line: &&Line<'_>| !line.ending.is_empty();
     let neighbour = replaced
         .iter()

@@ -22,12 +22,7 @@ pub enum Step {
 }
 
 impl Step {
-    pub const ALL: [Self; 4] = [
-        Self::Exact,
-        Self::Endings,
-        Self::TrailingBlanks,
-        Self::Signs,
-    ];
+    pub const ALL: [Self; 4] = [Self::Exact, Self::Endings, Self::TrailingBlanks, Self::Signs];
 }
 
 /// Where `wanted` is in `body`: for each text all its places in the order of the file, none when it is
@@ -40,10 +35,7 @@ pub fn find_all(body: &[u8], wanted: &[&str], cancel: &CancelToken) -> Vec<Vec<R
     let is_text = std::str::from_utf8(body).is_ok();
     let mut found = vec![Vec::new(); wanted.len()];
     for step in Step::ALL {
-        let missing = wanted
-            .iter()
-            .zip(&mut found)
-            .filter(|(_, places)| places.is_empty());
+        let missing = wanted.iter().zip(&mut found).filter(|(_, places)| places.is_empty());
         let mut missing = missing.peekable();
         let useless = step > Step::Endings && !is_text;
         if missing.peek().is_none() || useless || cancel.is_cancelled() {
@@ -101,9 +93,7 @@ impl<'a> Folded<'a> {
         if self.step == Step::Exact {
             let ranges = at.into_iter().map(|at| (at, at..at + length));
             return ranges
-                .filter(|(_, range)| {
-                    !self.inside_crlf(range.start) && self.end(range.end, needle).is_some()
-                })
+                .filter(|(_, range)| !self.inside_crlf(range.start) && self.end(range.end, needle).is_some())
                 .collect();
         }
         let mut places = Vec::new();
@@ -167,10 +157,7 @@ struct Needle {
 
 impl Needle {
     fn new(wanted: &str, step: Step) -> Self {
-        let mut needle = Self {
-            text: Vec::with_capacity(wanted.len()),
-            ends_in_blanks: false,
-        };
+        let mut needle = Self { text: Vec::with_capacity(wanted.len()), ends_in_blanks: false };
         for unit in Units::new(wanted.as_bytes(), step) {
             needle.text.extend_from_slice(unit.folded());
             needle.ends_in_blanks = unit.folded().is_empty();
@@ -189,11 +176,7 @@ struct Unit {
 
 impl Unit {
     fn new(at: Range<usize>, folded: &[u8]) -> Self {
-        let mut unit = Self {
-            at,
-            folded: [0; 12],
-            length: 0,
-        };
+        let mut unit = Self { at, folded: [0; 12], length: 0 };
         unit.push(folded);
         unit
     }
@@ -221,12 +204,7 @@ struct Units<'a> {
 
 impl<'a> Units<'a> {
     fn new(text: &'a [u8], step: Step) -> Self {
-        Self {
-            text,
-            at: 0,
-            step,
-            inner_blanks: 0,
-        }
+        Self { text, at: 0, step, inner_blanks: 0 }
     }
 
     fn rest(&self) -> &'a [u8] {
@@ -238,9 +216,7 @@ impl<'a> Units<'a> {
         match text.first()? {
             b' ' | b'\t' => Some(1),
             byte if byte.is_ascii() || self.step < Step::Signs => None,
-            _ => first_char(text)
-                .filter(|char| fold::is_space(*char))
-                .map(char::len_utf8),
+            _ => first_char(text).filter(|char| fold::is_space(*char)).map(char::len_utf8),
         }
     }
 
@@ -278,20 +254,12 @@ impl Iterator for Units<'_> {
         }
         if rest.starts_with(b"\r\n") {
             self.at += 2;
-            let folded: &[u8] = if self.step == Step::Exact {
-                b"\r\n"
-            } else {
-                b"\n"
-            };
+            let folded: &[u8] = if self.step == Step::Exact { b"\r\n" } else { b"\n" };
             return Some(Unit::new(start..self.at, folded));
         }
         if first.is_ascii() || self.step < Step::Signs {
             self.at += 1;
-            let folded = if first == b'\r' && self.step > Step::Exact {
-                b'\n'
-            } else {
-                first
-            };
+            let folded = if first == b'\r' && self.step > Step::Exact { b'\n' } else { first };
             return Some(Unit::new(start..self.at, &[folded]));
         }
         let Some(char) = first_char(rest) else {
@@ -300,9 +268,7 @@ impl Iterator for Units<'_> {
         };
         self.at += char.len_utf8();
         let mut unit = Unit::new(start..self.at, b"");
-        fold::fold(char, &mut |part| {
-            unit.push(part.encode_utf8(&mut [0; 4]).as_bytes())
-        });
+        fold::fold(char, &mut |part| unit.push(part.encode_utf8(&mut [0; 4]).as_bytes()));
         Some(unit)
     }
 }

@@ -60,9 +60,8 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
             spec,
             label: "edit".into(),
             snippet: Some("Replace exact texts in a file, several in one call".into()),
-            rules: workspace.rules([
-                "Make all changes to one file in one edit call, merging those to nearby lines.",
-            ]),
+            rules: workspace
+                .rules(["Make all changes to one file in one edit call, merging those to nearby lines."]),
             ..ToolInfo::default()
         },
         workspace,
@@ -89,10 +88,7 @@ pub fn preview(workspace: &Workspace, arguments: &Map<String, Value>) -> Option<
     }
     let mut content = Vec::new();
     let source = backend.open(&target).ok()?;
-    source
-        .take(LOOKED_AT_BYTES)
-        .read_to_end(&mut content)
-        .ok()?;
+    source.take(LOOKED_AT_BYTES).read_to_end(&mut content).ok()?;
     let file = File::decode(&content);
     let spans = spans(&file.body, &edits, given, &CancelToken::new()).ok()?;
     let body = replace(&file.body, &edits, &spans);
@@ -121,9 +117,7 @@ impl Tool for EditTool {
         let edits = edits(call.arguments)?;
         let target = path::resolve_existing(&self.workspace, given)?;
         let backend = self.workspace.backend.as_ref();
-        let real = backend
-            .canonical(&target)
-            .map_err(|error| cannot_edit(given, &error))?;
+        let real = backend.canonical(&target).map_err(|error| cannot_edit(given, &error))?;
         let _lock = mutation::lock(&real, call.cancel).ok_or_else(ToolError::aborted)?;
 
         let old = self.read(given, &target)?;
@@ -144,12 +138,10 @@ impl Tool for EditTool {
             )));
         }
         let noted = self.workspace.note("edit", call.id, &real, &new);
-        backend
-            .write(&target, &new)
-            .map_err(|error| match error_code(&error) {
-                Some("EACCES" | "EPERM" | "EROFS") => cannot_edit(given, &error),
-                _ => ToolError::new(write_error_text(&error, &target)),
-            })?;
+        backend.write(&target, &new).map_err(|error| match error_code(&error) {
+            Some("EACCES" | "EPERM" | "EROFS") => cannot_edit(given, &error),
+            _ => ToolError::new(write_error_text(&error, &target)),
+        })?;
         noted.made();
 
         let changes = diff::changes(given, &lf(&file.body), &lf(&body));
@@ -181,10 +173,7 @@ impl EditTool {
         }
         let mut content = Vec::new();
         let source = backend.open(target).map_err(|error| fail(&error))?;
-        source
-            .take(MAX_BYTES)
-            .read_to_end(&mut content)
-            .map_err(|error| fail(&error))?;
+        source.take(MAX_BYTES).read_to_end(&mut content).map_err(|error| fail(&error))?;
         Ok(content)
     }
 }
@@ -258,9 +247,7 @@ fn edits(arguments: &Map<String, Value>) -> Result<Vec<Edit>, ToolError> {
     };
     match edits {
         Some(edits) if !edits.is_empty() => Ok(edits),
-        _ => Err(ToolError::new(
-            "Edit tool input is invalid. edits must contain at least one replacement.",
-        )),
+        _ => Err(ToolError::new("Edit tool input is invalid. edits must contain at least one replacement.")),
     }
 }
 
@@ -274,27 +261,19 @@ struct File<'a> {
 
 impl<'a> File<'a> {
     fn decode(content: &'a [u8]) -> Self {
-        let bytes = Self {
-            mark: b"",
-            encoding: None,
-            body: content.into(),
-        };
+        let bytes = Self { mark: b"", encoding: None, body: content.into() };
         let head = content.get(..text::SNIFF_BYTES).unwrap_or(content);
         let Content::Text(encoding, mark) = text::sniff(head) else {
             return bytes;
         };
         let (mark, body) = content.split_at(mark);
         match encoding.decode(body) {
-            Some(std::borrow::Cow::Borrowed(text)) => Self {
-                mark,
-                encoding: Some(encoding),
-                body: text.as_bytes().into(),
-            },
-            Some(std::borrow::Cow::Owned(text)) => Self {
-                mark,
-                encoding: Some(encoding),
-                body: text.into_bytes().into(),
-            },
+            Some(std::borrow::Cow::Borrowed(text)) => {
+                Self { mark, encoding: Some(encoding), body: text.as_bytes().into() }
+            }
+            Some(std::borrow::Cow::Owned(text)) => {
+                Self { mark, encoding: Some(encoding), body: text.into_bytes().into() }
+            }
             None => bytes,
         }
     }
@@ -324,30 +303,16 @@ struct Span {
 }
 
 /// The places of all edits, in the order of the file.
-fn spans(
-    body: &[u8],
-    edits: &[Edit],
-    given: &str,
-    cancel: &CancelToken,
-) -> Result<Vec<Span>, ToolError> {
+fn spans(body: &[u8], edits: &[Edit], given: &str, cancel: &CancelToken) -> Result<Vec<Span>, ToolError> {
     for (at, edit) in edits.iter().enumerate() {
         if edit.old.is_empty() {
-            let name = if edits.len() == 1 {
-                "oldText".into()
-            } else {
-                format!("edits[{at}].oldText")
-            };
-            return Err(ToolError::new(format!(
-                "{name} must not be empty in {given}."
-            )));
+            let name = if edits.len() == 1 { "oldText".into() } else { format!("edits[{at}].oldText") };
+            return Err(ToolError::new(format!("{name} must not be empty in {given}.")));
         }
     }
     let wanted: Vec<&str> = edits.iter().map(|edit| edit.old.as_str()).collect();
     let mut spans: Vec<Span> = Vec::new();
-    for (index, mut places) in locate::find_all(body, &wanted, cancel)
-        .into_iter()
-        .enumerate()
-    {
+    for (index, mut places) in locate::find_all(body, &wanted, cancel).into_iter().enumerate() {
         if edits.get(index).is_some_and(|edit| edit.all) {
             places.dedup_by(|next, before| next.start < before.end);
         } else if places.len() > 1 {
@@ -390,11 +355,7 @@ fn replace(body: &[u8], edits: &[Edit], spans: &[Span]) -> Vec<u8> {
 /// The text with `\n` for every line ending, for people.
 fn lf(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
-    if text.contains('\r') {
-        text.replace("\r\n", "\n").replace('\r', "\n")
-    } else {
-        text.into_owned()
-    }
+    if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text.into_owned() }
 }
 
 fn cannot_edit(given: &str, error: &std::io::Error) -> ToolError {
@@ -421,19 +382,12 @@ fn not_found(body: &[u8], edits: &[Edit], at: usize, given: &str) -> ToolError {
                 message.push_str(&nearest);
             }
         }
-        _ => message
-            .push_str("\nThe file is not UTF-8 throughout, so only exact text is found in it."),
+        _ => message.push_str("\nThe file is not UTF-8 throughout, so only exact text is found in it."),
     }
     ToolError::new(message)
 }
 
-fn not_unique(
-    body: &[u8],
-    places: &[Range<usize>],
-    edits: &[Edit],
-    at: usize,
-    given: &str,
-) -> ToolError {
+fn not_unique(body: &[u8], places: &[Range<usize>], edits: &[Edit], at: usize, given: &str) -> ToolError {
     let count = places.len();
     let message = if edits.len() == 1 {
         format!(

@@ -101,11 +101,7 @@ fn without_cr(line: &str) -> &str {
 /// A line without its blanks, in lower case and folded.
 fn key(line: &str) -> String {
     let mut key = String::new();
-    for char in line
-        .chars()
-        .take(MAX_COMPARED)
-        .filter(|char| !char.is_whitespace())
-    {
+    for char in line.chars().take(MAX_COMPARED).filter(|char| !char.is_whitespace()) {
         fold::fold(char, &mut |part| key.extend(part.to_lowercase()));
     }
     key
@@ -128,19 +124,14 @@ fn by_equal_lines(have: &[&str], want: &[&str]) -> Option<(usize, usize)> {
             vote.0 += key.chars().count();
         }
     }
-    let best = votes
-        .into_iter()
-        .max_by_key(|&(start, (weight, _))| (weight, -start));
+    let best = votes.into_iter().max_by_key(|&(start, (weight, _))| (weight, -start));
     best.map(|(_, (_, pair))| pair)
 }
 
 /// The line of the file that shares most letter pairs with the longest line of the wanted text.
 fn by_likeness(have: &[&str], want: &[&str]) -> Option<(usize, usize)> {
-    let (at, longest) = want
-        .iter()
-        .map(|line| key(line))
-        .enumerate()
-        .max_by_key(|(at, key)| (key.len(), usize::MAX - at))?;
+    let (at, longest) =
+        want.iter().map(|line| key(line)).enumerate().max_by_key(|(at, key)| (key.len(), usize::MAX - at))?;
     let likeness = Likeness::to(&longest);
     let best = have
         .iter()
@@ -184,9 +175,7 @@ mod tests {
         );
         check(
             "fn two() {\n\tlet b = compute(3, 4);\n}\n\nfn three() {",
-            Some(
-                r#"The nearest place is the end of the file, where oldText goes on with "fn three() {"."#,
-            ),
+            Some(r#"The nearest place is the end of the file, where oldText goes on with "fn three() {"."#),
         );
         check("something else altogether", None);
         check("   \n\n", None);

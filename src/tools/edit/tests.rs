@@ -31,12 +31,7 @@ fn check(content: impl AsRef<[u8]>, old: &str, new: &str, expected: impl AsRef<[
     let arguments = json!({"edits": [{"oldText": old, "newText": new}]});
     let (answer, content) = run(content.as_ref(), arguments);
     assert_eq!(answer, "Successfully replaced 1 block(s) in f.");
-    assert_eq!(
-        content,
-        expected.as_ref(),
-        "{}",
-        String::from_utf8_lossy(&content)
-    );
+    assert_eq!(content, expected.as_ref(), "{}", String::from_utf8_lossy(&content));
 }
 
 /// Checks edits that must fail and leave the file alone. Only the start of the answer counts.
@@ -109,34 +104,15 @@ fn errors_say_what_to_do() {
         json!([{"oldText": "b", "newText": "1"}, {"oldText": "b", "newText": "1"}]),
         "error: edits[0] and edits[1] overlap in f.",
     );
-    for edits in [
-        json!([]),
-        json!("nonsense"),
-        json!([{"oldText": "a"}]),
-        json!(null),
-    ] {
-        refuse(
-            "a",
-            edits,
-            "error: Edit tool input is invalid. edits must contain at least one replacement.",
-        );
+    for edits in [json!([]), json!("nonsense"), json!([{"oldText": "a"}]), json!(null)] {
+        refuse("a", edits, "error: Edit tool input is invalid. edits must contain at least one replacement.");
     }
 }
 
 #[test]
 fn a_forgiving_match_only_finds_the_place() {
-    check(
-        "“a”  \n‘keep’ \t\n“b”\n",
-        "\"b\"",
-        "\"c\"",
-        "“a”  \n‘keep’ \t\n\"c\"\n",
-    );
-    check(
-        "x = “a”;  // ‘note’ \n",
-        "\"a\"",
-        "“b”",
-        "x = “b”;  // ‘note’ \n",
-    );
+    check("“a”  \n‘keep’ \t\n“b”\n", "\"b\"", "\"c\"", "“a”  \n‘keep’ \t\n\"c\"\n");
+    check("x = “a”;  // ‘note’ \n", "\"a\"", "“b”", "x = “b”;  // ‘note’ \n");
     check("a \nb \nc \n", "a\nb", "1\n2", "1\n2 \nc \n");
 }
 
@@ -148,23 +124,10 @@ fn the_matrix_of_encodings_and_endings() {
     check("a\rb\rc", "a\nb", "1\n2", "1\r2\rc");
     check("no newline", "no", "still no", "still no newline");
     check(b"\0bin\0ary\xff", "ary", "", b"\0bin\0\xff");
-    check(
-        b"a\xff\xfe\xff\r\nb\n",
-        "b",
-        "1\n2",
-        b"a\xff\xfe\xff\r\n1\n2\n",
-    );
-    check(
-        b"caf\xe9 \x93x\x94\n",
-        "café “x”",
-        "thé – ok",
-        b"th\xe9 \x96 ok\n",
-    );
+    check(b"a\xff\xfe\xff\r\nb\n", "b", "1\n2", b"a\xff\xfe\xff\r\n1\n2\n");
+    check(b"caf\xe9 \x93x\x94\n", "café “x”", "thé – ok", b"th\xe9 \x96 ok\n");
     let utf16 = |text: &str, unit: fn(u16) -> [u8; 2]| -> Vec<u8> {
-        format!("\u{feff}{text}")
-            .encode_utf16()
-            .flat_map(unit)
-            .collect()
+        format!("\u{feff}{text}").encode_utf16().flat_map(unit).collect()
     };
     check(
         utf16("é\r\n😀 old\r\n", u16::to_le_bytes),
@@ -172,12 +135,7 @@ fn the_matrix_of_encodings_and_endings() {
         "new\n漢\n",
         utf16("é\r\nnew\r\n漢\r\n", u16::to_le_bytes),
     );
-    check(
-        utf16("old", u16::to_be_bytes),
-        "old",
-        "new",
-        utf16("new", u16::to_be_bytes),
-    );
+    check(utf16("old", u16::to_be_bytes), "old", "new", utf16("new", u16::to_be_bytes));
     refuse(
         b"caf\xe9",
         json!([{"oldText": "caf", "newText": "漢"}]),
@@ -204,10 +162,7 @@ fn other_forms_of_the_arguments_are_taken() {
         json!({"edits": [], "oldText": "a", "newText": "b"}),
     ] {
         let (answer, content) = run(b"a c", arguments.clone());
-        assert_eq!(
-            answer, "Successfully replaced 1 block(s) in f.",
-            "{arguments}"
-        );
+        assert_eq!(answer, "Successfully replaced 1 block(s) in f.", "{arguments}");
         assert_eq!(content, b"b c");
     }
     for arguments in [
@@ -217,16 +172,10 @@ fn other_forms_of_the_arguments_are_taken() {
         json!({"edits": edit, "replace_all": true}),
     ] {
         let (answer, content) = run(b"a a", arguments.clone());
-        assert_eq!(
-            answer, "Successfully replaced 2 block(s) in f.",
-            "{arguments}"
-        );
+        assert_eq!(answer, "Successfully replaced 2 block(s) in f.", "{arguments}");
         assert_eq!(content, b"b b");
     }
-    let (_, content) = run(
-        b"aaa",
-        json!({"oldText": "aa", "newText": "b", "replaceAll": true}),
-    );
+    let (_, content) = run(b"aaa", json!({"oldText": "aa", "newText": "b", "replaceAll": true}));
     assert_eq!(content, b"ba");
 }
 
@@ -253,36 +202,21 @@ fn what_is_not_a_file_is_refused() {
     fs::create_dir(dir.path().join("folder")).unwrap();
     let tool = tool(Arc::new(dir.workspace()));
     for (path, expected) in [
-        (
-            "folder",
-            "error: Could not edit file: folder. Error code: EISDIR.",
-        ),
-        (
-            "Folder",
-            "error: Could not edit file: Folder. Error code: ENOENT. Similar paths: folder.",
-        ),
-        (
-            "missing",
-            "error: Could not edit file: missing. Error code: ENOENT.",
-        ),
+        ("folder", "error: Could not edit file: folder. Error code: EISDIR."),
+        ("Folder", "error: Could not edit file: Folder. Error code: ENOENT. Similar paths: folder."),
+        ("missing", "error: Could not edit file: missing. Error code: ENOENT."),
         (
             "/dev/null",
             "error: Could not edit file: /dev/null. Reason: it is a device, pipe or socket, not a regular file.",
         ),
     ] {
-        let result = call(
-            tool.as_ref(),
-            json!({"path": path, "oldText": "a", "newText": "b"}),
-        );
+        let result = call(tool.as_ref(), json!({"path": path, "oldText": "a", "newText": "b"}));
         assert_eq!(text(&result), expected);
     }
     symlink("/dev/null", dir.path().join("link")).unwrap();
     let large = fs::File::create(dir.path().join("large")).unwrap();
     large.set_len(1 << 40).unwrap();
-    let result = call(
-        tool.as_ref(),
-        json!({"path": "large", "oldText": "a", "newText": "b"}),
-    );
+    let result = call(tool.as_ref(), json!({"path": "large", "oldText": "a", "newText": "b"}));
     assert_eq!(
         text(&result),
         "error: large is too large to edit in memory (1048576.0MB). Use bash with sed or a script."
@@ -326,10 +260,7 @@ fn a_file_that_changed_meanwhile_is_left_alone() {
     let mut workspace = dir.workspace();
     workspace.backend = Arc::new(Meddling(path, AtomicUsize::new(0)));
     let tool = tool(Arc::new(workspace));
-    let result = call(
-        tool.as_ref(),
-        json!({"path": "f", "oldText": "a", "newText": "b"}),
-    );
+    let result = call(tool.as_ref(), json!({"path": "f", "oldText": "a", "newText": "b"}));
     assert!(text(&result).starts_with("error: f was changed by another program during this edit."));
     assert_eq!(dir.read("f"), b"a, changed meanwhile");
 }

@@ -77,14 +77,10 @@ impl Tool for Grep {
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
         let flag = |name: &str| call.arguments.get(name).and_then(Value::as_bool) == Some(true);
         let pattern = argument::text(call, "pattern")?;
-        let regex = pattern::compile(pattern, flag("literal"), flag("ignoreCase"))
-            .map_err(ToolError::new)?;
+        let regex = pattern::compile(pattern, flag("literal"), flag("ignoreCase")).map_err(ToolError::new)?;
         let context = argument::number(call, "context").unwrap_or(0);
         let context = usize::try_from(context).map_or(MAX_CONTEXT, |lines| lines.min(MAX_CONTEXT));
-        let mut result = Collected {
-            limit: listing::limit(call, LIMIT),
-            ..Collected::default()
-        };
+        let mut result = Collected { limit: listing::limit(call, LIMIT), ..Collected::default() };
 
         let target = path::resolve_existing(&self.workspace, given_path(call))?;
         let backend = self.workspace.backend.as_ref();
@@ -99,19 +95,8 @@ impl Tool for Grep {
                     .map(|glob| Filter::parse(glob, &target, &self.workspace.cwd))
                     .transpose()
                     .map_err(ToolError::new)?;
-                let lines = Lines {
-                    backend,
-                    regex,
-                    context,
-                    filter,
-                };
-                let walk = Walk::new(
-                    &self.workspace,
-                    &target,
-                    call.cancel,
-                    result.limit,
-                    self.time,
-                );
+                let lines = Lines { backend, regex, context, filter };
+                let walk = Walk::new(&self.workspace, &target, call.cancel, result.limit, self.time);
                 let summary = walk
                     .run(&lines, &mut |matches| result.take(matches))
                     .map_err(|error| ToolError::new(format!("Cannot read directory: {error}")))?;
@@ -136,8 +121,7 @@ impl Grep {
         call: &Invocation<'_>,
         result: &mut Collected,
     ) -> Result<(), ToolError> {
-        let fail =
-            |error: io::Error| ToolError::new(format!("Cannot read {}: {error}", file.display()));
+        let fail = |error: io::Error| ToolError::new(format!("Cannot read {}: {error}", file.display()));
         let mut source = self.workspace.backend.open(file).map_err(fail)?;
         let label = shown(file.file_name().unwrap_or_default().as_bytes());
         let deadline = Instant::now() + self.time;
@@ -186,11 +170,9 @@ impl Collected {
         let limit = self.limit;
         if self.matches >= limit {
             let more = limit.saturating_mul(2);
-            let notice = format!(
-                "{limit} matches limit reached. Use limit={more} for more, or refine pattern"
-            );
-            self.listing
-                .limit_reached("matchLimitReached", limit, notice);
+            let notice =
+                format!("{limit} matches limit reached. Use limit={more} for more, or refine pattern");
+            self.listing.limit_reached("matchLimitReached", limit, notice);
         }
         if self.cut {
             self.listing.notice_first(format!(
@@ -222,10 +204,7 @@ impl Search for Lines<'_> {
     const BATCH: usize = 16;
 
     fn worker(&self) -> Worker {
-        Worker {
-            searcher: Searcher::new(self.regex.clone(), self.context),
-            filter: self.filter.clone(),
-        }
+        Worker { searcher: Searcher::new(self.regex.clone(), self.context), filter: self.filter.clone() }
     }
 
     fn enters(&self, worker: &mut Worker, folder: &Entry<'_>) -> bool {
@@ -247,12 +226,10 @@ impl Search for Lines<'_> {
     ) -> io::Result<Option<Vec<Match>>> {
         let mut source = self.backend.open_listed(entry.path())?;
         let label = shown(entry.relative());
-        Ok(
-            match worker.searcher.search(&mut source, &label, limit, stop)? {
-                Found::Matches(matches) if !matches.is_empty() => Some(matches),
-                _ => None,
-            },
-        )
+        Ok(match worker.searcher.search(&mut source, &label, limit, stop)? {
+            Found::Matches(matches) if !matches.is_empty() => Some(matches),
+            _ => None,
+        })
     }
 
     fn count(matches: &Vec<Match>) -> usize {

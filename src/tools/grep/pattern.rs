@@ -57,8 +57,7 @@ fn line_break() -> String {
 }
 
 fn too_large() -> String {
-    "The pattern is too large. Use smaller counts of repetition, or [a-z] in place of \\w."
-        .to_owned()
+    "The pattern is too large. Use smaller counts of repetition, or [a-z] in place of \\w.".to_owned()
 }
 
 fn within_line(pattern: Hir, ranges: &mut usize) -> Result<Hir, String> {
@@ -120,10 +119,7 @@ mod tests {
         let mut found = Vec::new();
         for hit in regex.find_iter(text.as_bytes()) {
             let (start, end) = (hit.start(), hit.end());
-            assert!(
-                !text[start..end].contains('\n'),
-                "{pattern} leaves its line"
-            );
+            assert!(!text[start..end].contains('\n'), "{pattern} leaves its line");
             let from = text[..start].rfind('\n').map_or(0, |at| at + 1);
             let line = text[from..].split('\n').next().unwrap();
             if from < text.len() && found.last() != Some(&(from, line)) {

@@ -52,11 +52,7 @@ pub(super) struct Match {
 
 impl Searcher {
     pub fn new(regex: Regex, context: usize) -> Self {
-        Self {
-            regex,
-            context,
-            buffer: Vec::new(),
-        }
+        Self { regex, context, buffer: Vec::new() }
     }
 
     /// Finds the first `limit` matching lines of a file that is shown as `label`.
@@ -258,8 +254,7 @@ impl Matches<'_> {
                 break;
             }
             let start = memrchr(b'\n', &block[..hit.start()]).map_or(0, |at| at + 1);
-            let end =
-                memchr(b'\n', &block[hit.start()..]).map_or(block.len(), |at| hit.start() + at);
+            let end = memchr(b'\n', &block[hit.start()..]).map_or(block.len(), |at| hit.start() + at);
             self.line += memchr_iter(b'\n', &block[counted..start]).count() as u64;
             counted = start;
             self.lines_after(&block[given..start]);
@@ -276,8 +271,7 @@ impl Matches<'_> {
         if !last {
             self.line += memchr_iter(b'\n', &block[counted..]).count() as u64;
             if self.context > 0 {
-                let mut lines: Vec<Shown> =
-                    lines_before(block).take(self.context).map(shown).collect();
+                let mut lines: Vec<Shown> = lines_before(block).take(self.context).map(shown).collect();
                 lines.reverse();
                 self.remember(lines);
             }
@@ -294,10 +288,7 @@ impl Matches<'_> {
     /// Adds a match on the line that comes next. `before` is the text before it in its block.
     fn add(&mut self, line: &Shown, before: &[u8]) {
         self.count += 1;
-        let mut new = Match {
-            count: 1,
-            ..Match::default()
-        };
+        let mut new = Match { count: 1, ..Match::default() };
         if self.stored_bytes > MAX_BYTES {
             new.push(self.label, ':', self.line, line);
             match self.list.last_mut() {
@@ -314,19 +305,14 @@ impl Matches<'_> {
             return;
         }
         if self.context > 0 {
-            let mut lines: Vec<Shown> =
-                lines_before(before).take(self.context).map(shown).collect();
+            let mut lines: Vec<Shown> = lines_before(before).take(self.context).map(shown).collect();
             let missing = self.context - lines.len();
             lines.extend(self.before.iter().rev().take(missing).cloned());
             let first = self.line - lines.len() as u64;
             for (number, line) in (first..).zip(lines.iter().rev()) {
                 new.push(self.label, '-', number, line);
             }
-            self.open.push_back(Open {
-                place: self.list.len(),
-                line: self.line + 1,
-                left: self.context,
-            });
+            self.open.push_back(Open { place: self.list.len(), line: self.line + 1, left: self.context });
         }
         new.push(self.label, ':', self.line, line);
         self.stored_bytes += new.text.len();
@@ -364,8 +350,7 @@ impl Match {
             self.text.push('\n');
         }
         let text = &line.text;
-        self.text
-            .push_str(&format!("{label}{mark}{number}{mark} {text}"));
+        self.text.push_str(&format!("{label}{mark}{number}{mark} {text}"));
         self.bytes = self.text.len();
         self.lines += 1;
         self.cut |= line.cut;
@@ -401,8 +386,5 @@ fn shown(line: &[u8]) -> Shown {
         }
     }
     let (line, cut) = truncate::line(&text, MAX_MATCH_CHARS);
-    Shown {
-        text: line.into_owned(),
-        cut,
-    }
+    Shown { text: line.into_owned(), cut }
 }

@@ -15,10 +15,7 @@ use std::os::unix::fs::symlink;
 fn grep(tree: &TempDir, arguments: Value) -> (String, Value) {
     let tool = tool(Arc::new(tree.workspace()));
     let result = call(tool.as_ref(), arguments);
-    let details = result
-        .as_ref()
-        .ok()
-        .and_then(|output| output.details.clone());
+    let details = result.as_ref().ok().and_then(|output| output.details.clone());
     let text = text(&result).replace(tree.path().to_str().unwrap(), "CWD");
     (text, details.unwrap_or_default())
 }
@@ -50,42 +47,14 @@ fn matches_are_shown_with_path_and_line_in_order() {
     check(&tree, json!({"pattern": "two"}), all);
     check(&tree, json!({"pattern": "two", "path": ""}), all);
     check(&tree, json!({"pattern": "t.o$", "path": "."}), all);
-    check(
-        &tree,
-        json!({"pattern": "^two", "path": "a"}),
-        "x.rs:1: two",
-    );
-    check(
-        &tree,
-        json!({"pattern": "two", "path": "b.txt"}),
-        "b.txt:2: two",
-    );
+    check(&tree, json!({"pattern": "^two", "path": "a"}), "x.rs:1: two");
+    check(&tree, json!({"pattern": "two", "path": "b.txt"}), "b.txt:2: two");
     check(&tree, json!({"pattern": "nowhere"}), "No matches found");
-    check(
-        &tree,
-        json!({"pattern": "THREE", "ignoreCase": true, "path": "b.txt"}),
-        "b.txt:3: Three",
-    );
-    check(
-        &tree,
-        json!({"pattern": "t.o", "literal": true}),
-        "No matches found",
-    );
-    check(
-        &tree,
-        json!({"pattern": "two", "path": ".git"}),
-        "config:1: two",
-    );
-    check(
-        &tree,
-        json!({"pattern": "two", "path": "skip"}),
-        "x.rs:1: two",
-    );
-    check(
-        &tree,
-        json!({"pattern": "two", "path": "skip/x.rs", "glob": "*.c"}),
-        "x.rs:1: two",
-    );
+    check(&tree, json!({"pattern": "THREE", "ignoreCase": true, "path": "b.txt"}), "b.txt:3: Three");
+    check(&tree, json!({"pattern": "t.o", "literal": true}), "No matches found");
+    check(&tree, json!({"pattern": "two", "path": ".git"}), "config:1: two");
+    check(&tree, json!({"pattern": "two", "path": "skip"}), "x.rs:1: two");
+    check(&tree, json!({"pattern": "two", "path": "skip/x.rs", "glob": "*.c"}), "x.rs:1: two");
 }
 
 #[test]
@@ -93,46 +62,23 @@ fn nothing_is_taken_for_a_flag() {
     let tree = TempDir::create();
     tree.write("--help/-e", "-e --version\n");
     check(&tree, json!({"pattern": "-e"}), "--help/-e:1: -e --version");
-    check(
-        &tree,
-        json!({"pattern": "--version", "path": "--help", "glob": "-e"}),
-        "-e:1: -e --version",
-    );
-    check(
-        &tree,
-        json!({"pattern": "x", "path": "--help"}),
-        "No matches found",
-    );
+    check(&tree, json!({"pattern": "--version", "path": "--help", "glob": "-e"}), "-e:1: -e --version");
+    check(&tree, json!({"pattern": "x", "path": "--help"}), "No matches found");
 }
 
 #[test]
 fn a_glob_chooses_files_and_brings_no_ignored_one_back() {
     let tree = TempDir::create();
-    for path in [
-        "src/a.rs",
-        "src/a.ts",
-        "src/deep/b.rs",
-        "lib/src/c.rs",
-        "a.rs",
-        "out/d.rs",
-    ] {
+    for path in ["src/a.rs", "src/a.ts", "src/deep/b.rs", "lib/src/c.rs", "a.rs", "out/d.rs"] {
         tree.write(path, "x");
     }
     tree.write(".gitignore", "out\n");
     let files = |glob: &str, path: &str| {
         let (text, _) = grep(&tree, json!({"pattern": "x", "glob": glob, "path": path}));
-        let paths = text
-            .lines()
-            .map(|line| line.trim_end_matches(":1: x").to_owned());
+        let paths = text.lines().map(|line| line.trim_end_matches(":1: x").to_owned());
         paths.collect::<Vec<_>>()
     };
-    let all = [
-        "a.rs",
-        "lib/src/c.rs",
-        "src/a.rs",
-        "src/a.ts",
-        "src/deep/b.rs",
-    ];
+    let all = ["a.rs", "lib/src/c.rs", "src/a.rs", "src/a.ts", "src/deep/b.rs"];
     assert_eq!(files("*", "."), all);
     assert_eq!(files("**/*", "."), all);
     assert_eq!(files("", "."), all);
@@ -143,17 +89,11 @@ fn a_glob_chooses_files_and_brings_no_ignored_one_back() {
     assert_eq!(files("./src/*.rs", "."), ["src/a.rs"]);
     assert_eq!(files("src/**/*.rs", "src"), ["a.rs", "deep/b.rs"]);
     assert_eq!(files("deep/*", "src"), ["deep/b.rs"]);
-    assert_eq!(
-        files("src/", "."),
-        ["src/a.rs", "src/a.ts", "src/deep/b.rs"]
-    );
+    assert_eq!(files("src/", "."), ["src/a.rs", "src/a.ts", "src/deep/b.rs"]);
     assert_eq!(files("!src", "."), ["a.rs"]);
     assert_eq!(files("!src/", "."), ["a.rs"]);
     assert_eq!(files("!a.rs/", "."), all);
-    assert_eq!(
-        files("!src/deep/**", "."),
-        ["a.rs", "lib/src/c.rs", "src/a.rs", "src/a.ts"]
-    );
+    assert_eq!(files("!src/deep/**", "."), ["a.rs", "lib/src/c.rs", "src/a.rs", "src/a.ts"]);
     assert_eq!(files("*.{ts,js}", "."), ["src/a.ts"]);
     assert_eq!(files("*.RS", "."), ["No matches found"]);
 }
@@ -167,16 +107,8 @@ fn context_belongs_to_each_match() {
         json!({"pattern": "x", "context": 1}),
         "f-1- 1\nf:2: 2 x\nf-3- 3 x\nf-2- 2 x\nf:3: 3 x\nf-4- 4",
     );
-    check(
-        &tree,
-        json!({"pattern": "1", "context": 1.9}),
-        "f:1: 1\nf-2- 2 x",
-    );
-    check(
-        &tree,
-        json!({"pattern": "5", "context": 1e30}),
-        "f-1- 1\nf-2- 2 x\nf-3- 3 x\nf-4- 4\nf:5: 5",
-    );
+    check(&tree, json!({"pattern": "1", "context": 1.9}), "f:1: 1\nf-2- 2 x");
+    check(&tree, json!({"pattern": "5", "context": 1e30}), "f-1- 1\nf-2- 2 x\nf-3- 3 x\nf-4- 4\nf:5: 5");
     check(&tree, json!({"pattern": "4", "context": -3}), "f:4: 4");
 }
 
@@ -187,10 +119,7 @@ fn notices_say_what_was_left_out() {
     let notice = "x\n\n[2 matches limit reached. Use limit=4 for more, or refine pattern]";
     assert_eq!(
         grep(&tree, json!({"pattern": "x", "limit": 2})),
-        (
-            format!("f:1: x\nf:2: {notice}"),
-            json!({"matchLimitReached": 2})
-        )
+        (format!("f:1: x\nf:2: {notice}"), json!({"matchLimitReached": 2}))
     );
     let (text, _) = grep(&tree, json!({"pattern": "x", "limit": 0}));
     assert!(text.ends_with("[1 matches limit reached. Use limit=2 for more, or refine pattern]"));
@@ -219,10 +148,7 @@ fn notices_say_what_was_left_out() {
     assert_eq!(details["matchLimitReached"], 900);
     assert_eq!(truncation["totalLines"], 900);
     let each = |number: usize| format!("h:{number}: {}... [truncated]\n", "y".repeat(500)).len();
-    assert_eq!(
-        truncation["totalBytes"],
-        (1..=900).map(each).sum::<usize>() - 1
-    );
+    assert_eq!(truncation["totalBytes"], (1..=900).map(each).sum::<usize>() - 1);
     assert_eq!(truncation["outputBytes"], lines.len());
     assert_eq!(truncation["truncatedBy"], "bytes");
 }
@@ -230,28 +156,18 @@ fn notices_say_what_was_left_out() {
 #[test]
 fn errors_say_what_is_wrong() {
     let tree = sample();
-    check(
-        &tree,
-        json!({"pattern": "x", "path": "no/where"}),
-        "error: Path not found: CWD/no/where",
-    );
+    check(&tree, json!({"pattern": "x", "path": "no/where"}), "error: Path not found: CWD/no/where");
     check(
         &tree,
         json!({"pattern": "x", "path": "/dev/zero"}),
         "error: Cannot read /dev/zero: it is a device, pipe or socket, not a regular file",
     );
     let (text, _) = grep(&tree, json!({"pattern": "("}));
-    assert!(
-        text.starts_with("error: regex parse error:\n    (\n"),
-        "{text}"
-    );
+    assert!(text.starts_with("error: regex parse error:\n    (\n"), "{text}");
     let (text, _) = grep(&tree, json!({"pattern": "x", "glob": "[a"}));
     assert_eq!(text, "error: Invalid glob '[a': a '[' is not closed");
     let (text, _) = grep(&tree, json!({"pattern": "two", "path": "image"}));
-    assert_eq!(
-        text,
-        "No matches found\n\n[image is a binary file and was not searched]"
-    );
+    assert_eq!(text, "No matches found\n\n[image is a binary file and was not searched]");
 }
 
 #[test]
@@ -270,11 +186,8 @@ fn a_cancelled_call_is_aborted() {
 #[test]
 fn a_search_that_takes_too_long_gives_what_it_has() {
     let tree = sample();
-    let tool = Grep {
-        workspace: Arc::new(tree.workspace()),
-        time: Duration::ZERO,
-        info: ToolInfo::default(),
-    };
+    let tool =
+        Grep { workspace: Arc::new(tree.workspace()), time: Duration::ZERO, info: ToolInfo::default() };
     let result = call(&tool, json!({"pattern": "x"}));
     assert_eq!(
         text(&result),
@@ -301,16 +214,8 @@ fn odd_files_do_no_harm() {
         json!({"pattern": "needle"}),
         "a:1: needle\nodd\u{fffd}\u{fffd}:1: needle\u{1b}[31m \u{fffd}",
     );
-    check(
-        &tree,
-        json!({"pattern": "needle", "path": "link"}),
-        "link:1: needle",
-    );
-    check(
-        &tree,
-        json!({"pattern": "needle", "path": "up/a"}),
-        "a:1: needle",
-    );
+    check(&tree, json!({"pattern": "needle", "path": "link"}), "link:1: needle");
+    check(&tree, json!({"pattern": "needle", "path": "up/a"}), "a:1: needle");
 }
 
 /// Searches text through a reader that gives pieces of `step` bytes.
@@ -350,24 +255,16 @@ fn blocks_leave_no_seams() {
         text[at / 2] = b'\n';
         text[at - 3] = b'\n';
         text.extend_from_slice(b"needle here\nafter\nlast");
-        let expected = ["f-2- ".to_owned()
-            + &".".repeat(500)
-            + "... [truncated]\nf:3: ..needle here\nf-4- after"];
+        let expected =
+            ["f-2- ".to_owned() + &".".repeat(500) + "... [truncated]\nf:3: ..needle here\nf-4- after"];
         for step in [at, 1000, usize::MAX] {
             assert_eq!(texts(search(&text, "needle", 1, 9, step)), expected, "{at}");
         }
         // A NUL: binary in the first block, later the end of the text.
         text[at - 1] = 0;
-        let expected: &[&str] = if at <= block {
-            &["binary"]
-        } else {
-            &["f:2: ...."]
-        };
+        let expected: &[&str] = if at <= block { &["binary"] } else { &["f:2: ...."] };
         let found = texts(search(&text, r"^\.", 0, 2, 4096));
-        let found: Vec<&str> = found
-            .iter()
-            .map(|text| text.get(..9).unwrap_or(text))
-            .collect();
+        let found: Vec<&str> = found.iter().map(|text| text.get(..9).unwrap_or(text)).collect();
         assert_eq!(found.last(), expected.last(), "{at}");
     }
 }
@@ -381,10 +278,7 @@ fn long_lines_are_searched_whole() {
     let start = "x".repeat(500) + "... [truncated]";
     assert_eq!(
         found,
-        [
-            format!("f-1- first\nf:2: {start}\nf-3- last needle"),
-            format!("f-2- {start}\nf:3: last needle"),
-        ]
+        [format!("f-1- first\nf:2: {start}\nf-3- last needle"), format!("f-2- {start}\nf:3: last needle"),]
     );
 }
 
@@ -408,49 +302,26 @@ fn of_a_line_beyond_all_bounds_every_part_is_searched() {
 
 #[test]
 fn encodings_with_a_mark_are_text() {
-    let units: Vec<u8> = "\u{feff}one\ntwó\n"
-        .encode_utf16()
-        .flat_map(u16::to_le_bytes)
-        .collect();
+    let units: Vec<u8> = "\u{feff}one\ntwó\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert_eq!(texts(search(&units, "^two|twó", 0, 9, 7)), ["f:2: twó"]);
-    assert_eq!(
-        texts(search(b"\xef\xbb\xbfone\n", "^one", 0, 9, 2)),
-        ["f:1: one"]
-    );
+    assert_eq!(texts(search(b"\xef\xbb\xbfone\n", "^one", 0, 9, 2)), ["f:1: one"]);
     assert_eq!(texts(search(b"", "^", 0, 9, 2)), [""; 0]);
     assert_eq!(texts(search(b"\n", "^$", 0, 9, 2)), ["f:1: "]);
-    assert_eq!(
-        texts(search(b"a\n\nb", "", 0, 9, 2)),
-        ["f:1: a", "f:2: ", "f:3: b"]
-    );
+    assert_eq!(texts(search(b"a\n\nb", "", 0, 9, 2)), ["f:1: a", "f:2: ", "f:3: b"]);
 }
 
 #[test]
 fn patterns_that_make_others_slow_are_linear() {
     let text = "a".repeat(200_000) + "\n" + &"a\n".repeat(100_000);
-    for pattern in [
-        "(a*)*b",
-        "(a|a)*b",
-        "([a-z]+)+$x",
-        "[^b]*b|ab",
-        r"(\w+\s*)+:",
-    ] {
-        assert_eq!(
-            texts(search(text.as_bytes(), pattern, 0, 9, usize::MAX)),
-            [""; 0],
-            "{pattern}"
-        );
+    for pattern in ["(a*)*b", "(a|a)*b", "([a-z]+)+$x", "[^b]*b|ab", r"(\w+\s*)+:"] {
+        assert_eq!(texts(search(text.as_bytes(), pattern, 0, 9, usize::MAX)), [""; 0], "{pattern}");
     }
 }
 
 /// The plain meaning of a search, line by line.
 fn naive(text: &str, pattern: &str, context: usize, limit: usize) -> Vec<String> {
     let regex = pattern::compile(pattern, false, false).unwrap();
-    let lines: Vec<&str> = text
-        .strip_suffix('\n')
-        .unwrap_or(text)
-        .split('\n')
-        .collect();
+    let lines: Vec<&str> = text.strip_suffix('\n').unwrap_or(text).split('\n').collect();
     let count = if text.is_empty() { 0 } else { lines.len() };
     let hits = (0..count).filter(|at| regex.is_match(lines[*at].as_bytes()));
     hits.take(limit)
@@ -493,20 +364,14 @@ proptest! {
 #[test]
 fn what_is_not_shown_is_counted() {
     let line = format!("{}\n", "x".repeat(400));
-    let Found::Matches(matches) = search(line.repeat(500).as_bytes(), "x", 0, 1000, usize::MAX)
-    else {
+    let Found::Matches(matches) = search(line.repeat(500).as_bytes(), "x", 0, 1000, usize::MAX) else {
         panic!("it is text");
     };
     let sum = |of: fn(&Match) -> usize| matches.iter().map(of).sum::<usize>();
-    assert_eq!(
-        (sum(|found| found.count), sum(|found| found.lines)),
-        (500, 500)
-    );
+    assert_eq!((sum(|found| found.count), sum(|found| found.lines)), (500, 500));
     assert!(sum(|found| found.text.len()) < MAX_BYTES + 1000);
     // With the newlines between those that are counted only.
-    let all: usize = (1..=500)
-        .map(|number: usize| format!("f:{number}: ").len() + 400)
-        .sum();
+    let all: usize = (1..=500).map(|number: usize| format!("f:{number}: ").len() + 400).sum();
     let (rest, shown) = matches.split_last().unwrap();
     assert_eq!(sum(|found| found.bytes), all + rest.count - 1);
     assert!(rest.text.is_empty() && shown.iter().all(|found| found.count == 1));
@@ -533,9 +398,7 @@ fn a_file_is_not_read_on_once_there_is_enough() {
     cancel.cancel();
     Stop::during(&cancel, deadline, |stop| {
         let never = pattern::compile("a", false, false).unwrap();
-        Searcher::new(never, 0)
-            .search(&mut Endless(0), "f", 3, stop)
-            .unwrap();
+        Searcher::new(never, 0).search(&mut Endless(0), "f", 3, stop).unwrap();
     });
 }
 

@@ -15,13 +15,7 @@ pub(super) struct Utf16<R> {
 
 impl<R: Read> Utf16<R> {
     pub fn new(source: R) -> Self {
-        Self {
-            source,
-            raw: Vec::new(),
-            text: Vec::new(),
-            taken: 0,
-            big_endian: None,
-        }
+        Self { source, raw: Vec::new(), text: Vec::new(), taken: 0, big_endian: None }
     }
 
     /// Decodes one more piece. False at the end.
@@ -50,8 +44,7 @@ impl<R: Read> Utf16<R> {
         let mut bytes = [0; 4];
         for char in char::decode_utf16(units) {
             let char = char.unwrap_or(char::REPLACEMENT_CHARACTER);
-            self.text
-                .extend_from_slice(char.encode_utf8(&mut bytes).as_bytes());
+            self.text.extend_from_slice(char.encode_utf8(&mut bytes).as_bytes());
         }
         if eof && !self.raw.is_empty() {
             self.raw.clear();
@@ -102,10 +95,7 @@ mod tests {
     #[test]
     fn both_byte_orders_are_read_in_pieces_of_any_size() {
         let text = "a\né😀\u{ffff}";
-        let units: Vec<u16> = "\u{feff}"
-            .encode_utf16()
-            .chain(text.encode_utf16())
-            .collect();
+        let units: Vec<u16> = "\u{feff}".encode_utf16().chain(text.encode_utf16()).collect();
         let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
         let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
         check(&little, text);

@@ -22,8 +22,7 @@ pub(super) fn read(backend: &dyn Backend, path: &Path) -> Option<Vec<u8>> {
 
 /// The nearest folder upwards, `dir` included, that holds a `.git`.
 pub(super) fn repository<'a>(backend: &dyn Backend, dir: &'a Path) -> Option<&'a Path> {
-    dir.ancestors()
-        .find(|folder| backend.stat(&folder.join(".git")).is_ok())
+    dir.ancestors().find(|folder| backend.stat(&folder.join(".git")).is_ok())
 }
 
 /// `info/exclude` of a repository. In a worktree or submodule `.git` is a file that says where the
@@ -51,10 +50,7 @@ pub(super) fn global(
         (Some(folder), _) if folder.is_absolute() => Some(folder.to_owned()),
         (_, home) => home.map(|home| home.join(".config")),
     };
-    let configs = [
-        home.map(|home| home.join(".gitconfig")),
-        xdg.as_ref().map(|xdg| xdg.join("git/config")),
-    ];
+    let configs = [home.map(|home| home.join(".gitconfig")), xdg.as_ref().map(|xdg| xdg.join("git/config"))];
     for config in configs.into_iter().flatten() {
         let Some(value) = read(backend, &config).and_then(|text| excludes_file(&text)) else {
             continue;

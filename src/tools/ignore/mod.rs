@@ -61,31 +61,20 @@ impl Scope {
         home: Option<&Path>,
         xdg_config: Option<&Path>,
     ) -> Self {
-        let top = git::repository(backend, dir)
-            .or_else(|| dir.starts_with(cwd).then_some(cwd))
-            .unwrap_or(dir);
+        let top =
+            git::repository(backend, dir).or_else(|| dir.starts_with(cwd).then_some(cwd)).unwrap_or(dir);
         let user = git::global(backend, home, xdg_config)
             .and_then(|path| git::read(backend, &path))
             .map(|text| Arc::new(Rules::parse(&text)))
             .unwrap_or_default();
-        let mut scope = Self {
-            shared: layer(user.clone(), path_bytes(top), None),
-            user,
-            ..Self::default()
-        };
-        let mut above: Vec<&Path> = dir
-            .ancestors()
-            .skip(1)
-            .take_while(|folder| folder.starts_with(top))
-            .collect();
+        let mut scope = Self { shared: layer(user.clone(), path_bytes(top), None), user, ..Self::default() };
+        let mut above: Vec<&Path> =
+            dir.ancestors().skip(1).take_while(|folder| folder.starts_with(top)).collect();
         above.reverse();
         for folder in above {
             let there = |name| backend.stat(&folder.join(name)).is_ok();
-            let marks = Marks {
-                ignore: there(".ignore"),
-                gitignore: there(".gitignore"),
-                git: there(".git"),
-            };
+            let marks =
+                Marks { ignore: there(".ignore"), gitignore: there(".gitignore"), git: there(".git") };
             scope = scope.enter(backend, path_bytes(folder), marks);
         }
         scope
@@ -94,11 +83,7 @@ impl Scope {
     /// Adds the rules that a folder brings itself.
     #[must_use]
     pub fn enter(mut self, backend: &dyn Backend, dir: &[u8], marks: Marks) -> Self {
-        let folder = if dir.is_empty() {
-            Path::new("/")
-        } else {
-            Path::new(OsStr::from_bytes(dir))
-        };
+        let folder = if dir.is_empty() { Path::new("/") } else { Path::new(OsStr::from_bytes(dir)) };
         let read = |path: &Path| {
             let text = git::read(backend, path)?;
             Some(Arc::new(Rules::parse(&text)))
@@ -149,11 +134,7 @@ fn layer(rules: Arc<Rules>, dir: &[u8], next: Option<Arc<Layer>>) -> Option<Arc<
     if rules.is_empty() {
         return next;
     }
-    Some(Arc::new(Layer {
-        rules,
-        start: dir.len() + 1,
-        next,
-    }))
+    Some(Arc::new(Layer { rules, start: dir.len() + 1, next }))
 }
 
 /// A path in the form that [`Scope`] uses.

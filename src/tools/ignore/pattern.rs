@@ -69,13 +69,7 @@ impl Pattern {
         let special = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
         let wild = text.iter().position(special).unwrap_or(text.len());
         let (literal, wild) = text.split_at(wild);
-        Some(Self {
-            negated,
-            dirs_only,
-            by_name,
-            literal: literal.to_vec(),
-            wild: tokens(wild, by_name)?,
-        })
+        Some(Self { negated, dirs_only, by_name, literal: literal.to_vec(), wild: tokens(wild, by_name)? })
     }
 
     /// Whether the rule is about an entry. `path` starts at the folder of the ignore file and ends in
@@ -85,8 +79,7 @@ impl Pattern {
             return false;
         }
         let text = if self.by_name { name } else { path };
-        text.strip_prefix(self.literal.as_slice())
-            .is_some_and(|rest| wild_match(&self.wild, rest))
+        text.strip_prefix(self.literal.as_slice()).is_some_and(|rest| wild_match(&self.wild, rest))
     }
 
     pub fn name(&self) -> Name {

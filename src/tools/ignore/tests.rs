@@ -111,11 +111,7 @@ fn scope(tree: &TempDir, dir: &str) -> (Scope, String) {
     let home = tree.path().join("home");
     let scope = Scope::load(&Local, &dir, tree.path(), Some(&home), None);
     let there = |name: &str| dir.join(name).exists();
-    let marks = Marks {
-        ignore: there(".ignore"),
-        gitignore: there(".gitignore"),
-        git: there(".git"),
-    };
+    let marks = Marks { ignore: there(".ignore"), gitignore: there(".gitignore"), git: there(".git") };
     let dir = dir.to_str().unwrap().trim_end_matches('/').to_owned();
     (scope.enter(&Local, dir.as_bytes(), marks), dir)
 }
@@ -139,12 +135,7 @@ fn the_deepest_file_decides_and_ignore_files_come_before_all() {
     tree.write(".gitignore", "*.log\n/top\n!both\n");
     tree.write("sub/.gitignore", "!keep.log\n/top\n");
     tree.write("home/.config/git/ignore", "by-user\n!by-exclude\n");
-    check_in(
-        &tree,
-        "",
-        &["a.log", "keep.log", "top", "by-exclude", "by-user"],
-        &["both", "a"],
-    );
+    check_in(&tree, "", &["a.log", "keep.log", "top", "by-exclude", "by-user"], &["both", "a"]);
     check_in(&tree, "sub", &["a.log", "top", "by-user"], &["keep.log"]);
     check_in(&tree, "other", &["a.log"], &["top"]);
     tree.write(".ignore", "!a.log\nkeep.log\n");
@@ -166,17 +157,9 @@ fn a_repository_inside_starts_anew_and_rules_above_the_root_do_not_count() {
     // Entered from above, `.ignore` files go on.
     let (outer, dir) = scope(&tree, "");
     let dir = format!("{dir}/repo");
-    let marks = Marks {
-        git: true,
-        ..Marks::default()
-    };
+    let marks = Marks { git: true, ..Marks::default() };
     let inner = outer.enter(&Local, dir.as_bytes(), marks);
-    for (name, expected) in [
-        ("own", true),
-        ("inner", true),
-        ("user", true),
-        ("outer", false),
-    ] {
+    for (name, expected) in [("own", true), ("inner", true), ("user", true), ("outer", false)] {
         let path = format!("{dir}/{name}");
         let verdict = inner.ignores(path.as_bytes(), dir.len() + 1, false);
         assert_eq!(verdict, expected, "{name}");

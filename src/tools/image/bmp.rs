@@ -69,9 +69,8 @@ impl<'a> Bmp<'a> {
             if cancel.is_cancelled() {
                 return Err("it was not read to its end");
             }
-            let pixels: Vec<Rgba> = (0..self.size.width as usize)
-                .map(|x| self.pixel(row, x).unwrap_or([0, 0, 0, 255]))
-                .collect();
+            let pixels: Vec<Rgba> =
+                (0..self.size.width as usize).map(|x| self.pixel(row, x).unwrap_or([0, 0, 0, 255])).collect();
             sink.row(y, 0, 1, &pixels);
         }
         Ok(())
@@ -80,10 +79,7 @@ impl<'a> Bmp<'a> {
     fn pixel(&self, row: &[u8], x: usize) -> Option<Rgba> {
         match self.bits {
             16 => Some(self.masked(le16(row, 2 * x)?.into())),
-            24 => row
-                .get(3 * x..)?
-                .first_chunk()
-                .map(|&[b, g, r]| [r, g, b, 255]),
+            24 => row.get(3 * x..)?.first_chunk().map(|&[b, g, r]| [r, g, b, 255]),
             32 => Some(self.masked(le32(row, 4 * x)?)),
             bits => {
                 let shift = 8 - bits - x * bits % 8;

@@ -64,11 +64,7 @@ pub fn jpeg(file: &[u8]) -> Result<Size, &'static str> {
         return Err(CUT);
     }
     let (width, height) = size.ok_or(WRONG)?;
-    let (width, height) = if turned {
-        (height, width)
-    } else {
-        (width, height)
-    };
+    let (width, height) = if turned { (height, width) } else { (width, height) };
     Size::new(width.into(), height.into())
 }
 
@@ -81,11 +77,7 @@ fn is_turned(tiff: &[u8]) -> bool {
     };
     let long = |at: usize| {
         let (first, second) = (u32::from(read(tiff, at)?), u32::from(read(tiff, at + 2)?));
-        Some(if tiff.starts_with(b"II") {
-            second << 16 | first
-        } else {
-            first << 16 | second
-        })
+        Some(if tiff.starts_with(b"II") { second << 16 | first } else { first << 16 | second })
     };
     let orientation = || {
         let directory = long(4)? as usize;
@@ -100,11 +92,7 @@ fn is_turned(tiff: &[u8]) -> bool {
 pub fn gif(file: &[u8]) -> Result<Size, &'static str> {
     let (width, height) = (le16(file, 6).ok_or(CUT)?, le16(file, 8).ok_or(CUT)?);
     let table = |flags: u8| {
-        if flags & 0x80 != 0 {
-            3 << ((flags & 7) + 1)
-        } else {
-            0
-        }
+        if flags & 0x80 != 0 { 3 << ((flags & 7) + 1) } else { 0 }
     };
     let flags = *file.get(10).ok_or(CUT)?;
     let mut rest = file.get(13 + table(flags)..).ok_or(CUT)?;
@@ -148,9 +136,7 @@ pub fn webp(file: &[u8]) -> Result<Size, &'static str> {
         let body = rest.get(8..length.saturating_add(8)).ok_or(CUT)?;
         let own = match rest.get(..4) {
             Some(b"VP8X") => {
-                let side = |at: usize| {
-                    Some(u32::from(le16(body, at)?) | u32::from(*body.get(at + 2)?) << 16)
-                };
+                let side = |at: usize| Some(u32::from(le16(body, at)?) | u32::from(*body.get(at + 2)?) << 16);
                 Some((side(4).ok_or(CUT)? + 1, side(7).ok_or(CUT)? + 1))
             }
             Some(b"VP8 ") => {
@@ -188,10 +174,7 @@ pub fn bmp(file: &[u8]) -> Result<Size, &'static str> {
     let (width, height) = match le32(file, 14).ok_or(CUT)? {
         12 => (le16(file, 18).map(u32::from), le16(file, 20).map(u32::from)),
         // A negative height says that the rows begin at the top.
-        _ => (
-            le32(file, 18),
-            le32(file, 22).map(|height| height.cast_signed().unsigned_abs()),
-        ),
+        _ => (le32(file, 18), le32(file, 22).map(|height| height.cast_signed().unsigned_abs())),
     };
     let start = le32(file, 10).ok_or(CUT)? as usize;
     if start >= file.len() {

@@ -109,10 +109,7 @@ pub struct Limits {
 impl Limits {
     /// The limits of `model`, where it has none those that every provider takes.
     pub fn of(model: &Model, resize: bool) -> Self {
-        let images = model
-            .input_limits
-            .as_ref()
-            .and_then(|limits| limits.images.as_ref());
+        let images = model.input_limits.as_ref().and_then(|limits| limits.images.as_ref());
         let own = images.and_then(|images| images.resize.as_ref());
         let side = if resize { 2000 } else { 8000 };
         Self {
@@ -135,14 +132,9 @@ impl Limits {
     fn fit(&self, size: Size) -> Size {
         let scale = |side: u32, to: u32, of: u32| {
             let (side, to, of) = (u64::from(side), u64::from(to), u64::from(of));
-            u32::try_from((side * to + of / 2) / of)
-                .unwrap_or(u32::MAX)
-                .max(1)
+            u32::try_from((side * to + of / 2) / of).unwrap_or(u32::MAX).max(1)
         };
-        let Size {
-            mut width,
-            mut height,
-        } = size;
+        let Size { mut width, mut height } = size;
         if width > self.width {
             (width, height) = (self.width, scale(height, self.width, width));
         }
@@ -164,19 +156,12 @@ pub struct Prepared {
 }
 
 /// Makes an image ready for a model. The error is a note in brackets that takes the image's place.
-pub fn prepare(
-    file: &[u8],
-    kind: Kind,
-    limits: &Limits,
-    cancel: &CancelToken,
-) -> Result<Prepared, String> {
+pub fn prepare(file: &[u8], kind: Kind, limits: &Limits, cancel: &CancelToken) -> Result<Prepared, String> {
     let damaged = |why: &str| damaged(kind, why);
     let size = measure(file, kind).map_err(damaged)?;
     let (image, new_kind) = if kind != Kind::Bmp && limits.allow(size, file) {
         if kind == Kind::Png {
-            Png::parse(file)
-                .and_then(|png| png.decode(None, cancel))
-                .map_err(damaged)?;
+            Png::parse(file).and_then(|png| png.decode(None, cancel)).map_err(damaged)?;
         }
         (None, kind)
     } else if limits.resize || (kind == Kind::Bmp && limits.allow(size, b"")) {
@@ -204,11 +189,7 @@ pub fn prepare(
             size.width, size.height, new_size.width, new_size.height
         ));
     }
-    Ok(Prepared {
-        data: BASE64_STANDARD.encode(image),
-        mime_type: new_kind.mime_type(),
-        hints,
-    })
+    Ok(Prepared { data: BASE64_STANDARD.encode(image), mime_type: new_kind.mime_type(), hints })
 }
 
 fn damaged(kind: Kind, why: &str) -> String {
@@ -222,10 +203,7 @@ pub fn size_of(base64: &str) -> Option<(u32, u32)> {
     let head = decode(base64.get(..base64.len().min(SNIFF_BYTES) / 4 * 4)?)?;
     let size = match Kind::sniff(&head)? {
         // It begins with its size.
-        Kind::Png => Size {
-            width: be32(&head, 16)?,
-            height: be32(&head, 20)?,
-        },
+        Kind::Png => Size { width: be32(&head, 16)?, height: be32(&head, 20)? },
         kind => measure(&decode(base64)?, kind).ok()?,
     };
     Some((size.width, size.height))
@@ -233,10 +211,7 @@ pub fn size_of(base64: &str) -> Option<(u32, u32)> {
 
 fn measure(file: &[u8], kind: Kind) -> Result<Size, &'static str> {
     match kind {
-        Kind::Png => Png::parse(file).map(|png| Size {
-            width: png.header.width,
-            height: png.header.height,
-        }),
+        Kind::Png => Png::parse(file).map(|png| Size { width: png.header.width, height: png.header.height }),
         Kind::Jpeg => header::jpeg(file),
         Kind::Gif => header::gif(file),
         Kind::Webp => header::webp(file),
@@ -257,17 +232,11 @@ fn shrink(
     loop {
         let (image, new_kind) = match &own {
             Some(pixels) => {
-                let image = pixels
-                    .scale(target, cancel)
-                    .map_err(|why| damaged(kind, why))?;
+                let image = pixels.scale(target, cancel).map_err(|why| damaged(kind, why))?;
                 (image, Kind::Png)
             }
             None => {
-                let to = if kind == Kind::Jpeg {
-                    Kind::Jpeg
-                } else {
-                    Kind::Png
-                };
+                let to = if kind == Kind::Jpeg { Kind::Jpeg } else { Kind::Png };
                 let image = program::scale(file, kind, to, target, cancel);
                 (image.ok_or_else(|| no_program(file, kind, size))?, to)
             }
@@ -276,23 +245,15 @@ fn shrink(
             return Ok((image, new_kind));
         }
         if target.width == 1 && target.height == 1 {
-            return Err(
-                "[Image omitted: could not be resized below the inline image size limit.]".into(),
-            );
+            return Err("[Image omitted: could not be resized below the inline image size limit.]".into());
         }
         let smaller = |side: u32| (side - side.div_ceil(4)).max(1);
-        target = Size {
-            width: smaller(target.width),
-            height: smaller(target.height),
-        };
+        target = Size { width: smaller(target.width), height: smaller(target.height) };
     }
 }
 
 fn no_program(file: &[u8], kind: Kind, size: Size) -> String {
-    let (name, bytes) = (
-        kind.name().to_uppercase(),
-        truncate::size(file.len() as u64),
-    );
+    let (name, bytes) = (kind.name().to_uppercase(), truncate::size(file.len() as u64));
     let Size { width, height } = size;
     format!(
         "[Image omitted: {width}x{height} pixels and {bytes} are too much for the model, and this machine has no program that could make a smaller one of a {name} file (magick, sips or ffmpeg). Make a smaller PNG of it first.]"

@@ -57,22 +57,7 @@ pub struct Png<'a> {
 impl Header {
     fn parse(body: &[u8]) -> Result<Self, &'static str> {
         const WRONG: &str = "its header is wrong";
-        let &[
-            a,
-            b,
-            c,
-            d,
-            e,
-            f,
-            g,
-            h,
-            depth,
-            color,
-            0,
-            0,
-            interlaced @ (0 | 1),
-        ] = body
-        else {
+        let &[a, b, c, d, e, f, g, h, depth, color, 0, 0, interlaced @ (0 | 1)] = body else {
             return Err(WRONG);
         };
         let color = match color {
@@ -88,10 +73,7 @@ impl Header {
             Color::Palette => &[1, 2, 4, 8],
             Color::Rgb | Color::GrayAlpha | Color::Rgba => &[8, 16],
         };
-        let (width, height) = (
-            u32::from_be_bytes([a, b, c, d]),
-            u32::from_be_bytes([e, f, g, h]),
-        );
+        let (width, height) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
         if width == 0 || height == 0 || !depths.contains(&depth) {
             return Err(WRONG);
         }
@@ -99,13 +81,7 @@ impl Header {
         if width > MAX_SIDE || height > MAX_SIDE || pixels > MAX_PIXELS {
             return Err("it has too many pixels to be decoded");
         }
-        Ok(Self {
-            width,
-            height,
-            interlaced: interlaced == 1,
-            depth: depth.into(),
-            color,
-        })
+        Ok(Self { width, height, interlaced: interlaced == 1, depth: depth.into(), color })
     }
 
     fn bits_of_a_pixel(&self) -> usize {
@@ -143,12 +119,7 @@ struct Pass {
 
 impl Pass {
     const fn new(x: u32, y: u32, x_step: u32, y_step: u32) -> Self {
-        Self {
-            x,
-            y,
-            x_step,
-            y_step,
-        }
+        Self { x, y, x_step, y_step }
     }
 }
 
@@ -160,12 +131,8 @@ impl<'a> Png<'a> {
         if first.kind != *b"IHDR" {
             return Err("it does not begin with its header");
         }
-        let mut png = Self {
-            header: Header::parse(first.body)?,
-            palette: b"",
-            transparency: b"",
-            data: Vec::new(),
-        };
+        let mut png =
+            Self { header: Header::parse(first.body)?, palette: b"", transparency: b"", data: Vec::new() };
         loop {
             let (chunk, after) = chunk(rest)?;
             rest = after;
@@ -194,11 +161,7 @@ impl<'a> Png<'a> {
     }
 
     /// Reads all pixels, and gives them to `sink` if there is one. Ends early when cancelled.
-    pub fn decode(
-        &self,
-        mut sink: Option<&mut dyn Sink>,
-        cancel: &CancelToken,
-    ) -> Result<(), &'static str> {
+    pub fn decode(&self, mut sink: Option<&mut dyn Sink>, cancel: &CancelToken) -> Result<(), &'static str> {
         const TRUNCATED: &str = "its pixels are cut short or damaged";
         let header = &self.header;
         let bits = header.bits_of_a_pixel();
@@ -370,10 +333,7 @@ struct Slices<'a> {
 
 impl<'a> Slices<'a> {
     fn new(slices: &'a [&'a [u8]]) -> Self {
-        Self {
-            current: b"",
-            rest: slices,
-        }
+        Self { current: b"", rest: slices }
     }
 }
 

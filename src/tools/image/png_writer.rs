@@ -66,9 +66,7 @@ impl Writer {
         self.row.clear();
         match self.color {
             Color::Gray => self.row.extend(pixels.iter().map(|pixel| pixel[0])),
-            Color::Rgb => self
-                .row
-                .extend(pixels.iter().flat_map(|&[r, g, b, _]| [r, g, b])),
+            Color::Rgb => self.row.extend(pixels.iter().flat_map(|&[r, g, b, _]| [r, g, b])),
             Color::Rgba => self.row.extend(pixels.as_flattened()),
         }
         // The filter whose result is nearest to zero packs best, as a rule.
@@ -76,9 +74,7 @@ impl Writer {
         for filter in 0..=4 {
             self.filter(filter);
             let samples = self.filtered.iter().skip(1);
-            let cost = samples
-                .map(|&byte| u64::from(byte.cast_signed().unsigned_abs()))
-                .sum();
+            let cost = samples.map(|&byte| u64::from(byte.cast_signed().unsigned_abs())).sum();
             if cost < least {
                 least = cost;
                 std::mem::swap(&mut self.filtered, &mut self.best);
@@ -95,19 +91,15 @@ impl Writer {
         let left = std::iter::repeat_n(&0, pixel).chain(&self.row);
         let corner = std::iter::repeat_n(&0, pixel).chain(&self.above);
         let near = self.above.iter().zip(left).zip(corner);
-        let stored = self
-            .row
-            .iter()
-            .zip(near)
-            .map(|(&byte, ((&up, &left), &corner))| {
-                byte.wrapping_sub(match filter {
-                    1 => left,
-                    2 => up,
-                    3 => u8::midpoint(left, up),
-                    4 => paeth(left, up, corner),
-                    _ => 0,
-                })
-            });
+        let stored = self.row.iter().zip(near).map(|(&byte, ((&up, &left), &corner))| {
+            byte.wrapping_sub(match filter {
+                1 => left,
+                2 => up,
+                3 => u8::midpoint(left, up),
+                4 => paeth(left, up, corner),
+                _ => 0,
+            })
+        });
         self.filtered.extend(stored);
     }
 

@@ -22,27 +22,11 @@ const MAX_OUTPUT: u64 = 64 << 20;
 
 /// The programs that can do it, best first.
 const PROGRAMS: &[Program] = &[
-    Program {
-        name: "magick",
-        arguments: imagemagick,
-        files: false,
-    },
-    Program {
-        name: "sips",
-        arguments: sips,
-        files: true,
-    },
-    Program {
-        name: "ffmpeg",
-        arguments: ffmpeg,
-        files: false,
-    },
+    Program { name: "magick", arguments: imagemagick, files: false },
+    Program { name: "sips", arguments: sips, files: true },
+    Program { name: "ffmpeg", arguments: ffmpeg, files: false },
     // ImageMagick before version 7.
-    Program {
-        name: "convert",
-        arguments: imagemagick,
-        files: false,
-    },
+    Program { name: "convert", arguments: imagemagick, files: false },
 ];
 
 struct Program {
@@ -61,13 +45,7 @@ struct Job<'a> {
 }
 
 /// The image as `to`, no larger than `size`; None when no program of this machine can do it.
-pub fn scale(
-    image: &[u8],
-    from: Kind,
-    to: Kind,
-    size: Size,
-    cancel: &CancelToken,
-) -> Option<Vec<u8>> {
+pub fn scale(image: &[u8], from: Kind, to: Kind, size: Size, cancel: &CancelToken) -> Option<Vec<u8>> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     scale_with(&path, image, from, to, size, cancel)
 }
@@ -87,13 +65,7 @@ fn scale_with(
         let Some(file) = find(program.name, path) else {
             continue;
         };
-        let job = Job {
-            from,
-            to,
-            size,
-            input: OsStr::new("-"),
-            output: OsStr::new("-"),
-        };
+        let job = Job { from, to, size, input: OsStr::new("-"), output: OsStr::new("-") };
         let result = if program.files {
             run_on_files(&file, program.arguments, &job, image, cancel)
         } else {
@@ -114,15 +86,7 @@ fn imagemagick(job: &Job<'_>) -> Vec<OsString> {
     let input = format!("{}:-[0]", job.from.name());
     let size = format!("{}x{}", job.size.width, job.size.height);
     let output = format!("{}:-", job.to.name());
-    let arguments = [
-        &input,
-        "-auto-orient",
-        "-resize",
-        &size,
-        "-quality",
-        "80",
-        &output,
-    ];
+    let arguments = [&input, "-auto-orient", "-resize", &size, "-quality", "80", &output];
     arguments.map(OsString::from).to_vec()
 }
 
@@ -171,8 +135,7 @@ fn sips(job: &Job<'_>) -> Vec<OsString> {
 /// The program of this name in the folders of `path`.
 fn find(name: &str, path: &OsStr) -> Option<PathBuf> {
     let runs = |file: &PathBuf| {
-        fs::metadata(file)
-            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+        fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
     // A relative folder would be one of the project: nothing is run from there.
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
@@ -180,12 +143,7 @@ fn find(name: &str, path: &OsStr) -> Option<PathBuf> {
 }
 
 /// Runs a program on a pipe, and gives what it writes.
-fn run(
-    program: &Path,
-    arguments: &[OsString],
-    input: &[u8],
-    cancel: &CancelToken,
-) -> io::Result<Vec<u8>> {
+fn run(program: &Path, arguments: &[OsString], input: &[u8], cancel: &CancelToken) -> io::Result<Vec<u8>> {
     let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::piped())
@@ -238,16 +196,10 @@ fn run_on_files(
     let input = TempFile::create(job.from.name())?;
     let output = TempFile::create(job.to.name())?;
     fs::write(&input.0, image)?;
-    let job = Job {
-        input: input.0.as_os_str(),
-        output: output.0.as_os_str(),
-        ..*job
-    };
+    let job = Job { input: input.0.as_os_str(), output: output.0.as_os_str(), ..*job };
     run(program, &arguments(&job), b"", cancel)?;
     let mut result = Vec::new();
-    fs::File::open(&output.0)?
-        .take(MAX_OUTPUT)
-        .read_to_end(&mut result)?;
+    fs::File::open(&output.0)?.take(MAX_OUTPUT).read_to_end(&mut result)?;
     Ok(result)
 }
 
@@ -261,11 +213,7 @@ impl TempFile {
         let name = format!("pi-image-{}-{number}.{extension}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let mut options = OpenOptions::new();
-        options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)?;
+        options.write(true).create_new(true).mode(0o600).open(&path)?;
         Ok(Self(path))
     }
 }
@@ -282,25 +230,18 @@ mod tests {
     use crate::tools::testing::TempDir;
 
     const GIF: &[u8] = b"GIF89a the picture";
-    const SIZE: Size = Size {
-        width: 20,
-        height: 10,
-    };
+    const SIZE: Size = Size { width: 20, height: 10 };
 
     /// A folder of programs that are shell scripts.
     fn programs(scripts: &[(&str, &str)]) -> TempDir {
         let dir = TempDir::create();
         for (name, script) in scripts {
-            let source = dir.write(
-                &format!("{name}.source"),
-                format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n"),
-            );
+            let source =
+                dir.write(&format!("{name}.source"), format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n"));
             // Copied by another process: a file that a fork of this one may hold open for writing
             // cannot be run.
-            let copied = Command::new("install")
-                .args(["-m", "755"])
-                .args([&source, &dir.path().join(name)])
-                .status();
+            let copied =
+                Command::new("install").args(["-m", "755"]).args([&source, &dir.path().join(name)]).status();
             assert!(copied.unwrap().success());
         }
         dir
@@ -309,14 +250,7 @@ mod tests {
     fn scale_by(scripts: &[(&str, &str)]) -> Option<Vec<u8>> {
         let dir = programs(scripts);
         let path = dir.path().as_os_str();
-        scale_with(
-            path,
-            b"input",
-            Kind::Webp,
-            Kind::Gif,
-            SIZE,
-            &CancelToken::new(),
-        )
+        scale_with(path, b"input", Kind::Webp, Kind::Gif, SIZE, &CancelToken::new())
     }
 
     #[test]
@@ -326,11 +260,7 @@ mod tests {
             b"GIF89a webp:-[0] -auto-orient -resize 20x10 -quality 80 gif:-input"
         );
         let both = [("sips", r#"printf 'GIF89a ' > "${9}"; cat "${7}" >> "${9}""#)];
-        assert_eq!(
-            scale_by(&both),
-            None,
-            "the arguments of sips are not where they should be"
-        );
+        assert_eq!(scale_by(&both), None, "the arguments of sips are not where they should be");
         let sips = [(
             "sips",
             r#"[ "$*" = "-s format gif -Z 20 $6 --out $8" ]; printf 'GIF89a ' > "$8"; cat "$6" >> "$8""#,
@@ -341,14 +271,8 @@ mod tests {
     #[test]
     fn a_program_that_fails_is_passed_over() {
         assert_eq!(scale_by(&[]), None);
-        assert_eq!(
-            scale_by(&[("magick", "exit 1"), ("convert", "echo no image")]),
-            None
-        );
-        let second = [
-            ("magick", "echo broken; exit 1"),
-            ("convert", "printf 'GIF89a ok'"),
-        ];
+        assert_eq!(scale_by(&[("magick", "exit 1"), ("convert", "echo no image")]), None);
+        let second = [("magick", "echo broken; exit 1"), ("convert", "printf 'GIF89a ok'")];
         assert_eq!(scale_by(&second).unwrap(), b"GIF89a ok");
         // It neither reads its input nor ends.
         let lingering = [("magick", "printf 'GIF89a ok'; exec >/dev/null; sleep 100")];
@@ -363,8 +287,7 @@ mod tests {
         let cancel = CancelToken::new();
         std::thread::scope(|scope| {
             let path = dir.path().as_os_str();
-            let scaling =
-                scope.spawn(|| scale_with(path, GIF, Kind::Gif, Kind::Gif, SIZE, &cancel));
+            let scaling = scope.spawn(|| scale_with(path, GIF, Kind::Gif, Kind::Gif, SIZE, &cancel));
             while !dir.path().join("alive").exists() {
                 std::thread::yield_now();
             }

@@ -80,11 +80,7 @@ impl<'a> Scaler<'a> {
     /// Gives the rows before `end` out.
     fn leave(&mut self, end: usize) {
         while self.done < end {
-            let mut sums = self
-                .sums
-                .get_mut(self.done)
-                .map(std::mem::take)
-                .unwrap_or_default();
+            let mut sums = self.sums.get_mut(self.done).map(std::mem::take).unwrap_or_default();
             sums.resize(self.width as usize, [0.0; 4]);
             let pixels: Vec<Rgba> = sums.iter().map(mean).collect();
             (self.out)(&pixels);

@@ -82,30 +82,11 @@ impl Form {
             3 => {
                 let index = usize::from(value(0));
                 let palette = self.palette();
-                let opacity = if self.transparency && index == 0 {
-                    99
-                } else {
-                    255
-                };
-                [
-                    palette[3 * index],
-                    palette[3 * index + 1],
-                    palette[3 * index + 2],
-                    opacity,
-                ]
+                let opacity = if self.transparency && index == 0 { 99 } else { 255 };
+                [palette[3 * index], palette[3 * index + 1], palette[3 * index + 2], opacity]
             }
-            4 => [
-                scale(value(0)),
-                scale(value(0)),
-                scale(value(0)),
-                scale(value(1)),
-            ],
-            _ => [
-                scale(value(0)),
-                scale(value(1)),
-                scale(value(2)),
-                scale(value(3)),
-            ],
+            4 => [scale(value(0)), scale(value(0)), scale(value(0)), scale(value(1))],
+            _ => [scale(value(0)), scale(value(1)), scale(value(2)), scale(value(3))],
         }
     }
 
@@ -173,11 +154,7 @@ impl Form {
         }
         let mut file = png::SIGNATURE.to_vec();
         let size = [self.width.to_be_bytes(), self.height.to_be_bytes()].concat();
-        let header = [
-            size,
-            vec![self.depth, self.color, 0, 0, self.interlaced.into()],
-        ]
-        .concat();
+        let header = [size, vec![self.depth, self.color, 0, 0, self.interlaced.into()]].concat();
         push_chunk(&mut file, *b"IHDR", &header);
         if self.color == 3 {
             push_chunk(&mut file, *b"PLTE", &self.palette());
@@ -206,10 +183,7 @@ struct Canvas(std::collections::BTreeMap<(u32, u32), Rgba>);
 impl Sink for Canvas {
     fn row(&mut self, y: u32, x: u32, step: u32, pixels: &[Rgba]) {
         for (x, pixel) in (x..).step_by(step as usize).zip(pixels) {
-            assert!(
-                self.0.insert((y, x), *pixel).is_none(),
-                "a pixel came twice"
-            );
+            assert!(self.0.insert((y, x), *pixel).is_none(), "a pixel came twice");
         }
     }
 }
@@ -233,8 +207,7 @@ fn scaled(form: &Form, to: Size) -> Vec<Rgba> {
     for (new_y, new_x) in (0..to.height).flat_map(|y| (0..to.width).map(move |x| (y, x))) {
         let (mut sums, mut area) = ([0.0; 4], 0.0);
         for (y, x) in (0..form.height).flat_map(|y| (0..form.width).map(move |x| (y, x))) {
-            let share =
-                overlap(x, form.width, new_x, to.width) * overlap(y, form.height, new_y, to.height);
+            let share = overlap(x, form.width, new_x, to.width) * overlap(y, form.height, new_y, to.height);
             if share == 0.0 {
                 continue;
             }
@@ -252,25 +225,17 @@ fn scaled(form: &Form, to: Size) -> Vec<Rgba> {
 
 fn form() -> impl Strategy<Value = Form> {
     let kind = prop::sample::select(FORMS);
-    (
-        kind,
-        1..20_u32,
-        1..20_u32,
-        any::<bool>(),
-        any::<bool>(),
-        any::<u64>(),
+    (kind, 1..20_u32, 1..20_u32, any::<bool>(), any::<bool>(), any::<u64>()).prop_map(
+        |((color, depth), width, height, interlaced, transparency, seed)| Form {
+            width,
+            height,
+            color,
+            depth,
+            interlaced,
+            transparency: transparency && color < 4,
+            seed,
+        },
     )
-        .prop_map(
-            |((color, depth), width, height, interlaced, transparency, seed)| Form {
-                width,
-                height,
-                color,
-                depth,
-                interlaced,
-                transparency: transparency && color < 4,
-                seed,
-            },
-        )
 }
 
 /// How files of each kind begin.
@@ -331,24 +296,11 @@ proptest! {
 }
 
 fn plain(width: u32, height: u32) -> Form {
-    Form {
-        width,
-        height,
-        color: 2,
-        depth: 8,
-        interlaced: false,
-        transparency: false,
-        seed: 1,
-    }
+    Form { width, height, color: 2, depth: 8, interlaced: false, transparency: false, seed: 1 }
 }
 
 fn limits(width: u32, height: u32, bytes: u64) -> Limits {
-    Limits {
-        width,
-        height,
-        bytes,
-        resize: true,
-    }
+    Limits { width, height, bytes, resize: true }
 }
 
 fn decoded(prepared: &Prepared) -> Vec<u8> {
@@ -358,13 +310,7 @@ fn decoded(prepared: &Prepared) -> Vec<u8> {
 #[test]
 fn an_image_within_the_limits_goes_as_it_is() {
     let file = plain(30, 20).file();
-    let prepared = prepare(
-        &file,
-        Kind::Png,
-        &limits(30, 20, 1 << 20),
-        &CancelToken::new(),
-    )
-    .unwrap();
+    let prepared = prepare(&file, Kind::Png, &limits(30, 20, 1 << 20), &CancelToken::new()).unwrap();
     assert_eq!(decoded(&prepared), file);
     assert_eq!((prepared.mime_type, prepared.hints.len()), ("image/png", 0));
 }
@@ -372,34 +318,16 @@ fn an_image_within_the_limits_goes_as_it_is() {
 #[test]
 fn an_image_over_the_limits_is_scaled_down() {
     let file = plain(60, 30).file();
-    let prepared = prepare(
-        &file,
-        Kind::Png,
-        &limits(40, 40, 1 << 20),
-        &CancelToken::new(),
-    )
-    .unwrap();
+    let prepared = prepare(&file, Kind::Png, &limits(40, 40, 1 << 20), &CancelToken::new()).unwrap();
     assert_eq!(
         prepared.hints,
         [
             "[Image: original 60x30, displayed at 40x20. Multiply coordinates by 1.50 to map to original image.]"
         ]
     );
-    assert_eq!(
-        measure(&decoded(&prepared), Kind::Png),
-        Ok(Size {
-            width: 40,
-            height: 20
-        })
-    );
+    assert_eq!(measure(&decoded(&prepared), Kind::Png), Ok(Size { width: 40, height: 20 }));
     // Noise does not pack: only a smaller image has fewer bytes.
-    let prepared = prepare(
-        &file,
-        Kind::Png,
-        &limits(100, 100, 4000),
-        &CancelToken::new(),
-    )
-    .unwrap();
+    let prepared = prepare(&file, Kind::Png, &limits(100, 100, 4000), &CancelToken::new()).unwrap();
     assert!(prepared.data.len() < 4000);
     assert!(
         prepared.hints[0].starts_with("[Image: original 60x30, displayed at 45x22."),
@@ -407,10 +335,7 @@ fn an_image_over_the_limits_is_scaled_down() {
         prepared.hints
     );
     let tiny = prepare(&file, Kind::Png, &limits(100, 100, 50), &CancelToken::new());
-    assert_eq!(
-        tiny.unwrap_err(),
-        "[Image omitted: could not be resized below the inline image size limit.]"
-    );
+    assert_eq!(tiny.unwrap_err(), "[Image omitted: could not be resized below the inline image size limit.]");
 }
 
 #[test]
@@ -419,10 +344,7 @@ fn without_scaling_large_images_are_left_out() {
     let mut limits = limits(40, 40, 1 << 20);
     limits.resize = false;
     let error = prepare(&file, Kind::Png, &limits, &CancelToken::new()).unwrap_err();
-    assert!(
-        error.starts_with("[Image omitted: 60x30 pixels and 5."),
-        "{error}"
-    );
+    assert!(error.starts_with("[Image omitted: 60x30 pixels and 5."), "{error}");
 }
 
 #[test]
@@ -432,10 +354,7 @@ fn the_limits_are_those_of_the_model() {
     )
     .unwrap();
     assert_eq!(Limits::of(&model, true), limits(100, 2000, 5));
-    assert_eq!(
-        Limits::of(&Model::default(), true),
-        limits(2000, 2000, 4_718_592)
-    );
+    assert_eq!(Limits::of(&Model::default(), true), limits(2000, 2000, 4_718_592));
     let fit = |width, height| {
         let Size { width, height } = limits(2000, 2000, 1).fit(Size { width, height });
         (width, height)
@@ -449,18 +368,8 @@ fn the_limits_are_those_of_the_model() {
 
 #[test]
 fn a_bmp_becomes_a_png() {
-    let words = |values: &[u16]| {
-        values
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect::<Vec<u8>>()
-    };
-    let longs = |values: &[u32]| {
-        values
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect::<Vec<u8>>()
-    };
+    let words = |values: &[u16]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let longs = |values: &[u32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
     let file = |header: &[u32], bits: u16, rest: &[u8], masks: &[u32], pixels: &[u8]| {
         let start = 14 + 40 + 4 * masks.len() as u32;
         let length = start + pixels.len() as u32;
@@ -480,69 +389,21 @@ fn a_bmp_becomes_a_png() {
     let (red, green, blue) = ([255, 0, 0, 255], [0, 255, 0, 255], [0, 0, 255, 255]);
     for (file, expected) in [
         // 24 bits, from the bottom; rows are padded to four bytes.
-        (
-            file(&[1, 2], 24, b"", &[], &[255, 0, 0, 0, 0, 255, 0, 0]),
-            vec![green, blue],
-        ),
+        (file(&[1, 2], 24, b"", &[], &[255, 0, 0, 0, 0, 255, 0, 0]), vec![green, blue]),
         // From the top.
-        (
-            file(
-                &[1, -2_i32 as u32],
-                24,
-                b"",
-                &[],
-                &[255, 0, 0, 0, 0, 255, 0, 0],
-            ),
-            vec![blue, green],
-        ),
+        (file(&[1, -2_i32 as u32], 24, b"", &[], &[255, 0, 0, 0, 0, 255, 0, 0]), vec![blue, green]),
         // A palette of two colors.
-        (
-            file(
-                &[3, 1],
-                1,
-                b"",
-                &[0x00ff_0000, 0x0000_ff00],
-                &[0b0100_0000, 0, 0, 0],
-            ),
-            vec![red, green, red],
-        ),
-        (
-            file(&[2, 1], 16, b"", &[], &words(&[0x7c00, 0x001f])),
-            vec![red, blue],
-        ),
-        (
-            file(
-                &[1, 1],
-                32,
-                b"",
-                &[0xff, 0xff00, 0x00ff_0000],
-                &[255, 0, 0, 0],
-            ),
-            vec![red],
-        ),
+        (file(&[3, 1], 1, b"", &[0x00ff_0000, 0x0000_ff00], &[0b0100_0000, 0, 0, 0]), vec![red, green, red]),
+        (file(&[2, 1], 16, b"", &[], &words(&[0x7c00, 0x001f])), vec![red, blue]),
+        (file(&[1, 1], 32, b"", &[0xff, 0xff00, 0x00ff_0000], &[255, 0, 0, 0]), vec![red]),
     ] {
         assert_eq!(Kind::sniff(&file), Some(Kind::Bmp));
-        let prepared = prepare(
-            &file,
-            Kind::Bmp,
-            &limits(9, 9, 1 << 20),
-            &CancelToken::new(),
-        )
-        .unwrap();
+        let prepared = prepare(&file, Kind::Bmp, &limits(9, 9, 1 << 20), &CancelToken::new()).unwrap();
         assert_eq!(prepared.mime_type, "image/png");
-        assert_eq!(
-            prepared.hints,
-            ["[Image converted from image/bmp to image/png.]"]
-        );
+        assert_eq!(prepared.hints, ["[Image converted from image/bmp to image/png.]"]);
         assert_eq!(pixels(&decoded(&prepared)), expected);
         assert!(
-            prepare(
-                &file[..file.len() - 1],
-                Kind::Bmp,
-                &limits(9, 9, 1 << 20),
-                &CancelToken::new()
-            )
-            .is_err()
+            prepare(&file[..file.len() - 1], Kind::Bmp, &limits(9, 9, 1 << 20), &CancelToken::new()).is_err()
         );
     }
 }
@@ -551,50 +412,26 @@ fn a_bmp_becomes_a_png() {
 fn the_other_kinds_are_measured() {
     let jpeg = |parts: &[&[u8]]| [b"\xff\xd8", parts.concat().as_slice()].concat();
     let frame = b"\xff\xc0\0\x11\x08\0\x14\0\x1e\x03\x01\x22\0\x02\x11\x01\x03\x11\x01";
-    let turned =
-        b"\xff\xe1\0\x22Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+    let turned = b"\xff\xe1\0\x22Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
     let scan = b"\xff\xda\0\x02pixels\xff\xd9";
     let webp = |kind: &[u8], body: &[u8]| {
         let length = |length: usize| (length as u32).to_le_bytes();
-        [
-            b"RIFF",
-            &length(body.len() + 12)[..],
-            b"WEBP",
-            kind,
-            &length(body.len()),
-            body,
-        ]
-        .concat()
+        [b"RIFF", &length(body.len() + 12)[..], b"WEBP", kind, &length(body.len()), body].concat()
     };
     let gif = b"GIF89a\x1e\0\x14\0\x80\0\0rgbrgb\x21\xf9\x01x\0\x2c\0\0\0\0\x1e\0\x14\0\0\x02\x02ab\0\x3b";
     for (kind, file, expected) in [
         (Kind::Jpeg, jpeg(&[frame, scan]), (30, 20)),
-        (
-            Kind::Jpeg,
-            jpeg(&[b"\xff\xff", &turned[1..], frame, scan]),
-            (20, 30),
-        ),
+        (Kind::Jpeg, jpeg(&[b"\xff\xff", &turned[1..], frame, scan]), (20, 30)),
         (Kind::Gif, gif.to_vec(), (30, 20)),
-        (
-            Kind::Webp,
-            webp(b"VP8 ", b"\0\0\0\x9d\x01\x2a\x1e\0\x14\0"),
-            (30, 20),
-        ),
+        (Kind::Webp, webp(b"VP8 ", b"\0\0\0\x9d\x01\x2a\x1e\0\x14\0"), (30, 20)),
         (Kind::Webp, webp(b"VP8L", b"\x2f\x1d\xc0\x04\0\0"), (30, 20)),
     ] {
-        let size = Size {
-            width: expected.0,
-            height: expected.1,
-        };
+        let size = Size { width: expected.0, height: expected.1 };
         assert_eq!(measure(&file, kind), Ok(size), "{kind:?}");
         for cut in 0..file.len() {
             // A GIF without its trailer is one that all readers take.
             let whole = kind == Kind::Gif && cut == file.len() - 1;
-            assert_eq!(
-                measure(&file[..cut], kind).is_ok(),
-                whole,
-                "{kind:?} cut at {cut}"
-            );
+            assert_eq!(measure(&file[..cut], kind).is_ok(), whole, "{kind:?} cut at {cut}");
         }
     }
 }

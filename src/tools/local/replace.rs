@@ -63,10 +63,7 @@ pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
 
 /// A file that its owner made read-only stays as it is, though a rename would get around that.
 fn check_writable(target: &Path) -> io::Result<()> {
-    let opened = OpenOptions::new()
-        .write(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(target);
+    let opened = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(target);
     match opened {
         // A running program cannot be written to, but it can be replaced.
         Err(error) if error.kind() != io::ErrorKind::ExecutableFileBusy => Err(error),
@@ -91,8 +88,7 @@ fn swap(target: &Path, old: Option<&Metadata>, fill: Fill<'_>) -> io::Result<Swa
     };
     if let Some(old) = old {
         let new = temp.file.metadata()?;
-        let same_group =
-            new.gid() == old.gid() || fchown(&temp.file, None, Some(old.gid())).is_ok();
+        let same_group = new.gid() == old.gid() || fchown(&temp.file, None, Some(old.gid())).is_ok();
         if new.uid() != old.uid() || !same_group {
             let error = io::Error::from(io::ErrorKind::PermissionDenied);
             return Ok(Swap::Refused(error));
@@ -138,11 +134,7 @@ impl Temp {
             return None;
         }
         let mut options = OpenOptions::new();
-        options
-            .read(true)
-            .write(true)
-            .mode(mode)
-            .custom_flags(libc::O_TMPFILE);
+        options.read(true).write(true).mode(mode).custom_flags(libc::O_TMPFILE);
         options.open(folder).ok()
     }
 
@@ -197,19 +189,9 @@ fn name_file(file: &File, folder: &Path) -> io::Result<PathBuf> {
         let to = CString::new(path.as_os_str().as_bytes())?;
         // SAFETY: both paths are C strings that live until the call returns.
         let status = unsafe {
-            libc::linkat(
-                libc::AT_FDCWD,
-                from.as_ptr(),
-                libc::AT_FDCWD,
-                to.as_ptr(),
-                libc::AT_SYMLINK_FOLLOW,
-            )
+            libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW)
         };
-        if status == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     })
     .map(|((), path)| path)
 }
@@ -221,12 +203,7 @@ fn name_file(_file: &File, _folder: &Path) -> io::Result<PathBuf> {
 
 fn create_named(folder: &Path, kind: &str, mode: u32) -> io::Result<(File, PathBuf)> {
     with_new_name(folder, kind, |path| {
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(path)
+        OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)
     })
 }
 
@@ -252,11 +229,7 @@ fn with_new_name<T>(
 
 /// Writes over the old content. When that fails the old content is put back.
 fn in_place(target: &Path, fill: Fill<'_>) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(target)?;
+    let mut file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(target)?;
     super::only_regular(file.metadata()?.file_type())?;
     let folder = target.parent().unwrap_or(Path::new("/"));
     let (mut saved, saved_path) = save(&mut file, folder)?;
@@ -278,10 +251,7 @@ fn in_place(target: &Path, fill: Fill<'_>) -> io::Result<()> {
         }
         Err(_) => Err(io::Error::new(
             error.kind(),
-            format!(
-                "{error}; the previous content is in {}",
-                saved_path.display()
-            ),
+            format!("{error}; the previous content is in {}", saved_path.display()),
         )),
     }
 }
@@ -361,18 +331,10 @@ mod tests {
         symlink("target", dir.path().join("soft")).unwrap();
         symlink("soft", dir.path().join("softer")).unwrap();
         check(&dir, "softer");
-        assert!(
-            fs::symlink_metadata(dir.path().join("soft"))
-                .unwrap()
-                .is_symlink()
-        );
+        assert!(fs::symlink_metadata(dir.path().join("soft")).unwrap().is_symlink());
         symlink("later", dir.path().join("dangling")).unwrap();
         check(&dir, "dangling");
-        assert!(
-            fs::symlink_metadata(dir.path().join("dangling"))
-                .unwrap()
-                .is_symlink()
-        );
+        assert!(fs::symlink_metadata(dir.path().join("dangling")).unwrap().is_symlink());
         dir.write("one", "old content");
         fs::hard_link(dir.path().join("one"), dir.path().join("two")).unwrap();
         check(&dir, "one");
@@ -384,16 +346,10 @@ mod tests {
         let dir = TempDir::create();
         let write = |path: &Path| replace(path, &|file| file.write_all(b"x")).unwrap_err();
         assert_eq!(write(dir.path()).raw_os_error(), Some(libc::EISDIR));
-        assert_eq!(
-            write(Path::new("/dev/null")).kind(),
-            io::ErrorKind::InvalidInput
-        );
+        assert_eq!(write(Path::new("/dev/null")).kind(), io::ErrorKind::InvalidInput);
         symlink("a", dir.path().join("b")).unwrap();
         symlink("b", dir.path().join("a")).unwrap();
-        assert_eq!(
-            write(&dir.path().join("a")).raw_os_error(),
-            Some(libc::ELOOP)
-        );
+        assert_eq!(write(&dir.path().join("a")).raw_os_error(), Some(libc::ELOOP));
         let missing = dir.path().join("no/such/folder");
         assert_eq!(write(&missing).kind(), io::ErrorKind::NotFound);
     }
@@ -403,11 +359,7 @@ mod tests {
         let dir = TempDir::create();
         let (file, path) = create_named(dir.path(), "tmp", 0o666).unwrap();
         let folder = dir.path().to_owned();
-        drop(Temp {
-            file,
-            folder,
-            path: Some(path),
-        });
+        drop(Temp { file, folder, path: Some(path) });
         drop(Temp::create(dir.path(), 0o666).unwrap());
         assert!(dir.names().is_empty());
     }
@@ -433,11 +385,7 @@ mod tests {
         let (mut file, path) = create_named(dir.path(), "tmp", 0o666).unwrap();
         file.write_all(b"new").unwrap();
         let folder = dir.path().to_owned();
-        let temp = Temp {
-            file,
-            folder,
-            path: Some(path),
-        };
+        let temp = Temp { file, folder, path: Some(path) };
         temp.rename(&dir.path().join("file")).unwrap();
         assert_eq!(dir.names(), ["file"]);
     }

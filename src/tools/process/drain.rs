@@ -14,10 +14,7 @@ use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(10);
 
-static DRAIN: Mutex<Drain> = Mutex::new(Drain {
-    new: Vec::new(),
-    wake: None,
-});
+static DRAIN: Mutex<Drain> = Mutex::new(Drain { new: Vec::new(), wake: None });
 
 struct Drain {
     /// Not yet taken by the thread.
@@ -46,10 +43,7 @@ pub fn adopt(pipe: PipeReader) {
 
 fn start() -> io::Result<PipeWriter> {
     let (woken, wake) = io::pipe()?;
-    thread::Builder::new()
-        .name("pi-drain".into())
-        .stack_size(128 << 10)
-        .spawn(move || run(woken))?;
+    thread::Builder::new().name("pi-drain".into()).stack_size(128 << 10).spawn(move || run(woken))?;
     Ok(wake)
 }
 
@@ -67,11 +61,7 @@ fn run(mut woken: PipeReader) {
         }
         let mut polled: Vec<libc::pollfd> = std::iter::once(&woken)
             .chain(&pipes)
-            .map(|pipe| libc::pollfd {
-                fd: pipe.as_raw_fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            })
+            .map(|pipe| libc::pollfd { fd: pipe.as_raw_fd(), events: libc::POLLIN, revents: 0 })
             .collect();
         if poll::poll_all(&mut polled, None).is_err() {
             pipes.clear();

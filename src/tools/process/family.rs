@@ -52,11 +52,7 @@ pub struct Family {
 
 impl Family {
     pub fn new(id: u64, group: Arc<Group>) -> Self {
-        Self {
-            id,
-            group,
-            known: Arc::default(),
-        }
+        Self { id, group, known: Arc::default() }
     }
 
     pub fn group(&self) -> &Group {
@@ -113,11 +109,7 @@ pub struct Orphans {
 
 impl Orphans {
     pub fn new(marker: String, number: Number) -> Self {
-        Self {
-            marker,
-            number,
-            known: Known::default(),
-        }
+        Self { marker, number, known: Known::default() }
     }
 
     /// As for a [`Family`].
@@ -151,8 +143,6 @@ fn until_none(mut strike: impl FnMut() -> usize) -> bool {
 
 /// How many did not refuse.
 fn kill_each(members: &[Survivor]) -> usize {
-    let struck = members
-        .iter()
-        .filter(|member| send(member.pid, libc::SIGKILL));
+    let struck = members.iter().filter(|member| send(member.pid, libc::SIGKILL));
     struck.count()
 }

@@ -18,16 +18,10 @@ pub struct Number {
 
 impl Number {
     /// Stands for no group.
-    pub const UNKNOWN: Self = Self {
-        id: 0,
-        is_reaped: true,
-    };
+    pub const UNKNOWN: Self = Self { id: 0, is_reaped: true };
 
     pub fn new(id: libc::pid_t) -> Self {
-        Self {
-            id,
-            is_reaped: false,
-        }
+        Self { id, is_reaped: false }
     }
 
     /// Sends a signal to the group, if the number is still its own.
@@ -55,8 +49,7 @@ impl Number {
     #[cfg(not(target_os = "linux"))]
     pub fn is_alive(self) -> bool {
         // SAFETY: no memory is involved, and signal 0 has no effect.
-        (!self.is_reaped || self.is_held_without_leader())
-            && unsafe { libc::kill(-self.id, 0) } == 0
+        (!self.is_reaped || self.is_held_without_leader()) && unsafe { libc::kill(-self.id, 0) } == 0
     }
 }
 
@@ -81,12 +74,7 @@ impl Group {
     pub fn new(leader: Child, wake: PipeWriter) -> Self {
         Self {
             id: libc::pid_t::try_from(leader.id()).unwrap_or(libc::pid_t::MAX),
-            state: Mutex::new(State {
-                leader: Some(leader),
-                ended: false,
-                killed: false,
-                wake: Some(wake),
-            }),
+            state: Mutex::new(State { leader: Some(leader), ended: false, killed: false, wake: Some(wake) }),
         }
     }
 
@@ -95,10 +83,7 @@ impl Group {
     }
 
     fn number_in(&self, state: &State) -> Number {
-        Number {
-            id: self.id,
-            is_reaped: state.leader.is_none(),
-        }
+        Number { id: self.id, is_reaped: state.leader.is_none() }
     }
 
     /// Waits for the leader's end, and wakes who waits in `next`.
@@ -180,9 +165,7 @@ fn await_end(pid: libc::pid_t) {
 
 fn code(status: ExitStatus) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt;
-    status
-        .code()
-        .or_else(|| status.signal().map(|signal| 128 + signal))
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal))
 }
 
 /// Sends a signal to a process, or to a group by its negative number. True if it was not refused: a

@@ -7,11 +7,7 @@ use std::time::Instant;
 /// Waits until one of `fds` can be read (or is closed at its other end), or until `until`. A negative
 /// descriptor is never ready.
 pub fn poll<const N: usize>(fds: [RawFd; N], until: Option<Instant>) -> io::Result<[bool; N]> {
-    let mut polled = fds.map(|fd| libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    });
+    let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     poll_all(&mut polled, until)?;
     Ok(polled.map(|fd| fd.revents != 0))
 }

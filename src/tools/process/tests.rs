@@ -52,10 +52,7 @@ fn waiting_ends_in_time_and_can_go_on() {
     let soon = Some(Instant::now());
     assert_eq!(child.next(&mut [0; 8], soon).unwrap(), Progress::Waited);
     let (output, end) = read(&mut child, 8, || {});
-    assert_eq!(
-        (output.as_slice(), end.exit_code),
-        (b"x\n".as_slice(), Some(0))
-    );
+    assert_eq!((output.as_slice(), end.exit_code), (b"x\n".as_slice(), Some(0)));
 }
 
 #[test]
@@ -80,11 +77,7 @@ fn after_the_end_nothing_is_stopped() {
 #[test]
 fn all_ways_out_kill_what_runs() {
     let _guard = LeakGuard::new();
-    let mut children = [
-        start("sleep 300"),
-        start("sleep 300 & wait"),
-        start("(setsid sleep 300); true"),
-    ];
+    let mut children = [start("sleep 300"), start("sleep 300 & wait"), start("(setsid sleep 300); true")];
     kill_all();
     for child in &mut children {
         let (_, end) = read(child, 8, || {});

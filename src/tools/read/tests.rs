@@ -8,13 +8,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 /// Content as pieces with their counts, offset, limit, and what the reference answers.
-type Row = (
-    Vec<(String, usize)>,
-    Option<f64>,
-    Option<f64>,
-    String,
-    Option<Value>,
-);
+type Row = (Vec<(String, usize)>, Option<f64>, Option<f64>, String, Option<Value>);
 
 #[test]
 fn lines_and_notices_are_those_of_the_reference() {
@@ -23,10 +17,7 @@ fn lines_and_notices_are_those_of_the_reference() {
     let dir = TempDir::create();
     let tool = tool(Arc::new(dir.workspace()));
     for (pieces, offset, limit, expected, details) in rows {
-        let content: String = pieces
-            .iter()
-            .map(|(piece, count)| piece.repeat(*count))
-            .collect();
+        let content: String = pieces.iter().map(|(piece, count)| piece.repeat(*count)).collect();
         dir.write("f", &content);
         let mut arguments = json!({"path": "f"});
         for (name, value) in [("offset", offset), ("limit", limit)] {
@@ -36,11 +27,7 @@ fn lines_and_notices_are_those_of_the_reference() {
         }
         let result = call(tool.as_ref(), arguments.clone());
         assert_eq!(text(&result), expected, "{pieces:?} {arguments}");
-        assert_eq!(
-            result.ok().and_then(|output| output.details),
-            details,
-            "{pieces:?} {arguments}"
-        );
+        assert_eq!(result.ok().and_then(|output| output.details), details, "{pieces:?} {arguments}");
     }
 }
 
@@ -56,24 +43,19 @@ fn long_files_are_cut_with_a_notice() {
     let dir = TempDir::create();
     dir.write("lines", "line\n".repeat(2001));
     let answer = read(&dir, json!({"path": "lines"}));
-    assert!(
-        answer.ends_with("line\n\n[Showing lines 1-2000 of 2002. Use offset=2001 to continue.]")
-    );
+    assert!(answer.ends_with("line\n\n[Showing lines 1-2000 of 2002. Use offset=2001 to continue.]"));
     dir.write("bytes", format!("{}\n", "x".repeat(63)).repeat(1000));
     let answer = read(&dir, json!({"path": "bytes", "offset": 11}));
-    assert!(answer.ends_with(
-        "\n\n[Showing lines 11-810 of 1001 (50.0KB limit). Use offset=811 to continue.]"
-    ));
+    assert!(
+        answer.ends_with("\n\n[Showing lines 11-810 of 1001 (50.0KB limit). Use offset=811 to continue.]")
+    );
     dir.write("one line", format!("short\n{}", "x".repeat(70 * 1024)));
     assert_eq!(
         read(&dir, json!({"path": "one line", "offset": 2})),
         "[Line 2 is 70.0KB, exceeds 50.0KB limit. Use bash: sed -n '2p' 'one line' | head -c 51200]"
     );
     let tool = tool(Arc::new(dir.workspace()));
-    let details = call(tool.as_ref(), json!({"path": "lines"}))
-        .unwrap()
-        .details
-        .unwrap();
+    let details = call(tool.as_ref(), json!({"path": "lines"})).unwrap().details.unwrap();
     assert_eq!(details["truncation"]["totalLines"], 2001);
     assert_eq!(details["truncation"]["truncatedBy"], "lines");
 }
@@ -88,10 +70,7 @@ fn errors_say_what_is_wrong_and_what_to_do() {
             "folder/main.rs",
             "error: ENOENT: no such file or directory, access 'CWD/folder/main.rs'. Similar paths: folder/main.ts.",
         ),
-        (
-            "other",
-            "error: ENOENT: no such file or directory, access 'CWD/other'.",
-        ),
+        ("other", "error: ENOENT: no such file or directory, access 'CWD/other'."),
         (
             "folder",
             "error: EISDIR: illegal operation on a directory, read 'CWD/folder'. List a folder with bash (ls) or the ls tool.",
@@ -104,16 +83,10 @@ fn errors_say_what_is_wrong_and_what_to_do() {
             "/dev/zero",
             "error: Cannot open '/dev/zero': it is a device, pipe or socket, not a regular file. Use bash for it, with a limit (head -c).",
         ),
-        (
-            "a\0b",
-            "error: The path contains a NUL character, which no file name can have.",
-        ),
+        ("a\0b", "error: The path contains a NUL character, which no file name can have."),
     ] {
         let answer = read(&dir, json!({"path": path}));
-        assert_eq!(
-            answer.split(" Similar paths: dang").next().unwrap(),
-            expected
-        );
+        assert_eq!(answer.split(" Similar paths: dang").next().unwrap(), expected);
     }
     let answer = read(&dir, json!({"path": "x".repeat(5000)}));
     assert!(answer.starts_with("error: ENAMETOOLONG: name too long, access 'CWD/xxx"));
@@ -150,19 +123,13 @@ fn a_file_that_is_not_text_is_named() {
     let file = fs::File::create(dir.path().join("sparse")).unwrap();
     file.set_len(100 << 30).unwrap();
     let answer = read(&dir, json!({"path": "sparse", "offset": 1000}));
-    assert!(
-        answer.starts_with("[sparse is not text but binary data (102400.0MB)"),
-        "{answer}"
-    );
+    assert!(answer.starts_with("[sparse is not text but binary data (102400.0MB)"), "{answer}");
 }
 
 #[test]
 fn other_encodings_are_decoded_and_named() {
     let dir = TempDir::create();
-    let utf16: Vec<u8> = "\u{feff}é\r\n漢\n"
-        .encode_utf16()
-        .flat_map(u16::to_be_bytes)
-        .collect();
+    let utf16: Vec<u8> = "\u{feff}é\r\n漢\n".encode_utf16().flat_map(u16::to_be_bytes).collect();
     dir.write("utf16", utf16);
     dir.write("latin1", b"caf\xe9 \x93x\x94\n");
     dir.write("damaged", b"\xc3\xa9\xc3\xa9 \xff\n");
@@ -190,25 +157,16 @@ fn other_encodings_are_decoded_and_named() {
 fn what_is_read_can_be_edited() {
     let dir = TempDir::create();
     let edit = crate::tools::edit::tool(Arc::new(dir.workspace()));
-    let utf16: Vec<u8> = "\u{feff}é\r\nlast\r\n"
-        .encode_utf16()
-        .flat_map(u16::to_le_bytes)
-        .collect();
+    let utf16: Vec<u8> = "\u{feff}é\r\nlast\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     for (content, expected) in [
-        (
-            &b"\xef\xbb\xbffirst\nlast\n"[..],
-            &b"\xef\xbb\xbfnew\nline\nlast\n"[..],
-        ),
+        (&b"\xef\xbb\xbffirst\nlast\n"[..], &b"\xef\xbb\xbfnew\nline\nlast\n"[..]),
         (b"a\r\nb\n", b"new\r\nline\r\nb\n"),
         (b"a\rb\r", b"new\rline\rb\r"),
         (b"no newline", b"new\nline"),
         (b"caf\xe9\nb\n", b"new\nline\nb\n"),
         (
             &utf16,
-            &"\u{feff}new\r\nline\r\nlast\r\n"
-                .encode_utf16()
-                .flat_map(u16::to_le_bytes)
-                .collect::<Vec<u8>>(),
+            &"\u{feff}new\r\nline\r\nlast\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>(),
         ),
     ] {
         dir.write("f", content);
@@ -243,10 +201,7 @@ fn images_are_known_by_their_bytes() {
         read(&dir, json!({"path": "cut.png"})),
         "Read image file [image/png]\n[Image omitted: this PNG file cannot be used, since it is cut short.]\n[Current model does not support images. The image will be omitted from this request.]"
     );
-    let model = Model {
-        input: vec!["text".into(), "image".into()],
-        ..Model::default()
-    };
+    let model = Model { input: vec!["text".into(), "image".into()], ..Model::default() };
     let tool = tool(Arc::new(dir.workspace()));
     let arguments = json!({"path": "picture.txt"});
     let output = call_with(tool.as_ref(), arguments, &CancelToken::new(), &model).unwrap();
@@ -254,10 +209,7 @@ fn images_are_known_by_their_bytes() {
         panic!("{output:?}");
     };
     assert_eq!(note.as_text(), Some("Read image file [image/png]"));
-    assert_eq!(
-        (image.mime_type.as_str(), image.data.get(..8)),
-        ("image/png", Some("iVBORw0K"))
-    );
+    assert_eq!((image.mime_type.as_str(), image.data.get(..8)), ("image/png", Some("iVBORw0K")));
 }
 
 #[test]
@@ -267,12 +219,7 @@ fn an_aborted_call_reads_nothing() {
     let cancel = CancelToken::new();
     cancel.cancel();
     let tool = tool(Arc::new(dir.workspace()));
-    let result = call_with(
-        tool.as_ref(),
-        json!({"path": "f"}),
-        &cancel,
-        &Model::default(),
-    );
+    let result = call_with(tool.as_ref(), json!({"path": "f"}), &cancel, &Model::default());
     assert_eq!(text(&result), "error: Operation aborted");
 }
 
@@ -284,25 +231,14 @@ fn kept_outputs_are_opened_by_number() {
     assert_eq!(read(&dir, json!({"path": "artifact://1"})), missing);
     assert_eq!(artifact::store(&*outputs, "bash", b"1\n2\n3\n").unwrap(), 1);
     assert_eq!(read(&dir, json!({"path": "artifact://1"})), "1\n2\n3\n");
-    let second = read(
-        &dir,
-        json!({"path": "artifact://1", "offset": 2, "limit": 1}),
-    );
+    let second = read(&dir, json!({"path": "artifact://1", "offset": 2, "limit": 1}));
     assert!(second.starts_with("2\n\n["), "{second}");
     artifact::store(&*outputs, "bash", &[b'x'; 60_000]).unwrap();
     // A shell knows the file only.
     let long = read(&dir, json!({"path": "artifact://2"}));
     assert!(long.contains("sed -n '1p' CWD/.outputs/pi-bash-"), "{long}");
-    for odd in [
-        "artifact://",
-        "artifact://x",
-        "artifact://-1",
-        "artifact://../1",
-    ] {
+    for odd in ["artifact://", "artifact://x", "artifact://-1", "artifact://../1"] {
         let answer = read(&dir, json!({"path": odd}));
-        assert!(
-            answer.starts_with("error: There is no kept output"),
-            "{odd}: {answer}"
-        );
+        assert!(answer.starts_with("error: There is no kept output"), "{odd}: {answer}");
     }
 }

@@ -110,10 +110,7 @@ impl Window {
         // Decoding can only make it longer, so what was too long stays so.
         let bytes = (self.inner_bytes + text.len() as u64).saturating_sub(self.kept.len() as u64);
         Ok(Lines {
-            totals: Totals {
-                lines: self.inner_newlines + u64::from(!self.ends_in_newline),
-                bytes,
-            },
+            totals: Totals { lines: self.inner_newlines + u64::from(!self.ends_in_newline), bytes },
             first_line_bytes: self.first_line,
             damaged,
             count: match self.limit {
@@ -197,12 +194,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn window(
-        pieces: &[&[u8]],
-        encoding: Encoding,
-        skip: u64,
-        limit: Option<u64>,
-    ) -> Result<Lines, u64> {
+    fn window(pieces: &[&[u8]], encoding: Encoding, skip: u64, limit: Option<u64>) -> Result<Lines, u64> {
         let mut window = Window::new(encoding, skip, limit);
         pieces.iter().for_each(|piece| window.feed(piece));
         window.finish()
@@ -218,10 +210,7 @@ mod tests {
         assert!(window.is_filled());
         assert_eq!(window.kept.len(), MAX_KEPT);
         let lines = window.finish().unwrap();
-        assert_eq!(
-            (lines.first_line_bytes, lines.totals.bytes),
-            (1_000_000, 1_000_000)
-        );
+        assert_eq!((lines.first_line_bytes, lines.totals.bytes), (1_000_000, 1_000_000));
         assert!(lines.text.len() > MAX_BYTES);
     }
 

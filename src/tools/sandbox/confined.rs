@@ -63,11 +63,7 @@ impl Backend for Confined {
         Local.list(path)
     }
 
-    fn each_entry(
-        &self,
-        path: &Path,
-        visit: &mut dyn FnMut(DirEntry) -> ControlFlow<()>,
-    ) -> io::Result<()> {
+    fn each_entry(&self, path: &Path, visit: &mut dyn FnMut(DirEntry) -> ControlFlow<()>) -> io::Result<()> {
         Local.each_entry(path, visit)
     }
 

@@ -69,8 +69,7 @@ impl Ruleset {
     pub fn new(writable: &[PathBuf], network: bool) -> io::Result<Self> {
         let abi = abi().ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSYS))?;
         let since = |version, rights| if abi >= version { rights } else { 0 };
-        let handled =
-            WRITE_FILE | CHANGE_FOLDER | since(2, REFER) | since(3, TRUNCATE) | since(5, IOCTL_DEV);
+        let handled = WRITE_FILE | CHANGE_FOLDER | since(2, REFER) | since(3, TRUNCATE) | since(5, IOCTL_DEV);
         let attr = RulesetAttr {
             handled_access_fs: handled,
             handled_access_net: if network { 0 } else { since(4, TCP) },
@@ -79,12 +78,7 @@ impl Ruleset {
         // What an older kernel does not know of the structure is zero, which it accepts.
         // SAFETY: the structure lives through the call, and its size is given.
         let fd = unsafe {
-            libc::syscall(
-                libc::SYS_landlock_create_ruleset,
-                &raw const attr,
-                size_of::<RulesetAttr>(),
-                0u32,
-            )
+            libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attr, size_of::<RulesetAttr>(), 0u32)
         };
         let fd = libc::c_int::try_from(fd).unwrap_or(-1);
         if fd < 0 {
@@ -105,14 +99,8 @@ impl Ruleset {
     }
 
     fn allow(&self, path: &Path, rights: u64) -> io::Result<()> {
-        let parent: File = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_PATH)
-            .open(path)?;
-        let attr = PathBeneathAttr {
-            allowed_access: rights,
-            parent_fd: parent.as_raw_fd(),
-        };
+        let parent: File = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)?;
+        let attr = PathBeneathAttr { allowed_access: rights, parent_fd: parent.as_raw_fd() };
         // SAFETY: both descriptors are open, and the structure lives through the call.
         let result = unsafe {
             libc::syscall(

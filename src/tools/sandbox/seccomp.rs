@@ -50,13 +50,7 @@ const ATTRIBUTES: &[libc::c_long] = &[
 
 /// Refused as if the kernel did not have them: io_uring, `setxattrat`, `removexattrat`, `file_setattr`,
 /// whose numbers are the same everywhere, and opening by handle, which asks for no path.
-const UNKNOWN: &[libc::c_long] = &[
-    libc::SYS_io_uring_setup,
-    463,
-    466,
-    469,
-    libc::SYS_open_by_handle_at,
-];
+const UNKNOWN: &[libc::c_long] = &[libc::SYS_io_uring_setup, 463, 466, 469, libc::SYS_open_by_handle_at];
 
 /// `FS_IOC_SETFLAGS`, `FS_IOC_FSSETXATTR`, `FS_IOC_SETVERSION`, `TIOCSTI`, `TIOCLINUX`.
 const IOCTLS: &[u32] = &[0x4008_6602, 0x401c_5820, 0x4008_7602, 0x5412, 0x541c];
@@ -100,14 +94,8 @@ fn load(program: &[libc::sock_filter], flags: libc::c_ulong) -> io::Result<RawFd
         filter: program.as_ptr().cast_mut(),
     };
     // SAFETY: the program lives through the call, and its length is given.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_seccomp,
-            libc::SECCOMP_SET_MODE_FILTER,
-            flags,
-            &raw const program,
-        )
-    };
+    let result =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program) };
     match RawFd::try_from(result) {
         Ok(fd) if fd >= 0 => Ok(fd),
         _ => Err(io::Error::last_os_error()),
@@ -131,10 +119,7 @@ fn program(network: bool, supervised: u32) -> Vec<libc::sock_filter> {
         code.push(jump_unless(libc::BPF_JGE, 0x4000_0000, 1));
         code.push(answer(refusal(libc::ENOSYS)));
     }
-    let calls = SUPERVISED
-        .iter()
-        .chain(SUPERVISED_HERE)
-        .map(|&nr| (nr, supervised));
+    let calls = SUPERVISED.iter().chain(SUPERVISED_HERE).map(|&nr| (nr, supervised));
     let attributes = ATTRIBUTES.iter().map(|&nr| (nr, refusal(libc::EOPNOTSUPP)));
     let unknown = UNKNOWN.iter().map(|&nr| (nr, refusal(libc::ENOSYS)));
     for (nr, action) in calls.chain(attributes).chain(unknown) {
@@ -142,12 +127,9 @@ fn program(network: bool, supervised: u32) -> Vec<libc::sock_filter> {
         code.push(answer(action));
     }
     // From here on the number of the call is lost once an argument has been loaded.
-    let no_ioctl = IOCTLS.iter().flat_map(|&request| {
-        [
-            jump_unless(libc::BPF_JEQ, request, 1),
-            answer(refusal(libc::EPERM)),
-        ]
-    });
+    let no_ioctl = IOCTLS
+        .iter()
+        .flat_map(|&request| [jump_unless(libc::BPF_JEQ, request, 1), answer(refusal(libc::EPERM))]);
     let no_ioctl: Vec<_> = std::iter::once(load_argument(1)).chain(no_ioctl).collect();
     when(&mut code, libc::SYS_ioctl, no_ioctl);
     let no_socket = if network {

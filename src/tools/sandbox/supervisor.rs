@@ -33,15 +33,12 @@ pub fn start(writable: Vec<PathBuf>) -> io::Result<OwnedFd> {
     }
     // SAFETY: the kernel has just made both, and nobody else has them.
     let [own, child] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-    thread::Builder::new()
-        .name("pi-sandbox".into())
-        .stack_size(128 << 10)
-        .spawn(move || {
-            if let Ok(Some(listener)) = receive(&own) {
-                drop(own);
-                serve(&listener, &writable);
-            }
-        })?;
+    thread::Builder::new().name("pi-sandbox".into()).stack_size(128 << 10).spawn(move || {
+        if let Ok(Some(listener)) = receive(&own) {
+            drop(own);
+            serve(&listener, &writable);
+        }
+    })?;
     Ok(child)
 }
 
@@ -58,9 +55,7 @@ pub fn send(channel: RawFd, listener: RawFd) -> io::Result<()> {
         (*header).cmsg_level = libc::SOL_SOCKET;
         (*header).cmsg_type = libc::SCM_RIGHTS;
         (*header).cmsg_len = libc::CMSG_LEN(size_of::<RawFd>() as u32) as _;
-        libc::CMSG_DATA(header)
-            .cast::<RawFd>()
-            .write_unaligned(listener);
+        libc::CMSG_DATA(header).cast::<RawFd>().write_unaligned(listener);
         libc::sendmsg(channel, &raw const message, libc::MSG_NOSIGNAL)
     };
     match result {
@@ -77,13 +72,7 @@ fn receive(channel: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     let mut message = message(&mut part, &mut control);
     loop {
         // SAFETY: `message` names buffers that live through the call, with their lengths.
-        let count = unsafe {
-            libc::recvmsg(
-                channel.as_raw_fd(),
-                &raw mut message,
-                libc::MSG_CMSG_CLOEXEC,
-            )
-        };
+        let count = unsafe { libc::recvmsg(channel.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
         match count {
             0 => return Ok(None),
             1.. => break,
@@ -136,12 +125,7 @@ fn serve(listener: &OwnedFd, writable: &[PathBuf]) {
             Ok(()) => 0,
             Err(error) => -error.raw_os_error().unwrap_or(libc::EACCES),
         };
-        let mut answer = libc::seccomp_notif_resp {
-            id: asked.id,
-            val: 0,
-            error,
-            flags: 0,
-        };
+        let mut answer = libc::seccomp_notif_resp { id: asked.id, val: 0, error, flags: 0 };
         let _ = ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &mut answer);
     }
 }
@@ -149,11 +133,7 @@ fn serve(listener: &OwnedFd, writable: &[PathBuf]) {
 /// Waits for a call. False when no process is left that could make one.
 fn is_ready(listener: &OwnedFd) -> bool {
     loop {
-        let mut polled = libc::pollfd {
-            fd: listener.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let mut polled = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one entry, which lives through the call.
         let count = unsafe { libc::poll(&raw mut polled, 1, -1) };
         if count > 0 {
@@ -175,11 +155,7 @@ fn ioctl<T>(listener: &OwnedFd, request: libc::Ioctl, value: &mut T) -> io::Resu
 
 /// What a call is about.
 enum Target {
-    Path {
-        folder: libc::c_int,
-        address: u64,
-        follow: bool,
-    },
+    Path { folder: libc::c_int, address: u64, follow: bool },
     Open(libc::c_int),
 }
 
@@ -211,9 +187,7 @@ fn decide(listener: &OwnedFd, asked: &libc::seccomp_notif, writable: &[PathBuf])
     };
     let file = process.find(&target, &path)?;
     // All that was read and opened until here is of this process, and of no later one of its number.
-    ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut {
-        asked.id
-    })?;
+    ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut { asked.id })?;
     let name = format!("/proc/self/fd/{}", file.as_raw_fd());
     let place = fs::read_link(&name)?;
     if !writable.iter().any(|root| place.starts_with(root)) {
@@ -225,19 +199,11 @@ fn decide(listener: &OwnedFd, asked: &libc::seccomp_notif, writable: &[PathBuf])
         Change::Mode(mode) => unsafe { libc::chmod(name.as_ptr(), mode & 0o7777) },
         // SAFETY: an empty name stands for the descriptor, which is open.
         Change::Owner(uid, gid) => unsafe {
-            libc::fchownat(
-                file.as_raw_fd(),
-                c"".as_ptr(),
-                uid,
-                gid,
-                libc::AT_EMPTY_PATH,
-            )
+            libc::fchownat(file.as_raw_fd(), c"".as_ptr(), uid, gid, libc::AT_EMPTY_PATH)
         },
         Change::Times(..) => {
             let times = times.flatten();
-            let times = times
-                .as_ref()
-                .map_or(std::ptr::null(), |times| times.as_ptr());
+            let times = times.as_ref().map_or(std::ptr::null(), |times| times.as_ptr());
             // SAFETY: the times are none or two, and live through the call.
             unsafe { libc::utimensat(libc::AT_FDCWD, name.as_ptr(), times, 0) }
         }
@@ -269,9 +235,7 @@ fn parse(data: &libc::seccomp_data) -> Option<(Target, Change)> {
         libc::SYS_fchown => (open(arg[0]), owner(arg[1], arg[2])),
         libc::SYS_fchownat => (at(arg[0], arg[1], arg[4]), owner(arg[2], arg[3])),
         // Without a path it is about the descriptor.
-        libc::SYS_utimensat if arg[1] == 0 => {
-            (open(arg[0]), Change::Times(arg[2], TimeForm::Nanoseconds))
-        }
+        libc::SYS_utimensat if arg[1] == 0 => (open(arg[0]), Change::Times(arg[2], TimeForm::Nanoseconds)),
         libc::SYS_utimensat => {
             let change = Change::Times(arg[2], TimeForm::Nanoseconds);
             (at(arg[0], arg[1], arg[3]), change)
@@ -283,10 +247,7 @@ fn parse(data: &libc::seccomp_data) -> Option<(Target, Change)> {
         #[cfg(target_arch = "x86_64")]
         libc::SYS_lchown => (at(here, arg[0], nofollow), owner(arg[1], arg[2])),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_utime => (
-            at(here, arg[0], 0),
-            Change::Times(arg[1], TimeForm::Seconds),
-        ),
+        libc::SYS_utime => (at(here, arg[0], 0), Change::Times(arg[1], TimeForm::Seconds)),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_utimes => {
             let change = Change::Times(arg[1], TimeForm::Microseconds);
@@ -400,8 +361,5 @@ impl Process {
 fn name_of(path: &Path, follow: bool) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let nofollow = if follow { 0 } else { libc::O_NOFOLLOW };
-    fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_PATH | nofollow)
-        .open(path)
+    fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH | nofollow).open(path)
 }

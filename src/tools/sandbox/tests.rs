@@ -35,11 +35,7 @@ impl World {
             },
             gaps,
         });
-        Some(Self {
-            folder,
-            backend: Confined { sandbox },
-            _alone: alone,
-        })
+        Some(Self { folder, backend: Confined { sandbox }, _alone: alone })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -58,10 +54,7 @@ impl World {
         let mut child = self.backend.spawn(&command).expect("a shell");
         let (mut output, mut buffer) = (Vec::new(), [0; 4096]);
         loop {
-            match child
-                .next(&mut buffer, None)
-                .expect("the next of the shell")
-            {
+            match child.next(&mut buffer, None).expect("the next of the shell") {
                 Progress::Output(count) => output.extend(&buffer[..count]),
                 Progress::Waited => {}
                 Progress::Ended(end) => {
@@ -122,26 +115,13 @@ fn nothing_outside_is_written() {
             let before = fs::metadata(world.path("out/file")).unwrap();
             world.check(escape, false);
             let after = fs::metadata(world.path("out/file")).unwrap();
+            assert_eq!(fs::read(world.path("out/file")).unwrap(), b"outside", "{escape}");
             assert_eq!(
-                fs::read(world.path("out/file")).unwrap(),
-                b"outside",
-                "{escape}"
-            );
-            assert_eq!(
-                (
-                    before.mode(),
-                    before.mtime_nsec(),
-                    before.nlink(),
-                    before.ino()
-                ),
+                (before.mode(), before.mtime_nsec(), before.nlink(), before.ino()),
                 (after.mode(), after.mtime_nsec(), after.nlink(), after.ino()),
                 "{escape}"
             );
-            assert_eq!(
-                fs::read_dir(world.path("out")).unwrap().count(),
-                1,
-                "{escape}"
-            );
+            assert_eq!(fs::read_dir(world.path("out")).unwrap().count(), 1, "{escape}");
         }
     }
 }
@@ -172,10 +152,7 @@ fn work_inside_goes_on_as_ever() {
     for command in work {
         world.check(command, true);
     }
-    let mode = fs::metadata(world.path("in/script"))
-        .unwrap()
-        .permissions()
-        .mode();
+    let mode = fs::metadata(world.path("in/script")).unwrap().permissions().mode();
     assert_eq!(mode & 0o222, 0);
 }
 
@@ -211,10 +188,7 @@ fn the_model_is_told_why_a_command_failed() {
     let (_, output) = world.sh("echo x > ../out/file");
     let note = world.backend.sandbox.explain(&output).unwrap();
     let inside = world.path("in").display().to_string();
-    assert!(
-        note.contains(&inside) && note.contains("no network"),
-        "{note}"
-    );
+    assert!(note.contains(&inside) && note.contains("no network"), "{note}");
     let (_, output) = world.sh("cat nothing-here");
     assert_eq!(world.backend.sandbox.explain(&output), None);
 }
@@ -230,14 +204,7 @@ fn file_tools_write_inside_only() {
     for inside in ["in/file", "in/new", "in/a/b/new"] {
         world.backend.write(&world.path(inside), b"x").unwrap();
     }
-    for outside in [
-        "out/file",
-        "out/new",
-        "in/link/new",
-        "in/link/file",
-        "in/direct",
-        "in/../out/new",
-    ] {
+    for outside in ["out/file", "out/new", "in/link/new", "in/link/file", "in/direct", "in/../out/new"] {
         let error = world.backend.write(&world.path(outside), b"x").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{outside}");
         assert!(error.to_string().contains("sandbox"), "{error}");
@@ -254,33 +221,17 @@ fn the_kernel_holds_file_tools_too() {
     let Some(world) = World::new(Mode::Workspace, false) else {
         return;
     };
-    let write = |name: &str| {
-        world
-            .backend
-            .sandbox
-            .run(|| fs::write(world.path(name), "x"))
-    };
+    let write = |name: &str| world.backend.sandbox.run(|| fs::write(world.path(name), "x"));
     write("in/file").unwrap();
-    assert_eq!(
-        write("out/file").unwrap_err().kind(),
-        io::ErrorKind::PermissionDenied
-    );
+    assert_eq!(write("out/file").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     // This thread is as free as before.
     fs::write(world.path("out/other"), "x").unwrap();
 }
 
 #[test]
 fn a_folder_that_is_not_there_is_an_error() {
-    let policy = Policy {
-        mode: Mode::Workspace,
-        writable: vec!["/no/such/folder".into()],
-        network: false,
-    };
-    assert!(
-        Sandbox::new(policy)
-            .unwrap_err()
-            .contains("/no/such/folder")
-    );
+    let policy = Policy { mode: Mode::Workspace, writable: vec!["/no/such/folder".into()], network: false };
+    assert!(Sandbox::new(policy).unwrap_err().contains("/no/such/folder"));
 }
 
 #[test]

@@ -25,10 +25,7 @@ impl LeakGuard {
     pub fn new() -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        Self {
-            before: traces(),
-            _alone: alone,
-        }
+        Self { before: traces(), _alone: alone }
     }
 
     /// Waits until nothing is left.
@@ -93,7 +90,5 @@ fn traces() -> BTreeSet<String> {
 
 fn names(folder: impl AsRef<Path>) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect()
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }

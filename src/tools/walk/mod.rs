@@ -107,11 +107,7 @@ impl Summary {
     /// Says in a result what was not searched.
     pub fn note(&self, listing: &mut Listing, time: Duration) {
         if self.unreadable > 0 {
-            let paths = if self.unreadable == 1 {
-                "path"
-            } else {
-                "paths"
-            };
+            let paths = if self.unreadable == 1 { "path" } else { "paths" };
             let count = self.unreadable;
             listing.notice(format!("{count} unreadable {paths} skipped"));
             listing.detail("unreadable", count);
@@ -136,11 +132,7 @@ pub struct Stop {
 impl Stop {
     /// Does work that stops on a cancel and at a deadline.
     pub fn during<R>(cancel: &CancelToken, deadline: Instant, work: impl FnOnce(&Self) -> R) -> R {
-        let stop = Self {
-            stopped: Arc::new(AtomicBool::new(false)),
-            late: AtomicBool::new(false),
-            deadline,
-        };
+        let stop = Self { stopped: Arc::new(AtomicBool::new(false)), late: AtomicBool::new(false), deadline };
         let stopped = stop.stopped.clone();
         let _guard = cancel.on_cancel(move || stopped.store(true, Relaxed));
         work(&stop)
@@ -160,10 +152,7 @@ impl Stop {
 
     /// For work without a walk.
     pub fn summary(&self) -> Summary {
-        Summary {
-            timed_out: self.late.load(Relaxed),
-            ..Summary::default()
-        }
+        Summary { timed_out: self.late.load(Relaxed), ..Summary::default() }
     }
 
     fn stop(&self) {
@@ -195,14 +184,7 @@ impl<'a> Walk<'a> {
                 xdg_config.as_deref(),
             )
         });
-        Self {
-            backend,
-            root,
-            scope,
-            cancel,
-            deadline: Instant::now() + time,
-            limit,
-        }
+        Self { backend, root, scope, cancel, deadline: Instant::now() + time, limit }
     }
 
     /// Calls `commit` with what is found, in path order. An error is one of listing the root.
@@ -241,17 +223,9 @@ impl<'a> Walk<'a> {
                 },
                 put: &mut put,
             };
-            let root = Task {
-                path: Vec::new(),
-                work: Work::Folder(self.scope.clone()),
-            };
-            let run = Run {
-                walk: self,
-                search,
-                stop,
-                committed: &committed,
-                schedule: Schedule::new(root, sink),
-            };
+            let root = Task { path: Vec::new(), work: Work::Folder(self.scope.clone()) };
+            let run =
+                Run { walk: self, search, stop, committed: &committed, schedule: Schedule::new(root, sink) };
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
             std::thread::scope(|scope| {
                 for _ in 1..threads.min(MAX_THREADS) {

@@ -72,21 +72,11 @@ impl<W> Own<W> {
     }
 
     /// Calls `f` with an entry of the folder that the path is set to.
-    fn with_entry<R>(
-        &mut self,
-        name: &OsStr,
-        kind: Kind,
-        f: impl FnOnce(&mut W, &Entry<'_>) -> R,
-    ) -> R {
+    fn with_entry<R>(&mut self, name: &OsStr, kind: Kind, f: impl FnOnce(&mut W, &Entry<'_>) -> R) -> R {
         let folder_len = self.path.len();
         self.path.push(b'/');
         self.path.extend_from_slice(name.as_bytes());
-        let entry = Entry {
-            full: &self.path,
-            relative_at: self.root_len + 1,
-            name_at: folder_len + 1,
-            kind,
-        };
+        let entry = Entry { full: &self.path, relative_at: self.root_len + 1, name_at: folder_len + 1, kind };
         let result = f(&mut self.worker, &entry);
         self.path.truncate(folder_len);
         result
@@ -97,11 +87,7 @@ impl<S: Search> Run<'_, S> {
     /// Works until there is nothing left to do.
     pub fn work(&self) {
         let root = path_bytes(&self.walk.root);
-        let mut own = Own {
-            worker: self.search.worker(),
-            path: root.to_vec(),
-            root_len: root.len(),
-        };
+        let mut own = Own { worker: self.search.worker(), path: root.to_vec(), root_len: root.len() };
         let stop = || self.stop.reached();
         self.schedule.work(stop, |task| match task.work {
             Work::Folder(scope) => self.folder(&mut own, &task.path, scope),
@@ -173,12 +159,7 @@ impl<S: Search> Run<'_, S> {
     }
 
     /// Leaves out what is ignored or of no interest, and sorts the rest.
-    fn judge(
-        &self,
-        own: &mut Own<S::Worker>,
-        entries: Vec<DirEntry>,
-        scope: Option<&Scope>,
-    ) -> Vec<Item> {
+    fn judge(&self, own: &mut Own<S::Worker>, entries: Vec<DirEntry>, scope: Option<&Scope>) -> Vec<Item> {
         let mut items: Vec<Item> = Vec::new();
         for DirEntry { name, kind } in entries {
             let (wanted, entered) = own.with_entry(&name, kind, |worker, entry| {
@@ -190,12 +171,7 @@ impl<S: Search> Run<'_, S> {
                 (self.search.wants(worker, entry), entered)
             });
             if wanted || entered {
-                items.push(Item {
-                    name,
-                    kind,
-                    wanted,
-                    entered,
-                });
+                items.push(Item { name, kind, wanted, entered });
             }
         }
         items.sort_unstable_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
@@ -227,9 +203,7 @@ impl<S: Search> Run<'_, S> {
                     batch.push(item);
                 }
             }
-            if !batch.is_empty()
-                && (entered.is_some() || batch.len() == S::BATCH || items.peek().is_none())
-            {
+            if !batch.is_empty() && (entered.is_some() || batch.len() == S::BATCH || items.peek().is_none()) {
                 let files = std::mem::take(&mut batch);
                 let path = below(files.first().map_or(OsStr::new(""), |item| &item.name));
                 let work = Work::Files(files);
@@ -265,10 +239,7 @@ impl<S: Search> Run<'_, S> {
                     continue;
                 }
             };
-            let limit = self
-                .walk
-                .limit
-                .saturating_sub(self.committed.load(Relaxed) + count);
+            let limit = self.walk.limit.saturating_sub(self.committed.load(Relaxed) + count);
             // With these and what is handed over already, there is enough.
             if limit == 0 || self.stop.reached() {
                 return;
@@ -294,10 +265,7 @@ impl Ord for Task {
     fn cmp(&self, other: &Self) -> Ordering {
         let (a, b) = (self.path.as_slice(), other.path.as_slice());
         let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-        let rank = |path: &[u8]| {
-            path.get(same)
-                .map(|byte| if *byte == b'/' { 0 } else { *byte })
-        };
+        let rank = |path: &[u8]| path.get(same).map(|byte| if *byte == b'/' { 0 } else { *byte });
         rank(a).cmp(&rank(b))
     }
 }

@@ -67,11 +67,7 @@ impl<'a, T: Ord, F> Schedule<'a, T, F> {
             due: 0,
             sink,
         };
-        Self {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            next_id: AtomicU64::new(1),
-        }
+        Self { state: Mutex::new(state), changed: Condvar::new(), next_id: AtomicU64::new(1) }
     }
 
     /// A place among the parts of a result, for a task that is about to be added.
@@ -103,10 +99,7 @@ impl<'a, T: Ord, F> Schedule<'a, T, F> {
             let next = if ahead { None } else { state.waiting.pop() };
             let Some(Reverse(Queued { task, id })) = next else {
                 state.idle += 1;
-                state = self
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 state.idle -= 1;
                 continue;
             };
@@ -201,10 +194,7 @@ mod tests {
                 false => ControlFlow::Continue(()),
             }
         };
-        let sink = Sink {
-            bytes: |_: &Vec<usize>| 1 << 20,
-            put: &mut put,
-        };
+        let sink = Sink { bytes: |_: &Vec<usize>| 1 << 20, put: &mut put };
         let schedule = Schedule::new(Vec::new(), sink);
         let run = |task: Vec<usize>| -> Vec<Part<Vec<usize>>> {
             if task.len() == depth {
@@ -238,10 +228,7 @@ mod tests {
     #[test]
     #[should_panic = "a scoped thread panicked"]
     fn a_panic_in_a_task_ends_all_threads() {
-        let sink = Sink {
-            bytes: |_: &()| 0,
-            put: &mut |()| ControlFlow::Continue(()),
-        };
+        let sink = Sink { bytes: |_: &()| 0, put: &mut |()| ControlFlow::Continue(()) };
         let schedule = Schedule::new(0, sink);
         std::thread::scope(|scope| {
             for _ in 0..3 {

@@ -28,25 +28,11 @@ impl Search for All {
         true
     }
 
-    fn look(
-        &self,
-        (): &mut (),
-        entry: &Entry<'_>,
-        _: usize,
-        _: &Stop,
-    ) -> io::Result<Option<String>> {
+    fn look(&self, (): &mut (), entry: &Entry<'_>, _: usize, _: &Stop) -> io::Result<Option<String>> {
         assert!(entry.relative().ends_with(entry.name()));
-        assert!(
-            entry
-                .path()
-                .as_os_str()
-                .as_bytes()
-                .ends_with(entry.relative())
-        );
+        assert!(entry.path().as_os_str().as_bytes().ends_with(entry.relative()));
         let slash = if entry.kind == Kind::Dir { "/" } else { "" };
-        Ok(Some(
-            String::from_utf8_lossy(entry.relative()).into_owned() + slash,
-        ))
+        Ok(Some(String::from_utf8_lossy(entry.relative()).into_owned() + slash))
     }
 
     fn count(_: &String) -> usize {
@@ -64,10 +50,7 @@ struct Disk<'a> {
 }
 
 fn entries(names: impl IntoIterator<Item = String>, kind: Kind) -> Vec<DirEntry> {
-    let entry = |name: String| DirEntry {
-        name: name.into(),
-        kind,
-    };
+    let entry = |name: String| DirEntry { name: name.into(), kind };
     names.into_iter().map(entry).collect()
 }
 
@@ -105,13 +88,7 @@ fn walk<'a>(backend: &'a dyn Backend, root: &Path, cancel: &'a CancelToken) -> W
     Walk {
         backend,
         root: root.to_owned(),
-        scope: Some(Scope::load(
-            backend,
-            root,
-            root,
-            Some(&root.join("home")),
-            None,
-        )),
+        scope: Some(Scope::load(backend, root, root, Some(&root.join("home")), None)),
         cancel,
         deadline: Instant::now() + SEARCH_TIME,
         limit: usize::MAX,
@@ -130,14 +107,12 @@ fn all(root: &Path) -> Vec<String> {
 #[test]
 fn what_is_found_comes_in_path_order() {
     let tree = TempDir::create();
-    for path in [
-        "b", "a.b", "a/z", "a/b/c", "a/b.c", "a-/x", "é", "B", "a/b/9", "a/1", "a/2", "a/3",
-    ] {
+    for path in ["b", "a.b", "a/z", "a/b/c", "a/b.c", "a-/x", "é", "B", "a/b/9", "a/1", "a/2", "a/3"] {
         tree.write(path, "");
     }
     let expected = [
-        "B", "a/", "a/1", "a/2", "a/3", "a/b/", "a/b/9", "a/b/c", "a/b.c", "a/z", "a-/", "a-/x",
-        "a.b", "b", "é",
+        "B", "a/", "a/1", "a/2", "a/3", "a/b/", "a/b/9", "a/b/c", "a/b.c", "a/z", "a-/", "a-/x", "a.b", "b",
+        "é",
     ];
     for _ in 0..20 {
         assert_eq!(all(tree.path()), expected);
@@ -189,10 +164,7 @@ fn links_and_git_are_not_entered() {
     tree.write("sub/.git2/x", "");
     symlink("..", tree.path().join("sub/up")).unwrap();
     symlink("loop", tree.path().join("loop")).unwrap();
-    assert_eq!(
-        all(tree.path()),
-        ["loop", "sub/", "sub/.git2/", "sub/.git2/x", "sub/up"]
-    );
+    assert_eq!(all(tree.path()), ["loop", "sub/", "sub/.git2/", "sub/.git2/x", "sub/up"]);
     let cancel = CancelToken::new();
     let mut inside = walk(&Local, &tree.path().join(".git"), &cancel);
     inside.scope = None;
@@ -218,14 +190,9 @@ fn ignored_folders_are_not_listed_and_hold_no_exceptions() {
     };
     let cancel = CancelToken::new();
     let mut found = Vec::new();
-    walk(&disk, tree.path(), &cancel)
-        .run(&All, &mut |path| found.push(path))
-        .unwrap();
+    walk(&disk, tree.path(), &cancel).run(&All, &mut |path| found.push(path)).unwrap();
     assert_eq!(found, [".gitignore", "logs/", "logs/keep"]);
-    assert_eq!(
-        seen.into_inner().unwrap(),
-        [tree.path().to_owned(), tree.path().join("logs")]
-    );
+    assert_eq!(seen.into_inner().unwrap(), [tree.path().to_owned(), tree.path().join("logs")]);
 }
 
 #[test]
@@ -245,9 +212,7 @@ fn what_cannot_be_read_is_skipped_and_counted() {
     assert_eq!(found, ["a/", "a/locked/", "b"]);
     assert_eq!(summary.unwrap().unreadable, 1);
     let root = tree.path().join("a/locked");
-    let error = walk(&disk, &root, &cancel)
-        .run(&All, &mut |_| {})
-        .unwrap_err();
+    let error = walk(&disk, &root, &cancel).run(&All, &mut |_| {}).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
 }
 
@@ -284,9 +249,7 @@ fn a_cancel_ends_the_walk_within_one_listing() {
             made(path)
         },
     };
-    walk(&disk, Path::new("/made"), &cancel)
-        .run(&All, &mut |_| {})
-        .unwrap();
+    walk(&disk, Path::new("/made"), &cancel).run(&All, &mut |_| {}).unwrap();
     assert!(listings.into_inner() <= 21 + MAX_THREADS);
 }
 
@@ -315,9 +278,7 @@ fn wide_and_deep_trees_are_walked() {
         },
     };
     let mut found = Vec::new();
-    walk(&disk, Path::new("/made"), &cancel)
-        .run(&All, &mut |path| found.push(path))
-        .unwrap();
+    walk(&disk, Path::new("/made"), &cancel).run(&All, &mut |path| found.push(path)).unwrap();
     assert_eq!(found.len(), 50_000 + 1 + 999);
     assert!(found.is_sorted());
 }
@@ -331,18 +292,13 @@ fn kernel_file_systems_are_entered_by_name_only() {
                 Some("/proc") => &["sys"],
                 _ => &[],
             };
-            Some(Ok(entries(
-                names.iter().map(|name| name.to_string()),
-                Kind::Dir,
-            )))
+            Some(Ok(entries(names.iter().map(|name| name.to_string()), Kind::Dir)))
         },
     };
     for (root, expected) in [("/", "etc/"), ("/proc", "sys/")] {
         let cancel = CancelToken::new();
         let mut found = Vec::new();
-        walk(&disk, Path::new(root), &cancel)
-            .run(&All, &mut |path| found.push(path))
-            .unwrap();
+        walk(&disk, Path::new(root), &cancel).run(&All, &mut |path| found.push(path)).unwrap();
         assert_eq!(found, [expected]);
     }
 }
@@ -415,8 +371,8 @@ impl Random {
 
     fn tree(&mut self, folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
         const NAMES: &[&str] = &[
-            "a", "b", "c", "ab", "ba", "x", "a.c", "b.c", ".c", "a b", "a ", "[a", "*", "!a", "#",
-            "\\", "é", "-", "]",
+            "a", "b", "c", "ab", "ba", "x", "a.c", "b.c", ".c", "a b", "a ", "[a", "*", "!a", "#", "\\", "é",
+            "-", "]",
         ];
         if self.below(2) == 0 {
             fs::write(folder.join(".gitignore"), self.rules()).unwrap();
@@ -454,23 +410,13 @@ fn ignored_by_git(root: &Path, home: &Path, paths: &[PathBuf]) -> Option<BTreeSe
         .spawn()
         .ok()?;
     let mut input = git.stdin.take().unwrap();
-    let list: Vec<u8> = paths
-        .iter()
-        .flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat())
-        .collect();
+    let list: Vec<u8> = paths.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
     // Fits into the pipe: git may read it when it likes.
     io::Write::write_all(&mut input, &list).unwrap();
     drop(input);
     let output = git.wait_with_output().unwrap();
-    let names = output
-        .stdout
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty());
-    Some(
-        names
-            .map(|name| PathBuf::from(OsStr::from_bytes(name)))
-            .collect(),
-    )
+    let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Some(names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
 }
 
 #[test]
@@ -517,11 +463,7 @@ fn what_is_left_out_is_what_git_ignores() {
         .unwrap();
         if found != kept {
             for file in paths.iter().filter(|path| path.ends_with(".gitignore")) {
-                eprintln!(
-                    "{}:\n{:?}",
-                    file.display(),
-                    fs::read_to_string(file).unwrap()
-                );
+                eprintln!("{}:\n{:?}", file.display(), fs::read_to_string(file).unwrap());
             }
             let text = |name: &Path| fs::read_to_string(name).unwrap();
             eprintln!("exclude: {:?}", text(&root.join(".git/info/exclude")));

@@ -46,10 +46,7 @@ impl Popup {
 
     pub fn handle(&mut self, key: &Key, keymap: &Keymap) -> Answer {
         let chosen = |list: &List, sends| match list.selected() {
-            Some(item) => Answer::Chosen {
-                item: item.clone(),
-                sends,
-            },
+            Some(item) => Answer::Chosen { item: item.clone(), sends },
             None => Answer::Closed,
         };
         if keymap.is(key, Action::Tab) {

@@ -87,10 +87,7 @@ pub fn rank<'a>(
 fn lower_into(text: &str, lower: &mut String) {
     lower.clear();
     match text.is_ascii() {
-        true => lower.extend(
-            text.bytes()
-                .map(|byte| char::from(byte.to_ascii_lowercase())),
-        ),
+        true => lower.extend(text.bytes().map(|byte| char::from(byte.to_ascii_lowercase()))),
         false => lower.extend(text.chars().flat_map(char::to_lowercase)),
     }
 }
@@ -115,7 +112,5 @@ fn score(path: &str, query: &str, finder: &Finder<'_>) -> Option<i32> {
 /// Looks before anything is counted: most files have not all the letters.
 fn is_scattered(path: &str, query: &str) -> bool {
     let mut letters = path.chars();
-    query
-        .chars()
-        .all(|letter| letters.any(|found| found == letter))
+    query.chars().all(|letter| letters.any(|found| found == letter))
 }

@@ -4,99 +4,37 @@ use super::*;
 use proptest::prelude::*;
 
 fn file(at: usize, path: &str, is_quoted: bool) -> Wanted {
-    Wanted::File(Token {
-        at,
-        path: path.to_owned(),
-        is_file: true,
-        is_quoted,
-    })
+    Wanted::File(Token { at, path: path.to_owned(), is_file: true, is_quoted })
 }
 
 fn path(at: usize, path: &str, is_quoted: bool) -> Wanted {
-    Wanted::Path(Token {
-        at,
-        path: path.to_owned(),
-        is_file: false,
-        is_quoted,
-    })
+    Wanted::Path(Token { at, path: path.to_owned(), is_file: false, is_quoted })
 }
 
 fn argument(command: &str, text: &str, at: usize) -> Wanted {
-    Wanted::Argument {
-        command: command.to_owned(),
-        text: text.to_owned(),
-        at,
-    }
+    Wanted::Argument { command: command.to_owned(), text: text.to_owned(), at }
 }
 
 #[test]
 fn the_text_before_the_cursor_says_what_is_wanted() {
     for (before, unasked, asked) in [
         ("", None, Some(path(0, "", false))),
-        (
-            "/",
-            Some(Wanted::Command(String::new())),
-            Some(Wanted::Command(String::new())),
-        ),
-        (
-            "/mo",
-            Some(Wanted::Command("mo".into())),
-            Some(Wanted::Command("mo".into())),
-        ),
-        (
-            "/model ",
-            Some(argument("model", "", 7)),
-            Some(path(7, "", false)),
-        ),
-        (
-            "/model so",
-            Some(argument("model", "so", 7)),
-            Some(path(7, "so", false)),
-        ),
-        (
-            "/usr/bi",
-            Some(path(0, "/usr/bi", false)),
-            Some(path(0, "/usr/bi", false)),
-        ),
-        (
-            "see /us",
-            Some(path(4, "/us", false)),
-            Some(path(4, "/us", false)),
-        ),
+        ("/", Some(Wanted::Command(String::new())), Some(Wanted::Command(String::new()))),
+        ("/mo", Some(Wanted::Command("mo".into())), Some(Wanted::Command("mo".into()))),
+        ("/model ", Some(argument("model", "", 7)), Some(path(7, "", false))),
+        ("/model so", Some(argument("model", "so", 7)), Some(path(7, "so", false))),
+        ("/usr/bi", Some(path(0, "/usr/bi", false)), Some(path(0, "/usr/bi", false))),
+        ("see /us", Some(path(4, "/us", false)), Some(path(4, "/us", false))),
         ("see @", Some(file(4, "", false)), Some(file(4, "", false))),
-        (
-            "see @src/ma",
-            Some(file(4, "src/ma", false)),
-            Some(file(4, "src/ma", false)),
-        ),
+        ("see @src/ma", Some(file(4, "src/ma", false)), Some(file(4, "src/ma", false))),
         ("me@home", None, Some(path(0, "me@home", false))),
         ("a=@b", Some(file(2, "b", false)), Some(file(2, "b", false))),
-        (
-            "これは、@ma",
-            Some(file(12, "ma", false)),
-            Some(file(12, "ma", false)),
-        ),
-        (
-            "see @\"my fi",
-            Some(file(4, "my fi", true)),
-            Some(file(4, "my fi", true)),
-        ),
-        (
-            "see \"my fi",
-            Some(path(4, "my fi", true)),
-            Some(path(4, "my fi", true)),
-        ),
+        ("これは、@ma", Some(file(12, "ma", false)), Some(file(12, "ma", false))),
+        ("see @\"my fi", Some(file(4, "my fi", true)), Some(file(4, "my fi", true))),
+        ("see \"my fi", Some(path(4, "my fi", true)), Some(path(4, "my fi", true))),
         ("a \"b\" c", None, Some(path(6, "c", false))),
-        (
-            "see ./x",
-            Some(path(4, "./x", false)),
-            Some(path(4, "./x", false)),
-        ),
-        (
-            "~/x",
-            Some(path(0, "~/x", false)),
-            Some(path(0, "~/x", false)),
-        ),
+        ("see ./x", Some(path(4, "./x", false)), Some(path(4, "./x", false))),
+        ("~/x", Some(path(0, "~/x", false)), Some(path(0, "~/x", false))),
         ("word", None, Some(path(0, "word", false))),
         ("word ", None, Some(path(5, "", false))),
     ] {
@@ -119,37 +57,18 @@ fn entries_of_a_folder_complete_a_path() {
     let entries = ["main.rs", "My Notes", "mod", ".git", "bad\nname"];
     let folders = ["mod", ".git"];
     for (before, parts, expected) in [
-        (
-            "",
-            ("", ""),
-            &["'.git/'", "'mod/'", "'main.rs'", "'\"My Notes\"'"][..],
-        ),
-        (
-            "src/m",
-            ("src/", "m"),
-            &["'src/mod/'", "'src/main.rs'", "'\"src/My Notes\"'"],
-        ),
+        ("", ("", ""), &["'.git/'", "'mod/'", "'main.rs'", "'\"My Notes\"'"][..]),
+        ("src/m", ("src/", "m"), &["'src/mod/'", "'src/main.rs'", "'\"src/My Notes\"'"]),
         ("./MA", ("./", "MA"), &["'./main.rs'"]),
-        (
-            "~",
-            ("~/", ""),
-            &["'~/.git/'", "'~/mod/'", "'~/main.rs'", "'\"~/My Notes\"'"],
-        ),
-        (
-            "\"m",
-            ("", "m"),
-            &["'\"mod/\"'", "'\"main.rs\"'", "'\"My Notes\"'"],
-        ),
+        ("~", ("~/", ""), &["'~/.git/'", "'~/mod/'", "'~/main.rs'", "'\"~/My Notes\"'"]),
+        ("\"m", ("", "m"), &["'\"mod/\"'", "'\"main.rs\"'", "'\"My Notes\"'"]),
         ("x/zz", ("x/", "zz"), &[]),
     ] {
         let (_, token) = token_of(before);
         assert_eq!(token.parts(), parts);
         let entries = entries.map(|name| (name.to_owned(), folders.contains(&name)));
         let items = token.path_items(entries.into_iter());
-        let values: Vec<String> = items
-            .iter()
-            .map(|item| format!("'{}'", item.value))
-            .collect();
+        let values: Vec<String> = items.iter().map(|item| format!("'{}'", item.value)).collect();
         assert_eq!(values, expected, "{before:?}");
     }
 }
@@ -160,28 +79,10 @@ fn the_chosen_item_stands_in_the_line() {
         ("/mo", "", "model", "model", "/model |"),
         ("/mo", " x", "model", "model", "/model |x"),
         ("/model so", "", "sonnet", "sonnet", "/model sonnet|"),
-        (
-            "see @ma",
-            " now",
-            "@main.rs",
-            "main.rs",
-            "see @main.rs | now",
-        ),
+        ("see @ma", " now", "@main.rs", "main.rs", "see @main.rs | now"),
         ("see @sr", "", "@src/", "src/", "see @src/|"),
-        (
-            "see @\"my",
-            "\"",
-            "@\"my dir/\"",
-            "my dir/",
-            "see @\"my dir/|\"",
-        ),
-        (
-            "see @my",
-            "",
-            "@\"my file\"",
-            "my file",
-            "see @\"my file\" |",
-        ),
+        ("see @\"my", "\"", "@\"my dir/\"", "my dir/", "see @\"my dir/|\""),
+        ("see @my", "", "@\"my file\"", "my file", "see @\"my file\" |"),
         ("cat ./ma", "", "./main.rs", "main.rs", "cat ./main.rs|"),
         ("cat \"m", "\" b", "\"m y\"", "m y", "cat \"m y\"| b"),
     ] {
@@ -190,11 +91,7 @@ fn the_chosen_item_stands_in_the_line() {
         let line = format!("{before}{behind}");
         let mut text = change.text.clone();
         text.insert(change.cursor, '|');
-        let found = format!(
-            "{}{text}{}",
-            &line[..change.range.start],
-            &line[change.range.end..]
-        );
+        let found = format!("{}{text}{}", &line[..change.range.start], &line[change.range.end..]);
         assert_eq!(found, expected);
     }
 }
@@ -211,62 +108,31 @@ fn the_file_that_was_meant_is_first() {
         ("m/a/i/n.rs", false),
         ("other.txt", false),
     ];
-    let all = || {
-        paths
-            .iter()
-            .map(|&(path, is_folder)| Candidate { path, is_folder })
-    };
+    let all = || paths.iter().map(|&(path, is_folder)| Candidate { path, is_folder });
     let ranked = rank(all(), "main", 20);
     let found: Vec<&str> = ranked.iter().map(|candidate| candidate.path).collect();
     assert_eq!(
         found,
-        [
-            "tests/main",
-            "docs/MAIN",
-            "src/main.rs",
-            "src/domain.rs",
-            "tests/main/a.rs",
-            "m/a/i/n.rs",
-        ]
+        ["tests/main", "docs/MAIN", "src/main.rs", "src/domain.rs", "tests/main/a.rs", "m/a/i/n.rs",]
     );
     assert_eq!(rank(all(), "main", 2).len(), 2);
     assert_eq!(
-        rank(all(), "", 3)
-            .iter()
-            .map(|c| c.path)
-            .collect::<Vec<_>>(),
+        rank(all(), "", 3).iter().map(|c| c.path).collect::<Vec<_>>(),
         ["src", "other.txt", "docs/MAIN"]
     );
     let (_, token) = token_of("@main");
     let items = token.file_items("lib/", ranked.into_iter().take(2));
-    assert_eq!(
-        items[0],
-        Item::new("@lib/tests/main/", "main/").about("lib/tests/main")
-    );
-    assert_eq!(
-        items[1],
-        Item::new("@lib/docs/MAIN", "MAIN").about("lib/docs/MAIN")
-    );
+    assert_eq!(items[0], Item::new("@lib/tests/main/", "main/").about("lib/tests/main"));
+    assert_eq!(items[1], Item::new("@lib/docs/MAIN", "MAIN").about("lib/docs/MAIN"));
 }
 
 #[test]
 fn the_best_of_many_are_the_best_of_all() {
-    let paths: Vec<String> = (0..5000)
-        .map(|n| format!("dir{}/file{n}.rs", n % 7))
-        .collect();
-    let all = || {
-        paths.iter().map(|path| Candidate {
-            path,
-            is_folder: false,
-        })
-    };
+    let paths: Vec<String> = (0..5000).map(|n| format!("dir{}/file{n}.rs", n % 7)).collect();
+    let all = || paths.iter().map(|path| Candidate { path, is_folder: false });
     for query in ["", "file42", "42.rs", "dir3", "d3f1"] {
         let whole = rank(all(), query, 5000);
-        assert_eq!(
-            rank(all(), query, 20),
-            whole[..20.min(whole.len())],
-            "{query:?}"
-        );
+        assert_eq!(rank(all(), query, 20), whole[..20.min(whole.len())], "{query:?}");
     }
 }
 
@@ -299,26 +165,15 @@ fn the_popup_chooses() {
     use crate::tui::select::Looks;
     let keymap = Keymap::default();
     let press = |popup: &mut Popup, key| popup.handle(&Key::parse(key).unwrap(), &keymap);
-    let items: Vec<Item> = ["a", "model", "models", "b", "c", "d"]
-        .map(|name| Item::new(name, name))
-        .to_vec();
+    let items: Vec<Item> = ["a", "model", "models", "b", "c", "d"].map(|name| Item::new(name, name)).to_vec();
     let wanted = wanted("/models", true, false).unwrap();
     let mut popup = Popup::new(wanted.clone(), items.clone(), ROWS).unwrap();
-    let texts: Vec<String> = popup
-        .render(40, &Looks::default())
-        .iter()
-        .map(|line| line.text().to_owned())
-        .collect();
-    assert_eq!(
-        texts,
-        ["  a", "  model", "→ models", "  b", "  c", "  (3/6)"]
-    );
+    let texts: Vec<String> =
+        popup.render(40, &Looks::default()).iter().map(|line| line.text().to_owned()).collect();
+    assert_eq!(texts, ["  a", "  model", "→ models", "  b", "  c", "  (3/6)"]);
     assert_eq!(press(&mut popup, "x"), Answer::Ignored);
     assert_eq!(press(&mut popup, "up"), Answer::Handled);
-    let chosen = |sends| Answer::Chosen {
-        item: items[1].clone(),
-        sends,
-    };
+    let chosen = |sends| Answer::Chosen { item: items[1].clone(), sends };
     assert_eq!(press(&mut popup, "tab"), chosen(false));
     assert_eq!(press(&mut popup, "enter"), chosen(true));
     assert_eq!(press(&mut popup, "escape"), Answer::Closed);

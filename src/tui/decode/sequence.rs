@@ -116,32 +116,18 @@ pub(super) fn mouse(parameters: &Parameters, last: u8) -> Option<Mouse> {
         _ => MouseKind::Press(button),
     };
     let held = |bit, modifier| {
-        if bits & bit != 0 {
-            modifier
-        } else {
-            Modifiers::NONE
-        }
+        if bits & bit != 0 { modifier } else { Modifiers::NONE }
     };
     let modifiers = held(4, Modifiers::SHIFT) | held(8, Modifiers::ALT) | held(16, Modifiers::CTRL);
-    Some(Mouse {
-        kind,
-        column: place(1)?,
-        row: place(2)?,
-        modifiers,
-    })
+    Some(Mouse { kind, column: place(1)?, row: place(2)?, modifiers })
 }
 
 /// `rgb:ffff/ffff/ffff`, in one to four digits a channel.
 pub(super) fn color(text: &str) -> Option<[u8; 3]> {
-    let mut channels = text
-        .strip_prefix("rgb:")
-        .or_else(|| text.strip_prefix("rgba:"))?
-        .split('/');
+    let mut channels = text.strip_prefix("rgb:").or_else(|| text.strip_prefix("rgba:"))?.split('/');
     let mut next = || {
         let digits = channels.next()?;
-        let most = 16u32
-            .checked_pow(u32::try_from(digits.len()).ok()?)?
-            .checked_sub(1)?;
+        let most = 16u32.checked_pow(u32::try_from(digits.len()).ok()?)?.checked_sub(1)?;
         let value = u32::from_str_radix(digits, 16).ok()?;
         (digits.len() <= 4 && most > 0).then(|| u8::try_from(value * 255 / most).unwrap_or(255))
     };

@@ -16,10 +16,7 @@ fn decode(parts: &[&[u8]]) -> Vec<Input> {
 
 fn shown(inputs: &[Input]) -> Vec<String> {
     let show = |input: &Input| match input {
-        Input::Key(Key {
-            action: Action::Release,
-            ..
-        }) => "released".into(),
+        Input::Key(Key { action: Action::Release, .. }) => "released".into(),
         Input::Key(key) => key.to_string(),
         Input::Paste(text) => format!("paste {text:?}"),
         Input::Focus(on) => format!("focus {on}"),
@@ -33,12 +30,7 @@ fn shown(inputs: &[Input]) -> Vec<String> {
 #[track_caller]
 fn check(bytes: impl AsRef<[u8]>, expected: &[&str]) {
     let bytes = bytes.as_ref();
-    assert_eq!(
-        shown(&decode(&[bytes])),
-        expected,
-        "{:?}",
-        String::from_utf8_lossy(bytes)
-    );
+    assert_eq!(shown(&decode(&[bytes])), expected, "{:?}", String::from_utf8_lossy(bytes));
     for cut in 0..bytes.len() {
         let (a, b) = bytes.split_at(cut);
         assert_eq!(shown(&decode(&[a, b])), expected, "cut at {cut}");
@@ -48,49 +40,28 @@ fn check(bytes: impl AsRef<[u8]>, expected: &[&str]) {
 #[test]
 fn characters() {
     check("aZ ü日👍", &["a", "Z", "space", "ü", "日", "👍"]);
-    check(
-        b"\r\t\x7f\x08\0",
-        &["enter", "tab", "backspace", "ctrl+backspace", "ctrl+space"],
-    );
-    check(
-        b"\x01\x0a\x1a\x1d\x1f",
-        &["ctrl+a", "ctrl+j", "ctrl+z", "ctrl+]", "ctrl+-"],
-    );
+    check(b"\r\t\x7f\x08\0", &["enter", "tab", "backspace", "ctrl+backspace", "ctrl+space"]);
+    check(b"\x01\x0a\x1a\x1d\x1f", &["ctrl+a", "ctrl+j", "ctrl+z", "ctrl+]", "ctrl+-"]);
     // Broken characters are nothing.
     check(b"a\xffb\xe6\x97c\x80", &["a", "b", "c"]);
 }
 
 #[test]
 fn cursor_and_function_keys() {
-    check(
-        "\x1b[A\x1b[B\x1b[C\x1b[D\x1b[H\x1b[F",
-        &["up", "down", "right", "left", "home", "end"],
-    );
-    check(
-        "\x1bOA\x1bOP\x1bOS\x1bOM\x1bOp",
-        &["up", "f1", "f4", "enter", "0"],
-    );
+    check("\x1b[A\x1b[B\x1b[C\x1b[D\x1b[H\x1b[F", &["up", "down", "right", "left", "home", "end"]);
+    check("\x1bOA\x1bOP\x1bOS\x1bOM\x1bOp", &["up", "f1", "f4", "enter", "0"]);
     check(
         "\x1b[3~\x1b[5~\x1b[6~\x1b[2~\x1b[1~\x1b[4~",
         &["delete", "pageup", "pagedown", "insert", "home", "end"],
     );
-    check(
-        "\x1b[15~\x1b[17~\x1b[24~\x1b[[A",
-        &["f5", "f6", "f12", "f1"],
-    );
-    check(
-        "\x1b[1;5A\x1b[1;3D\x1b[3;5~\x1b[1;2R",
-        &["ctrl+up", "alt+left", "ctrl+delete", "shift+f3"],
-    );
+    check("\x1b[15~\x1b[17~\x1b[24~\x1b[[A", &["f5", "f6", "f12", "f1"]);
+    check("\x1b[1;5A\x1b[1;3D\x1b[3;5~\x1b[1;2R", &["ctrl+up", "alt+left", "ctrl+delete", "shift+f3"]);
     check("\x1b[Z", &["shift+tab"]);
 }
 
 #[test]
 fn alt_and_escape() {
-    check(
-        "\x1bb\x1b\r\x1b\x7f",
-        &["alt+b", "alt+enter", "alt+backspace"],
-    );
+    check("\x1bb\x1b\r\x1b\x7f", &["alt+b", "alt+enter", "alt+backspace"]);
     check("\x1b\x1b[A", &["alt+up"]);
     check("\x1b\x01", &["ctrl+alt+a"]);
     check("\x1bü", &["alt+ü"]);
@@ -101,14 +72,8 @@ fn alt_and_escape() {
 
 #[test]
 fn keys_with_their_code_points() {
-    check(
-        "\x1b[97u\x1b[97;5u\x1b[13;2u\x1b[27u",
-        &["a", "ctrl+a", "shift+enter", "escape"],
-    );
-    check(
-        "\x1b[97;5:1u\x1b[97;5:2u\x1b[97;5:3u",
-        &["ctrl+a", "ctrl+a", "released"],
-    );
+    check("\x1b[97u\x1b[97;5u\x1b[13;2u\x1b[27u", &["a", "ctrl+a", "shift+enter", "escape"]);
+    check("\x1b[97;5:1u\x1b[97;5:2u\x1b[97;5:3u", &["ctrl+a", "ctrl+a", "released"]);
     check("\x1b[97:65;2u\x1b[49;2;33u", &["A", "!"]);
     check("\x1b[27;5;13~\x1b[27;2;9~", &["ctrl+enter", "shift+tab"]);
     check("\x1b[57414u\x1b[57400u\x1b[57441;2u", &["enter", "1"]);
@@ -139,47 +104,28 @@ fn a_paste_beyond_the_limit_is_cut() {
     }
     decoder.push(b"\x1b[20", &mut out);
     decoder.push(b"1~x", &mut out);
-    assert!(
-        matches!(&out[..], [Input::Paste(text), Input::Key(_)] if text.len() == PASTE_BYTES_MAX)
-    );
+    assert!(matches!(&out[..], [Input::Paste(text), Input::Key(_)] if text.len() == PASTE_BYTES_MAX));
 }
 
 #[test]
 fn answers() {
     check("\x1b[?7u\x1b[?62;4c", &["Keyboard(7)", "Attributes"]);
-    check(
-        "\x1b]11;rgb:ffff/0000/8080\x07",
-        &["Background(255, 0, 128)"],
-    );
-    check(
-        "\x1b]11;rgb:1e/1e/1e\x1b\\x",
-        &["Background(30, 30, 30)", "x"],
-    );
-    check(
-        "\x1b[?997;1n\x1b[?997;2n",
-        &["Scheme { dark: true }", "Scheme { dark: false }"],
-    );
+    check("\x1b]11;rgb:ffff/0000/8080\x07", &["Background(255, 0, 128)"]);
+    check("\x1b]11;rgb:1e/1e/1e\x1b\\x", &["Background(30, 30, 30)", "x"]);
+    check("\x1b[?997;1n\x1b[?997;2n", &["Scheme { dark: true }", "Scheme { dark: false }"]);
     check("\x1b[6;18;9t", &["Cell { width: 9, height: 18 }"]);
     check("\x1b_Gi=1;OK\x1b\\", &[r#"Graphics("i=1;OK")"#]);
     check("\x1b[I\x1b[O", &["focus true", "focus false"]);
     check(
         "\x1b[<0;3;4M\x1b[<0;3;4m\x1b[<64;1;1M\x1b[<32;2;2M",
-        &[
-            "Press(0) 2 3",
-            "Release(0) 2 3",
-            "ScrollUp 0 0",
-            "Drag(0) 1 1",
-        ],
+        &["Press(0) 2 3", "Release(0) 2 3", "ScrollUp 0 0", "Drag(0) 1 1"],
     );
 }
 
 #[test]
 fn what_is_not_known_is_never_typed() {
     check("\x1b[?2026;1$y\x1b[12;34R\x1b[>1;2;3c\x1b[99~", &[]);
-    check(
-        "\x1bP1$r0m\x1b\\\x1b]0;title\x07\x1b^pm\x1b\\\x1bXsos\x1b\\a",
-        &["a"],
-    );
+    check("\x1bP1$r0m\x1b\\\x1b]0;title\x07\x1b^pm\x1b\\\x1bXsos\x1b\\a", &["a"]);
     check("\x1b[M !!a", &["a"]);
     // A sequence that another breaks off.
     check("\x1b[12\x1b[A", &["up"]);
@@ -205,17 +151,11 @@ proptest! {
 #[test]
 fn an_escape_right_before_an_answer_is_a_key() {
     for (answer, expected) in [
-        (
-            "\x1b[17;1R",
-            Input::Reply(Reply::Position { row: 16, column: 0 }),
-        ),
+        ("\x1b[17;1R", Input::Reply(Reply::Position { row: 16, column: 0 })),
         ("\x1b[?62;22c", Input::Reply(Reply::Attributes)),
         ("\x1b[?1u", Input::Reply(Reply::Keyboard(1))),
         ("\x1b[I", Input::Focus(true)),
-        (
-            "\x1b]11;rgb:00/00/00\x07",
-            Input::Reply(Reply::Background(0, 0, 0)),
-        ),
+        ("\x1b]11;rgb:00/00/00\x07", Input::Reply(Reply::Background(0, 0, 0))),
         ("\x1b[200~x\x1b[201~", Input::Paste("x".into())),
     ] {
         let text = format!("\x1b{answer}");

@@ -12,16 +12,8 @@ fn check(diff: &str, width: usize, expected: &[&str]) {
 
 #[test]
 fn numbers_stand_before_the_text() {
-    check(
-        "   ...\n  9 a\n-10 b\n+10 c\n 11 d",
-        20,
-        &["    ⋯", "  9 a", "-10 b", "+10 c", " 11 d"],
-    );
-    check(
-        "-1 one two three\n+1",
-        12,
-        &["-1 one two", "   three", "+1"],
-    );
+    check("   ...\n  9 a\n-10 b\n+10 c\n 11 d", 20, &["    ⋯", "  9 a", "-10 b", "+10 c", " 11 d"]);
+    check("-1 one two three\n+1", 12, &["-1 one two", "   three", "+1"]);
     check("+1 \tif\n+2 \t\tx", 20, &["+1     if", "+2         x"]);
     // A text of digits is no number.
     check("+ 1 22 x", 20, &["+1 22 x"]);
@@ -36,13 +28,9 @@ fn colours_and_marks() {
     let lines = lines("-1 let a = 1;\n+1 let a = 2;\n 2 x", &theme, 40);
     let marked = |line: &Line| -> Vec<(String, Role)> {
         let role = |style: Style| {
-            [
-                Role::ToolDiffRemoved,
-                Role::ToolDiffAdded,
-                Role::ToolDiffContext,
-            ]
-            .into_iter()
-            .find(|role| theme.color(*role) == style.foreground)
+            [Role::ToolDiffRemoved, Role::ToolDiffAdded, Role::ToolDiffContext]
+                .into_iter()
+                .find(|role| theme.color(*role) == style.foreground)
         };
         let spans = line.spans();
         spans

@@ -22,22 +22,14 @@ pub fn compare(old: &str, new: &str) -> Marks {
     let before = olds.iter().zip(&news).take_while(alike).count();
     let (_, olds) = olds.split_at(before);
     let (_, news) = news.split_at(before);
-    let after = olds
-        .iter()
-        .rev()
-        .zip(news.iter().rev())
-        .take_while(alike)
-        .count();
+    let after = olds.iter().rev().zip(news.iter().rev()).take_while(alike).count();
     let (olds, _) = olds.split_at(olds.len() - after);
     let (news, _) = news.split_at(news.len() - after);
     let (kept_old, kept_new) = match olds.len().saturating_mul(news.len()) <= PAIRS_MAX {
         true => common(olds, news),
         false => (vec![false; olds.len()], vec![false; news.len()]),
     };
-    let marks = Marks {
-        old: marks(olds, &kept_old, old),
-        new: marks(news, &kept_new, new),
-    };
+    let marks = Marks { old: marks(olds, &kept_old, old), new: marks(news, &kept_new, new) };
     let size = |text: &str| text.bytes().filter(|byte| *byte != b' ').count();
     let changed = |marks: &[Range<usize>], text: &str| -> usize {
         let parts = marks.iter().filter_map(|mark| text.get(mark.clone()));
@@ -82,8 +74,7 @@ fn common(old: &[Word<'_>], new: &[Word<'_>]) -> (Vec<bool>, Vec<bool>) {
     let columns = new.len() + 1;
     // The length of the sequence from each pair of places on.
     let mut lengths = vec![0_u32; (old.len() + 1) * columns];
-    let at =
-        |lengths: &[u32], i: usize, j: usize| lengths.get(i * columns + j).copied().unwrap_or(0);
+    let at = |lengths: &[u32], i: usize, j: usize| lengths.get(i * columns + j).copied().unwrap_or(0);
     for (i, a) in old.iter().enumerate().rev() {
         for (j, b) in new.iter().enumerate().rev() {
             let longest = match a.text == b.text {
@@ -142,10 +133,7 @@ mod tests {
     fn check(old: &str, new: &str, olds: &[&str], news: &[&str]) {
         let marks = compare(old, new);
         let parts = |marks: &[Range<usize>], text: &str| -> Vec<String> {
-            marks
-                .iter()
-                .map(|mark| text[mark.clone()].to_owned())
-                .collect()
+            marks.iter().map(|mark| text[mark.clone()].to_owned()).collect()
         };
         assert_eq!(parts(&marks.old, old), olds);
         assert_eq!(parts(&marks.new, new), news);
@@ -155,19 +143,9 @@ mod tests {
     fn words_that_differ_are_found() {
         check("let a = 1;", "let a = 2;", &["1"], &["2"]);
         check("foo(a, b)", "foo(a, b, c)", &[], &[", c"]);
-        check(
-            "the old one here now",
-            "the new two here now",
-            &["old one"],
-            &["new two"],
-        );
+        check("the old one here now", "the new two here now", &["old one"], &["new two"]);
         check("  a b c", "    a b c", &[], &[]);
-        check(
-            "x = f(a) + g(b)",
-            "x = h(a) + g(c)",
-            &["f", "b"],
-            &["h", "c"],
-        );
+        check("x = f(a) + g(b)", "x = h(a) + g(c)", &["f", "b"], &["h", "c"]);
         check("same", "same", &[], &[]);
         check("", "", &[], &[]);
         // Nothing in common worth telling.

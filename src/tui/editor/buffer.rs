@@ -20,14 +20,10 @@ impl Position {
     /// Where a text ends that begins here.
     pub fn after(self, text: &str) -> Self {
         match text.rsplit_once('\n') {
-            Some((before, last)) => Self {
-                line: self.line + 1 + before.matches('\n').count(),
-                byte: last.len(),
-            },
-            None => Self {
-                line: self.line,
-                byte: self.byte + text.len(),
-            },
+            Some((before, last)) => {
+                Self { line: self.line + 1 + before.matches('\n').count(), byte: last.len() }
+            }
+            None => Self { line: self.line, byte: self.byte + text.len() },
         }
     }
 }
@@ -53,9 +49,7 @@ impl From<String> for Paragraph {
 
 impl Default for Buffer {
     fn default() -> Self {
-        Self {
-            lines: vec![Paragraph::default()],
-        }
+        Self { lines: vec![Paragraph::default()] }
     }
 }
 
@@ -74,10 +68,7 @@ impl Buffer {
 
     pub fn end(&self) -> Position {
         let line = self.lines.len().saturating_sub(1);
-        Position {
-            line,
-            byte: self.line(line).len(),
-        }
+        Position { line, byte: self.line(line).len() }
     }
 
     pub fn text(&self) -> String {
@@ -94,11 +85,7 @@ impl Buffer {
                 text.push('\n');
                 0
             };
-            let to = if index == range.end.line {
-                range.end.byte
-            } else {
-                line.len()
-            };
+            let to = if index == range.end.line { range.end.byte } else { line.len() };
             text.push_str(line.get(from..to).unwrap_or_default());
         }
         text
@@ -121,8 +108,7 @@ impl Buffer {
             last.push_str(&behind);
         }
         let replaced = range.start.line..(range.end.line + 1).min(self.lines.len());
-        self.lines
-            .splice(replaced, lines.into_iter().map(Paragraph::from));
+        self.lines.splice(replaced, lines.into_iter().map(Paragraph::from));
         removed
     }
 

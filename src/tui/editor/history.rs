@@ -38,9 +38,7 @@ impl History {
             prompt.starts_with(prefix) && (prefix.is_empty() || prompt != shown)
         };
         match (direction, from) {
-            (Direction::Older, _) => {
-                (from.map_or(0, |index| index + 1)..self.prompts.len()).find(fits)
-            }
+            (Direction::Older, _) => (from.map_or(0, |index| index + 1)..self.prompts.len()).find(fits),
             (Direction::Newer, from) => (0..from?).rev().find(fits),
         }
     }
@@ -48,10 +46,8 @@ impl History {
     /// The newest prompt from `first` on that has `query` in it, in any case.
     pub fn search(&self, first: usize, query: &str) -> Option<usize> {
         let query = query.to_lowercase();
-        let fits = |index: &usize| {
-            self.get(*index)
-                .is_some_and(|prompt| prompt.to_lowercase().contains(&query))
-        };
+        let fits =
+            |index: &usize| self.get(*index).is_some_and(|prompt| prompt.to_lowercase().contains(&query));
         (first..self.prompts.len()).find(fits)
     }
 }

@@ -31,8 +31,7 @@ impl KillRing {
 
     /// Makes the entry before the last one the last; false if there is only one.
     pub fn rotate(&mut self) -> bool {
-        self.entries
-            .rotate_right(usize::from(self.entries.len() > 1));
+        self.entries.rotate_right(usize::from(self.entries.len() > 1));
         self.entries.len() > 1
     }
 

@@ -11,19 +11,13 @@ impl Editor {
     }
 
     fn at(&self, byte: usize) -> Position {
-        Position {
-            byte,
-            ..self.cursor
-        }
+        Position { byte, ..self.cursor }
     }
 
     /// The end of the line before, or the cursor's place in the first line.
     fn line_before(&self) -> Position {
         match self.cursor.line.checked_sub(1) {
-            Some(line) => Position {
-                line,
-                byte: self.buffer.line(line).len(),
-            },
+            Some(line) => Position { line, byte: self.buffer.line(line).len() },
             None => self.cursor,
         }
     }
@@ -105,9 +99,7 @@ impl Editor {
                 })
             }
             Jump::Backward => {
-                let here = own
-                    .get(..self.cursor.byte)
-                    .and_then(|text| text.rfind(letter));
+                let here = own.get(..self.cursor.byte).and_then(|text| text.rfind(letter));
                 here.map(|byte| self.at(byte)).or_else(|| {
                     (0..self.cursor.line).rev().find_map(|line| {
                         let byte = self.buffer.line(line).rfind(letter)?;
@@ -122,10 +114,7 @@ impl Editor {
             let end = unit::snap(line, place.byte, &self.pastes);
             self.cursor = match end == place.byte {
                 true => place,
-                false => Position {
-                    byte: unit::before(line, end, &self.pastes),
-                    ..place
-                },
+                false => Position { byte: unit::before(line, end, &self.pastes), ..place },
             };
         }
     }
@@ -203,20 +192,12 @@ impl Editor {
                 break;
             }
         }
-        let found = self
-            .buffer
-            .rows(line, cells, &self.pastes)
-            .get(row)
-            .cloned();
+        let found = self.buffer.rows(line, cells, &self.pastes).get(row).cloned();
         let Some(range) = found else { return };
         let text = self.buffer.line(line);
         let part = text.get(range.clone()).unwrap_or_default();
         // The end of a row that is not the last is where the next begins.
-        let mut byte = if row + 1 == count {
-            range.end
-        } else {
-            range.start
-        };
+        let mut byte = if row + 1 == count { range.end } else { range.start };
         let mut cell = 0;
         for (start, _, width) in clusters(part) {
             if cell + width > goal {

@@ -58,10 +58,7 @@ impl Editor {
             };
         }
         let shown = self.recall.shown;
-        match (
-            self.history.step(shown, direction, &self.recall.prefix),
-            direction,
-        ) {
+        match (self.history.step(shown, direction, &self.recall.prefix), direction) {
             (Some(index), _) => {
                 self.show(index);
                 if direction == Direction::Older && !has_prefix {

@@ -43,11 +43,7 @@ fn press(editor: &mut Editor, keys: &str) -> Outcome {
 fn check_cursor(editor: &Editor) {
     let line = editor.buffer.line(editor.cursor.line);
     assert!(editor.cursor.line < editor.buffer.lines());
-    assert_eq!(
-        unit::snap(line, editor.cursor.byte, &editor.pastes),
-        editor.cursor.byte,
-        "{line:?}"
-    );
+    assert_eq!(unit::snap(line, editor.cursor.byte, &editor.pastes), editor.cursor.byte, "{line:?}");
 }
 
 #[track_caller]
@@ -113,11 +109,7 @@ fn what_is_killed_can_be_yanked() {
     check("x y|", "ctrl+w left ctrl+w ctrl+y alt+y", "y| ");
     check("x y|", "ctrl+w left ctrl+w ctrl+y alt+y alt+y", "x| ");
     check("x y|", "ctrl+w left alt+y", "x| ");
-    check(
-        "x y|",
-        "ctrl+w left ctrl+w ctrl+y alt+y ctrl+- ctrl+-",
-        "| ",
-    );
+    check("x y|", "ctrl+w left ctrl+w ctrl+y alt+y ctrl+- ctrl+-", "| ");
     check("a|", "ctrl+w ctrl+y alt+y", "a|");
     check("a|", "ctrl+y", "a|");
 }
@@ -148,25 +140,18 @@ fn everything_that_was_there_can_come_back() {
 #[test]
 fn enter_sends_and_makes_lines() {
     let mut editor = editor("  one\ntwo |");
-    assert_eq!(
-        press(&mut editor, "enter"),
-        Outcome::Submit("one\ntwo".to_owned())
-    );
+    assert_eq!(press(&mut editor, "enter"), Outcome::Submit("one\ntwo".to_owned()));
     assert_eq!(state(&editor), "|");
     press(&mut editor, "'_");
     assert_eq!(press(&mut editor, "enter"), Outcome::Edited);
     check("a\\|", "enter 'b", "a\nb|");
     check("a\\|b", "enter", "a\n|b");
     check("a|", "ctrl+j", "a\n|");
-    let swapped =
-        serde_json::json!({"tui.input.submit": "shift+enter", "tui.input.newLine": "enter"});
+    let swapped = serde_json::json!({"tui.input.submit": "shift+enter", "tui.input.newLine": "enter"});
     let keymap = Keymap::load(&swapped, keymap::Platform::Unix).0;
     let mut editor = self::editor("a\\|");
     let enter = Key::plain(Code::Enter);
-    assert_eq!(
-        editor.handle(&enter, &keymap),
-        Outcome::Submit("a".to_owned())
-    );
+    assert_eq!(editor.handle(&enter, &keymap), Outcome::Submit("a".to_owned()));
     let mut editor = self::editor("a|");
     assert_eq!(editor.handle(&enter, &keymap), Outcome::Edited);
 }
@@ -264,11 +249,7 @@ fn prompts_are_searched() {
     check_history("draft|", "ctrl+r 'run escape", "draft|");
     check_history("draft|", "ctrl+r 'run enter '!", "run it!|");
     check_history("draft|", "ctrl+r 'run left", "run i|t");
-    check_history(
-        "draft|",
-        "ctrl+r 'run backspace backspace backspace",
-        "draft|",
-    );
+    check_history("draft|", "ctrl+r 'run backspace backspace backspace", "draft|");
     check_history("draft|", "ctrl+r 'run enter ctrl+-", "draft|");
     let mut editor = with_history("|");
     press(&mut editor, "ctrl+r 'zz");
@@ -308,15 +289,9 @@ fn a_large_paste_is_one_character() {
     editor.paste(&lines);
     assert_eq!(state(&editor), "a[paste #1 +11 lines]|b");
     editor.paste(&long);
-    assert_eq!(
-        state(&editor),
-        "a[paste #1 +11 lines][paste #2 1001 chars]|b"
-    );
+    assert_eq!(state(&editor), "a[paste #1 +11 lines][paste #2 1001 chars]|b");
     press(&mut editor, "left left");
-    assert_eq!(
-        state(&editor),
-        "a|[paste #1 +11 lines][paste #2 1001 chars]b"
-    );
+    assert_eq!(state(&editor), "a|[paste #1 +11 lines][paste #2 1001 chars]b");
     press(&mut editor, "alt+f delete");
     assert_eq!(state(&editor), "a[paste #1 +11 lines]|b");
     assert_eq!(editor.expanded(), format!("a{lines}b"));
@@ -325,10 +300,7 @@ fn a_large_paste_is_one_character() {
     press(&mut editor, "ctrl+-");
     assert_eq!(editor.expanded(), format!("a{lines}b"));
     press(&mut editor, "ctrl+w ctrl+y");
-    assert_eq!(
-        press(&mut editor, "enter"),
-        Outcome::Submit(format!("a{lines}b"))
-    );
+    assert_eq!(press(&mut editor, "enter"), Outcome::Submit(format!("a{lines}b")));
     // What was killed before is still what it was, and a marker of then is only text.
     press(&mut editor, "ctrl+y");
     assert_eq!(editor.text(), lines);
@@ -353,9 +325,7 @@ fn check_view(state: &str, width: usize, expected: &[&str], cursor: (usize, usiz
     let rows: Vec<&str> = view.lines.iter().map(Line::text).collect();
     assert_eq!(rows, expected, "{state:?} at {width}");
     let found = view.lines.iter().enumerate();
-    let found: Vec<_> = found
-        .filter_map(|(row, line)| Some((row, line.cursor?)))
-        .collect();
+    let found: Vec<_> = found.filter_map(|(row, line)| Some((row, line.cursor?))).collect();
     assert_eq!(found, [cursor], "{state:?} at {width}");
 }
 
@@ -414,10 +384,7 @@ fn an_editor_of_one_line_stays_one() {
     let view = editor.render(5, 1, Style::PLAIN, Style::PLAIN);
     assert_eq!(view.lines[0].text(), "one t");
     assert_eq!(view.lines[0].cursor, Some(0));
-    assert_eq!(
-        press(&mut editor, "enter"),
-        Outcome::Submit("one two".to_owned())
-    );
+    assert_eq!(press(&mut editor, "enter"), Outcome::Submit("one two".to_owned()));
 }
 
 #[test]
@@ -429,14 +396,8 @@ fn keys_of_others_are_left_to_them() {
     assert_eq!(press(&mut editor, "tab"), Outcome::Complete);
     assert_eq!(press(&mut editor, "left"), Outcome::Handled);
     assert_eq!(press(&mut editor, "'x"), Outcome::Edited);
-    let released = Key {
-        action: Event::Release,
-        ..Key::plain(Code::Char('y'))
-    };
-    assert_eq!(
-        editor.handle(&released, &Keymap::default()),
-        Outcome::Ignored
-    );
+    let released = Key { action: Event::Release, ..Key::plain(Code::Char('y')) };
+    assert_eq!(editor.handle(&released, &Keymap::default()), Outcome::Ignored);
 }
 
 #[test]

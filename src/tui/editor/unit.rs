@@ -39,9 +39,7 @@ pub fn before(text: &str, byte: usize, pastes: &Pastes) -> usize {
         Some(marker) => marker.end,
         None => 0,
     };
-    let cluster = text
-        .get(from..byte)
-        .and_then(|text| text.graphemes(true).next_back());
+    let cluster = text.get(from..byte).and_then(|text| text.graphemes(true).next_back());
     byte - cluster.map_or(0, str::len)
 }
 
@@ -54,9 +52,7 @@ pub fn behind(text: &str, byte: usize, pastes: &Pastes) -> usize {
         Some(marker) => marker.start,
         None => text.len(),
     };
-    let cluster = text
-        .get(byte..limit)
-        .and_then(|text| text.graphemes(true).next());
+    let cluster = text.get(byte..limit).and_then(|text| text.graphemes(true).next());
     byte + cluster.map_or(0, str::len)
 }
 

@@ -29,12 +29,7 @@ pub(super) struct Window {
 
 impl Default for Window {
     fn default() -> Self {
-        Self {
-            width: 80,
-            rows: 5,
-            top: 0,
-            left: 0,
-        }
+        Self { width: 80, rows: 5, top: 0, left: 0 }
     }
 }
 
@@ -82,11 +77,7 @@ impl Editor {
             }
             drawn
         });
-        View {
-            lines: lines.collect(),
-            above: top,
-            below: rows.len() - top - shown,
-        }
+        View { lines: lines.collect(), above: top, below: rows.len() - top - shown }
     }
 
     fn draw(&self, line: usize, range: &Range<usize>, text: Style, marker: Style) -> Line {
@@ -123,11 +114,7 @@ impl Editor {
         let end = shown.byte_at(self.view.width);
         shown = shown.slice(0..end);
         shown.cursor = Some(cell.saturating_sub(hidden).min(self.view.width - 1));
-        View {
-            lines: vec![shown.cut(self.view.width)],
-            above: 0,
-            below: 0,
-        }
+        View { lines: vec![shown.cut(self.view.width)], above: 0, below: 0 }
     }
 
     fn cell_of(&self, place: Position) -> usize {

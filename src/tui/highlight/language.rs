@@ -56,12 +56,7 @@ impl Language {
 }
 
 pub const fn quote(mark: &'static str, escapes: bool, lines: bool) -> Quote {
-    Quote {
-        begin: mark,
-        end: mark,
-        escapes,
-        lines,
-    }
+    Quote { begin: mark, end: mark, escapes, lines }
 }
 
 pub const NONE: Language = Language {
@@ -83,15 +78,8 @@ pub const NONE: Language = Language {
 };
 
 /// Braces, `//` and `/* */`.
-pub const BRACES: Language = Language {
-    comments: &["//"],
-    block: Some(("/*", "*/")),
-    has_capital_types: true,
-    ..NONE
-};
+pub const BRACES: Language =
+    Language { comments: &["//"], block: Some(("/*", "*/")), has_capital_types: true, ..NONE };
 
 /// `#` and what is between quotes.
-pub const HASH: Language = Language {
-    comments: &["#"],
-    ..NONE
-};
+pub const HASH: Language = Language { comments: &["#"], ..NONE };

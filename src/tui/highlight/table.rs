@@ -7,11 +7,7 @@ const SCRIPT: Language = Language {
         export extends finally for from function get if import in instanceof let new of return set \
         static super switch this throw try typeof var void while with yield",
     literals: "true false null undefined NaN Infinity",
-    quotes: &[
-        quote("`", true, true),
-        quote("\"", true, false),
-        quote("'", true, false),
-    ],
+    quotes: &[quote("`", true, true), quote("\"", true, false), quote("'", true, false)],
     letters: "$",
     ..BRACES
 };
@@ -73,10 +69,7 @@ pub static LANGUAGES: &[Language] = &[
         sigils: "@",
         ..HASH
     },
-    Language {
-        names: "javascript js jsx mjs cjs node",
-        ..SCRIPT
-    },
+    Language { names: "javascript js jsx mjs cjs node", ..SCRIPT },
     Language {
         names: "typescript ts tsx mts cts",
         keywords: "abstract as asserts async await break case catch class const continue debugger \
@@ -94,11 +87,7 @@ pub static LANGUAGES: &[Language] = &[
         types: "any bool byte complex64 complex128 error float32 float64 int int8 int16 int32 int64 \
             rune string uint uint8 uint16 uint32 uint64 uintptr",
         literals: "true false nil iota",
-        quotes: &[
-            quote("`", false, true),
-            quote("\"", true, false),
-            quote("'", true, false),
-        ],
+        quotes: &[quote("`", false, true), quote("\"", true, false), quote("'", true, false)],
         ..BRACES
     },
     C,
@@ -120,11 +109,7 @@ pub static LANGUAGES: &[Language] = &[
             permits private protected public record return sealed static strictfp super switch \
             synchronized this throw throws transient try var volatile when while yield",
         types: "boolean byte char double float int long short void",
-        quotes: &[
-            quote("\"\"\"", true, true),
-            quote("\"", true, false),
-            quote("'", true, false),
-        ],
+        quotes: &[quote("\"\"\"", true, true), quote("\"", true, false), quote("'", true, false)],
         sigils: "@",
         ..BRACES
     },
@@ -138,11 +123,7 @@ pub static LANGUAGES: &[Language] = &[
             volatile when where while with yield",
         types: "bool byte char decimal double dynamic float int long nint nuint object sbyte short \
             string uint ulong ushort void",
-        quotes: &[
-            quote("\"\"\"", false, true),
-            quote("\"", true, false),
-            quote("'", true, false),
-        ],
+        quotes: &[quote("\"\"\"", false, true), quote("\"", true, false), quote("'", true, false)],
         ..BRACES
     },
     Language {
@@ -153,11 +134,7 @@ pub static LANGUAGES: &[Language] = &[
             protected public reified return sealed set super suspend tailrec this throw try typealias \
             val var vararg when where while",
         nests: true,
-        quotes: &[
-            quote("\"\"\"", false, true),
-            quote("\"", true, false),
-            quote("'", true, false),
-        ],
+        quotes: &[quote("\"\"\"", false, true), quote("\"", true, false), quote("'", true, false)],
         sigils: "@",
         ..BRACES
     },
@@ -180,11 +157,7 @@ pub static LANGUAGES: &[Language] = &[
             given if implicit import inline lazy match new object opaque override package private \
             protected return sealed super then this throw trait try type using val var while with yield",
         nests: true,
-        quotes: &[
-            quote("\"\"\"", false, true),
-            quote("\"", true, false),
-            quote("'", true, false),
-        ],
+        quotes: &[quote("\"\"\"", false, true), quote("\"", true, false), quote("'", true, false)],
         sigils: "@",
         ..BRACES
     },
@@ -246,11 +219,7 @@ pub static LANGUAGES: &[Language] = &[
             exec exit export fi for function if in local not or readonly return select set shift source \
             switch test then time trap typeset unset until while",
         literals: "true false",
-        quotes: &[
-            quote("\"", true, true),
-            quote("'", false, true),
-            quote("`", true, false),
-        ],
+        quotes: &[quote("\"", true, true), quote("'", false, true), quote("`", true, false)],
         sigils: "$",
         letters: "-",
         ..HASH
@@ -280,11 +249,7 @@ pub static LANGUAGES: &[Language] = &[
             real serial smallint text time timestamp timestamptz uuid varchar",
         comments: &["--"],
         block: Some(("/*", "*/")),
-        quotes: &[
-            quote("'", false, true),
-            quote("\"", false, false),
-            quote("`", false, false),
-        ],
+        quotes: &[quote("'", false, true), quote("\"", false, false), quote("`", false, false)],
         ignores_case: true,
         ..NONE
     },
@@ -343,12 +308,7 @@ pub static LANGUAGES: &[Language] = &[
         comments: &["--"],
         block: Some(("--[[", "]]")),
         quotes: &[
-            Quote {
-                begin: "[[",
-                end: "]]",
-                escapes: false,
-                lines: true,
-            },
+            Quote { begin: "[[", end: "]]", escapes: false, lines: true },
             quote("\"", true, false),
             quote("'", true, false),
         ],
@@ -419,11 +379,7 @@ pub static LANGUAGES: &[Language] = &[
             defmodule defp defprotocol defstruct do else end fn for if import in not or quote raise \
             receive rescue require try unless unquote use when with",
         literals: "true false nil",
-        quotes: &[
-            quote("\"\"\"", true, true),
-            quote("\"", true, true),
-            quote("'", true, false),
-        ],
+        quotes: &[quote("\"\"\"", true, true), quote("\"", true, true), quote("'", true, false)],
         has_capital_types: true,
         sigils: "@",
         ..HASH
@@ -502,11 +458,7 @@ pub static LANGUAGES: &[Language] = &[
         quotes: &[quote("'", false, false)],
         ..NONE
     },
-    Language {
-        names: "diff patch",
-        kind: Kind::Diff,
-        ..NONE
-    },
+    Language { names: "diff patch", kind: Kind::Diff, ..NONE },
     Language {
         names: "markdown md mdx",
         kind: Kind::Markdown,

@@ -30,13 +30,7 @@ fn shown(language: &str, text: &str) -> Vec<String> {
             };
             found.push((sign, part.to_owned()));
         };
-        let mut scanner = Scanner {
-            known,
-            text: line,
-            at: 0,
-            open: highlighter.open,
-            paint: &mut paint,
-        };
+        let mut scanner = Scanner { known, text: line, at: 0, open: highlighter.open, paint: &mut paint };
         scanner.line();
         let open = scanner.open;
         assert_eq!(all, line);
@@ -45,10 +39,7 @@ fn shown(language: &str, text: &str) -> Vec<String> {
     let mut plain = Line::new();
     Highlighter::new(language).line("x", &theme, &mut plain);
     assert_eq!(plain.text(), "x");
-    found
-        .iter()
-        .map(|(sign, part)| format!("{sign}:{part}"))
-        .collect()
+    found.iter().map(|(sign, part)| format!("{sign}:{part}")).collect()
 }
 
 #[track_caller]
@@ -85,44 +76,24 @@ fn words_strings_numbers_and_comments() {
     check(
         "bash",
         "if [ $# -gt 1 ]; then echo \"$x\" a#b # c",
-        &[
-            "k:if", "v:$#", "n:1", "k:then", "k:echo", "s:\"$x\"", "c:# c",
-        ],
+        &["k:if", "v:$#", "n:1", "k:then", "k:echo", "s:\"$x\"", "c:# c"],
     );
-    check(
-        "sql",
-        "SELECT a FROM b -- c",
-        &["k:SELECT", "k:FROM", "c:-- c"],
-    );
+    check("sql", "SELECT a FROM b -- c", &["k:SELECT", "k:FROM", "c:-- c"]);
     check("js", "let a = 1.5e-3 + `x", &["k:let", "n:1.5e-3", "s:`x"]);
-    check(
-        "go",
-        "type T struct { n int }",
-        &["k:type", "t:T", "k:struct", "t:int"],
-    );
-    check(
-        "c",
-        "#include <a.h>\nint x = 'a';",
-        &["k:#include", "t:int", "s:'a'"],
-    );
+    check("go", "type T struct { n int }", &["k:type", "t:T", "k:struct", "t:int"]);
+    check("c", "#include <a.h>\nint x = 'a';", &["k:#include", "t:int", "s:'a'"]);
 }
 
 #[test]
 fn data_and_markup() {
-    check(
-        "json",
-        r#"{"a": "b", "c": [1, true]}"#,
-        &["v:\"a\"", "s:\"b\"", "v:\"c\"", "n:1", "n:true"],
-    );
+    check("json", r#"{"a": "b", "c": [1, true]}"#, &["v:\"a\"", "s:\"b\"", "v:\"c\"", "n:1", "n:true"]);
     check("yaml", "a-b: 'c' # d", &["v:a-b", "s:'c'", "c:# d"]);
     check("toml", "a = \"b\"", &["v:a", "s:\"b\""]);
     check("css", "a { color: #fff }", &["v:color"]);
     check(
         "html",
         "<a href=\"x\">b &amp; c</a><!-- d -->",
-        &[
-            "k:a", "v: href", "s:\"x\"", "n:&amp;", "k:a", "c:<!--", "c: d -->",
-        ],
+        &["k:a", "v: href", "s:\"x\"", "n:&amp;", "k:a", "c:<!--", "c: d -->"],
     );
     check("diff", "+a\n-b\n c", &["+:+a", "-:-b"]);
     check("md", "# a\n`b` c", &["h:# a", "s:`b`"]);
@@ -131,17 +102,9 @@ fn data_and_markup() {
 #[test]
 fn what_is_open_goes_on_with_the_next_line() {
     check("c", "/* a\nb */ int", &["c:/*", "c: a", "c:b */", "t:int"]);
-    check(
-        "rust",
-        "/* /* a */\n*/ fn",
-        &["c:/*", "c: /* a */", "c:*/", "k:fn"],
-    );
+    check("rust", "/* /* a */\n*/ fn", &["c:/*", "c: /* a */", "c:*/", "k:fn"]);
     check("c", "/* /* a */ int", &["c:/*", "c: /* a */", "t:int"]);
-    check(
-        "py",
-        "\"\"\"a\nb\"\"\" in",
-        &["s:\"\"\"a", "s:b\"\"\"", "k:in"],
-    );
+    check("py", "\"\"\"a\nb\"\"\" in", &["s:\"\"\"a", "s:b\"\"\"", "k:in"]);
     check("c", "\"a\nint", &["s:\"a", "t:int"]);
     check("html", "<a\nb='c'>", &["k:a", "v:b", "s:'c'"]);
     check("rust", "r#\"a\nb\"# fn", &["s:r#\"a", "s:b\"#", "k:fn"]);
@@ -162,11 +125,7 @@ fn names_are_those_of_one_language_only() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), count);
-    for (path, name) in [
-        ("a/b.rs", "rs"),
-        ("Makefile", "Makefile"),
-        ("x\\y.PY", "PY"),
-    ] {
+    for (path, name) in [("a/b.rs", "rs"), ("Makefile", "Makefile"), ("x\\y.PY", "PY")] {
         assert_eq!(of_path(path), name);
         assert!(Highlighter::new(name).is_known(), "{name}");
     }

@@ -17,9 +17,7 @@ fn the_table_is_sound() {
             assert!(Key::parse(text).is_some(), "{}: {text}", row.id);
         }
         assert_eq!(TABLE.iter().filter(|other| other.id == row.id).count(), 1);
-        let known = TOGETHER
-            .iter()
-            .any(|scopes| scopes.iter().any(|scope| scope.contains(&row.action)));
+        let known = TOGETHER.iter().any(|scopes| scopes.iter().any(|scope| scope.contains(&row.action)));
         assert!(known, "{} is in no scope", row.id);
     }
     for (old, id) in OLD_IDS {
@@ -56,15 +54,9 @@ fn what_terminals_send_otherwise_is_the_same_key() {
     assert!(keymap.is(&capital, Action::TreeEditLabel));
     let both = Key::new(Code::Char('P'), Modifiers::CTRL | Modifiers::SHIFT);
     assert!(keymap.is(&both, Action::ModelCycleBackward));
-    let held = Key {
-        action: Event::Repeat,
-        ..key("up")
-    };
+    let held = Key { action: Event::Repeat, ..key("up") };
     assert!(keymap.is(&held, Action::CursorUp));
-    let released = Key {
-        action: Event::Release,
-        ..key("up")
-    };
+    let released = Key { action: Event::Release, ..key("up") };
     assert!(!keymap.is(&released, Action::CursorUp));
     assert_eq!(keymap.action(&released, EDITOR), None);
 }
@@ -85,41 +77,23 @@ fn the_users_keys_replace_the_defaults() {
     check(json!({}), &[("app.interrupt", &["escape"])], &[]);
     check(
         json!({"app.session.new": "Shift+Ctrl+N", "tui.input.newLine": ["alt+j", "alt+j", "pageUp"]}),
-        &[
-            ("app.session.new", &["ctrl+shift+n"]),
-            ("tui.input.newLine", &["alt+j", "pageup"]),
-        ],
+        &[("app.session.new", &["ctrl+shift+n"]), ("tui.input.newLine", &["alt+j", "pageup"])],
         &[],
     );
-    check(
-        json!({"tui.altScreen.pageUp": []}),
-        &[("tui.altScreen.pageUp", &[])],
-        &[],
-    );
+    check(json!({"tui.altScreen.pageUp": []}), &[("tui.altScreen.pageUp", &[])], &[]);
     check(
         json!({"cycleModelForward": "f2", "undo": "f3", "tui.editor.undo": "f4"}),
-        &[
-            ("app.model.cycleForward", &["f2"]),
-            ("tui.editor.undo", &["f4"]),
-        ],
+        &[("app.model.cycleForward", &["f2"]), ("tui.editor.undo", &["f4"])],
         &[],
     );
 }
 
 #[test]
 fn what_is_of_no_use_is_told_and_changes_nothing() {
-    check(
-        json!([]),
-        &[("app.exit", &["ctrl+d"])],
-        &["must hold an object: actions with their keys"],
-    );
+    check(json!([]), &[("app.exit", &["ctrl+d"])], &["must hold an object: actions with their keys"]);
     check(
         json!({"app.exit": "hyper+x", "app.clear": 3, "app.nothing": "a", "app.suspend": ["f9", "ctrl+"]}),
-        &[
-            ("app.exit", &["ctrl+d"]),
-            ("app.clear", &["ctrl+c"]),
-            ("app.suspend", &["f9"]),
-        ],
+        &[("app.exit", &["ctrl+d"]), ("app.clear", &["ctrl+c"]), ("app.suspend", &["f9"])],
         &[
             "app.exit: \"hyper+x\" is no key",
             "app.clear: must be a key or a list of keys",
@@ -139,10 +113,7 @@ fn a_users_key_wins_over_a_default() {
     let file = json!({"app.session.new": "ctrl+p"});
     let (keymap, problems) = Keymap::load(&file, Platform::Unix);
     assert_eq!(problems, [""; 0]);
-    assert_eq!(
-        keymap.action(&key("ctrl+p"), MAIN),
-        Some(Action::SessionNew)
-    );
+    assert_eq!(keymap.action(&key("ctrl+p"), MAIN), Some(Action::SessionNew));
 }
 
 #[test]

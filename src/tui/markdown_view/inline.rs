@@ -12,14 +12,8 @@ use std::sync::Arc;
 const DATA_SHOWN: &str = "data:…";
 
 pub fn lines(inlines: &[Inline], look: &Look<'_>, style: Style) -> Vec<Line> {
-    let mut writer = Writer {
-        look,
-        done: Vec::new(),
-        line: Line::new(),
-        style,
-        outer: Vec::new(),
-        link: None,
-    };
+    let mut writer =
+        Writer { look, done: Vec::new(), line: Line::new(), style, outer: Vec::new(), link: None };
     for (at, inline) in inlines.iter().enumerate() {
         let rest = inlines.get(at + 1..).unwrap_or_default();
         writer.inline(inline, rest);
@@ -51,10 +45,7 @@ impl Writer<'_, '_> {
             Inline::Text(text) => self.text(&math::shown(text), self.style),
             Inline::Code(code) => {
                 let color = self.look.theme.color(Role::MdCode);
-                let style = Style {
-                    foreground: color,
-                    ..self.style
-                };
+                let style = Style { foreground: color, ..self.style };
                 self.text(code, style);
             }
             // Answers and prompts are written by line: a list without marks, an address.
@@ -105,9 +96,7 @@ impl Writer<'_, '_> {
     }
 
     fn open_link(&mut self, url: &str, text: &str) {
-        let address = Some(url)
-            .filter(|_| self.look.hyperlinks)
-            .and_then(line::link);
+        let address = Some(url).filter(|_| self.look.hyperlinks).and_then(line::link);
         let is_told = address.is_some() || text == url.strip_prefix("mailto:").unwrap_or(url);
         let written = match url {
             _ if is_told || url.is_empty() => None,

@@ -37,10 +37,7 @@ impl Stream {
             let code = self.code.get_or_insert_with(|| {
                 separate(&mut self.has_blocks, &mut out);
                 look.fence(language, &mut out);
-                Code {
-                    given: 0,
-                    highlighter: Highlighter::new(language),
-                }
+                Code { given: 0, highlighter: Highlighter::new(language) }
             });
             let new = text.get(code.given..).unwrap_or_default();
             // A first line that is empty waits for another: alone it is as good as none.

@@ -22,18 +22,12 @@ pub fn lines(table: &Table, look: &Look<'_>, out: &mut Vec<Line>) {
     let columns = table.align.len();
     let head = cells(&table.head, columns, look, look.base.with(Attributes::BOLD));
     let rows = table.rows.iter();
-    let rows: Vec<Vec<Cell>> = rows
-        .map(|row| cells(row, columns, look, look.base))
-        .collect();
+    let rows: Vec<Vec<Cell>> = rows.map(|row| cells(row, columns, look, look.base)).collect();
     let Some(widths) = widths(&head, &rows, look.width) else {
         return raw(&head, &rows, look, out);
     };
-    let drawer = Drawer {
-        align: &table.align,
-        widths: &widths,
-        border: look.style(Role::MdHr),
-        base: look.base,
-    };
+    let drawer =
+        Drawer { align: &table.align, widths: &widths, border: look.style(Role::MdHr), base: look.base };
     let wrapped = rows.iter().map(|row| drawer.wrap(row));
     let wrapped: Vec<Vec<Vec<Line>>> = wrapped.collect();
     let is_tall = |row: &Vec<Vec<Line>>| row.iter().any(|cell| cell.len() > 1);
@@ -82,19 +76,9 @@ fn widths(head: &[Cell], rows: &[Vec<Cell>], width: usize) -> Option<Vec<usize>>
     let Some(left) = room.checked_sub(whole_words) else {
         return Some(share(&words, room));
     };
-    let more: Vec<usize> = natural
-        .iter()
-        .zip(&words)
-        .map(|(all, word)| all - word)
-        .collect();
+    let more: Vec<usize> = natural.iter().zip(&words).map(|(all, word)| all - word).collect();
     let more = share(&more, left);
-    Some(
-        words
-            .iter()
-            .zip(more)
-            .map(|(word, more)| word + more)
-            .collect(),
-    )
+    Some(words.iter().zip(more).map(|(word, more)| word + more).collect())
 }
 
 /// Shares `room` out: who wants little gets it, the others get as much as each other.
@@ -135,9 +119,7 @@ impl Drawer<'_> {
 
     fn wrap(&self, row: &[Cell]) -> Vec<Vec<Line>> {
         let cells = row.iter().zip(self.widths);
-        cells
-            .map(|(cell, width)| cell.iter().flat_map(|line| wrap(line, *width)).collect())
-            .collect()
+        cells.map(|(cell, width)| cell.iter().flat_map(|line| wrap(line, *width)).collect()).collect()
     }
 
     fn row(&self, cells: &[Vec<Line>], out: &mut Vec<Line>) {

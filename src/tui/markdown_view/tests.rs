@@ -8,13 +8,7 @@ use std::sync::LazyLock;
 static DARK: LazyLock<Theme> = LazyLock::new(Theme::dark);
 
 fn look(width: usize) -> Look<'static> {
-    Look {
-        theme: &DARK,
-        width,
-        hyperlinks: false,
-        code_indent: "  ",
-        base: Style::PLAIN,
-    }
+    Look { theme: &DARK, width, hyperlinks: false, code_indent: "  ", base: Style::PLAIN }
 }
 
 #[track_caller]
@@ -45,11 +39,7 @@ fn streamed(text: &str, step: usize, width: usize) -> Vec<Line> {
 
 #[test]
 fn lines_stay_as_they_were_written() {
-    check(
-        "one\ntwo\n- three\n  four",
-        20,
-        &["one", "two", "", "- three", "  four"],
-    );
+    check("one\ntwo\n- three\n  four", 20, &["one", "two", "", "- three", "  four"]);
 }
 
 #[test]
@@ -57,20 +47,7 @@ fn headings_paragraphs_and_rules() {
     check(
         "# One\n## Two\n### Three four\ntext that\nwraps  \nhard\n***",
         12,
-        &[
-            "One",
-            "",
-            "Two",
-            "",
-            "### Three",
-            "four",
-            "",
-            "text that",
-            "wraps",
-            "hard",
-            "",
-            "────────────",
-        ],
+        &["One", "", "Two", "", "### Three", "four", "", "text that", "wraps", "hard", "", "────────────"],
     );
     check("", 10, &[]);
 }
@@ -80,26 +57,10 @@ fn lists_and_quotes() {
     check(
         "- one two three four\n  1. a\n  2. b\n     - [x] c\n     - [ ] d\n-\n",
         17,
-        &[
-            "- one two three",
-            "  four",
-            "  1. a",
-            "  2. b",
-            "     - [x] c",
-            "     - [ ] d",
-            "-",
-        ],
+        &["- one two three", "  four", "  1. a", "  2. b", "     - [x] c", "     - [ ] d", "-"],
     );
-    check(
-        "9. a\n\n10. b\n\n    c",
-        12,
-        &["9. a", "", "10. b", "", "    c"],
-    );
-    check(
-        "> abc def gh\n>\n> - e",
-        10,
-        &["│ abc def", "│ gh", "│", "│ - e"],
-    );
+    check("9. a\n\n10. b\n\n    c", 12, &["9. a", "", "10. b", "", "    c"]);
+    check("> abc def gh\n>\n> - e", 10, &["│ abc def", "│ gh", "│", "│ - e"]);
     // No room for marks beside the text.
     check("> a b c d", 6, &["a b c", "d"]);
     check("100. ab cd ef", 8, &["100.", "ab cd ef"]);
@@ -110,22 +71,9 @@ fn code_is_indented_between_its_fences() {
     check(
         "```rust\nfn a() {\n\n\tb\n}\n```\nx",
         20,
-        &[
-            "```rust",
-            "  fn a() {",
-            "",
-            "      b",
-            "  }",
-            "```",
-            "",
-            "x",
-        ],
+        &["```rust", "  fn a() {", "", "      b", "  }", "```", "", "x"],
     );
-    check(
-        "```\n```\n~~~\n\n~~~",
-        20,
-        &["```", "```", "", "```", "```"],
-    );
+    check("```\n```\n~~~\n\n~~~", 20, &["```", "```", "", "```", "```"]);
     check("```\n\n\n```", 20, &["```", "", "", "```"]);
     check("```\nabcdefghij", 10, &["```", "  abcdefgh", "  ij", "```"]);
     let lines = lines("```rust\nfn\n```", &look(20));
@@ -162,42 +110,19 @@ fn tables_are_fitted() {
             "└─────┴────┘",
         ],
     );
-    check(
-        table,
-        9,
-        &[
-            "| a | bc",
-            "|",
-            "| --- |",
-            "--- |",
-            "| 1 | 2 |",
-            "| x y z |",
-            "w |",
-        ],
-    );
+    check(table, 9, &["| a | bc", "|", "| --- |", "--- |", "| 1 | 2 |", "| x y z |", "w |"]);
 }
 
 #[test]
 fn links_lead_somewhere_or_say_where() {
     check("[a](https://x.y/z) b", 40, &["a (https://x.y/z) b"]);
-    check(
-        "<https://x.y> ![p](q.png)",
-        40,
-        &["https://x.y [p] (q.png)"],
-    );
+    check("<https://x.y> ![p](q.png)", 40, &["https://x.y [p] (q.png)"]);
     check("[a@b.c](mailto:a@b.c)", 40, &["a@b.c"]);
     check("![](data:image/png;base64,AAAA)", 40, &["[image] (data:…)"]);
-    let look = Look {
-        hyperlinks: true,
-        ..look(40)
-    };
+    let look = Look { hyperlinks: true, ..look(40) };
     let all = lines("[a *b*](https://x.y) [c](javascript:d)", &look);
     assert_eq!(all[0].text(), "a b c (javascript:d)");
-    let linked: String = all[0]
-        .spans()
-        .filter(|s| s.link.is_some())
-        .map(|s| s.text)
-        .collect();
+    let linked: String = all[0].spans().filter(|s| s.link.is_some()).map(|s| s.text).collect();
     assert_eq!(linked, "a b");
 }
 
@@ -206,10 +131,7 @@ fn styles_add_up() {
     let base = Style::foreground(Color::Indexed(3)).with(Attributes::ITALIC);
     let all = lines("a **b `c`**", &Look { base, ..look(40) });
     let styles: Vec<Style> = all[0].spans().map(|span| span.style).collect();
-    let code = Style {
-        foreground: DARK.color(Role::MdCode),
-        ..base.with(Attributes::BOLD)
-    };
+    let code = Style { foreground: DARK.color(Role::MdCode), ..base.with(Attributes::BOLD) };
     assert_eq!(styles, [base, base.with(Attributes::BOLD), code]);
 }
 

@@ -17,16 +17,9 @@ struct Terminal {
 
 impl Terminal {
     fn new(columns: usize, rows: usize) -> Self {
-        let abilities = Abilities {
-            synchronized: true,
-            ..Abilities::default()
-        };
+        let abilities = Abilities { synchronized: true, ..Abilities::default() };
         let parser = vt100::Parser::new(cells(rows), cells(columns), 1000);
-        Self {
-            screen: Screen::new(Size { columns, rows }, abilities),
-            parser,
-            written: 0,
-        }
+        Self { screen: Screen::new(Size { columns, rows }, abilities), parser, written: 0 }
     }
 
     fn draw(&mut self, above: &[&str], live: &[Line]) {
@@ -91,10 +84,7 @@ fn what_is_printed_stays_above_what_is_live() {
     terminal.draw(&["two", "three"], &lines(&["> a", "status"]));
     assert_eq!(terminal.rows(), ["one", "two", "three", "> a", "status"]);
     terminal.draw(&["four", "five"], &lines(&["> a", "status"]));
-    assert_eq!(
-        terminal.everything(),
-        ["one", "two", "three", "four", "five", "> a", "status"]
-    );
+    assert_eq!(terminal.everything(), ["one", "two", "three", "four", "five", "> a", "status"]);
     terminal.draw(&[], &lines(&["> a"]));
     assert_eq!(terminal.rows(), ["two", "three", "four", "five", "> a"]);
     terminal.draw(&["six"], &[]);
@@ -111,28 +101,18 @@ fn only_what_changed_is_written() {
     terminal.draw(&[], &lines(&[long, long, "13 tokens", long]));
     assert_eq!(terminal.rows(), [long, long, "13 tokens", long]);
     let marks = "\x1b[?2026h\x1b[?2026l".len();
-    assert!(
-        terminal.written <= marks + "\x1b[1A\r\x1b[1C\x1b[K3 tokens\n\r".len(),
-        "{}",
-        terminal.written
-    );
+    assert!(terminal.written <= marks + "\x1b[1A\r\x1b[1C\x1b[K3 tokens\n\r".len(), "{}", terminal.written);
 }
 
 #[test]
 fn the_cursor_is_where_the_line_says() {
     let mut terminal = Terminal::new(10, 5);
-    terminal.draw(
-        &["x"],
-        &[plain("----"), with_cursor("> ab", 3), plain("----")],
-    );
+    terminal.draw(&["x"], &[plain("----"), with_cursor("> ab", 3), plain("----")]);
     assert_eq!(terminal.cursor(), (2, 3));
     assert!(!terminal.parser.screen().hide_cursor());
     terminal.draw(&[], &[plain("----"), with_cursor("> ab", 4), plain("----")]);
     assert_eq!(terminal.cursor(), (2, 4));
-    terminal.draw(
-        &[],
-        &[plain("----"), with_cursor("> 90123456", 10), plain("----")],
-    );
+    terminal.draw(&[], &[plain("----"), with_cursor("> 90123456", 10), plain("----")]);
     assert_eq!(terminal.cursor(), (2, 9));
     terminal.draw(&[], &lines(&["----"]));
     assert!(terminal.parser.screen().hide_cursor());
@@ -142,15 +122,9 @@ fn the_cursor_is_where_the_line_says() {
 fn full_rows_and_wide_characters_fit() {
     let mut terminal = Terminal::new(6, 5);
     terminal.draw(&["abcdef", "abcdefgh"], &lines(&["日本語x", "日本語"]));
-    assert_eq!(
-        terminal.rows(),
-        ["abcdef", "abcdef", "gh", "日本…", "日本語"]
-    );
+    assert_eq!(terminal.rows(), ["abcdef", "abcdef", "gh", "日本…", "日本語"]);
     terminal.draw(&[], &lines(&["日本語", "日本語"]));
-    assert_eq!(
-        terminal.rows(),
-        ["abcdef", "abcdef", "gh", "日本語", "日本語"]
-    );
+    assert_eq!(terminal.rows(), ["abcdef", "abcdef", "gh", "日本語", "日本語"]);
 }
 
 #[test]
@@ -169,10 +143,7 @@ fn another_size_fills_the_screen_again() {
     terminal.draw(&["one two three", "four"], &lines(&["> abc", "status"]));
     terminal.parser.screen_mut().set_size(cells(4), cells(8));
     let out = terminal.screen.resize(
-        Size {
-            columns: 8,
-            rows: 4,
-        },
+        Size { columns: 8, rows: 4 },
         &lines(&["one two three", "four"]),
         &lines(&["> abc", "status"]),
     );
@@ -210,21 +181,9 @@ fn reflowed(old: &Terminal, columns: usize, rows: usize) -> vt100::Parser {
 fn after_a_change_of_width_only_what_is_live_is_drawn_again() {
     let bar = "─";
     let live = |width: usize| {
-        vec![
-            plain(&bar.repeat(width)),
-            with_cursor("typed", 5),
-            plain(&bar.repeat(width)),
-            plain("status"),
-        ]
+        vec![plain(&bar.repeat(width)), with_cursor("typed", 5), plain(&bar.repeat(width)), plain("status")]
     };
-    for (from, to, rows) in [
-        (20, 8, 30),
-        (20, 8, 12),
-        (8, 20, 12),
-        (20, 19, 7),
-        (20, 7, 9),
-        (20, 20, 12),
-    ] {
+    for (from, to, rows) in [(20, 8, 30), (20, 8, 12), (8, 20, 12), (20, 19, 7), (20, 7, 9), (20, 20, 12)] {
         let mut terminal = Terminal::new(from, 12);
         terminal.draw(&["one two three", "four", "five six"], &live(from));
         terminal.screen.locate(usize::from(terminal.cursor().0));
@@ -235,69 +194,37 @@ fn after_a_change_of_width_only_what_is_live_is_drawn_again() {
         let out = terminal.screen.resize_at(size, at, Some(true), &live(to));
         terminal.parser.process(out.unwrap().as_bytes());
         let all = terminal.everything().join("").replace(' ', "");
-        let expected = format!(
-            "onetwothreefourfivesixseven{0}typed{0}status",
-            bar.repeat(to)
-        );
+        let expected = format!("onetwothreefourfivesixseven{0}typed{0}status", bar.repeat(to));
         assert_eq!(all, expected, "{from} {to} {rows}");
         // It goes on where it is.
         terminal.draw(&["eight"], &live(to));
         let all = terminal.everything().join("").replace(' ', "");
-        assert_eq!(
-            all,
-            expected.replace("seven", "seveneight"),
-            "{from} {to} {rows}"
-        );
+        assert_eq!(all, expected.replace("seven", "seveneight"), "{from} {to} {rows}");
     }
 }
 
 #[test]
 fn a_terminal_that_cuts_rows_off_keeps_its_cursor() {
     let mut terminal = Terminal::new(20, 8);
-    let live = vec![
-        plain("12345678901234567890"),
-        with_cursor("typed", 5),
-        plain("status"),
-    ];
+    let live = vec![plain("12345678901234567890"), with_cursor("typed", 5), plain("status")];
     terminal.draw(&["one two three", "four"], &live);
     terminal.screen.locate(usize::from(terminal.cursor().0));
     terminal.parser.screen_mut().set_size(cells(8), cells(10));
-    let size = Size {
-        columns: 10,
-        rows: 8,
-    };
+    let size = Size { columns: 10, rows: 8 };
     let at = usize::from(terminal.cursor().0);
-    let live = vec![
-        plain("1234567890"),
-        with_cursor("typed", 5),
-        plain("status"),
-    ];
+    let live = vec![plain("1234567890"), with_cursor("typed", 5), plain("status")];
     let out = terminal.screen.resize_at(size, at, None, &live).unwrap();
     terminal.parser.process(out.as_bytes());
-    assert_eq!(
-        terminal.rows(),
-        ["one two th", "four", "1234567890", "typed", "status"]
-    );
+    assert_eq!(terminal.rows(), ["one two th", "four", "1234567890", "typed", "status"]);
 }
 
 #[test]
 fn without_a_known_place_nothing_is_said_of_it() {
     let mut terminal = Terminal::new(20, 8);
-    terminal.draw(
-        &["one"],
-        &[plain("a row that is long"), with_cursor("live", 1)],
-    );
-    let size = Size {
-        columns: 9,
-        rows: 8,
-    };
+    terminal.draw(&["one"], &[plain("a row that is long"), with_cursor("live", 1)]);
+    let size = Size { columns: 9, rows: 8 };
     assert_eq!(terminal.screen.resize_at(size, 1, None, &[]), None);
-    assert!(
-        terminal
-            .screen
-            .resize_at(size, 1, Some(true), &[])
-            .is_some()
-    );
+    assert!(terminal.screen.resize_at(size, 1, Some(true), &[]).is_some());
 }
 
 #[test]
@@ -305,8 +232,7 @@ fn colours_are_closed_and_compared() {
     let mut terminal = Terminal::new(10, 3);
     let red = Style::foreground(Color::Indexed(1));
     terminal.draw(&[], &[Line::of("ab", red)]);
-    let color =
-        |terminal: &Terminal, column| terminal.parser.screen().cell(0, column).unwrap().fgcolor();
+    let color = |terminal: &Terminal, column| terminal.parser.screen().cell(0, column).unwrap().fgcolor();
     assert_eq!(color(&terminal, 0), vt100::Color::Idx(1));
     terminal.draw(&[], &[plain("ab")]);
     assert_eq!(color(&terminal, 1), vt100::Color::Default);
@@ -344,10 +270,7 @@ fn a_raw_block_fills_rows_above_what_is_live() {
     let out = terminal.screen.draw_raw(&raw(2, ""), &live);
     terminal.parser.process(out.as_bytes());
     terminal.draw(&["two"], &live);
-    assert_eq!(
-        terminal.everything(),
-        ["one", "X", "", "", "X", "", "two", "> ", "status"]
-    );
+    assert_eq!(terminal.everything(), ["one", "X", "", "", "X", "", "two", "> ", "status"]);
 }
 
 #[test]
@@ -358,20 +281,14 @@ fn a_raw_block_without_room_is_told_of() {
         let out = terminal.screen.draw_raw(&raw(rows, ""), &live);
         terminal.parser.process(out.as_bytes());
     }
-    assert_eq!(
-        terminal.rows(),
-        ["[picture]", "[picture]", "[picture]", "> "]
-    );
+    assert_eq!(terminal.rows(), ["[picture]", "[picture]", "[picture]", "> "]);
 }
 
 #[test]
 fn raw_blocks_on_screen_are_erased_before_it_is_filled_again() {
     let mut terminal = Terminal::new(20, 6);
     let live = lines(&["> "]);
-    let size = Size {
-        columns: 10,
-        rows: 6,
-    };
+    let size = Size { columns: 10, rows: 6 };
     for erase in ["<first>", "<second>"] {
         let out = terminal.screen.draw_raw(&raw(2, erase), &live);
         terminal.parser.process(out.as_bytes());
@@ -423,14 +340,8 @@ proptest! {
 
 #[test]
 fn a_dumb_terminal_gets_no_sequences() {
-    let abilities = Abilities {
-        is_dumb: true,
-        ..Abilities::default()
-    };
-    let size = Size {
-        columns: 12,
-        rows: 4,
-    };
+    let abilities = Abilities { is_dumb: true, ..Abilities::default() };
+    let size = Size { columns: 12, rows: 4 };
     let mut screen = Screen::new(size, abilities);
     let rule = || plain("-----------");
     let red = Line::of("red", Style::foreground(Color::Indexed(1)));

@@ -16,10 +16,7 @@ pub struct Confirm {
 impl Confirm {
     /// `is_yes`: what Enter alone answers.
     pub fn new(question: &str, is_yes: bool) -> Self {
-        Self {
-            question: question.to_owned(),
-            is_yes,
-        }
+        Self { question: question.to_owned(), is_yes }
     }
 
     /// The answer, once there is one. To leave is no.
@@ -45,18 +42,11 @@ impl Confirm {
     }
 
     pub fn render(&self, width: usize, looks: &Looks) -> Vec<Line> {
-        let question = self
-            .question
-            .lines()
-            .map(|line| Line::of(line, looks.accent));
+        let question = self.question.lines().map(|line| Line::of(line, looks.accent));
         let mut lines: Vec<Line> = question.flat_map(|line| wrap(&line, width)).collect();
         for (answer, label) in [(true, "Yes"), (false, "No")] {
             let is_selected = answer == self.is_yes;
-            let style = if is_selected {
-                looks.selected
-            } else {
-                looks.text
-            };
+            let style = if is_selected { looks.selected } else { looks.text };
             let mut line = Line::of(mark(is_selected, looks), style);
             line.push(label, style);
             lines.push(line);

@@ -25,11 +25,7 @@ pub struct Item {
 
 impl Item {
     pub fn new(value: &str, label: &str) -> Self {
-        Self {
-            value: value.to_owned(),
-            label: label.to_owned(),
-            ..Self::default()
-        }
+        Self { value: value.to_owned(), label: label.to_owned(), ..Self::default() }
     }
 
     pub fn badge(self, badge: &str) -> Self {
@@ -45,10 +41,7 @@ impl Item {
     /// With a description, of which one line is shown.
     pub fn about(self, about: &str) -> Self {
         let line = about.split_whitespace().collect::<Vec<_>>().join(" ");
-        Self {
-            about: (!line.is_empty()).then_some(line),
-            ..self
-        }
+        Self { about: (!line.is_empty()).then_some(line), ..self }
     }
 }
 
@@ -196,9 +189,7 @@ impl List {
     }
 
     pub fn query(&self) -> String {
-        self.search
-            .as_ref()
-            .map_or_else(String::new, TextInput::text)
+        self.search.as_ref().map_or_else(String::new, TextInput::text)
     }
 
     pub fn set_query(&mut self, query: &str) {
@@ -301,11 +292,7 @@ fn cells(item: &Item) -> usize {
 }
 
 fn row(item: &Item, is_selected: bool, column: usize, width: usize, looks: &Looks) -> Line {
-    let style = if is_selected {
-        looks.selected
-    } else {
-        looks.text
-    };
+    let style = if is_selected { looks.selected } else { looks.text };
     let mut line = Line::of(mark(is_selected, looks), style);
     let begin = line.width();
     let mut label = Line::of(&item.label, style);

@@ -50,10 +50,7 @@ impl Settings {
         Self {
             shown: (0..settings.len()).collect(),
             settings,
-            roll: Roll {
-                at: 0,
-                rows: rows.max(1),
-            },
+            roll: Roll { at: 0, rows: rows.max(1) },
             search: TextInput::new("Type to search: "),
         }
     }
@@ -133,10 +130,7 @@ impl Settings {
         if count == 0 {
             return Changed::Open(index);
         }
-        let now = setting
-            .values
-            .iter()
-            .position(|value| *value == setting.value);
+        let now = setting.values.iter().position(|value| *value == setting.value);
         let next = match (now, step) {
             (None, _) => 0,
             (Some(now), 1..) => (now + 1) % count,
@@ -154,10 +148,7 @@ impl Settings {
             lines.push(Line::of("  Nothing found", looks.muted).cut(width));
             return lines;
         }
-        let all = self
-            .settings
-            .iter()
-            .map(|setting| width::width(&setting.label));
+        let all = self.settings.iter().map(|setting| width::width(&setting.label));
         let column = all.max().unwrap_or(0).min(width / 2);
         let window = self.roll.window(self.shown.len());
         let rows = self.shown.get(window.clone()).unwrap_or_default();
@@ -171,19 +162,12 @@ impl Settings {
                 lines.push(Line::of(group, looks.muted).cut(width));
             }
             let is_selected = at == self.roll.at;
-            let style = if is_selected {
-                looks.selected
-            } else {
-                looks.text
-            };
+            let style = if is_selected { looks.selected } else { looks.text };
             let mut line = Line::of(mark(is_selected, looks), style);
             let begin = line.width();
             line.append(&Line::of(&setting.label, style).cut(column));
             line.pad_to(begin + column + 2, style);
-            line.push(
-                &setting.value,
-                if is_selected { style } else { looks.accent },
-            );
+            line.push(&setting.value, if is_selected { style } else { looks.accent });
             if !setting.note.is_empty() {
                 line.push(&format!("  {}", setting.note), looks.muted);
             }

@@ -16,11 +16,7 @@ fn texts(lines: &[Line]) -> Vec<&str> {
 }
 
 fn list(count: usize) -> List {
-    List::new(
-        (0..count)
-            .map(|n| Item::new(&n.to_string(), &format!("item {n}")))
-            .collect(),
-    )
+    List::new((0..count).map(|n| Item::new(&n.to_string(), &format!("item {n}"))).collect())
 }
 
 #[test]
@@ -59,27 +55,17 @@ fn a_search_narrows_the_list() {
     for letter in ["1", "9"] {
         list.handle(&key(letter), &keymap);
     }
-    assert_eq!(
-        texts(&list.render(40, &Looks::default())),
-        ["Type to search: 19", "→ item 19"]
-    );
+    assert_eq!(texts(&list.render(40, &Looks::default())), ["Type to search: 19", "→ item 19"]);
     assert_eq!(list.handle(&key("enter"), &keymap), Picked::Chosen(19));
     list.handle(&key("x"), &keymap);
     assert_eq!(list.selected(), None);
     assert_eq!(list.handle(&key("down"), &keymap), Picked::Moved);
     assert_eq!(list.handle(&key("enter"), &keymap), Picked::Ignored);
-    assert_eq!(
-        texts(&list.render(40, &Looks::default())),
-        ["Type to search: 19x", "  Nothing found"]
-    );
+    assert_eq!(texts(&list.render(40, &Looks::default())), ["Type to search: 19x", "  Nothing found"]);
     list.set_query("7");
     list.handle(&key("down"), &keymap);
     assert_eq!(list.selected_index(), Some(17));
-    list.set_items(
-        (10..20)
-            .map(|n| Item::new(&n.to_string(), &format!("item {n}")))
-            .collect(),
-    );
+    list.set_items((10..20).map(|n| Item::new(&n.to_string(), &format!("item {n}"))).collect());
     assert_eq!(list.selected().map(|item| &*item.value), Some("17"));
 }
 
@@ -99,14 +85,8 @@ fn descriptions_stand_in_a_column() {
             "  日本",
         ]
     );
-    assert_eq!(
-        texts(&list.render(20, &Looks::default())),
-        ["→ a", "  a-very-long-label…", "  日本"]
-    );
-    let plain = Looks {
-        is_plain: true,
-        ..Looks::default()
-    };
+    assert_eq!(texts(&list.render(20, &Looks::default())), ["→ a", "  a-very-long-label…", "  日本"]);
+    let plain = Looks { is_plain: true, ..Looks::default() };
     assert_eq!(list.render(20, &plain)[0].text(), "selected: a");
 }
 
@@ -135,14 +115,7 @@ fn settings_change_in_place_or_are_opened() {
     let mut settings = settings();
     assert_eq!(
         texts(&settings.render(40, &Looks::default())),
-        [
-            "Type to search: ",
-            "→ theme     dark",
-            "  model     none",
-            "  (1/3)",
-            "",
-            "What theme does."
-        ]
+        ["Type to search: ", "→ theme     dark", "  model     none", "  (1/3)", "", "What theme does."]
     );
     for (pressed, expected) in [
         ("enter", Changed::Value(0)),
@@ -153,11 +126,7 @@ fn settings_change_in_place_or_are_opened() {
         ("f5", Changed::Ignored),
         ("escape", Changed::Closed),
     ] {
-        assert_eq!(
-            settings.handle(&key(pressed), &keymap),
-            expected,
-            "{pressed}"
-        );
+        assert_eq!(settings.handle(&key(pressed), &keymap), expected, "{pressed}");
     }
     assert_eq!(settings.get(0).unwrap().value, "light");
     assert_eq!(settings.get(2).unwrap().value, "none");
@@ -165,10 +134,7 @@ fn settings_change_in_place_or_are_opened() {
     for letter in ["m", "o"] {
         assert_eq!(settings.handle(&key(letter), &keymap), Changed::Moved);
     }
-    assert_eq!(
-        settings.render(40, &Looks::default())[1].text(),
-        "→ model     faux/demo"
-    );
+    assert_eq!(settings.render(40, &Looks::default())[1].text(), "→ model     faux/demo");
     assert_eq!(settings.handle(&key("enter"), &keymap), Changed::Open(1));
 }
 
@@ -183,10 +149,7 @@ fn a_line_of_text_is_entered() {
     let line = input.render(20, &Looks::default());
     assert_eq!((line.text(), line.cursor), ("Name: ab", Some(8)));
     assert_eq!(input.handle(&key("f5"), &keymap), Entered::Ignored);
-    assert_eq!(
-        input.handle(&key("enter"), &keymap),
-        Entered::Text("ab".to_owned())
-    );
+    assert_eq!(input.handle(&key("enter"), &keymap), Entered::Text("ab".to_owned()));
     assert_eq!(input.handle(&key("escape"), &keymap), Entered::Cancelled);
     let mut secret = TextInput::new("Key: ").secret();
     secret.paste("sk-123\n");
@@ -208,25 +171,17 @@ fn a_question_is_answered() {
         (true, "x", None),
     ] {
         let mut confirm = Confirm::new("Really?", is_yes);
-        let answers = keys
-            .split(' ')
-            .map(|name| confirm.handle(&key(name), &keymap));
+        let answers = keys.split(' ').map(|name| confirm.handle(&key(name), &keymap));
         assert_eq!(answers.last().flatten(), expected, "{keys}");
     }
     let confirm = Confirm::new("Delete it\nfor good?", false);
-    assert_eq!(
-        texts(&confirm.render(9, &Looks::default())),
-        ["Delete it", "for good?", "  Yes", "→ No"]
-    );
+    assert_eq!(texts(&confirm.render(9, &Looks::default())), ["Delete it", "for good?", "  Yes", "→ No"]);
 }
 
 #[test]
 fn waiting_shows_how_long() {
     let looks = Looks::default();
-    let plain = Looks {
-        is_plain: true,
-        ..looks
-    };
+    let plain = Looks { is_plain: true, ..looks };
     for (millis, expected) in [
         (0, "⠋ Working"),
         (80, "⠙ Working"),
@@ -248,11 +203,7 @@ fn waiting_shows_how_long() {
 fn hints_name_the_keys_that_there_are() {
     let file = serde_json::json!({"tui.select.up": []});
     let keymap = Keymap::load(&file, crate::tui::keymap::Platform::Unix).0;
-    let keys = [
-        (Action::SelectUp, "up"),
-        (Action::SelectConfirm, "choose"),
-        (Action::SelectCancel, "leave"),
-    ];
+    let keys = [(Action::SelectUp, "up"), (Action::SelectConfirm, "choose"), (Action::SelectCancel, "leave")];
     let line = hints(&keys, &keymap, &Looks::default());
     assert_eq!(line.text(), "enter choose · escape leave");
 }

@@ -25,11 +25,7 @@ pub enum Entered {
 
 impl TextInput {
     pub fn new(label: &str) -> Self {
-        Self {
-            label: label.to_owned(),
-            editor: Editor::single_line(),
-            is_secret: false,
-        }
+        Self { label: label.to_owned(), editor: Editor::single_line(), is_secret: false }
     }
 
     /// Shows dots for what is typed.

@@ -15,10 +15,7 @@ pub fn loader(label: &str, running: Duration, looks: &Looks) -> Line {
         return Line::of(label, looks.muted);
     }
     let frame = usize::try_from(running.as_millis() / FRAME.as_millis()).unwrap_or(0);
-    let mut line = Line::of(
-        FRAMES.get(frame % FRAMES.len()).unwrap_or(&""),
-        looks.accent,
-    );
+    let mut line = Line::of(FRAMES.get(frame % FRAMES.len()).unwrap_or(&""), looks.accent);
     line.push(&format!(" {label}"), looks.muted);
     if running >= SECOND {
         line.push(&format!(" {}", elapsed(running)), looks.muted);

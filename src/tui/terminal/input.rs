@@ -44,15 +44,8 @@ pub(super) fn run(tty: &Tty, mut wake: &PipeReader, events: &Sender<Event>, stop
             continue;
         }
         let event = match tty.read(&mut buffer) {
-            Ok(count) if count > 0 => {
-                Event::Bytes(buffer.get(..count).unwrap_or_default().to_vec())
-            }
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
-                ) =>
-            {
+            Ok(count) if count > 0 => Event::Bytes(buffer.get(..count).unwrap_or_default().to_vec()),
+            Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {
                 continue;
             }
             // No bytes at all, or an error as a terminal gives that was closed.
@@ -76,11 +69,7 @@ fn wait(files: [BorrowedFd<'_>; 2]) -> [bool; 2] {
 }
 
 fn polled(file: BorrowedFd<'_>, events: i16) -> libc::pollfd {
-    libc::pollfd {
-        fd: file.as_raw_fd(),
-        events,
-        revents: 0,
-    }
+    libc::pollfd { fd: file.as_raw_fd(), events, revents: 0 }
 }
 
 /// Whether a file can be read or written, now or within a time.

@@ -21,14 +21,10 @@ const BURST: Duration = Duration::from_millis(50);
 pub fn escape_timeout(variable: impl Fn(&str) -> Option<String>) -> Duration {
     let given = variable("PI_TUI_ESC_TIMEOUT").and_then(|text| text.trim().parse::<f64>().ok());
     if let Some(millis) = given.filter(|millis| *millis > 0.0 && millis.is_finite()) {
-        return Duration::try_from_secs_f64(millis / 1000.0)
-            .map_or(LONGEST, |time| time.min(LONGEST));
+        return Duration::try_from_secs_f64(millis / 1000.0).map_or(LONGEST, |time| time.min(LONGEST));
     }
     let is_set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());
-    match ["SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"]
-        .iter()
-        .any(is_set)
-    {
+    match ["SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"].iter().any(is_set) {
         true => REMOTE,
         false => USUAL,
     }
@@ -50,13 +46,7 @@ pub struct Inputs {
 
 impl Inputs {
     pub fn new(timeout: Duration) -> Self {
-        Self {
-            decoder: Decoder::default(),
-            timeout,
-            deadline: None,
-            marks_pastes: false,
-            burst_until: None,
-        }
+        Self { decoder: Decoder::default(), timeout, deadline: None, marks_pastes: false, burst_until: None }
     }
 
     /// Takes a chunk that came at `now`.

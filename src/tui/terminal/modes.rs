@@ -74,11 +74,7 @@ const TABLE: [(Modes, &str, &str); 7] = [
     (Modes::OTHER_KEYS, "\x1b[>4;2m", "\x1b[>4;0m"),
     (Modes::FOCUS, "\x1b[?1004h", "\x1b[?1004l"),
     (Modes::SCHEME, "\x1b[?2031h", "\x1b[?2031l"),
-    (
-        Modes::MOUSE,
-        "\x1b[?1000h\x1b[?1002h\x1b[?1006h",
-        "\x1b[?1006l\x1b[?1002l\x1b[?1000l",
-    ),
+    (Modes::MOUSE, "\x1b[?1000h\x1b[?1002h\x1b[?1006h", "\x1b[?1006l\x1b[?1002l\x1b[?1000l"),
 ];
 
 #[cfg(test)]

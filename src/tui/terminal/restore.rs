@@ -55,13 +55,7 @@ impl Tty {
             }
         }
         let output = output.into_raw_mode()?;
-        Ok(Arc::new(Self {
-            input,
-            output,
-            on: AtomicU32::new(RAW),
-            notes: Notes::default(),
-            wake,
-        }))
+        Ok(Arc::new(Self { input, output, on: AtomicU32::new(RAW), notes: Notes::default(), wake }))
     }
 
     /// Makes a signal wake the thread.

@@ -34,11 +34,7 @@ impl Pty {
         assert_eq!(done, 0);
         // SAFETY: the call has opened both for us alone.
         let (master, slave) = unsafe { (File::from_raw_fd(master), File::from_raw_fd(slave)) };
-        Self {
-            master,
-            slave,
-            _one: one,
-        }
+        Self { master, slave, _one: one }
     }
 
     fn terminal(&self, modes: Modes) -> Terminal {
@@ -53,9 +49,7 @@ impl Pty {
             assert_eq!(libc::tcgetattr(self.slave.as_raw_fd(), &raw mut now), 0);
             now
         };
-        [now.c_iflag, now.c_oflag, now.c_cflag, now.c_lflag]
-            .map(u64::from)
-            .to_vec()
+        [now.c_iflag, now.c_oflag, now.c_cflag, now.c_lflag].map(u64::from).to_vec()
     }
 
     /// Reads what was written to the terminal, up to and with `end`.
@@ -108,10 +102,7 @@ fn the_terminal_is_afterwards_what_it_was() {
     drop(terminal);
     assert_eq!(pty.termios(), before);
     let off = Modes::usual(false).off();
-    assert_eq!(
-        pty.seen("\x1b[?25h"),
-        format!("{off}\x1b[?2026l\x1b[0m\x1b[?25h")
-    );
+    assert_eq!(pty.seen("\x1b[?25h"), format!("{off}\x1b[?2026l\x1b[0m\x1b[?25h"));
     assert!(!pty.has_more());
 }
 
@@ -122,9 +113,7 @@ fn what_is_typed_arrives() {
     pty.master.write_all(b"a\x03\x1b[A").unwrap();
     let mut bytes = Vec::new();
     while bytes.len() < 5 {
-        let Event::Bytes(chunk) = next(&terminal) else {
-            panic!()
-        };
+        let Event::Bytes(chunk) = next(&terminal) else { panic!() };
         bytes.extend(chunk);
     }
     assert_eq!(bytes, b"a\x03\x1b[A");
@@ -148,11 +137,9 @@ fn a_terminal_that_is_closed_is_the_end() {
 fn signals_are_events() {
     let pty = Pty::new();
     let terminal = pty.terminal(Modes::NONE);
-    for (signal, expected) in [
-        (SIGWINCH, Event::Resized),
-        (SIGCONT, Event::Resumed),
-        (SIGTSTP, Event::Suspend),
-    ] {
+    for (signal, expected) in
+        [(SIGWINCH, Event::Resized), (SIGCONT, Event::Resumed), (SIGTSTP, Event::Suspend)]
+    {
         signal_hook::low_level::raise(signal).unwrap();
         assert_eq!(next(&terminal), expected);
     }
@@ -166,23 +153,12 @@ fn signals_are_events() {
 fn the_size_is_the_terminals() {
     let pty = Pty::new();
     let terminal = pty.terminal(Modes::NONE);
-    let size = libc::winsize {
-        ws_row: 7,
-        ws_col: 33,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
+    let size = libc::winsize { ws_row: 7, ws_col: 33, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: the value is valid for the time of the call.
     unsafe {
         libc::ioctl(pty.master.as_raw_fd(), libc::TIOCSWINSZ, &raw const size);
     }
-    assert_eq!(
-        terminal.size(),
-        Size {
-            columns: 33,
-            rows: 7
-        }
-    );
+    assert_eq!(terminal.size(), Size { columns: 33, rows: 7 });
 }
 
 #[test]
@@ -212,10 +188,7 @@ fn another_program_may_have_it_meanwhile() {
     let raw = pty.termios();
     terminal.pause();
     assert_eq!(pty.termios(), before);
-    assert_eq!(
-        pty.seen("\x1b[?25h"),
-        "\x1b[?2004h\x1b[?2004l\x1b[?2026l\x1b[0m\x1b[?25h"
-    );
+    assert_eq!(pty.seen("\x1b[?25h"), "\x1b[?2004h\x1b[?2004l\x1b[?2026l\x1b[0m\x1b[?25h");
     terminal.resume().unwrap();
     assert_eq!(pty.termios(), raw);
     pty.master.write_all(b"x").unwrap();
@@ -236,10 +209,7 @@ fn modes_come_and_go_one_by_one() {
     assert_eq!(pty.seen("l.."), "\x1b[?2031h..\x1b[?2031l..");
     terminal.switch(Modes::FOCUS, true).unwrap();
     drop(terminal);
-    assert!(
-        pty.seen("\x1b[?25h")
-            .ends_with("\x1b[?1004l\x1b[?2026l\x1b[0m\x1b[?25h")
-    );
+    assert!(pty.seen("\x1b[?25h").ends_with("\x1b[?1004l\x1b[?2026l\x1b[0m\x1b[?25h"));
 }
 
 #[test]
@@ -252,10 +222,7 @@ fn a_panic_gives_the_terminal_back() {
     let worker = std::thread::spawn(|| panic!("on purpose, for a test"));
     assert!(worker.join().is_err());
     assert_eq!(pty.termios(), before);
-    assert!(
-        pty.seen("\r\n")
-            .ends_with("\x1b[?2004l\x1b[?2026l\x1b[0m\x1b[?25h\r\n")
-    );
+    assert!(pty.seen("\r\n").ends_with("\x1b[?2004l\x1b[?2026l\x1b[0m\x1b[?25h\r\n"));
     // The loop, if it goes on, takes it again.
     assert_eq!(next(&terminal), Event::Resumed);
     terminal.take().unwrap();
@@ -346,10 +313,7 @@ fn a_paste_without_marks_is_one_all_the_same() {
         let found = fresh().push(bytes.as_bytes(), now);
         match paste {
             Some(text) => assert_eq!(found, [Input::Paste(text.to_owned())], "{bytes:?}"),
-            None => assert!(
-                found.iter().all(|input| matches!(input, Input::Key(_))),
-                "{bytes:?}"
-            ),
+            None => assert!(found.iter().all(|input| matches!(input, Input::Key(_))), "{bytes:?}"),
         }
     }
     let mut inputs = fresh();

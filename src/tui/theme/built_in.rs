@@ -31,11 +31,7 @@ pub fn dark(role: Role) -> Color {
         Role::Success | Role::BashMode | Role::ToolDiffAdded => LEAF,
         Role::Error | Role::ToolDiffRemoved => ROSE,
         Role::Warning | Role::MdHeading => SAND,
-        Role::Muted
-        | Role::ThinkingText
-        | Role::ToolOutput
-        | Role::MdQuote
-        | Role::ToolDiffContext => ASH,
+        Role::Muted | Role::ThinkingText | Role::ToolOutput | Role::MdQuote | Role::ToolDiffContext => ASH,
         Role::Dim
         | Role::MdLinkUrl
         | Role::MdCodeBlockBorder
@@ -94,11 +90,7 @@ pub fn light(role: Role) -> Color {
         Role::Success | Role::BashMode | Role::ToolDiffAdded => LEAF,
         Role::Error | Role::ToolDiffRemoved => ROSE,
         Role::Warning | Role::MdHeading => SAND,
-        Role::Muted
-        | Role::ThinkingText
-        | Role::ToolOutput
-        | Role::MdQuote
-        | Role::ToolDiffContext => ASH,
+        Role::Muted | Role::ThinkingText | Role::ToolOutput | Role::MdQuote | Role::ToolDiffContext => ASH,
         Role::Dim
         | Role::MdLinkUrl
         | Role::MdCodeBlockBorder

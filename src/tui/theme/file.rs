@@ -9,8 +9,8 @@ const CHAIN_MAX: usize = 64;
 
 pub fn parse(label: &str, text: &str) -> Result<Theme, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let json: Value = serde_json::from_str(text)
-        .map_err(|error| format!("Failed to parse theme {label}: {error}"))?;
+    let json: Value =
+        serde_json::from_str(text).map_err(|error| format!("Failed to parse theme {label}: {error}"))?;
     let mut faults = Faults::default();
     let nothing = Map::new();
     let name = match json.get("name") {
@@ -69,10 +69,7 @@ pub fn parse(label: &str, text: &str) -> Result<Theme, String> {
              automatic light/dark theme settings."
         ));
     }
-    Ok(Theme {
-        name: name.to_owned(),
-        colors: resolved.map(Option::unwrap_or_default),
-    })
+    Ok(Theme { name: name.to_owned(), colors: resolved.map(Option::unwrap_or_default) })
 }
 
 /// All that is wrong with a file.
@@ -132,14 +129,9 @@ fn resolve(value: &Value, vars: &Map<String, Value>) -> Result<Color, String> {
         if let Some(digits) = text.strip_prefix('#') {
             return hex(digits).ok_or_else(|| format!("Invalid hex color: {text}"));
         }
-        value = vars
-            .get(text)
-            .ok_or_else(|| format!("Variable reference not found: {text}"))?;
+        value = vars.get(text).ok_or_else(|| format!("Variable reference not found: {text}"))?;
     }
-    Err(format!(
-        "Circular variable reference detected: {}",
-        value.as_str().unwrap_or_default()
-    ))
+    Err(format!("Circular variable reference detected: {}", value.as_str().unwrap_or_default()))
 }
 
 fn hex(digits: &str) -> Option<Color> {

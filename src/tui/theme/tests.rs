@@ -30,10 +30,7 @@ fn a_value_is_a_number_a_hex_colour_nothing_or_a_variable() {
     assert_eq!(theme.color(Role::Error), Color::Default);
     assert_eq!(theme.color(Role::Dim), Color::Rgb(0xa0, 0xb0, 0xc0));
     assert_eq!(theme.color(Role::Text), Color::Rgb(1, 2, 3));
-    assert_eq!(
-        theme.style(Role::SelectedBg).background,
-        Color::Rgb(0xa0, 0xb0, 0xc0)
-    );
+    assert_eq!(theme.style(Role::SelectedBg).background, Color::Rgb(0xa0, 0xb0, 0xc0));
     assert_eq!(theme.style(Role::SelectedBg).foreground, Color::Default);
 }
 
@@ -46,20 +43,11 @@ fn five_colours_follow_another_where_they_are_left_out() {
         ("searchMatchText", "text"),
         ("thinkingMax", "thinkingXhigh"),
     ];
-    assert_eq!(
-        Role::ALL
-            .iter()
-            .filter(|role| role.fallback().is_some())
-            .count(),
-        5
-    );
+    assert_eq!(Role::ALL.iter().filter(|role| role.fallback().is_some()).count(), 5);
     for (optional, followed) in pairs {
         let text = file(&[(optional, None), (followed, Some("9"))], "");
         let theme = Theme::parse("x", &text).unwrap();
-        let role = Role::ALL
-            .into_iter()
-            .find(|role| role.name() == optional)
-            .unwrap();
+        let role = Role::ALL.into_iter().find(|role| role.name() == optional).unwrap();
         assert_eq!(theme.color(role), Color::Indexed(9), "{optional}");
     }
 }
@@ -82,14 +70,8 @@ fn errors_name_the_keys() {
     check(&file(&[("dim", Some("256"))], ""), &["/colors/dim: 256"]);
     check(&file(&[("dim", Some("1.5"))], ""), &["/colors/dim: 1.5"]);
     check(&file(&[("dim", Some("[]"))], ""), &["/colors/dim: must be"]);
-    check(
-        &file(&[("dim", Some("\"#12345g\""))], ""),
-        &["/colors/dim: Invalid hex color: #12345g"],
-    );
-    check(
-        &file(&[("dim", Some("\"none\""))], ""),
-        &["/colors/dim: Variable reference not found: none"],
-    );
+    check(&file(&[("dim", Some("\"#12345g\""))], ""), &["/colors/dim: Invalid hex color: #12345g"]);
+    check(&file(&[("dim", Some("\"none\""))], ""), &["/colors/dim: Variable reference not found: none"]);
     check(
         &file(&[("dim", Some("\"a\""))], r#""a":"b","b":"a""#),
         &["/colors/dim: Circular variable reference detected: "],
@@ -136,16 +118,10 @@ fn a_background_is_dark_or_light() {
 }
 
 fn luminance(color: Color) -> f64 {
-    let Color::Rgb(red, green, blue) = color else {
-        panic!("{color:?}")
-    };
+    let Color::Rgb(red, green, blue) = color else { panic!("{color:?}") };
     let linear = |channel: u8| {
         let value = f64::from(channel) / 255.0;
-        if value <= 0.039_28 {
-            value / 12.92
-        } else {
-            ((value + 0.055) / 1.055).powf(2.4)
-        }
+        if value <= 0.039_28 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
     };
     0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue)
 }
@@ -158,10 +134,9 @@ fn contrast(a: Color, b: Color) -> f64 {
 #[test]
 fn our_own_themes_can_be_read() {
     use Role::*;
-    for (theme, paper) in [
-        (Theme::dark(), Color::Rgb(0x1e, 0x1e, 0x1e)),
-        (Theme::light(), Color::Rgb(0xff, 0xff, 0xff)),
-    ] {
+    for (theme, paper) in
+        [(Theme::dark(), Color::Rgb(0x1e, 0x1e, 0x1e)), (Theme::light(), Color::Rgb(0xff, 0xff, 0xff))]
+    {
         for role in Role::ALL.into_iter().filter(|role| !role.is_background()) {
             let steps_back = matches!(role, BorderMuted | ThinkingOff | ScrollbarTrack);
             let least = if steps_back { 2.5 } else { 4.5 };
@@ -186,13 +161,7 @@ fn our_own_themes_can_be_read() {
             (SearchMatchText, SearchMatchBg),
         ] {
             let found = contrast(theme.color(text), theme.color(behind));
-            assert!(
-                found >= 4.5,
-                "{} {} on {}: {found:.2}",
-                theme.name,
-                text.name(),
-                behind.name()
-            );
+            assert!(found >= 4.5, "{} {} on {}: {found:.2}", theme.name, text.name(), behind.name());
         }
     }
 }

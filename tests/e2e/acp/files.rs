@@ -9,9 +9,7 @@ use std::fs;
 
 /// Tools that are called one after another, then a last word.
 fn calling(words: &str, fs: Value, calls: &[(&str, Value)]) -> (World, Server, Editor, String) {
-    let calls = calls
-        .iter()
-        .map(|(tool, fields)| Reply::tool("t", tool, fields));
+    let calls = calls.iter().map(|(tool, fields)| Reply::tool("t", tool, fields));
     let (world, server) = crate::world(calls.chain([Reply::text("done")]));
     let mut editor = Editor::start(&world, words);
     let able = json!({"protocolVersion": 1, "clientCapabilities": {"fs": fs}});
@@ -67,13 +65,8 @@ fn serve(editor: &mut Editor, id: u64, buffers: &mut Buffers) -> (Answer, Vec<St
 fn results(server: &Server) -> Vec<String> {
     let requests = server.requests();
     let last = requests.last().expect("a request");
-    let results = last
-        .messages()
-        .iter()
-        .filter(|message| message["role"] == "tool");
-    results
-        .map(|result| result["content"].as_str().unwrap_or_default().to_owned())
-        .collect()
+    let results = last.messages().iter().filter(|message| message["role"] == "tool");
+    results.map(|result| result["content"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 #[test]
@@ -88,19 +81,13 @@ fn tools_see_what_is_not_saved_and_write_where_it_stands() {
             ("write", json!({"path": "new/b.txt", "content": "b"})),
         ],
     );
-    let path = world
-        .write("a.txt", "saved\n")
-        .to_string_lossy()
-        .into_owned();
+    let path = world.write("a.txt", "saved\n").to_string_lossy().into_owned();
     let mut buffers = Buffers::from([(path.clone(), "typed\n".to_owned())]);
     let id = editor.send_prompt(&session, "go");
     let (answer, asked) = serve(&mut editor, id, &mut buffers);
     assert_eq!(answer.stopped_by(), "end_turn");
     assert_eq!(buffers[&path], "edited\n");
-    assert_eq!(
-        buffers[&format!("{}/new/b.txt", world.work().display())],
-        "b"
-    );
+    assert_eq!(buffers[&format!("{}/new/b.txt", world.work().display())], "b");
     // The disk is the editor's affair.
     assert_eq!(world.read("a.txt"), "saved\n");
     assert!(!world.work().join("new/b.txt").exists());
@@ -133,22 +120,11 @@ fn what_the_editor_has_no_part_in_stays_with_the_disk() {
     let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
     assert_eq!(
         asked,
-        [
-            "fs/read_text_file closed.txt",
-            "fs/read_text_file refused",
-            "fs/write_text_file refused"
-        ]
+        ["fs/read_text_file closed.txt", "fs/read_text_file refused", "fs/write_text_file refused"]
     );
     let results = results(&server);
-    assert_eq!(
-        (&*results[0], &*results[2], &*results[5]),
-        ("closed", "outside", "closed")
-    );
-    assert!(
-        results[4].contains("the editor refused it: not open here"),
-        "{}",
-        results[4]
-    );
+    assert_eq!((&*results[0], &*results[2], &*results[5]), ("closed", "outside", "closed"));
+    assert!(results[4].contains("the editor refused it: not open here"), "{}", results[4]);
     assert_eq!(world.read("refused"), "old");
     assert_eq!(world.read("../written.txt"), "w");
     fs::remove_file(world.work().join("../written.txt")).unwrap();
@@ -162,16 +138,10 @@ fn an_editor_that_only_reads_is_not_asked_for_lines_it_may_change() {
         reads,
         &[
             ("read", json!({"path": "unix.txt"})),
-            (
-                "edit",
-                json!({"path": "dos.txt", "edits": [{"oldText": "one", "newText": "two"}]}),
-            ),
+            ("edit", json!({"path": "dos.txt", "edits": [{"oldText": "one", "newText": "two"}]})),
         ],
     );
-    let path = world
-        .write("unix.txt", "saved\n")
-        .to_string_lossy()
-        .into_owned();
+    let path = world.write("unix.txt", "saved\n").to_string_lossy().into_owned();
     world.write("dos.txt", "one\r\n");
     let mut buffers = Buffers::from([(path, "typed\n".to_owned())]);
     let id = editor.send_prompt(&session, "go");

@@ -26,8 +26,7 @@ struct State {
 }
 
 const RETRY: &str = r#"{"retry": {"baseDelayMs": 60000}}"#;
-const COMPACTION: &str =
-    r#"{"retry": {"enabled": false}, "compaction": {"keepRecentTokens": 100}}"#;
+const COMPACTION: &str = r#"{"retry": {"enabled": false}, "compaction": {"keepRecentTokens": 100}}"#;
 const PLAIN: &str = r#"{"retry": {"enabled": false}}"#;
 
 fn tree() -> Vec<Reply> {
@@ -35,9 +34,7 @@ fn tree() -> Vec<Reply> {
 }
 
 fn until(client: &mut Client, kind: &str) {
-    client
-        .events_until(kind)
-        .unwrap_or_else(|error| panic!("no {kind}: {error}"));
+    client.events_until(kind).unwrap_or_else(|error| panic!("no {kind}: {error}"));
 }
 
 fn states() -> Vec<State> {
@@ -88,11 +85,7 @@ fn states() -> Vec<State> {
             name: "an edit of a large file",
             replies: || {
                 let edits = json!([{"oldText": "last line", "newText": "the end"}]);
-                vec![Reply::tool(
-                    "t",
-                    "edit",
-                    &json!({"path": "big", "edits": edits}),
-                )]
+                vec![Reply::tool("t", "edit", &json!({"path": "big", "edits": edits}))]
             },
             reach: |world, _, client| {
                 world.write("big", "some line\n".repeat(300_000) + "last line\n");
@@ -116,11 +109,7 @@ fn states() -> Vec<State> {
             settings: COMPACTION,
             replies: || {
                 let long = "words and words ".repeat(60);
-                vec![
-                    Reply::text(&long),
-                    Reply::text(&long),
-                    Reply::text("THE SUM").then(Step::Stall),
-                ]
+                vec![Reply::text(&long), Reply::text(&long), Reply::text("THE SUM").then(Step::Stall)]
             },
             reach: |_, server, client| {
                 for text in ["one", "two"] {
@@ -206,11 +195,7 @@ fn an_abort_ends_anything_and_the_next_turn_is_fine() {
         while client.state().unwrap().is_streaming {
             client.wait_until_settled().unwrap();
         }
-        assert_eq!(
-            client.last_text().unwrap().as_deref(),
-            Some("fine"),
-            "{name}"
-        );
+        assert_eq!(client.last_text().unwrap().as_deref(), Some("fine"), "{name}");
         assert!(client.close().unwrap().success(), "{name}");
     });
 }
@@ -229,9 +214,7 @@ fn a_signal_ends_anything() {
     let signals = RefCell::new(signals.iter().cycle());
     in_every_state(|state, mut client| {
         let (signal, code) = *signals.borrow_mut().next().unwrap();
-        let sent = Command::new("kill")
-            .args([format!("-{signal}"), client.pid().to_string()])
-            .status();
+        let sent = Command::new("kill").args([format!("-{signal}"), client.pid().to_string()]).status();
         assert!(sent.unwrap().success());
         while client.next_event().is_ok() {}
         let status = client.close().unwrap();

@@ -36,9 +36,7 @@ fn respond(client: &mut Client, question: &Value, fields: Value) {
 fn results(client: &mut Client) -> Vec<(bool, String)> {
     let events = client.wait_until_settled().unwrap();
     assert!(!types(&events).contains(&"extension_ui_request"));
-    let ends = events
-        .iter()
-        .filter(|event| event["type"] == "tool_execution_end");
+    let ends = events.iter().filter(|event| event["type"] == "tool_execution_end");
     ends.map(|event| {
         let text = event["result"]["content"][0]["text"].as_str().unwrap();
         (event["isError"] == true, text.to_owned())
@@ -51,27 +49,11 @@ fn the_client_decides() {
     // What is answered, whether the file is there then, and what the model is told.
     let rows = [
         (json!({"value": "Allow"}), Some("x"), ""),
-        (
-            json!({"value": "Change the arguments", "arguments": {"path": "a", "content": "y"}}),
-            Some("y"),
-            "",
-        ),
-        (
-            json!({"value": "Change the arguments", "arguments": {"path": "a"}}),
-            None,
-            "Validation failed",
-        ),
+        (json!({"value": "Change the arguments", "arguments": {"path": "a", "content": "y"}}), Some("y"), ""),
+        (json!({"value": "Change the arguments", "arguments": {"path": "a"}}), None, "Validation failed"),
         (json!({"value": "Deny"}), None, "The user denied this call"),
-        (
-            json!({"value": "Deny", "reason": "not there"}),
-            None,
-            "The user denied this call: not there",
-        ),
-        (
-            json!({"cancelled": true}),
-            None,
-            "The user denied this call",
-        ),
+        (json!({"value": "Deny", "reason": "not there"}), None, "The user denied this call: not there"),
+        (json!({"cancelled": true}), None, "The user denied this call"),
         (json!({"value": 7}), None, "The user denied this call"),
     ];
     for (answer, file, told) in rows {
@@ -99,18 +81,11 @@ fn a_simple_client_is_asked_for_the_rest() {
     respond(&mut client, &asked, json!({"value": "Deny with a reason"}));
     let asked = question(&mut client, "input");
     respond(&mut client, &asked, json!({"value": "too big"}));
-    assert_eq!(
-        results(&mut client),
-        [(true, "The user denied this call: too big".to_owned())]
-    );
+    assert_eq!(results(&mut client), [(true, "The user denied this call: too big".to_owned())]);
 
     let (world, _server, mut client) = writing("--ask-tools all");
     let asked = question(&mut client, "select");
-    respond(
-        &mut client,
-        &asked,
-        json!({"value": "Change the arguments"}),
-    );
+    respond(&mut client, &asked, json!({"value": "Change the arguments"}));
     let asked = question(&mut client, "editor");
     let shown: Value = serde_json::from_str(asked["prefill"].as_str().unwrap()).unwrap();
     assert_eq!(shown, json!({"path": "a", "content": "x"}));
@@ -118,15 +93,8 @@ fn a_simple_client_is_asked_for_the_rest() {
     // It is told what was wrong, and asked again.
     let asked = question(&mut client, "select");
     let title = asked["title"].as_str().unwrap();
-    assert!(
-        title.starts_with("The arguments are no JSON object"),
-        "{title}"
-    );
-    respond(
-        &mut client,
-        &asked,
-        json!({"value": "Change the arguments"}),
-    );
+    assert!(title.starts_with("The arguments are no JSON object"), "{title}");
+    respond(&mut client, &asked, json!({"value": "Change the arguments"}));
     let asked = question(&mut client, "editor");
     let other = json!({"path": "b", "content": "z"}).to_string();
     respond(&mut client, &asked, json!({"value": other}));
@@ -155,13 +123,8 @@ fn only_the_tools_of_the_rule_are_asked_about() {
 #[test]
 fn always_holds_for_later_calls() {
     let call = |n: u32| Reply::tool(&format!("t{n}"), "bash", &json!({"command": "true"}));
-    let (world, _server) = crate::world([
-        call(1),
-        call(2),
-        Reply::text("done"),
-        call(3),
-        Reply::text("done"),
-    ]);
+    let (world, _server) =
+        crate::world([call(1), call(2), Reply::text("done"), call(3), Reply::text("done")]);
     let mut client = client(&world, "--ask-tools writes");
     client.prompt("go").unwrap();
     let asked = question(&mut client, "select");
@@ -192,10 +155,7 @@ fn an_open_question_holds_up_no_other_call_and_ends_with_an_abort() {
     assert_eq!(results, [(true, "Operation aborted".to_owned())]);
     assert!(!world.work().join("a").exists());
     // An answer that comes too late is passed over.
-    let asked = before
-        .iter()
-        .find(|event| event["type"] == "extension_ui_request")
-        .unwrap();
+    let asked = before.iter().find(|event| event["type"] == "extension_ui_request").unwrap();
     respond(&mut client, asked, json!({"value": "Allow"}));
     client.request("ping", Value::Null).unwrap();
     assert!(!world.work().join("a").exists());
@@ -208,10 +168,7 @@ fn a_client_that_goes_away_allows_nothing() {
     assert!(client.close().unwrap().success());
     assert!(!world.work().join("a").exists());
     let stored = world.session();
-    let result = stored
-        .iter()
-        .find(|entry| entry["message"]["role"] == "toolResult")
-        .unwrap();
+    let result = stored.iter().find(|entry| entry["message"]["role"] == "toolResult").unwrap();
     assert_eq!(result["message"]["isError"], json!(true));
 }
 
@@ -222,12 +179,7 @@ fn without_anybody_to_ask_the_answer_is_no() {
         [Reply::tool("t1", "write", &call), Reply::text("done")]
     };
     let (world, server) = crate::world(replies());
-    world
-        .pi()
-        .words("-p --ask-tools writes go")
-        .run()
-        .success()
-        .stdout_is("done\n");
+    world.pi().words("-p --ask-tools writes go").run().success().stdout_is("done\n");
     assert!(!world.work().join("a").exists());
     let told = server.requests()[1].last_text();
     assert_eq!(
@@ -235,10 +187,6 @@ fn without_anybody_to_ask_the_answer_is_no() {
         "Tool \"write\" needs approval, and there is nobody to ask. To allow it: --allow-tools write"
     );
     let (world, _server) = crate::world(replies());
-    world
-        .pi()
-        .words("-p --ask-tools writes --allow-tools write go")
-        .run()
-        .success();
+    world.pi().words("-p --ask-tools writes --allow-tools write go").run().success();
     assert_eq!(world.read("a"), "x");
 }

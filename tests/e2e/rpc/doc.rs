@@ -7,18 +7,13 @@ use std::process::{Command, Stdio};
 /// The first block of the manual's page in `language`.
 fn block(language: &str) -> &'static str {
     let page = pi::docs::page("rpc").expect("the page on RPC");
-    let (_, rest) = page
-        .split_once(&format!("```{language}\n"))
-        .expect("a block");
+    let (_, rest) = page.split_once(&format!("```{language}\n")).expect("a block");
     rest.split_once("```").expect("the end of the block").0
 }
 
 /// Runs a client of the manual and gives what it printed; none where the language is not installed.
 fn run(language: &str, program: &str, flag: &str) -> Option<String> {
-    let installed = Command::new(program)
-        .args([flag, ""])
-        .stdin(Stdio::null())
-        .output();
+    let installed = Command::new(program).args([flag, ""]).stdin(Stdio::null()).output();
     if !installed.is_ok_and(|outcome| outcome.status.success()) {
         return None;
     }

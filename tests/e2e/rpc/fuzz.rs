@@ -58,31 +58,17 @@ struct Maker {
 impl Maker {
     fn value(&mut self, shape: &Value) -> Value {
         if self.dice.roll(40) == 0 {
-            let odd = [
-                json!(null),
-                json!(-1),
-                json!([[]]),
-                json!({"a": 1}),
-                json!("\u{2028}\0"),
-            ];
+            let odd = [json!(null), json!(-1), json!([[]]), json!({"a": 1}), json!("\u{2028}\0")];
             return self.dice.pick(&odd).clone();
         }
         if let Some(name) = shape["$ref"].as_str() {
-            let shape = self
-                .schema
-                .pointer(name.trim_start_matches('#'))
-                .unwrap()
-                .clone();
+            let shape = self.schema.pointer(name.trim_start_matches('#')).unwrap().clone();
             return self.value(&shape);
         }
         for choice in ["anyOf", "enum"] {
             if let Some(choices) = shape[choice].as_array() {
                 let chosen = self.dice.pick(choices).clone();
-                return if choice == "enum" {
-                    chosen
-                } else {
-                    self.value(&chosen)
-                };
+                return if choice == "enum" { chosen } else { self.value(&chosen) };
             }
         }
         match shape["type"].as_str() {
@@ -121,13 +107,7 @@ impl Maker {
         match name {
             // Only what does no harm and ends soon.
             "bash" => {
-                let commands = [
-                    "true",
-                    "echo x; echo y >&2",
-                    "sleep 0.02",
-                    "yes | head -10000",
-                    "exit 3",
-                ];
+                let commands = ["true", "echo x; echo y >&2", "sleep 0.02", "yes | head -10000", "exit 3"];
                 fields.insert("command".into(), json!(self.dice.pick(&commands)));
             }
             "export_html" => drop(fields.insert("outputPath".into(), json!("page.html"))),
@@ -147,14 +127,7 @@ impl Maker {
         if self.dice.roll(6) > 0 {
             answer["id"] = event["id"].clone();
         }
-        let words = [
-            "Allow",
-            "Always allow",
-            "Deny",
-            "Change the arguments",
-            "{}",
-            "x",
-        ];
+        let words = ["Allow", "Always allow", "Deny", "Change the arguments", "{}", "x"];
         if kind == "extension_ui_response" {
             answer["value"] = json!(self.dice.pick(&words));
         }
@@ -165,10 +138,12 @@ impl Maker {
 fn reply(n: usize) -> Reply {
     match n % 8 {
         0 => Reply::tool("t", "bash", &json!({"command": "sleep 0.01"})),
-        1 => Reply::stream()
-            .then_thinking("hm")
-            .then_tool(0, "t", "look", &json!({}))
-            .then_tool(1, "u", "read", &json!({"path": "a"})),
+        1 => Reply::stream().then_thinking("hm").then_tool(0, "t", "look", &json!({})).then_tool(
+            1,
+            "u",
+            "read",
+            &json!({"path": "a"}),
+        ),
         2 => Reply::error(503, "busy"),
         3 => Reply::error(400, "no"),
         4 => Reply::text("half").cut(),
@@ -214,10 +189,7 @@ impl Peer {
     fn start(world: &World, maker: Maker) -> Self {
         let mut pi = world.pi().words("--mode rpc --ask-tools writes");
         let command = pi.command();
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("start pi");
         let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let (sender, lines) = channel();
@@ -342,14 +314,8 @@ fn garbage_and_commands_in_any_order_do_no_harm() {
         peer.catch_up(0);
     }
     let (threads, files) = held(peer.child.id());
-    println!(
-        "{count} lines; {threads} threads, {files} files, {} KB",
-        resident(peer.child.id())
-    );
-    assert!(
-        threads < 20 && files < 40,
-        "{threads} threads, {files} files"
-    );
+    println!("{count} lines; {threads} threads, {files} files, {} KB", resident(peer.child.id()));
+    assert!(threads < 20 && files < 40, "{threads} threads, {files} files");
     assert!(resident(peer.child.id()) < 120_000);
     drop(peer.stdin);
     assert!(peer.child.wait().expect("an end").success());

@@ -16,9 +16,7 @@ fn lending(words: &str, tool: &Value) -> (World, Server, Client) {
     let call = Reply::tool("t1", "look", &json!({"at": 5}));
     let (world, server) = crate::world([call, Reply::text("done")]);
     let mut client = client(&world, words);
-    let active = client
-        .request("register_tools", json!({"tools": [tool]}))
-        .unwrap();
+    let active = client.request("register_tools", json!({"tools": [tool]})).unwrap();
     let active = active["toolNames"].as_array().unwrap();
     assert_eq!(active.last(), Some(&json!("look")));
     (world, server, client)
@@ -42,8 +40,7 @@ fn say(client: &mut Client, kind: &str, request: &Value, fields: Value) {
 /// The ends of tools up to the end of the run.
 fn ends(events: &[Value]) -> Vec<&Value> {
     let ends = events.iter();
-    ends.filter(|event| event["type"] == "tool_execution_end")
-        .collect()
+    ends.filter(|event| event["type"] == "tool_execution_end").collect()
 }
 
 #[test]
@@ -55,38 +52,20 @@ fn the_client_runs_the_call_and_shows_how_far_it_is() {
     assert_eq!(call["toolCallId"], json!("t1"));
     // Checked, and bent to the schema, as for any tool.
     assert_eq!(call["arguments"], json!({"at": "5"}));
-    say(
-        &mut client,
-        "tool_call_update",
-        &call,
-        json!({"content": "half"}),
-    );
+    say(&mut client, "tool_call_update", &call, json!({"content": "half"}));
     let result = json!({"content": [{"type": "text", "text": "whole"}], "details": {"n": 1}});
     say(&mut client, "tool_call_response", &call, result.clone());
     // Only the first one counts.
-    say(
-        &mut client,
-        "tool_call_response",
-        &call,
-        json!({"content": "late"}),
-    );
+    say(&mut client, "tool_call_response", &call, json!({"content": "late"}));
     let events = client.wait_until_settled().unwrap();
-    let update = events
-        .iter()
-        .find(|event| event["type"] == "tool_execution_update")
-        .unwrap();
+    let update = events.iter().find(|event| event["type"] == "tool_execution_update").unwrap();
     assert_eq!(update["partialResult"]["content"][0]["text"], json!("half"));
     let end = ends(&events)[0];
     assert_eq!(end["isError"], json!(false));
     assert_eq!(end["result"]["details"], json!({"n": 1}));
     assert_eq!(
         conversation(&mut client),
-        [
-            "user: go",
-            "assistant: ",
-            "toolResult: whole",
-            "assistant: done"
-        ]
+        ["user: go", "assistant: ", "toolResult: whole", "assistant: done"]
     );
     let requests = server.requests();
     let tools = requests[0].body["tools"].as_array().unwrap();
@@ -121,13 +100,8 @@ fn an_abort_a_time_limit_and_the_end_of_the_client_end_a_call() {
     let call = request(&mut client);
     client.abort().unwrap();
     let events = client.wait_until_settled().unwrap();
-    let cancel = events
-        .iter()
-        .find(|event| event["type"] == "tool_call_cancel");
-    assert_eq!(
-        cancel,
-        Some(&json!({"type": "tool_call_cancel", "id": call["id"], "reason": "aborted"}))
-    );
+    let cancel = events.iter().find(|event| event["type"] == "tool_call_cancel");
+    assert_eq!(cancel, Some(&json!({"type": "tool_call_cancel", "id": call["id"], "reason": "aborted"})));
     let text = &ends(&events)[0]["result"]["content"][0]["text"];
     assert_eq!(text, &json!("Operation aborted"));
 
@@ -136,10 +110,7 @@ fn an_abort_a_time_limit_and_the_end_of_the_client_end_a_call() {
     let (_world, server, mut client) = lending("", &tool);
     client.prompt("go").unwrap();
     let events = client.wait_until_settled().unwrap();
-    let cancel = events
-        .iter()
-        .find(|event| event["type"] == "tool_call_cancel")
-        .unwrap();
+    let cancel = events.iter().find(|event| event["type"] == "tool_call_cancel").unwrap();
     assert_eq!(cancel["reason"], json!("timeout"));
     let told = server.requests()[1].last_text();
     assert_eq!(told, "The tool look gave no result within 1ms");
@@ -149,41 +120,29 @@ fn an_abort_a_time_limit_and_the_end_of_the_client_end_a_call() {
     request(&mut client);
     assert!(client.close().unwrap().success());
     let stored = world.session();
-    let result = stored
-        .iter()
-        .find(|entry| entry["message"]["role"] == "toolResult")
-        .unwrap();
+    let result = stored.iter().find(|entry| entry["message"]["role"] == "toolResult").unwrap();
     assert_eq!(result["message"]["isError"], json!(true));
 }
 
 #[test]
 fn calls_run_beside_each_other_and_their_results_keep_the_order() {
     let (world, server) = crate::world([
-        Reply::stream()
-            .then_tool(0, "t1", "look", &json!({"at": "a"}))
-            .then_tool(1, "t2", "look", &json!({"at": "b"})),
+        Reply::stream().then_tool(0, "t1", "look", &json!({"at": "a"})).then_tool(
+            1,
+            "t2",
+            "look",
+            &json!({"at": "b"}),
+        ),
         Reply::text("done"),
     ]);
     let mut client = client(&world, "");
-    client
-        .request("register_tools", json!({"tools": [look()]}))
-        .unwrap();
+    client.request("register_tools", json!({"tools": [look()]})).unwrap();
     client.prompt("go").unwrap();
     let calls = [request(&mut client), request(&mut client)];
     let of = |id: &str| calls.iter().find(|call| call["toolCallId"] == id).unwrap();
-    say(
-        &mut client,
-        "tool_call_response",
-        of("t2"),
-        json!({"content": "B"}),
-    );
+    say(&mut client, "tool_call_response", of("t2"), json!({"content": "B"}));
     client.events_until("tool_execution_end").unwrap();
-    say(
-        &mut client,
-        "tool_call_response",
-        of("t1"),
-        json!({"content": "A"}),
-    );
+    say(&mut client, "tool_call_response", of("t1"), json!({"content": "A"}));
     client.wait_until_settled().unwrap();
     let requests = server.requests();
     let results: Vec<&Value> = requests[1]
@@ -240,14 +199,8 @@ fn what_is_no_tool_is_refused_whole() {
             json!({"tools": [{"name": "a", "parameters": {"type": "array"}}]}),
             "The \"parameters\" of a must be a JSON schema of the type \"object\"",
         ),
-        (
-            json!({"tools": [look(), {"name": "bash"}]}),
-            "There is a tool \"bash\" already",
-        ),
-        (
-            json!({"tools": [look(), look()]}),
-            "The tool \"look\" is named twice",
-        ),
+        (json!({"tools": [look(), {"name": "bash"}]}), "There is a tool \"bash\" already"),
+        (json!({"tools": [look(), look()]}), "The tool \"look\" is named twice"),
     ];
     for (fields, error) in rows {
         assert_eq!(refusal(&mut client, "register_tools", fields), error);
@@ -265,18 +218,8 @@ fn lent_tools_need_approval_like_others() {
     let asked = client.events_until("extension_ui_request").unwrap();
     assert!(!types(&asked).contains(&"tool_call_request"));
     let asked = asked.last().unwrap().clone();
-    say(
-        &mut client,
-        "extension_ui_response",
-        &asked,
-        json!({"value": "Allow"}),
-    );
+    say(&mut client, "extension_ui_response", &asked, json!({"value": "Allow"}));
     let call = request(&mut client);
-    say(
-        &mut client,
-        "tool_call_response",
-        &call,
-        json!({"content": "x"}),
-    );
+    say(&mut client, "tool_call_response", &call, json!({"content": "x"}));
     client.wait_until_settled().unwrap();
 }

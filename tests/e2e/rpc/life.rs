@@ -11,15 +11,10 @@ fn a_closed_stdin_ends_the_run_and_stores_the_answer_so_far() {
     let (world, _server, mut client) = start([Reply::text("half").then(Step::Stall)]);
     client.prompt("go").unwrap();
     until_text(&mut client);
-    client
-        .send("bash", json!({"command": "sleep 300"}))
-        .unwrap();
+    client.send("bash", json!({"command": "sleep 300"})).unwrap();
     assert!(client.close().unwrap().success());
     let session = world.session();
-    let last = session
-        .iter()
-        .rfind(|entry| entry["message"]["role"] == "assistant")
-        .unwrap();
+    let last = session.iter().rfind(|entry| entry["message"]["role"] == "assistant").unwrap();
     assert_eq!(last["message"]["content"][0]["text"], json!("half"));
 }
 
@@ -29,16 +24,11 @@ fn commands_before_the_end_of_stdin_are_answered() {
     let outcome = world
         .pi()
         .words("--mode rpc")
-        .stdin(
-            "{\"id\":\"1\",\"type\":\"ping\"}\n{\"id\":\"2\",\"type\":\"get_last_assistant_text\"}",
-        )
+        .stdin("{\"id\":\"1\",\"type\":\"ping\"}\n{\"id\":\"2\",\"type\":\"get_last_assistant_text\"}")
         .run()
         .success();
     let answers = outcome.events();
-    assert_eq!(
-        answers[0],
-        json!({"id": "1", "type": "response", "command": "ping", "success": true})
-    );
+    assert_eq!(answers[0], json!({"id": "1", "type": "response", "command": "ping", "success": true}));
     assert_eq!(answers[1]["data"], json!({"text": null}));
     assert_eq!(outcome.stderr, "");
     assert_eq!(world.session_files().len(), 0);
@@ -47,28 +37,19 @@ fn commands_before_the_end_of_stdin_are_answered() {
 #[test]
 fn a_signal_ends_it_in_order() {
     for (signal, code) in [("TERM", 143), ("HUP", 129), ("INT", 130)] {
-        let (world, _server) =
-            crate::world([Reply::tool("t", "bash", &json!({"command": "sleep 300"}))]);
+        let (world, _server) = crate::world([Reply::tool("t", "bash", &json!({"command": "sleep 300"}))]);
         let mut pi = world.pi().words("--mode rpc");
-        pi.command()
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+        pi.command().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = pi.command().spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        stdin
-            .write_all(b"{\"type\":\"prompt\",\"message\":\"go\"}\n")
-            .unwrap();
+        stdin.write_all(b"{\"type\":\"prompt\",\"message\":\"go\"}\n").unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         while !line.contains("tool_execution_start") {
             line.clear();
             assert_ne!(stdout.read_line(&mut line).unwrap(), 0);
         }
-        Command::new("kill")
-            .args([&format!("-{signal}"), &child.id().to_string()])
-            .status()
-            .unwrap();
+        Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
         std::io::copy(&mut stdout, &mut std::io::sink()).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
         let session = world.session();
@@ -81,15 +62,10 @@ fn a_signal_ends_it_in_order() {
 fn a_reader_that_has_gone_ends_it_quietly() {
     let (world, _server) = crate::world([Reply::text("one ").then(Step::Stall)]);
     let mut pi = world.pi().words("--mode rpc");
-    pi.command()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    pi.command().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pi.command().spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    stdin
-        .write_all(b"{\"type\":\"prompt\",\"message\":\"go\"}\n")
-        .unwrap();
+    stdin.write_all(b"{\"type\":\"prompt\",\"message\":\"go\"}\n").unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     while !line.contains("text_delta") {
@@ -103,10 +79,7 @@ fn a_reader_that_has_gone_ends_it_quietly() {
     assert_eq!(String::from_utf8_lossy(&outcome.stderr), "");
     drop(stdin);
     let session = world.session();
-    let last = session
-        .iter()
-        .rfind(|entry| entry["message"]["role"] == "assistant")
-        .unwrap();
+    let last = session.iter().rfind(|entry| entry["message"]["role"] == "assistant").unwrap();
     assert_eq!(last["message"]["stopReason"], json!("aborted"));
 }
 
@@ -130,15 +103,10 @@ fn a_reader_that_has_gone_takes_commands_along() {
     let tree = "(setsid sleep 300 &); nohup sleep 300 >/dev/null 2>&1 & echo up; sleep 300";
     let (world, _server) = crate::world([Reply::tool("t", "bash", &json!({"command": tree}))]);
     let mut pi = world.pi().words("--mode rpc");
-    pi.command()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
+    pi.command().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = pi.command().spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    stdin
-        .write_all(b"{\"type\":\"prompt\",\"message\":\"go\"}\n")
-        .unwrap();
+    stdin.write_all(b"{\"type\":\"prompt\",\"message\":\"go\"}\n").unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     while !line.contains("tool_execution_update") {
@@ -176,17 +144,8 @@ fn what_cannot_begin_says_so_on_stderr_alone() {
         ("--cwd nowhere", 1, "nowhere"),
     ] {
         let run = world.pi().words("--mode rpc").words(words).stdin("").run();
-        assert_eq!(
-            (run.code(), &*run.stdout),
-            (code, ""),
-            "{words}: {}",
-            run.stderr
-        );
-        assert!(
-            run.stderr.contains(part) && !run.stderr.is_empty(),
-            "{words}: {}",
-            run.stderr
-        );
+        assert_eq!((run.code(), &*run.stdout), (code, ""), "{words}: {}", run.stderr);
+        assert!(run.stderr.contains(part) && !run.stderr.is_empty(), "{words}: {}", run.stderr);
     }
 }
 

@@ -12,9 +12,7 @@ use std::thread;
 
 /// Threads and open files of a process.
 pub fn held(pid: u32) -> (usize, usize) {
-    let count = |folder: &str| {
-        std::fs::read_dir(format!("/proc/{pid}/{folder}")).map_or(0, Iterator::count)
-    };
+    let count = |folder: &str| std::fs::read_dir(format!("/proc/{pid}/{folder}")).map_or(0, Iterator::count);
     (count("task"), count("fd"))
 }
 
@@ -22,8 +20,7 @@ pub fn held(pid: u32) -> (usize, usize) {
 pub fn resident(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
-        .unwrap_or(0)
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }
 
 /// How much of something a test does: more where the environment asks for it.
@@ -64,10 +61,7 @@ fn many_prompts_leave_threads_files_and_memory_as_they_were() {
     println!("{prompts} prompts: threads, files and KB {first:?}, then {last:?}");
     assert_eq!(settled, prompts);
     let ((threads, files), kilobytes) = last;
-    assert!(
-        threads <= first.0.0 + 2 && files <= first.0.1 + 2,
-        "{first:?}, {last:?}"
-    );
+    assert!(threads <= first.0.0 + 2 && files <= first.0.1 + 2, "{first:?}, {last:?}");
     assert!(kilobytes < first.1 + 4096, "{first:?}, {last:?}");
 }
 
@@ -82,10 +76,7 @@ fn a_line_without_end_costs_no_memory() {
     }
     client.send_line(&line).unwrap();
     let answer = client.next_event().unwrap();
-    assert_eq!(
-        answer["error"],
-        json!("Failed to parse command: the line is longer than 64 MB")
-    );
+    assert_eq!(answer["error"], json!("Failed to parse command: the line is longer than 64 MB"));
     client.request("ping", Value::Null).unwrap();
     let kilobytes = resident(client.pid());
     assert!(kilobytes < 60_000, "{kilobytes} KB");
@@ -99,26 +90,23 @@ fn what_nobody_reads_waits_and_costs_no_memory() {
     for _ in 0..DELTAS / 100 {
         reply = reply.then_bytes(
             (0..100)
-                .map(|_| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{word}\"}}}}]}}\n\n"))
+                .map(|_| {
+                    format!(
+                        "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{word}\"}}}}]}}\n\n"
+                    )
+                })
                 .collect::<String>(),
         );
     }
     let (world, server) = crate::world([reply]);
     let mut pi = world.pi().words("--mode rpc");
-    pi.command()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
+    pi.command().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = pi.command().spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    stdin
-        .write_all(b"{\"type\":\"prompt\",\"message\":\"go\"}\n")
-        .unwrap();
+    stdin.write_all(b"{\"type\":\"prompt\",\"message\":\"go\"}\n").unwrap();
     server.wait_for(1);
     // The whole answer has come in when the program has nothing left to read.
-    stdin
-        .write_all(b"{\"id\":\"last\",\"type\":\"abort_bash\"}\n")
-        .unwrap();
+    stdin.write_all(b"{\"id\":\"last\",\"type\":\"abort_bash\"}\n").unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let (mut said, mut peak, mut lines) = (String::new(), 0, 0);
     let mut line = String::new();
@@ -195,10 +183,7 @@ fn a_full_pipe_holds_up_neither_the_model_nor_commands() {
     let ended = thread::spawn(move || said_by(ended));
     let mut pi = world.pi().words("--mode rpc");
     let command = pi.command();
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take();
     let mut id = 0;

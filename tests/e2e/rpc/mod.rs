@@ -50,10 +50,7 @@ fn until_text(client: &mut Client) {
 
 /// The `type` of each event, runs of `message_update` told once.
 fn types(events: &[Value]) -> Vec<&str> {
-    let mut types: Vec<&str> = events
-        .iter()
-        .map(|event| event["type"].as_str().unwrap_or("?"))
-        .collect();
+    let mut types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap_or("?")).collect();
     types.dedup_by(|a, b| a == b && *a == "message_update");
     types
 }
@@ -64,12 +61,7 @@ fn said(message: &Value) -> String {
     let content = &message["content"];
     let text: String = match content.as_str() {
         Some(text) => text.to_owned(),
-        None => content
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|block| block["text"].as_str())
-            .collect(),
+        None => content.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()).collect(),
     };
     format!("{role}: {text}")
 }
@@ -77,9 +69,7 @@ fn said(message: &Value) -> String {
 /// All messages but those of the system.
 fn conversation(client: &mut Client) -> Vec<String> {
     let messages = client.messages().expect("messages");
-    let spoken = messages
-        .iter()
-        .filter(|message| message["role"] != "system");
+    let spoken = messages.iter().filter(|message| message["role"] != "system");
     spoken.map(said).collect()
 }
 

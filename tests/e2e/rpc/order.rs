@@ -23,8 +23,7 @@ struct Model {
 impl Model {
     fn take_steering(&mut self) -> bool {
         let next = self.steering.pop_front();
-        next.map(|text| self.said.push(format!("user: {text}")))
-            .is_some()
+        next.map(|text| self.said.push(format!("user: {text}"))).is_some()
     }
 
     fn ask(&mut self) {
@@ -41,12 +40,10 @@ impl Model {
     /// The answer ends. True when another one is asked for.
     fn answered(&mut self) -> bool {
         let number = self.running.take().unwrap();
-        self.said
-            .push(format!("assistant: part {number} and the rest"));
+        self.said.push(format!("assistant: part {number} and the rest"));
         let goes_on = self.take_steering() || {
             let next = self.follow_up.pop_front();
-            next.map(|text| self.said.push(format!("user: {text}")))
-                .is_some()
+            next.map(|text| self.said.push(format!("user: {text}"))).is_some()
         };
         if goes_on {
             self.ask();
@@ -159,12 +156,7 @@ fn commands_in_any_order_do_what_the_model_does() {
         });
         let world = World::new();
         world.use_server(&server);
-        let mut pair = Pair {
-            client: client(&world, ""),
-            model: Model::default(),
-            gates,
-            open: None,
-        };
+        let mut pair = Pair { client: client(&world, ""), model: Model::default(), gates, open: None };
         println!("seed {seed}");
         let mut steps = Vec::new();
         for n in 0..40 {
@@ -174,11 +166,7 @@ fn commands_in_any_order_do_what_the_model_does() {
         }
         pair.client.abort().unwrap();
         pair.model.aborted();
-        assert_eq!(
-            conversation(&mut pair.client),
-            pair.model.said,
-            "seed {seed}: {steps:?}"
-        );
+        assert_eq!(conversation(&mut pair.client), pair.model.said, "seed {seed}: {steps:?}");
         assert!(pair.client.close().unwrap().success());
     }
 }

@@ -19,18 +19,8 @@ fn a_prompt_during_a_run_says_where_it_goes() {
         refusal(&mut client, "prompt", json!({"message": "no"})),
         "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message."
     );
-    client
-        .request(
-            "prompt",
-            json!({"message": "f", "streamingBehavior": "followUp"}),
-        )
-        .unwrap();
-    client
-        .request(
-            "prompt",
-            json!({"message": "s1", "streamingBehavior": "steer"}),
-        )
-        .unwrap();
+    client.request("prompt", json!({"message": "f", "streamingBehavior": "followUp"})).unwrap();
+    client.request("prompt", json!({"message": "s1", "streamingBehavior": "steer"})).unwrap();
     client.steer("s2").unwrap();
     assert_eq!(client.state().unwrap().pending_message_count, 3);
     open.send(()).unwrap();
@@ -68,25 +58,15 @@ fn a_prompt_during_a_run_says_where_it_goes() {
     let mut kinds = types(&events);
     assert_eq!(kinds.pop(), Some("agent_settled"));
     assert!(!kinds.contains(&"agent_settled"));
-    let leaving = kinds
-        .iter()
-        .rposition(|kind| *kind == "queue_update")
-        .unwrap();
-    assert_eq!(
-        kinds[leaving - 1..=leaving + 1],
-        ["turn_start", "queue_update", "message_start"]
-    );
+    let leaving = kinds.iter().rposition(|kind| *kind == "queue_update").unwrap();
+    assert_eq!(kinds[leaving - 1..=leaving + 1], ["turn_start", "queue_update", "message_start"]);
 }
 
 #[test]
 fn both_queues_can_be_taken_whole() {
     let (_world, server, mut client) = start([Reply::text("a"), Reply::text("b")]);
-    client
-        .request("set_steering_mode", json!({"mode": "all"}))
-        .unwrap();
-    client
-        .request("set_follow_up_mode", json!({"mode": "all"}))
-        .unwrap();
+    client.request("set_steering_mode", json!({"mode": "all"})).unwrap();
+    client.request("set_follow_up_mode", json!({"mode": "all"})).unwrap();
     for text in ["1", "2"] {
         client.steer(text).unwrap();
         client.follow_up(text).unwrap();
@@ -97,25 +77,14 @@ fn both_queues_can_be_taken_whole() {
     client.wait_until_settled().unwrap();
     assert_eq!(
         conversation(&mut client),
-        [
-            "user: go",
-            "user: 1",
-            "user: 2",
-            "assistant: a",
-            "user: 1",
-            "user: 2",
-            "assistant: b"
-        ]
+        ["user: go", "user: 1", "user: 2", "assistant: a", "user: 1", "user: 2", "assistant: b"]
     );
 }
 
 #[test]
 fn an_abort_keeps_the_answer_so_far_and_what_is_queued() {
-    let (_world, _server, mut client) = start([
-        Reply::text("half").then(Step::Stall),
-        Reply::text("whole"),
-        Reply::text("later"),
-    ]);
+    let (_world, _server, mut client) =
+        start([Reply::text("half").then(Step::Stall), Reply::text("whole"), Reply::text("later")]);
     client.prompt("go").unwrap();
     client.follow_up("after").unwrap();
     until_text(&mut client);
@@ -123,10 +92,7 @@ fn an_abort_keeps_the_answer_so_far_and_what_is_queued() {
     let events = client.wait_until_settled().unwrap();
     // The answer to the abort follows the last event of the run.
     assert_eq!(client.answer(id).unwrap()["success"], json!(true));
-    let ended = events
-        .iter()
-        .rfind(|event| event["type"] == "message_end")
-        .unwrap();
+    let ended = events.iter().rfind(|event| event["type"] == "message_end").unwrap();
     assert_eq!(ended["message"]["stopReason"], json!("aborted"));
     assert_eq!(conversation(&mut client), ["user: go", "assistant: half"]);
     assert_eq!(client.state().unwrap().pending_message_count, 1);
@@ -134,12 +100,7 @@ fn an_abort_keeps_the_answer_so_far_and_what_is_queued() {
     client.wait_until_settled().unwrap();
     assert_eq!(
         conversation(&mut client)[2..],
-        [
-            "user: again",
-            "assistant: whole",
-            "user: after",
-            "assistant: later"
-        ]
+        ["user: again", "assistant: whole", "user: after", "assistant: later"]
     );
     // Nothing is under way: answered at once.
     client.abort().unwrap();
@@ -162,24 +123,13 @@ fn an_emptied_queue_is_not_looked_at() {
 
 #[test]
 fn abort_and_prompt_is_one_step() {
-    let (_world, _server, mut client) =
-        start([Reply::text("half").then(Step::Stall), Reply::text("new")]);
+    let (_world, _server, mut client) = start([Reply::text("half").then(Step::Stall), Reply::text("new")]);
     client.prompt("old").unwrap();
     until_text(&mut client);
-    client
-        .request("abort_and_prompt", json!({"message": "other"}))
-        .unwrap();
+    client.request("abort_and_prompt", json!({"message": "other"})).unwrap();
     client.wait_until_settled().unwrap();
     client.wait_until_settled().unwrap();
-    assert_eq!(
-        conversation(&mut client),
-        [
-            "user: old",
-            "assistant: half",
-            "user: other",
-            "assistant: new"
-        ]
-    );
+    assert_eq!(conversation(&mut client), ["user: old", "assistant: half", "user: other", "assistant: new"]);
 }
 
 #[test]
@@ -196,42 +146,27 @@ fn an_immediate_message_skips_the_tools_that_have_not_begun() {
         Reply::text("ok"),
     ]);
     let mut client = client(&world, "");
-    client
-        .request("set_interrupt_mode", json!({"mode": "immediate"}))
-        .unwrap();
+    client.request("set_interrupt_mode", json!({"mode": "immediate"})).unwrap();
     client.prompt("go").unwrap();
     client.events_until("tool_execution_start").unwrap();
     client.steer("stop").unwrap();
     world.write("go", "");
     let events = client.wait_until_settled().unwrap();
-    let ends: Vec<&Value> = events
-        .iter()
-        .filter(|event| event["type"] == "tool_execution_end")
-        .collect();
+    let ends: Vec<&Value> = events.iter().filter(|event| event["type"] == "tool_execution_end").collect();
     assert_eq!(ends.len(), 2);
-    assert_eq!(
-        (&ends[0]["isError"], &ends[1]["isError"]),
-        (&json!(false), &json!(true))
-    );
+    assert_eq!((&ends[0]["isError"], &ends[1]["isError"]), (&json!(false), &json!(true)));
     let text = ends[1]["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.starts_with("Skipped: "), "{text}");
     assert!(world.work().join("one").exists() && !world.work().join("two").exists());
     assert_eq!(
         conversation(&mut client)[3..],
-        [
-            "toolResult: ".to_owned() + text,
-            "user: stop".into(),
-            "assistant: ok".into()
-        ]
+        ["toolResult: ".to_owned() + text, "user: stop".into(), "assistant: ok".into()]
     );
 }
 
 #[test]
 fn a_wait_before_a_retry_ends_on_demand() {
-    for (command, last) in [
-        ("abort_retry", "Retry cancelled"),
-        ("abort", "Retry cancelled"),
-    ] {
+    for (command, last) in [("abort_retry", "Retry cancelled"), ("abort", "Retry cancelled")] {
         let (world, _server) = crate::world([Reply::error(503, "busy"), Reply::text("again")]);
         world.write_config("settings.json", r#"{"retry": {"baseDelayMs": 60000}}"#);
         let mut client = client(&world, "");
@@ -239,14 +174,8 @@ fn a_wait_before_a_retry_ends_on_demand() {
         client.events_until("auto_retry_start").unwrap();
         client.request(command, Value::Null).unwrap();
         let events = client.wait_until_settled().unwrap();
-        let end = events
-            .iter()
-            .find(|event| event["type"] == "auto_retry_end")
-            .unwrap();
-        assert_eq!(
-            (&end["success"], &end["finalError"]),
-            (&json!(false), &json!(last))
-        );
+        let end = events.iter().find(|event| event["type"] == "auto_retry_end").unwrap();
+        assert_eq!((&end["success"], &end["finalError"]), (&json!(false), &json!(last)));
         client.prompt("once more").unwrap();
         client.wait_until_settled().unwrap();
     }
@@ -255,14 +184,9 @@ fn a_wait_before_a_retry_ends_on_demand() {
 #[test]
 fn retries_can_be_switched_on() {
     let (world, _server) = crate::world([Reply::error(503, "busy"), Reply::text("again")]);
-    world.write_config(
-        "settings.json",
-        r#"{"retry": {"enabled": false, "baseDelayMs": 1}}"#,
-    );
+    world.write_config("settings.json", r#"{"retry": {"enabled": false, "baseDelayMs": 1}}"#);
     let mut client = client(&world, "");
-    client
-        .request("set_auto_retry", json!({"enabled": true}))
-        .unwrap();
+    client.request("set_auto_retry", json!({"enabled": true})).unwrap();
     client.prompt("go").unwrap();
     let events = client.wait_until_settled().unwrap();
     assert!(types(&events).contains(&"auto_retry_start"));
@@ -284,10 +208,7 @@ fn a_prompt_without_a_key_is_refused_before_anything_is_stored() {
     assert!(!state.is_streaming);
     assert_eq!(state.message_count, 0);
     // An answer of the same kind, and no event between.
-    assert_eq!(
-        refusal(&mut client, "prompt", json!({"message": "go"})),
-        error
-    );
+    assert_eq!(refusal(&mut client, "prompt", json!({"message": "go"})), error);
     assert!(client.close().unwrap().success());
     assert_eq!(world.session_files().len(), 0);
 }

@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 fn commands(client: &mut pi::client::Client) -> Vec<String> {
     let data = client.request("get_commands", Value::Null).unwrap();
     let names = data["commands"].as_array().unwrap().iter();
-    names
-        .map(|command| command["name"].as_str().unwrap().to_owned())
-        .collect()
+    names.map(|command| command["name"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -19,21 +17,14 @@ fn what_changed_on_disk_holds_from_the_next_request_on() {
     let mut client = client(&world, "--tools read,ls");
     client.prompt("a").unwrap();
     client.wait_until_settled().unwrap();
-    client
-        .request("set_active_tools", json!({"toolNames": ["ls"]}))
-        .unwrap();
-    client
-        .request("set_interrupt_mode", json!({"mode": "immediate"}))
-        .unwrap();
+    client.request("set_active_tools", json!({"toolNames": ["ls"]})).unwrap();
+    client.request("set_interrupt_mode", json!({"mode": "immediate"})).unwrap();
     assert_eq!(commands(&mut client), [""; 0]);
 
     world.write("AGENTS.md", "the second rule");
     std::fs::create_dir_all(world.agent_dir().join("prompts")).unwrap();
     world.write_config("prompts/hello.md", "say hello");
-    world.write_config(
-        "settings.json",
-        r#"{"steeringMode": "all", "retry": {"enabled": true}}"#,
-    );
+    world.write_config("settings.json", r#"{"steeringMode": "all", "retry": {"enabled": true}}"#);
     assert_eq!(client.request("reload", Value::Null).unwrap(), Value::Null);
 
     assert_eq!(commands(&mut client), ["hello"]);
@@ -44,15 +35,7 @@ fn what_changed_on_disk_holds_from_the_next_request_on() {
     assert_eq!(state["activeTools"], json!(["ls"]));
     client.prompt("/hello").unwrap();
     client.wait_until_settled().unwrap();
-    assert_eq!(
-        conversation(&mut client),
-        [
-            "user: a",
-            "assistant: one",
-            "user: say hello",
-            "assistant: two"
-        ]
-    );
+    assert_eq!(conversation(&mut client), ["user: a", "assistant: one", "user: say hello", "assistant: two"]);
     let requests = server.requests();
     let told = |request: &crate::server::Request| request.body.to_string();
     assert!(told(&requests[0]).contains("the first rule"));

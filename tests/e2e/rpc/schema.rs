@@ -50,19 +50,14 @@ impl Schema {
                 }
             }
             // The fault that lies deepest is that of the choice which was meant.
-            let deepest = faults
-                .into_iter()
-                .max_by_key(|fault| fault.matches('/').count());
+            let deepest = faults.into_iter().max_by_key(|fault| fault.matches('/').count());
             return Err(deepest.unwrap_or_else(|| "there is no choice".into()));
         }
         let fault = |text: &str| Err(format!("{name} {text}: {value}"));
         if shape.get("const").is_some_and(|only| only != value) {
             return fault("is another word");
         }
-        if shape["enum"]
-            .as_array()
-            .is_some_and(|all| !all.contains(value))
-        {
+        if shape["enum"].as_array().is_some_and(|all| !all.contains(value)) {
             return fault("is no such word");
         }
         let types = match &shape["type"] {
@@ -89,8 +84,7 @@ impl Schema {
                 met.append(&mut self.check(item, shape, &format!("{name}[]"))?);
             }
         }
-        let (Some(fields), Some(known)) = (value.as_object(), shape["properties"].as_object())
-        else {
+        let (Some(fields), Some(known)) = (value.as_object(), shape["properties"].as_object()) else {
             return Ok(met);
         };
         for needed in shape["required"].as_array().into_iter().flatten() {
@@ -162,9 +156,7 @@ impl Recorder<'_> {
         fields["type"] = json!(kind);
         fields["id"] = to["id"].clone();
         self.asked.push(fields.clone());
-        self.client
-            .send_line(fields.to_string().as_bytes())
-            .unwrap();
+        self.client.send_line(fields.to_string().as_bytes()).unwrap();
     }
 }
 
@@ -176,18 +168,16 @@ struct Tape {
 
 impl Tape {
     fn play(&mut self, world: &World, words: &str, scene: impl FnOnce(&mut Recorder<'_>)) {
-        let mut recorder = Recorder {
-            client: client(world, words),
-            asked: &mut self.asked,
-            told: &mut self.told,
-        };
+        let mut recorder =
+            Recorder { client: client(world, words), asked: &mut self.asked, told: &mut self.told };
         scene(&mut recorder);
         assert!(recorder.client.close().unwrap().success());
     }
 }
 
 /// A picture of one pixel.
-const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PIXEL: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 const LONG: &str = "words and words and words and words and words and words and words and words ";
 
@@ -208,17 +198,12 @@ fn world(settings: &Value, replies: impl IntoIterator<Item = Reply>) -> (World, 
 /// What can be asked of an idle session, and set.
 fn questions(tape: &mut Tape) {
     let read = r#"data: {"choices": [], "prompt_progress": {"processed": 1, "total": 2}}"#;
-    let one = Reply::stream()
-        .then_bytes(format!("{read}\n\n"))
-        .then_text("one");
+    let one = Reply::stream().then_bytes(format!("{read}\n\n")).then_text("one");
     let (world, _server) = world(&json!({}), [one, Reply::text("two")]);
     std::fs::create_dir_all(world.agent_dir().join("prompts")).unwrap();
     std::fs::create_dir_all(world.agent_dir().join("skills/s")).unwrap();
     world.write_config("prompts/t.md", "text");
-    world.write_config(
-        "skills/s/SKILL.md",
-        "---\nname: s\ndescription: d\n---\ntext",
-    );
+    world.write_config("skills/s/SKILL.md", "---\nname: s\ndescription: d\n---\ntext");
     tape.play(&world, "--model mock/m1 --ready", |pi| {
         pi.until("ready");
         pi.ask("cycle_thinking_level", no_fields());
@@ -286,13 +271,18 @@ fn questions(tape: &mut Tape) {
 /// Thinking, tools here and at the client, dialogs, an abort; all in the older form of events.
 fn tools(tape: &mut Tape) {
     let (world, _server) = crate::world([
-        Reply::stream()
-            .then_thinking("hm")
-            .then_text("so")
-            .then_tool(0, "t1", "bash", &json!({"command": "echo x"})),
-        Reply::stream()
-            .then_tool(0, "t2", "bash", &json!({"command": "echo y"}))
-            .then_tool(1, "t3", "look", &no_fields()),
+        Reply::stream().then_thinking("hm").then_text("so").then_tool(
+            0,
+            "t1",
+            "bash",
+            &json!({"command": "echo x"}),
+        ),
+        Reply::stream().then_tool(0, "t2", "bash", &json!({"command": "echo y"})).then_tool(
+            1,
+            "t3",
+            "look",
+            &no_fields(),
+        ),
         Reply::text("done"),
         Reply::tool("t4", "look", &no_fields()),
         Reply::text("x").then(Step::Stall),
@@ -304,23 +294,11 @@ fn tools(tape: &mut Tape) {
         pi.ask("register_tools", json!({"tools": [look]}));
         pi.ask("prompt", json!({"message": "go"}));
         let asked = pi.until("extension_ui_request");
-        pi.respond(
-            "extension_ui_response",
-            &asked,
-            json!({"value": "Change the arguments"}),
-        );
+        pi.respond("extension_ui_response", &asked, json!({"value": "Change the arguments"}));
         let asked = pi.until("extension_ui_request");
-        pi.respond(
-            "extension_ui_response",
-            &asked,
-            json!({"value": r#"{"command": "echo z"}"#}),
-        );
+        pi.respond("extension_ui_response", &asked, json!({"value": r#"{"command": "echo z"}"#}));
         let asked = pi.until("extension_ui_request");
-        pi.respond(
-            "extension_ui_response",
-            &asked,
-            json!({"value": "Deny with a reason"}),
-        );
+        pi.respond("extension_ui_response", &asked, json!({"value": "Deny with a reason"}));
         let asked = pi.until("extension_ui_request");
         pi.respond("extension_ui_response", &asked, json!({"cancelled": true}));
         let call = pi.until("tool_call_request");
@@ -421,10 +399,7 @@ fn ends(tape: &mut Tape) {
     });
     let busy = || Reply::error(503, "busy");
     let (world, _server) = crate::world([busy(), busy()]);
-    world.write_config(
-        "settings.json",
-        r#"{"retry": {"maxRetries": 1, "baseDelayMs": 1}}"#,
-    );
+    world.write_config("settings.json", r#"{"retry": {"maxRetries": 1, "baseDelayMs": 1}}"#);
     tape.play(&world, "", |pi| pi.prompt("go"));
     let call = || Reply::tool("t", "read", &json!({"path": "schema.json"}));
     let (world, _server) = crate::world([call(), call(), Reply::text("x")]);
@@ -467,14 +442,9 @@ fn recorded_streams_fit_the_schema_and_meet_all_of_it() {
     let mut unseen = Vec::new();
     for (name, shape) in schema.0["$defs"].as_object().unwrap() {
         // Of what is said in the protocol's own words every field, of what is only carried the kinds.
-        let is_own = ["Event.", "Step.", "Response."]
-            .iter()
-            .any(|own| name.starts_with(own));
+        let is_own = ["Event.", "Step.", "Response."].iter().any(|own| name.starts_with(own));
         let fields = shape["properties"].as_object().filter(|_| is_own);
-        let fields = fields
-            .into_iter()
-            .flatten()
-            .map(|(field, _)| format!("{name}/{field}"));
+        let fields = fields.into_iter().flatten().map(|(field, _)| format!("{name}/{field}"));
         let names = std::iter::once(name.clone()).chain(fields);
         unseen.extend(names.filter(|name| !met.contains(name)));
     }

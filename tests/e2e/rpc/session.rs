@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn a_new_session_ends_the_run_and_leaves_the_old_one_stored() {
-    let (world, _server, mut client) =
-        start([Reply::text("half").then(Step::Stall), Reply::text("second")]);
+    let (world, _server, mut client) = start([Reply::text("half").then(Step::Stall), Reply::text("second")]);
     let first = client.state().unwrap();
     client.prompt("one").unwrap();
     until_text(&mut client);
@@ -50,22 +49,10 @@ fn modes_and_switches_outlive_a_conversation() {
         client.request(command, fields).unwrap();
     }
     let state = client.request("get_state", Value::Null).unwrap();
-    let keys = [
-        "steeringMode",
-        "followUpMode",
-        "interruptMode",
-        "autoCompactionEnabled",
-        "autoRetryEnabled",
-    ];
+    let keys = ["steeringMode", "followUpMode", "interruptMode", "autoCompactionEnabled", "autoRetryEnabled"];
     assert_eq!(
         keys.map(|key| state[key].clone()),
-        [
-            json!("all"),
-            json!("all"),
-            json!("immediate"),
-            json!(false),
-            json!(true)
-        ]
+        [json!("all"), json!("all"), json!("immediate"), json!(false), json!(true)]
     );
     let settings = std::fs::read(world.agent_dir().join("settings.json")).unwrap();
     assert_eq!(
@@ -98,32 +85,16 @@ fn entries_are_read_from_a_cursor_on() {
     assert_eq!(before["leafId"], last);
     client.prompt("two").unwrap();
     client.wait_until_settled().unwrap();
-    let after = client
-        .request("get_entries", json!({"since": last}))
-        .unwrap();
-    let roles: Vec<&Value> = after["entries"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|entry| &entry["message"]["role"])
-        .collect();
+    let after = client.request("get_entries", json!({"since": last})).unwrap();
+    let roles: Vec<&Value> =
+        after["entries"].as_array().unwrap().iter().map(|entry| &entry["message"]["role"]).collect();
     assert_eq!(roles, ["user", "assistant"]);
 
-    let page = client
-        .request("get_messages", json!({"offset": 1, "limit": 2}))
-        .unwrap();
+    let page = client.request("get_messages", json!({"offset": 1, "limit": 2})).unwrap();
     assert_eq!(page["messages"].as_array().unwrap().len(), 2);
-    assert_eq!(
-        (&page["total"], &page["nextOffset"]),
-        (&json!(5), &json!(3))
-    );
-    let page = client
-        .request("get_messages", json!({"offset": 9}))
-        .unwrap();
-    assert_eq!(
-        page,
-        json!({"messages": [], "total": 5, "nextOffset": null})
-    );
+    assert_eq!((&page["total"], &page["nextOffset"]), (&json!(5), &json!(3)));
+    let page = client.request("get_messages", json!({"offset": 9})).unwrap();
+    assert_eq!(page, json!({"messages": [], "total": 5, "nextOffset": null}));
 }
 
 #[test]
@@ -143,17 +114,10 @@ fn a_fork_begins_before_a_message_and_a_clone_at_the_end() {
     }
     let first = client.state().unwrap();
     let points = client.request("get_fork_messages", Value::Null).unwrap();
-    let texts: Vec<&Value> = points["messages"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|point| &point["text"])
-        .collect();
+    let texts: Vec<&Value> =
+        points["messages"].as_array().unwrap().iter().map(|point| &point["text"]).collect();
     assert_eq!(texts, ["one", "two"]);
-    assert_eq!(
-        client.request("clone", Value::Null).unwrap(),
-        json!({"cancelled": false})
-    );
+    assert_eq!(client.request("clone", Value::Null).unwrap(), json!({"cancelled": false}));
     assert_ne!(client.state().unwrap().session_id, first.session_id);
     assert_eq!(conversation(&mut client).len(), 4);
     let fork = json!({"entryId": points["messages"][1]["entryId"]});
@@ -168,79 +132,50 @@ fn a_conversation_becomes_a_page() {
     let (world, _server, mut client) = start([Reply::text("the answer")]);
     client.prompt("one").unwrap();
     client.wait_until_settled().unwrap();
-    let exported = client
-        .request("export_html", json!({"outputPath": "page.html"}))
-        .unwrap();
+    let exported = client.request("export_html", json!({"outputPath": "page.html"})).unwrap();
     let path = world.work().join("page.html");
     assert_eq!(exported, json!({"path": path.to_string_lossy()}));
-    assert!(
-        std::fs::read_to_string(path)
-            .unwrap()
-            .contains("the answer")
-    );
+    assert!(std::fs::read_to_string(path).unwrap().contains("the answer"));
     let nowhere = json!({"outputPath": "none/such/folder/page.html"});
     assert_ne!(super::refusal(&mut client, "export_html", nowhere), "");
 }
 
 #[test]
 fn a_compaction_is_answered_and_told() {
-    let (world, _server) = crate::world([
-        Reply::text("a"),
-        Reply::text("b"),
-        Reply::text("the summary"),
-    ]);
+    let (world, _server) = crate::world([Reply::text("a"), Reply::text("b"), Reply::text("the summary")]);
     world.write_config(
         "settings.json",
         r#"{"retry": {"enabled": false}, "compaction": {"keepRecentTokens": 10}}"#,
     );
     let mut client = client(&world, "");
-    assert_eq!(
-        super::refusal(&mut client, "compact", Value::Null),
-        "Nothing to compact (session too small)"
-    );
+    assert_eq!(super::refusal(&mut client, "compact", Value::Null), "Nothing to compact (session too small)");
     client.events_until("compaction_end").unwrap();
     for text in ["one ".repeat(100), "two ".repeat(100)] {
         client.prompt(&text).unwrap();
         client.wait_until_settled().unwrap();
     }
-    let result = client
-        .request("compact", json!({"customInstructions": "short"}))
-        .unwrap();
-    assert!(
-        result["summary"].as_str().unwrap().contains("the summary"),
-        "{result}"
-    );
+    let result = client.request("compact", json!({"customInstructions": "short"})).unwrap();
+    assert!(result["summary"].as_str().unwrap().contains("the summary"), "{result}");
     let end = client.events_until("compaction_end").unwrap();
     assert_eq!(end.last().unwrap()["result"], result);
     assert!(!client.state().unwrap().is_compacting);
     let usage = client.request("get_session_stats", Value::Null).unwrap()["contextUsage"].take();
     assert_eq!(usage["tokens"], Value::Null);
-    assert_eq!(
-        super::refusal(&mut client, "compact", Value::Null),
-        "Already compacted"
-    );
+    assert_eq!(super::refusal(&mut client, "compact", Value::Null), "Already compacted");
 }
 
 #[test]
 fn the_tree_is_shown_and_moved_in() {
     let (open, held) = crate::server::gate();
-    let (_world, _server, mut client) = start([
-        Reply::text("a"),
-        Reply::text("b"),
-        Reply::text("c").then_wait(held),
-    ]);
+    let (_world, _server, mut client) =
+        start([Reply::text("a"), Reply::text("b"), Reply::text("c").then_wait(held)]);
     for text in ["one", "two"] {
         client.prompt(text).unwrap();
         client.wait_until_settled().unwrap();
     }
     let points = client.request("get_fork_messages", Value::Null).unwrap();
     let second = points["messages"][1]["entryId"].clone();
-    let moved = client
-        .request(
-            "navigate_tree",
-            json!({"targetId": second, "label": "here"}),
-        )
-        .unwrap();
+    let moved = client.request("navigate_tree", json!({"targetId": second, "label": "here"})).unwrap();
     assert_eq!(moved, json!({"cancelled": false, "editorText": "two"}));
     assert_eq!(conversation(&mut client), ["user: one", "assistant: a"]);
     client.prompt("three").unwrap();
@@ -255,10 +190,7 @@ fn the_tree_is_shown_and_moved_in() {
     assert!(text.contains("\"label\":\"here\""), "{text}");
     open.send(()).unwrap();
     client.wait_until_settled().unwrap();
-    assert_eq!(
-        conversation(&mut client),
-        ["user: one", "assistant: a", "user: three", "assistant: c"]
-    );
+    assert_eq!(conversation(&mut client), ["user: one", "assistant: a", "user: three", "assistant: c"]);
     assert_eq!(
         super::refusal(&mut client, "navigate_tree", json!({"targetId": "nope"})),
         "Entry nope not found"
@@ -281,15 +213,7 @@ fn templates_are_listed_and_expanded() {
 #[test]
 fn a_name_is_stored_and_told() {
     let (_world, _server, mut client) = start([Reply::text("a")]);
-    client
-        .request("set_session_name", json!({"name": " mine "}))
-        .unwrap();
-    assert_eq!(
-        client.next_event().unwrap(),
-        json!({"type": "session_info_changed", "name": "mine"})
-    );
-    assert_eq!(
-        client.state().unwrap().session_name.as_deref(),
-        Some("mine")
-    );
+    client.request("set_session_name", json!({"name": " mine "})).unwrap();
+    assert_eq!(client.next_event().unwrap(), json!({"type": "session_info_changed", "name": "mine"}));
+    assert_eq!(client.state().unwrap().session_name.as_deref(), Some("mine"));
 }

@@ -7,12 +7,7 @@ use serde_json::{Value, json};
 #[test]
 fn output_comes_live_and_the_result_enters_the_conversation() {
     let (_world, server, mut client) = start([Reply::text("ok")]);
-    let id = client
-        .send(
-            "bash",
-            json!({"command": "printf 'a\\033[31mb\\n'; exit 3"}),
-        )
-        .unwrap();
+    let id = client.send("bash", json!({"command": "printf 'a\\033[31mb\\n'; exit 3"})).unwrap();
     let answer = client.answer(id).unwrap();
     assert_eq!(
         answer["data"],
@@ -35,29 +30,19 @@ fn output_comes_live_and_the_result_enters_the_conversation() {
 #[test]
 fn a_command_runs_beside_an_answer_and_is_recorded_after_it() {
     let (open, held) = gate();
-    let (_world, _server, mut client) = start([
-        Reply::text("one ").then_wait(held).then_text("two"),
-        Reply::text("three"),
-    ]);
+    let (_world, _server, mut client) =
+        start([Reply::text("one ").then_wait(held).then_text("two"), Reply::text("three")]);
     client.prompt("go").unwrap();
-    let result = client
-        .request("bash", json!({"command": "echo beside"}))
-        .unwrap();
+    let result = client.request("bash", json!({"command": "echo beside"})).unwrap();
     assert_eq!(result["output"], json!("beside\n"));
     assert_eq!(conversation(&mut client), ["user: go"]);
     open.send(()).unwrap();
     client.wait_until_settled().unwrap();
     let roles = |client: &mut pi::client::Client| -> Vec<String> {
         let messages = client.messages().unwrap();
-        messages
-            .iter()
-            .map(|message| message["role"].as_str().unwrap().to_owned())
-            .collect()
+        messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(
-        roles(&mut client),
-        ["system", "user", "assistant", "bashExecution"]
-    );
+    assert_eq!(roles(&mut client), ["system", "user", "assistant", "bashExecution"]);
     client.prompt("more").unwrap();
     client.wait_until_settled().unwrap();
     let entries = client.request("get_entries", Value::Null).unwrap();
@@ -74,11 +59,7 @@ fn a_command_runs_beside_an_answer_and_is_recorded_after_it() {
 fn commands_that_run_are_ended_and_hold_nobody_up() {
     let (_world, _server, mut client) = start([]);
     let ids: Vec<u64> = (0..3)
-        .map(|n| {
-            client
-                .send("bash", json!({"command": format!("echo {n}; sleep 300")}))
-                .unwrap()
-        })
+        .map(|n| client.send("bash", json!({"command": format!("echo {n}; sleep 300")})).unwrap())
         .collect();
     for _ in &ids {
         client.events_until("bash_execution_update").unwrap();
@@ -95,9 +76,7 @@ fn commands_that_run_are_ended_and_hold_nobody_up() {
 #[test]
 fn a_long_output_is_in_a_file() {
     let (_world, _server, mut client) = start([]);
-    let result = client
-        .request("bash", json!({"command": "seq 1 5000"}))
-        .unwrap();
+    let result = client.request("bash", json!({"command": "seq 1 5000"})).unwrap();
     assert_eq!(result["truncated"], json!(true));
     let path = result["fullOutputPath"].as_str().unwrap();
     let whole = std::fs::read_to_string(path).unwrap();

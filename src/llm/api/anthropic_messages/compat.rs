@@ -33,21 +33,18 @@ impl<'a> Compat<'a> {
     pub fn of(model: &'a Model) -> Self {
         let openrouter = model.provider == "openrouter" || model.base_url.contains("openrouter.ai");
         let set = |name: &str| model.compat.as_ref()?.get(name);
-        let flag =
-            |name: &str, default: bool| set(name).and_then(Value::as_bool).unwrap_or(default);
+        let flag = |name: &str, default: bool| set(name).and_then(Value::as_bool).unwrap_or(default);
         let format = set("sessionAffinityFormat").and_then(Value::as_str);
         let system_in_place = flag("supportsMidConvoSystemMessages", false);
         let fallbacks = set("allowedFallbackModels").and_then(Value::as_array);
         Self {
             eager_input_streaming: flag("supportsEagerToolInputStreaming", true),
             supports_long_cache: flag("supportsLongCacheRetention", true),
-            session_header: flag("sendSessionAffinityHeaders", openrouter).then_some(
-                match format {
-                    Some("openrouter") => "x-session-id",
-                    None if openrouter => "x-session-id",
-                    _ => "x-session-affinity",
-                },
-            ),
+            session_header: flag("sendSessionAffinityHeaders", openrouter).then_some(match format {
+                Some("openrouter") => "x-session-id",
+                None if openrouter => "x-session-id",
+                _ => "x-session-affinity",
+            }),
             cache_control_on_tools: flag("supportsCacheControlOnTools", true),
             supports_temperature: flag("supportsTemperature", true),
             allow_empty_signature: flag("allowEmptySignature", false),
@@ -56,11 +53,7 @@ impl<'a> Compat<'a> {
             tools_in_place: system_in_place && flag("supportsMidConvoToolChanges", false),
             adaptive_thinking: flag("forceAdaptiveThinking", false),
             effort_in_place: flag("supportsMidConvoEffort", false),
-            fallbacks: fallbacks
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_object)
-                .collect(),
+            fallbacks: fallbacks.into_iter().flatten().filter_map(Value::as_object).collect(),
         }
     }
 

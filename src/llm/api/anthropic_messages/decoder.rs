@@ -82,12 +82,7 @@ impl MessageDecoder {
         }
     }
 
-    fn sse(
-        &mut self,
-        name: &str,
-        data: &str,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+    fn sse(&mut self, name: &str, data: &str, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
         const KNOWN: [&str; 7] = [
             "content_block_delta",
             "content_block_start",
@@ -168,11 +163,7 @@ impl MessageDecoder {
         let message = Message::deserialize(&value).map_err(not_understood)?;
         self.started = true;
         self.message_start(&message, out);
-        let blocks = message
-            .content
-            .0
-            .iter()
-            .filter_map(|block| block.0.as_ref());
+        let blocks = message.content.0.iter().filter_map(|block| block.0.as_ref());
         for (number, block) in (0..).zip(blocks) {
             self.block_start(number, block, out)?;
             self.block_stop(number, out);
@@ -225,10 +216,7 @@ impl MessageDecoder {
         let parts = [usage.output, usage.cache_read, usage.cache_write];
         usage.total_tokens = parts.into_iter().fold(usage.input, u64::saturating_add);
         self.model.price(usage);
-        out.push(AssistantEvent::info(Info {
-            usage: Some(usage.clone()),
-            ..Info::default()
-        }));
+        out.push(AssistantEvent::info(Info { usage: Some(usage.clone()), ..Info::default() }));
     }
 
     fn transform(&mut self, transformations: &[Value]) {
@@ -237,31 +225,20 @@ impl MessageDecoder {
         }
     }
 
-    fn take_finish(
-        &mut self,
-        reason: &str,
-        details: Option<&StopDetails>,
-        out: &mut Vec<AssistantEvent>,
-    ) {
+    fn take_finish(&mut self, reason: &str, details: Option<&StopDetails>, out: &mut Vec<AssistantEvent>) {
         self.finish = Some(match reason {
             "end_turn" | "stop_sequence" | "pause_turn" => Ok(StopReason::Stop),
             "max_tokens" => Ok(StopReason::Length),
             "tool_use" => Ok(StopReason::ToolUse),
             "refusal" => {
-                let explanation =
-                    details.and_then(|details| details.explanation.as_ref()?.as_str());
+                let explanation = details.and_then(|details| details.explanation.as_ref()?.as_str());
                 let explanation = explanation.filter(|text| !text.is_empty());
-                Err(explanation
-                    .unwrap_or("The model refused to complete the request")
-                    .to_owned())
+                Err(explanation.unwrap_or("The model refused to complete the request").to_owned())
             }
             "sensitive" => Err("Provider stopped with: sensitive".to_owned()),
             other => Err(format!("Unhandled stop reason: {other}")),
         });
-        out.push(AssistantEvent::info(Info {
-            raw_stop_reason: Some(reason.to_owned()),
-            ..Info::default()
-        }));
+        out.push(AssistantEvent::info(Info { raw_stop_reason: Some(reason.to_owned()), ..Info::default() }));
     }
 
     fn block_start(
@@ -284,19 +261,13 @@ impl MessageDecoder {
                 out.push(AssistantEvent::ThinkingStart { index });
                 let delta = text(&block.thinking);
                 push_text(AssistantEvent::ThinkingDelta { index, delta }, out);
-                Kind::Thinking {
-                    signature: text(&block.signature),
-                    redacted: false,
-                }
+                Kind::Thinking { signature: text(&block.signature), redacted: false }
             }
             "redacted_thinking" => {
                 out.push(AssistantEvent::ThinkingStart { index });
                 let delta = REDACTED.to_owned();
                 out.push(AssistantEvent::ThinkingDelta { index, delta });
-                Kind::Thinking {
-                    signature: text(&block.data),
-                    redacted: true,
-                }
+                Kind::Thinking { signature: text(&block.data), redacted: true }
             }
             "tool_use" => {
                 self.has_calls = true;
@@ -305,9 +276,7 @@ impl MessageDecoder {
                 let name = block.name.as_str().unwrap_or(NO_NAME).to_owned();
                 out.push(AssistantEvent::ToolCallStart { index, id, name });
                 let input = block.input.0.as_ref().filter(|input| !input.is_empty());
-                Kind::Call {
-                    input: input.and_then(|input| serde_json::to_string(input).ok()),
-                }
+                Kind::Call { input: input.and_then(|input| serde_json::to_string(input).ok()) }
             }
             "fallback" if index > 0 => {
                 let message = "Anthropic performed an unsupported mid-output model fallback";
@@ -316,11 +285,7 @@ impl MessageDecoder {
             _ => return Ok(()),
         };
         self.blocks += 1;
-        self.open.push(Open {
-            number,
-            index,
-            kind,
-        });
+        self.open.push(Open { number, index, kind });
         Ok(())
     }
 
@@ -369,20 +334,13 @@ impl MessageDecoder {
             "text_delta" => (AssistantEvent::TextStart { index }, Kind::Text),
             "thinking_delta" => (
                 AssistantEvent::ThinkingStart { index },
-                Kind::Thinking {
-                    signature: String::new(),
-                    redacted: false,
-                },
+                Kind::Thinking { signature: String::new(), redacted: false },
             ),
             _ => return None,
         };
         out.push(start);
         self.blocks += 1;
-        self.open.push(Open {
-            number,
-            index,
-            kind,
-        });
+        self.open.push(Open { number, index, kind });
         Some(self.open.len() - 1)
     }
 
@@ -395,11 +353,7 @@ impl MessageDecoder {
 }
 
 impl Decoder for MessageDecoder {
-    fn frame(
-        &mut self,
-        frame: Frame<'_>,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
         if self.done {
             return Ok(());
         }
@@ -411,9 +365,7 @@ impl Decoder for MessageDecoder {
 
     fn end(&mut self, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
         if self.started && !self.done {
-            return Err(fault::cut_short(
-                "Anthropic stream ended before message_stop",
-            ));
+            return Err(fault::cut_short("Anthropic stream ended before message_stop"));
         }
         self.done = true;
         for block in self.open.drain(..) {
@@ -447,28 +399,15 @@ impl Open {
     fn end(self, out: &mut Vec<AssistantEvent>) {
         let index = self.index;
         let event = match self.kind {
-            Kind::Text => AssistantEvent::TextEnd {
-                index,
-                signature: None,
-            },
-            Kind::Thinking {
-                signature,
-                redacted,
-            } => AssistantEvent::ThinkingEnd {
-                index,
-                signature: Some(signature),
-                redacted,
-            },
+            Kind::Text => AssistantEvent::TextEnd { index, signature: None },
+            Kind::Thinking { signature, redacted } => {
+                AssistantEvent::ThinkingEnd { index, signature: Some(signature), redacted }
+            }
             Kind::Call { input } => {
                 if let Some(delta) = input {
                     out.push(AssistantEvent::ToolCallDelta { index, delta });
                 }
-                AssistantEvent::ToolCallEnd {
-                    index,
-                    id: None,
-                    name: None,
-                    thought_signature: None,
-                }
+                AssistantEvent::ToolCallEnd { index, id: None, name: None, thought_signature: None }
             }
         };
         out.push(event);

@@ -33,35 +33,14 @@ pub struct OutputConfig<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum BlockKind<'a> {
-    Text {
-        text: Cow<'a, str>,
-    },
-    Image {
-        source: ImageSource<'a>,
-    },
-    Thinking {
-        thinking: &'a str,
-        signature: &'a str,
-    },
-    RedactedThinking {
-        data: &'a str,
-    },
-    ToolUse {
-        id: Cow<'a, str>,
-        name: Cow<'a, str>,
-        input: &'a Map<String, Value>,
-    },
-    ToolResult {
-        tool_use_id: Cow<'a, str>,
-        content: ResultContent<'a>,
-        is_error: bool,
-    },
-    ToolRemoval {
-        tool: ToolReference<'a>,
-    },
-    ToolAddition {
-        tool: ToolReference<'a>,
-    },
+    Text { text: Cow<'a, str> },
+    Image { source: ImageSource<'a> },
+    Thinking { thinking: &'a str, signature: &'a str },
+    RedactedThinking { data: &'a str },
+    ToolUse { id: Cow<'a, str>, name: Cow<'a, str>, input: &'a Map<String, Value> },
+    ToolResult { tool_use_id: Cow<'a, str>, content: ResultContent<'a>, is_error: bool },
+    ToolRemoval { tool: ToolReference<'a> },
+    ToolAddition { tool: ToolReference<'a> },
 }
 
 #[derive(Serialize)]
@@ -120,10 +99,7 @@ pub fn convert<'a>(
             }
             Turn::Assistant(answer) => {
                 messages.append(&mut held);
-                let past_effort = compat
-                    .effort_in_place
-                    .then(|| past_effort(&answer, model))
-                    .flatten();
+                let past_effort = compat.effort_in_place.then(|| past_effort(&answer, model)).flatten();
                 let blocks = answer.blocks.into_iter();
                 let blocks = blocks.filter_map(|said| WireBlock::of_said(said, compat));
                 let message = WireMessage::new("assistant", blocks.collect());
@@ -150,28 +126,17 @@ pub fn convert<'a>(
 impl<'a> WireMessage<'a> {
     /// `None` for a message without content, which is refused.
     fn new(role: &'static str, content: Vec<WireBlock<'a>>) -> Option<Self> {
-        (!content.is_empty()).then_some(Self {
-            role,
-            content,
-            output_config: None,
-        })
+        (!content.is_empty()).then_some(Self { role, content, output_config: None })
     }
 
     fn effort(effort: &'a str) -> Self {
-        Self {
-            role: "system",
-            content: Vec::new(),
-            output_config: Some(OutputConfig { effort }),
-        }
+        Self { role: "system", content: Vec::new(), output_config: Some(OutputConfig { effort }) }
     }
 }
 
 impl<'a> WireBlock<'a> {
     fn new(kind: BlockKind<'a>) -> Self {
-        Self {
-            kind,
-            cache_control: None,
-        }
+        Self { kind, cache_control: None }
     }
 
     fn text(text: impl Into<Cow<'a, str>>) -> Self {
@@ -184,10 +149,7 @@ impl<'a> WireBlock<'a> {
             Part::Text(text) if text.trim().is_empty() => None,
             Part::Text(text) => Some(Self::text(text)),
             Part::Image(image) => Some(Self::new(BlockKind::Image {
-                source: ImageSource {
-                    media_type: &image.mime_type,
-                    data: &image.data,
-                },
+                source: ImageSource { media_type: &image.mime_type, data: &image.data },
             })),
         }
     }
@@ -196,33 +158,21 @@ impl<'a> WireBlock<'a> {
         let blank = |text: &str| text.trim().is_empty();
         match said {
             Said::Text { text, .. } => (!blank(text)).then(|| Self::text(text)),
-            Said::Thinking {
-                signature,
-                redacted: true,
-                ..
-            } => {
+            Said::Thinking { signature, redacted: true, .. } => {
                 let data = signature?;
                 Some(Self::new(BlockKind::RedactedThinking { data }))
             }
-            Said::Thinking {
-                text, signature, ..
-            } => match signature.filter(|signature| !blank(signature)) {
-                Some(signature) => Some(Self::new(BlockKind::Thinking {
-                    thinking: text,
-                    signature,
-                })),
+            Said::Thinking { text, signature, .. } => match signature.filter(|signature| !blank(signature)) {
+                Some(signature) => Some(Self::new(BlockKind::Thinking { thinking: text, signature })),
                 None if blank(text) => None,
-                None if compat.allow_empty_signature => Some(Self::new(BlockKind::Thinking {
-                    thinking: text,
-                    signature: "",
-                })),
+                None if compat.allow_empty_signature => {
+                    Some(Self::new(BlockKind::Thinking { thinking: text, signature: "" }))
+                }
                 None => Some(Self::text(text)),
             },
-            Said::Call(call) => Some(Self::new(BlockKind::ToolUse {
-                id: call.id,
-                name: call.name,
-                input: call.arguments,
-            })),
+            Said::Call(call) => {
+                Some(Self::new(BlockKind::ToolUse { id: call.id, name: call.name, input: call.arguments }))
+            }
         }
     }
 
@@ -231,21 +181,14 @@ impl<'a> WireBlock<'a> {
         let content = if has_image {
             let parts = result.parts.into_iter();
             let mut blocks: Vec<Self> = parts.filter_map(Self::of_part).collect();
-            if !blocks
-                .iter()
-                .any(|b| matches!(b.kind, BlockKind::Text { .. }))
-            {
+            if !blocks.iter().any(|b| matches!(b.kind, BlockKind::Text { .. })) {
                 blocks.insert(0, Self::text(SEE_IMAGE));
             }
             ResultContent::Blocks(blocks)
         } else {
             ResultContent::Text(text_of(&result.parts))
         };
-        Self::new(BlockKind::ToolResult {
-            tool_use_id: result.call_id,
-            content,
-            is_error: result.is_error,
-        })
+        Self::new(BlockKind::ToolResult { tool_use_id: result.call_id, content, is_error: result.is_error })
     }
 }
 
@@ -278,9 +221,7 @@ fn past_effort<'a>(answer: &Answer<'a>, model: &Model) -> Option<&'a str> {
         return None;
     }
     let effort = message.provider_thinking_level.as_deref()?;
-    ["low", "medium", "high", "xhigh", "max"]
-        .contains(&effort)
-        .then_some(effort)
+    ["low", "medium", "high", "xhigh", "max"].contains(&effort).then_some(effort)
 }
 
 fn legal_id(id: &str) -> String {

@@ -23,12 +23,7 @@ impl Protocol for AnthropicMessages {
         request::request(model, context, options)
     }
 
-    fn decoder(
-        &self,
-        model: &Model,
-        context: &Context,
-        options: &StreamOptions,
-    ) -> Box<dyn Decoder> {
+    fn decoder(&self, model: &Model, context: &Context, options: &StreamOptions) -> Box<dyn Decoder> {
         Box::new(decoder::MessageDecoder::new(model, context, options))
     }
 }

@@ -90,17 +90,9 @@ pub fn request(
     let transcript = Transcript::new(context, compat.system_in_place);
     // Tools are named where they come and go, so a name must mean one tool; and a list of tools that all
     // wait to be added is refused.
-    let tool_changes = compat.tools_in_place
-        && !transcript.initial_tools.is_empty()
-        && !transcript.redefines_tools();
-    let request = Request {
-        model,
-        context,
-        options,
-        compat,
-        transcript,
-        tool_changes,
-    };
+    let tool_changes =
+        compat.tools_in_place && !transcript.initial_tools.is_empty() && !transcript.redefines_tools();
+    let request = Request { model, context, options, compat, transcript, tool_changes };
     Ok(HttpRequest {
         url: endpoint::url(model, options, "/v1/messages?beta=true")?,
         headers: request.headers()?,
@@ -143,8 +135,7 @@ impl Request<'_> {
     /// A token of a subscription, not a key.
     fn is_oauth(&self) -> bool {
         let key = self.options.api_key.as_ref();
-        self.model.provider != "github-copilot"
-            && key.is_some_and(|key| key.expose().contains("sk-ant-oat"))
+        self.model.provider != "github-copilot" && key.is_some_and(|key| key.expose().contains("sk-ant-oat"))
     }
 
     /// Features asked for by header. A header of the model's or the caller's own takes their place.
@@ -154,10 +145,7 @@ impl Request<'_> {
         let interleaved = self.thinks() && !compat.adaptive_thinking;
         let features = [
             (OAUTH, self.is_oauth()),
-            (
-                FINE_GRAINED_TOOL_STREAMING,
-                has_tools && !compat.eager_input_streaming,
-            ),
+            (FINE_GRAINED_TOOL_STREAMING, has_tools && !compat.eager_input_streaming),
             (INTERLEAVED_THINKING, interleaved),
             (SERVER_SIDE_FALLBACK, !compat.fallbacks.is_empty()),
             (OUTPUT_CONFIG_IN_PLACE, compat.effort_in_place),
@@ -195,11 +183,7 @@ impl Request<'_> {
         body.set("max_tokens", &max_tokens);
         body.set("stream", &true);
         if !self.transcript.prompt.is_empty() {
-            let block = SystemBlock {
-                r#type: "text",
-                text: &self.transcript.prompt,
-                cache_control: mark,
-            };
+            let block = SystemBlock { r#type: "text", text: &self.transcript.prompt, cache_control: mark };
             body.set("system", &[block]);
         }
         if compat.supports_temperature && !compat.effort_in_place && !self.thinks() {
@@ -210,10 +194,7 @@ impl Request<'_> {
             body.set("tools", &tools);
         }
         self.write_thinking(&mut body, effort, budget);
-        body.set_some(
-            "tool_choice",
-            self.options.tool_choice.map(tool_choice).as_ref(),
-        );
+        body.set_some("tool_choice", self.options.tool_choice.map(tool_choice).as_ref());
         let fallbacks = compat.fallbacks.iter();
         let fallbacks = fallbacks.filter_map(|model| model.get("model")?.as_str());
         let fallbacks: Vec<_> = fallbacks.map(|model| Fallback { model }).collect();
@@ -247,11 +228,7 @@ impl Request<'_> {
             return (base, None);
         };
         let budget = limits::thinking_budget(level, options);
-        let ceiling = if model.max_tokens > 0 {
-            model.max_tokens
-        } else {
-            base
-        };
+        let ceiling = if model.max_tokens > 0 { model.max_tokens } else { base };
         let max_tokens = base.saturating_add(budget).min(ceiling);
         let max_tokens = limits::clamp_to_window(model, context, max_tokens);
         let budget = limits::with_room_for_answer(budget, max_tokens).max(MIN_BUDGET);
@@ -264,9 +241,7 @@ impl Request<'_> {
         if self.compat.effort_in_place {
             let thinking = WireThinking::Adaptive {
                 display: DISPLAY,
-                block_binding: Some(BlockBinding {
-                    prefix_mismatch_behavior: "drop_block",
-                }),
+                block_binding: Some(BlockBinding { prefix_mismatch_behavior: "drop_block" }),
             };
             body.set("thinking", &thinking);
             body.set("output_config", &OutputConfig { effort: "high" });
@@ -277,18 +252,12 @@ impl Request<'_> {
         }
         match (effort, budget) {
             (Some(effort), _) => {
-                let thinking = WireThinking::Adaptive {
-                    display: DISPLAY,
-                    block_binding: None,
-                };
+                let thinking = WireThinking::Adaptive { display: DISPLAY, block_binding: None };
                 body.set("thinking", &thinking);
                 body.set("output_config", &OutputConfig { effort });
             }
             (None, Some(budget)) => {
-                let thinking = WireThinking::Enabled {
-                    budget_tokens: budget,
-                    display: DISPLAY,
-                };
+                let thinking = WireThinking::Enabled { budget_tokens: budget, display: DISPLAY };
                 body.set("thinking", &thinking);
             }
             (None, None) => {

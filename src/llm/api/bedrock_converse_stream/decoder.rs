@@ -97,9 +97,8 @@ impl ConverseDecoder {
             "messageStart" => {
                 let role = event.role.as_str().unwrap_or("assistant");
                 if role != "assistant" {
-                    let message = format!(
-                        "Unexpected assistant message start but got {role} message start instead"
-                    );
+                    let message =
+                        format!("Unexpected assistant message start but got {role} message start instead");
                     return Err(StreamError::new(ErrorKind::Protocol, message));
                 }
             }
@@ -133,11 +132,7 @@ impl ConverseDecoder {
                 let index = self.blocks;
                 self.blocks += 1;
                 out.push(start(index));
-                self.open.push(Open {
-                    number,
-                    index,
-                    kind,
-                });
+                self.open.push(Open { number, index, kind });
                 return self.open.last_mut();
             }
         };
@@ -153,26 +148,14 @@ impl ConverseDecoder {
         }
     }
 
-    fn thinking_delta(
-        &mut self,
-        number: u64,
-        reasoning: &Reasoning<'_>,
-        out: &mut Vec<AssistantEvent>,
-    ) {
+    fn thinking_delta(&mut self, number: u64, reasoning: &Reasoning<'_>, out: &mut Vec<AssistantEvent>) {
         let start = |index| AssistantEvent::ThinkingStart { index };
-        let kind = Kind::Thinking {
-            signature: String::new(),
-            redacted: None,
-        };
+        let kind = Kind::Thinking { signature: String::new(), redacted: None };
         let Some(block) = self.begin(number, kind, start, out) else {
             return;
         };
         let index = block.index;
-        let Kind::Thinking {
-            signature,
-            redacted,
-        } = &mut block.kind
-        else {
+        let Kind::Thinking { signature, redacted } = &mut block.kind else {
             return;
         };
         if let Some(text) = reasoning.text.as_str() {
@@ -201,16 +184,10 @@ impl ConverseDecoder {
         self.has_calls = true;
         let index = self.blocks;
         self.blocks += 1;
-        let id = self
-            .ids
-            .take(call.tool_use_id.as_str().unwrap_or_default(), index);
+        let id = self.ids.take(call.tool_use_id.as_str().unwrap_or_default(), index);
         let name = call.name.as_str().unwrap_or(NO_NAME).to_owned();
         out.push(AssistantEvent::ToolCallStart { index, id, name });
-        self.open.push(Open {
-            number,
-            index,
-            kind: Kind::Call,
-        });
+        self.open.push(Open { number, index, kind: Kind::Call });
     }
 
     fn call_delta(&mut self, number: u64, input: Option<&str>, out: &mut Vec<AssistantEvent>) {
@@ -229,10 +206,7 @@ impl ConverseDecoder {
             "tool_use" => Ok(StopReason::ToolUse),
             other => Err(format!("Provider stopped with: {other}")),
         });
-        out.push(AssistantEvent::info(Info {
-            raw_stop_reason: Some(reason.to_owned()),
-            ..Info::default()
-        }));
+        out.push(AssistantEvent::info(Info { raw_stop_reason: Some(reason.to_owned()), ..Info::default() }));
     }
 
     fn tell_usage(&mut self, raw: &RawUsage, out: &mut Vec<AssistantEvent>) {
@@ -241,9 +215,7 @@ impl ConverseDecoder {
                 let ttl = detail.ttl.as_ref().and_then(|ttl| ttl.as_str());
                 ttl == Some("1h")
             });
-            long.fold(0, |sum: u64, detail| {
-                sum.saturating_add(detail.input_tokens.or_zero())
-            })
+            long.fold(0, |sum: u64, detail| sum.saturating_add(detail.input_tokens.or_zero()))
         });
         let (input, output) = (raw.input_tokens.or_zero(), raw.output_tokens.or_zero());
         let total = raw.total_tokens.0.filter(|total| *total > 0);
@@ -257,19 +229,12 @@ impl ConverseDecoder {
             ..Usage::default()
         };
         self.model.price(&mut usage);
-        out.push(AssistantEvent::info(Info {
-            usage: Some(usage),
-            ..Info::default()
-        }));
+        out.push(AssistantEvent::info(Info { usage: Some(usage), ..Info::default() }));
     }
 }
 
 impl Decoder for ConverseDecoder {
-    fn frame(
-        &mut self,
-        frame: Frame<'_>,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
         if self.done {
             return Ok(());
         }
@@ -322,14 +287,8 @@ impl Open {
     fn end(self, out: &mut Vec<AssistantEvent>) {
         let index = self.index;
         out.push(match self.kind {
-            Kind::Text => AssistantEvent::TextEnd {
-                index,
-                signature: None,
-            },
-            Kind::Thinking {
-                signature,
-                redacted,
-            } => AssistantEvent::ThinkingEnd {
+            Kind::Text => AssistantEvent::TextEnd { index, signature: None },
+            Kind::Thinking { signature, redacted } => AssistantEvent::ThinkingEnd {
                 index,
                 redacted: redacted.is_some(),
                 signature: Some(match redacted {
@@ -337,12 +296,9 @@ impl Open {
                     None => signature,
                 }),
             },
-            Kind::Call => AssistantEvent::ToolCallEnd {
-                index,
-                id: None,
-                name: None,
-                thought_signature: None,
-            },
+            Kind::Call => {
+                AssistantEvent::ToolCallEnd { index, id: None, name: None, thought_signature: None }
+            }
         });
     }
 }

@@ -8,26 +8,12 @@ use crate::llm::model::Model;
 use crate::llm::stream::StreamOptions;
 
 /// Claude models that decide themselves how much to think.
-const ADAPTIVE: &[&str] = &[
-    "opus-4-6",
-    "opus-4-7",
-    "opus-4-8",
-    "opus-5",
-    "sonnet-4-6",
-    "sonnet-5",
-    "fable-5",
-];
+const ADAPTIVE: &[&str] =
+    &["opus-4-6", "opus-4-7", "opus-4-8", "opus-5", "sonnet-4-6", "sonnet-5", "fable-5"];
 /// Those that know the effort `xhigh`.
 const XHIGH: &[&str] = &["opus-4-7", "opus-4-8", "opus-5", "sonnet-5", "fable-5"];
 /// Claude models whose prompts can be cached.
-const CACHED: &[&str] = &[
-    "fable-5",
-    "opus-5",
-    "sonnet-5",
-    "-4-",
-    "claude-3-7-sonnet",
-    "claude-3-5-haiku",
-];
+const CACHED: &[&str] = &["fable-5", "opus-5", "sonnet-5", "-4-", "claude-3-7-sonnet", "claude-3-5-haiku"];
 
 pub struct Family {
     /// Id and name in lower case, as they are and with hyphens for what parts words.
@@ -39,20 +25,14 @@ impl Family {
     pub fn of(model: &Model) -> Self {
         let id = model.id.to_lowercase();
         let name = model.name.to_lowercase();
-        let claude = id.contains("anthropic.claude")
-            || id.contains("anthropic/claude")
-            || name.contains("claude");
-        Self {
-            names: [hyphenated(&id), hyphenated(&name), id, name],
-            claude,
-        }
+        let claude =
+            id.contains("anthropic.claude") || id.contains("anthropic/claude") || name.contains("claude");
+        Self { names: [hyphenated(&id), hyphenated(&name), id, name], claude }
     }
 
     fn has(&self, parts: &[&str]) -> bool {
         let names = self.names.iter();
-        names
-            .flat_map(|name| parts.iter().map(move |part| name.contains(part)))
-            .any(|found| found)
+        names.flat_map(|name| parts.iter().map(move |part| name.contains(part))).any(|found| found)
     }
 
     /// Made by Anthropic: thinks with a budget or an effort, and signs its thoughts. Other models refuse

@@ -6,24 +6,15 @@ use crate::llm::http;
 use crate::llm::message::now_ms;
 use serde_json::{Map, Value, json};
 
-const RETENTION_DOCS: &str =
-    "https://docs.aws.amazon.com/bedrock/latest/userguide/data-retention.html";
+const RETENTION_DOCS: &str = "https://docs.aws.amazon.com/bedrock/latest/userguide/data-retention.html";
 
 /// Exceptions by name: what they are called, and the status that says the same where it decides whether
 /// to ask again; of a model's own error the words decide.
 const EXCEPTIONS: &[(&str, &str, Option<u16>)] = &[
-    (
-        "InternalServerException",
-        "Internal server error",
-        Some(500),
-    ),
+    ("InternalServerException", "Internal server error", Some(500)),
     ("ModelStreamErrorException", "Model stream error", None),
     ("ModelTimeoutException", "ModelTimeoutException", Some(408)),
-    (
-        "ServiceUnavailableException",
-        "Service unavailable",
-        Some(503),
-    ),
+    ("ServiceUnavailableException", "Service unavailable", Some(503)),
     ("ThrottlingException", "Throttling error", Some(429)),
     ("ValidationException", "Validation error", Some(400)),
 ];
@@ -59,9 +50,7 @@ pub fn explain(error: &mut StreamError, headers: &[(String, String)], body: &str
     let said = self::error(kind.unwrap_or("Unknown"), text, error.status);
     error.message = said.message;
     if error.status == Some(404) {
-        error
-            .message
-            .push_str(" (check the model's id and the region)");
+        error.message.push_str(" (check the model's id and the region)");
     }
 }
 
@@ -85,17 +74,13 @@ pub fn diagnose(error: &mut StreamError, answered: bool) {
             "type": "bedrock_response_failure", "timestamp": now_ms(), "details": details,
         });
         let entries = vec![entry].into();
-        error
-            .extra
-            .get_or_insert_default()
-            .insert("diagnostics".to_owned(), entries);
+        error.extra.get_or_insert_default().insert("diagnostics".to_owned(), entries);
     }
 }
 
 fn error(name: &str, text: &str, status: Option<u16>) -> StreamError {
     let known = EXCEPTIONS.iter().find(|(known, ..)| *known == name);
-    let (prefix, usual_status) =
-        known.map_or((name, None), |(_, prefix, status)| (*prefix, *status));
+    let (prefix, usual_status) = known.map_or((name, None), |(_, prefix, status)| (*prefix, *status));
     let mut error = fault::provider_error(&Value::from(format!("{prefix}: {text}")));
     if text.to_lowercase().contains("data retention mode") {
         let hint = format!(" See {RETENTION_DOCS} for supported data retention modes.");

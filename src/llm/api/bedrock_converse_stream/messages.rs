@@ -85,10 +85,7 @@ pub struct CachePoint {
 impl CachePoint {
     /// `long`: for an hour instead of minutes.
     pub fn new(long: bool) -> Self {
-        Self {
-            r#type: "default",
-            ttl: long.then_some("1h"),
-        }
+        Self { r#type: "default", ttl: long.then_some("1h") }
     }
 }
 
@@ -164,23 +161,14 @@ impl<'a> WireBlock<'a> {
     fn of_said(said: Said<'a>, family: &Family) -> Option<Self> {
         match said {
             Said::Text { text, .. } => Self::text(text),
-            Said::Thinking {
-                signature,
-                redacted: true,
-                ..
-            } => {
+            Said::Thinking { signature, redacted: true, .. } => {
                 // What is no base64 was not written by Bedrock, and would have the request refused.
-                let sealed = signature.filter(|sealed| {
-                    BASE64_STANDARD
-                        .decode(sealed)
-                        .is_ok_and(|bytes| !bytes.is_empty())
-                })?;
+                let sealed = signature
+                    .filter(|sealed| BASE64_STANDARD.decode(sealed).is_ok_and(|bytes| !bytes.is_empty()))?;
                 Some(Self::ReasoningContent(Reasoning::RedactedContent(sealed)))
             }
             Said::Thinking { text, .. } if text.trim().is_empty() => None,
-            Said::Thinking {
-                text, signature, ..
-            } => {
+            Said::Thinking { text, signature, .. } => {
                 let signature = signature.filter(|signature| !signature.trim().is_empty());
                 match (family.is_claude(), signature) {
                     // Without a signature Claude does not take it for its own.
@@ -191,11 +179,9 @@ impl<'a> WireBlock<'a> {
                     })),
                 }
             }
-            Said::Call(call) => Some(Self::ToolUse {
-                tool_use_id: call.id,
-                name: call.name,
-                input: document(call.arguments),
-            }),
+            Said::Call(call) => {
+                Some(Self::ToolUse { tool_use_id: call.id, name: call.name, input: document(call.arguments) })
+            }
         }
     }
 
@@ -244,9 +230,7 @@ fn has_empty_name(object: &Map<String, Value>) -> bool {
             _ => false,
         }
     }
-    object
-        .iter()
-        .any(|(name, value)| name.is_empty() || inside(value))
+    object.iter().any(|(name, value)| name.is_empty() || inside(value))
 }
 
 fn named(object: &Map<String, Value>) -> Map<String, Value> {
@@ -258,9 +242,7 @@ fn named(object: &Map<String, Value>) -> Map<String, Value> {
         }
     }
     let fields = object.iter().filter(|(name, _)| !name.is_empty());
-    fields
-        .map(|(name, value)| (name.clone(), clean(value)))
-        .collect()
+    fields.map(|(name, value)| (name.clone(), clean(value))).collect()
 }
 
 fn legal_id(id: &str) -> String {

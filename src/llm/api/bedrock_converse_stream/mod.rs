@@ -52,14 +52,8 @@ impl Protocol for BedrockConverseStream {
             !(name.starts_with("x-amz-") || name == "authorization" || name == "host")
         });
         let access = options.aws.as_deref();
-        if let Some((access, keys)) =
-            access.and_then(|access| Some((access, access.keys.as_ref()?)))
-        {
-            let scope = sign::Scope {
-                region: &access.region,
-                service: SERVICE,
-                now_ms,
-            };
+        if let Some((access, keys)) = access.and_then(|access| Some((access, access.keys.as_ref()?))) {
+            let scope = sign::Scope { region: &access.region, service: SERVICE, now_ms };
             let signed = sign::sign(keys, &scope, url, headers, body);
             headers.extend(signed.ok_or_else(|| {
                 let message = format!("cannot sign a request to {url}: it is not a URL");

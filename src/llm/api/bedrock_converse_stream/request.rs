@@ -109,27 +109,20 @@ fn body(model: &Model, context: &Context, options: &StreamOptions) -> Result<Bod
     let messages = messages::convert(model, &family, context, &transcript, mark)?;
     body.set("messages", &messages);
     if !transcript.prompt.is_empty() {
-        let text = SystemBlock::Text {
-            text: &transcript.prompt,
-        };
+        let text = SystemBlock::Text { text: &transcript.prompt };
         let blocks = std::iter::once(text).chain(mark.map(SystemBlock::CachePoint));
         body.set("system", &blocks.collect::<Vec<_>>());
     }
     let thinking = thinking(model, &family, context, options);
     let config = InferenceConfig {
-        max_tokens: thinking
-            .max_tokens
-            .or_else(|| limits::output_tokens(model, context, options)),
+        max_tokens: thinking.max_tokens.or_else(|| limits::output_tokens(model, context, options)),
         // Claude refuses any temperature but its own while it thinks.
         temperature: options.temperature.filter(|_| thinking.fields.is_none()),
     };
     body.set("inferenceConfig", &config);
     let tools = tools(model, &transcript.current_tools)?;
     if !tools.is_empty() && options.tool_choice != Some(ToolChoice::None) {
-        let config = ToolConfig {
-            tools,
-            tool_choice: options.tool_choice.and_then(tool_choice),
-        };
+        let config = ToolConfig { tools, tool_choice: options.tool_choice.and_then(tool_choice) };
         body.set("toolConfig", &config);
     }
     body.set_some("additionalModelRequestFields", thinking.fields.as_ref());
@@ -171,12 +164,7 @@ struct Thinking {
     max_tokens: Option<u64>,
 }
 
-fn thinking(
-    model: &Model,
-    family: &Family,
-    context: &Context,
-    options: &StreamOptions,
-) -> Thinking {
+fn thinking(model: &Model, family: &Family, context: &Context, options: &StreamOptions) -> Thinking {
     let level = limits::thinking_level(model, options).filter(|_| model.reasoning);
     let Some(level) = level.filter(|_| family.is_claude()) else {
         return Thinking::default();
@@ -191,10 +179,7 @@ fn thinking(
         max_tokens = Some(ceiling);
         // The budget is part of the limit: under a small one there is no room to think.
         if ceiling <= MIN_BUDGET {
-            return Thinking {
-                fields: None,
-                max_tokens,
-            };
+            return Thinking { fields: None, max_tokens };
         }
         how.insert("type".into(), "enabled".into());
         how.insert("budget_tokens".into(), budget.into());
@@ -209,19 +194,11 @@ fn thinking(
     } else {
         fields.insert("anthropic_beta".into(), json!([INTERLEAVED_THINKING]));
     }
-    Thinking {
-        fields: Some(fields),
-        max_tokens,
-    }
+    Thinking { fields: Some(fields), max_tokens }
 }
 
 /// The limit of the answer, and the part of it for thinking.
-fn budget(
-    level: ThinkingLevel,
-    model: &Model,
-    context: &Context,
-    options: &StreamOptions,
-) -> (u64, u64) {
+fn budget(level: ThinkingLevel, model: &Model, context: &Context, options: &StreamOptions) -> (u64, u64) {
     let budget = limits::thinking_budget(level, options);
     let base = limits::output_tokens(model, context, options).unwrap_or(budget);
     let ceiling = match model.max_tokens {

@@ -115,14 +115,10 @@ impl RawUsage {
         counts.iter().find(|count| count.0.is_some())?;
         let cache_read = self.cached_content_token_count.or_zero();
         let prompt = self.prompt_token_count.or_zero();
-        let input = prompt
-            .saturating_sub(cache_read)
-            .saturating_add(self.tool_use_prompt_token_count.or_zero());
+        let input =
+            prompt.saturating_sub(cache_read).saturating_add(self.tool_use_prompt_token_count.or_zero());
         let thoughts = self.thoughts_token_count.or_zero();
-        let output = self
-            .candidates_token_count
-            .or_zero()
-            .saturating_add(thoughts);
+        let output = self.candidates_token_count.or_zero().saturating_add(thoughts);
         let sum = input.saturating_add(cache_read).saturating_add(output);
         let total = self.total_token_count.or_zero();
         let mut usage = Usage {

@@ -101,11 +101,7 @@ pub fn convert<'a>(
         }),
     };
     let call_id = |id: &str| {
-        if converter.ids {
-            legal_id(id)
-        } else {
-            id.to_owned()
-        }
+        if converter.ids { legal_id(id) } else { id.to_owned() }
     };
     let mut contents: Vec<WireContent<'a>> = Vec::new();
     for turn in transform(context, &transcript.messages, model, &call_id) {
@@ -148,10 +144,7 @@ impl<'a> WirePart<'a> {
         match part {
             Part::Text(text) => wire.text = Some(text),
             Part::Image(image) => {
-                wire.inline_data = Some(InlineData {
-                    mime_type: &image.mime_type,
-                    data: &image.data,
-                });
+                wire.inline_data = Some(InlineData { mime_type: &image.mime_type, data: &image.data });
             }
         }
         wire
@@ -165,9 +158,7 @@ impl Converter {
         for block in answer.blocks {
             match block {
                 Said::Text { text, signature } => parts.extend(said(text, signature, None)),
-                Said::Thinking {
-                    text, signature, ..
-                } => parts.extend(said(text, signature, Some(true))),
+                Said::Thinking { text, signature, .. } => parts.extend(said(text, signature, Some(true))),
                 Said::Call(call) => {
                     // Of calls made side by side only the first is signed.
                     let unsigned = self.unsigned.filter(|_| is_first_call);
@@ -188,10 +179,7 @@ impl Converter {
     }
 
     /// The results, and what follows them: images that cannot stand inside.
-    fn result_parts<'a>(
-        &self,
-        results: Vec<CallResult<'a>>,
-    ) -> (Vec<WirePart<'a>>, Vec<WirePart<'a>>) {
+    fn result_parts<'a>(&self, results: Vec<CallResult<'a>>) -> (Vec<WirePart<'a>>, Vec<WirePart<'a>>) {
         let mut parts = Vec::with_capacity(results.len());
         let mut outside = Vec::new();
         for result in results {
@@ -211,11 +199,7 @@ impl Converter {
                 function_response: Some(FunctionResponse {
                     id: self.ids.then_some(result.call_id),
                     name: result.name,
-                    response: if result.is_error {
-                        Response::Error(text)
-                    } else {
-                        Response::Output(text)
-                    },
+                    response: if result.is_error { Response::Error(text) } else { Response::Output(text) },
                     parts: images,
                 }),
                 ..WirePart::default()
@@ -226,11 +210,7 @@ impl Converter {
 }
 
 /// Text, or thinking. Blank text is worth sending only with a signature: the model wants those back.
-fn said<'a>(
-    text: &'a str,
-    signature: Option<&'a str>,
-    thought: Option<bool>,
-) -> Option<WirePart<'a>> {
+fn said<'a>(text: &'a str, signature: Option<&'a str>, thought: Option<bool>) -> Option<WirePart<'a>> {
     let signature = legal_signature(signature);
     (signature.is_some() || !text.trim().is_empty()).then_some(WirePart {
         thought,

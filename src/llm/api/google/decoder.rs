@@ -70,16 +70,9 @@ impl ChunkDecoder {
     }
 
     /// A chunk, or a list of them: that is how the server streams when it is not asked for events.
-    fn value(
-        &mut self,
-        value: &Value,
-        what: &str,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+    fn value(&mut self, value: &Value, what: &str, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
         if let Value::Array(chunks) = value {
-            return chunks
-                .iter()
-                .try_for_each(|chunk| self.one_value(chunk, what, out));
+            return chunks.iter().try_for_each(|chunk| self.one_value(chunk, what, out));
         }
         self.one_value(value, what, out)
     }
@@ -98,21 +91,14 @@ impl ChunkDecoder {
         self.chunk(chunk, out)
     }
 
-    fn chunk(
-        &mut self,
-        chunk: Chunk<'_>,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+    fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
         if let Some(error) = chunk.error.filter(|error| !fault::is_nothing(error)) {
             return Err(error_of(&error));
         }
         self.tell_identity(&chunk.response_id, &chunk.model_version, out);
         let usage = chunk.usage_metadata.0.as_ref();
         if let Some(usage) = usage.and_then(|usage| usage.to_usage(&self.model)) {
-            out.push(AssistantEvent::info(Info {
-                usage: Some(usage),
-                ..Info::default()
-            }));
+            out.push(AssistantEvent::info(Info { usage: Some(usage), ..Info::default() }));
         }
         // Only one answer was asked for.
         let candidate = chunk.candidates.0.into_iter().next();
@@ -157,10 +143,7 @@ impl ChunkDecoder {
     }
 
     fn part(&mut self, part: Part<'_>, out: &mut Vec<AssistantEvent>) {
-        let signature = part
-            .thought_signature
-            .0
-            .map(|signature| signature.into_owned());
+        let signature = part.thought_signature.0.map(|signature| signature.into_owned());
         match part.function_call.0 {
             None => {
                 if let Some(text) = part.text.0 {
@@ -176,21 +159,11 @@ impl ChunkDecoder {
         }
     }
 
-    fn say(
-        &mut self,
-        text: &str,
-        thinking: bool,
-        signature: Option<String>,
-        out: &mut Vec<AssistantEvent>,
-    ) {
+    fn say(&mut self, text: &str, thinking: bool, signature: Option<String>, out: &mut Vec<AssistantEvent>) {
         if text.is_empty() && signature.is_none() {
             return;
         }
-        if self
-            .open
-            .as_ref()
-            .is_some_and(|open| open.thinking != thinking)
-        {
+        if self.open.as_ref().is_some_and(|open| open.thinking != thinking) {
             self.close(out);
         }
         let blocks = &mut self.blocks;
@@ -202,11 +175,7 @@ impl ChunkDecoder {
             } else {
                 AssistantEvent::TextStart { index }
             });
-            Open {
-                index,
-                thinking,
-                signature: None,
-            }
+            Open { index, thinking, signature: None }
         });
         // Some parts of a signed block come without.
         if signature.is_some() {
@@ -226,15 +195,9 @@ impl ChunkDecoder {
         let Some(open) = self.open.take() else {
             return;
         };
-        let Open {
-            index, signature, ..
-        } = open;
+        let Open { index, signature, .. } = open;
         out.push(if open.thinking {
-            AssistantEvent::ThinkingEnd {
-                index,
-                signature,
-                redacted: false,
-            }
+            AssistantEvent::ThinkingEnd { index, signature, redacted: false }
         } else {
             AssistantEvent::TextEnd { index, signature }
         });
@@ -260,25 +223,13 @@ impl ChunkDecoder {
             id: self.ids.take(given, index),
             name: call.name.as_str().unwrap_or(NO_NAME).to_owned(),
         });
-        out.push(AssistantEvent::ToolCallDelta {
-            index,
-            delta: arguments,
-        });
-        out.push(AssistantEvent::ToolCallEnd {
-            index,
-            id: None,
-            name: None,
-            thought_signature,
-        });
+        out.push(AssistantEvent::ToolCallDelta { index, delta: arguments });
+        out.push(AssistantEvent::ToolCallEnd { index, id: None, name: None, thought_signature });
     }
 }
 
 impl Decoder for ChunkDecoder {
-    fn frame(
-        &mut self,
-        frame: Frame<'_>,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
         if self.done {
             return Ok(());
         }

@@ -66,8 +66,7 @@ fn key(api: Google, options: &StreamOptions) -> Option<&str> {
 pub fn is_placeholder(key: &str) -> bool {
     let key = key.trim();
     let inner = key.strip_prefix('<').and_then(|key| key.strip_suffix('>'));
-    key == CREDENTIALS_MARKER
-        || inner.is_some_and(|inner| !inner.is_empty() && !inner.contains('>'))
+    key == CREDENTIALS_MARKER || inner.is_some_and(|inner| !inner.is_empty() && !inner.contains('>'))
 }
 
 fn vertex_url(model: &Model, options: &StreamOptions) -> Result<String, StreamError> {
@@ -76,18 +75,12 @@ fn vertex_url(model: &Model, options: &StreamOptions) -> Result<String, StreamEr
     let own_base = !base.is_empty() && !base.contains("{location}");
     let resource = resource(&model.id);
     if own_base {
-        let version = if has_version(base) {
-            String::new()
-        } else {
-            format!("/{VERTEX_VERSION}")
-        };
+        let version = if has_version(base) { String::new() } else { format!("/{VERTEX_VERSION}") };
         return endpoint::url(model, options, &format!("{version}/{resource}{METHOD}"));
     }
     if key(Google::Vertex, options).is_some() {
         let host = "aiplatform.googleapis.com";
-        return Ok(format!(
-            "https://{host}/{VERTEX_VERSION}/{resource}{METHOD}"
-        ));
+        return Ok(format!("https://{host}/{VERTEX_VERSION}/{resource}{METHOD}"));
     }
     let project = setting(options, "GOOGLE_CLOUD_PROJECT")
         .or_else(|| setting(options, "GCLOUD_PROJECT"))
@@ -115,9 +108,7 @@ fn vertex_url(model: &Model, options: &StreamOptions) -> Result<String, StreamEr
     } else {
         format!("projects/{project}/locations/{location}/")
     };
-    Ok(format!(
-        "https://{host}/{VERTEX_VERSION}/{place}{resource}{METHOD}"
-    ))
+    Ok(format!("https://{host}/{VERTEX_VERSION}/{place}{resource}{METHOD}"))
 }
 
 /// The full name of a model: of Google unless it says otherwise.

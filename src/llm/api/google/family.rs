@@ -16,9 +16,7 @@ fn version(id: &str) -> Option<u32> {
 
 /// Takes ids with calls and results, and wants them back. Others refuse them.
 pub fn takes_call_ids(id: &str) -> bool {
-    id.starts_with("claude-")
-        || id.starts_with("gpt-oss-")
-        || version(id).is_some_and(|version| version >= 3)
+    id.starts_with("claude-") || id.starts_with("gpt-oss-") || version(id).is_some_and(|version| version >= 3)
 }
 
 /// Takes images inside the result of a call.
@@ -87,12 +85,8 @@ mod tests {
             ("gemini-99999999999999999999", false, true, false, false),
         ];
         for (id, ids, images, level, signatures) in cases {
-            let found = (
-                takes_call_ids(id),
-                takes_images_in_results(id),
-                thinks_by_level(id),
-                wants_signatures(id),
-            );
+            let found =
+                (takes_call_ids(id), takes_images_in_results(id), thinks_by_level(id), wants_signatures(id));
             assert_eq!(found, (ids, images, level, signatures), "{id}");
         }
     }

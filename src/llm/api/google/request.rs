@@ -73,32 +73,20 @@ pub fn body(
     let transcript = Transcript::new(context, false);
     let mut body = Body::default();
     if !transcript.prompt.is_empty() {
-        let instruction = Instruction {
-            role: "user",
-            parts: [Text {
-                text: &transcript.prompt,
-            }],
-        };
+        let instruction = Instruction { role: "user", parts: [Text { text: &transcript.prompt }] };
         body.set("systemInstruction", &instruction);
     }
     let declarations = declarations(model, &transcript.current_tools)?;
     if !declarations.is_empty() {
         let strict = declarations.iter().any(|declaration| declaration.strict);
-        let tools = Tools {
-            function_declarations: declarations,
-        };
+        let tools = Tools { function_declarations: declarations };
         body.set("tools", &[tools]);
         if let Some(mode) = mode(options.tool_choice, strict) {
-            let config = ToolConfig {
-                function_calling_config: CallingConfig { mode },
-            };
+            let config = ToolConfig { function_calling_config: CallingConfig { mode } };
             body.set("toolConfig", &config);
         }
     }
-    body.set(
-        "contents",
-        &contents::convert(api, model, context, &transcript),
-    );
+    body.set("contents", &contents::convert(api, model, context, &transcript));
     let max_output_tokens = limits::output_tokens(model, context, options);
     let config = GenerationConfig {
         temperature: options.temperature,
@@ -109,10 +97,7 @@ pub fn body(
     Ok(body)
 }
 
-fn declarations<'a>(
-    model: &Model,
-    tools: &'a [ToolSpec],
-) -> Result<Vec<Declaration<'a>>, StreamError> {
+fn declarations<'a>(model: &Model, tools: &'a [ToolSpec]) -> Result<Vec<Declaration<'a>>, StreamError> {
     let supported = family::takes_strict_tools(&model.id);
     let tools = tools.iter().map(|tool| {
         let strict = schema::strict_parameters(tool, supported)?;

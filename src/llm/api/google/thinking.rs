@@ -45,10 +45,7 @@ pub fn config(
         return off(model).map(Some);
     };
     let level = standard_level(model, level)?;
-    let mut config = ThinkingConfig {
-        include_thoughts: Some(true),
-        ..ThinkingConfig::default()
-    };
+    let mut config = ThinkingConfig { include_thoughts: Some(true), ..ThinkingConfig::default() };
     if family::thinks_by_level(&model.id) {
         config.thinking_level = Some(word(level));
     } else {
@@ -78,10 +75,7 @@ fn off(model: &Model) -> Result<ThinkingConfig, StreamError> {
 
 /// One of the four levels that Google knows, as the model's map has it.
 fn standard_level(model: &Model, level: ThinkingLevel) -> Result<ThinkingLevel, StreamError> {
-    let word = model
-        .thinking_word(level)
-        .unwrap_or(level.name())
-        .to_ascii_lowercase();
+    let word = model.thinking_word(level).unwrap_or(level.name()).to_ascii_lowercase();
     let known = ThinkingLevel::Minimal..=ThinkingLevel::High;
     let standard = ThinkingLevel::parse(&word).filter(|level| known.contains(level));
     standard.ok_or_else(|| {
@@ -110,12 +104,7 @@ fn budgets(model: &Model) -> Option<&'static [u64; 4]> {
 }
 
 /// The caller's tokens for the level, else the model's, with room left for an answer.
-fn budget(
-    model: &Model,
-    options: &StreamOptions,
-    level: ThinkingLevel,
-    max_tokens: Option<u64>,
-) -> i64 {
+fn budget(model: &Model, options: &StreamOptions, level: ThinkingLevel, max_tokens: Option<u64>) -> i64 {
     let own = options.thinking_budgets.iter().rev();
     let own = own.into_iter().find(|(known, _)| *known == level);
     let budgets = budgets(model);

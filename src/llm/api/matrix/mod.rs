@@ -55,10 +55,7 @@ fn events(stream: &[u8], cut: usize) -> Vec<(String, String)> {
 }
 
 fn frames(events: &[(String, String)]) -> Vec<Frame<'_>> {
-    events
-        .iter()
-        .map(|(event, data)| Frame::Sse { event, data })
-        .collect()
+    events.iter().map(|(event, data)| Frame::Sse { event, data }).collect()
 }
 
 fn decode(row: &Row, stream: &str) -> Decoded {
@@ -68,9 +65,7 @@ fn decode(row: &Row, stream: &str) -> Decoded {
 
 #[test]
 fn every_wire_protocol_has_a_row() {
-    let wire = BUILTIN
-        .iter()
-        .filter(|(_, make)| matches!(make(), Api::Wire(_)));
+    let wire = BUILTIN.iter().filter(|(_, make)| matches!(make(), Api::Wire(_)));
     let known: Vec<&str> = wire.map(|(name, _)| *name).collect();
     let rows: Vec<&str> = ROWS.iter().map(|row| row.api).collect();
     assert_eq!(rows, known);
@@ -83,47 +78,24 @@ fn the_same_answer_comes_out_of_every_stream() {
         let message = &decoded.message;
         assert_eq!(decoded.error, None, "{}", row.api);
         assert_eq!(message.stop_reason, StopReason::ToolUse, "{}", row.api);
-        let [
-            Block::Thinking(thought),
-            Block::Text(text),
-            Block::ToolCall(first),
-            Block::ToolCall(second),
-        ] = message.content.as_slice()
+        let [Block::Thinking(thought), Block::Text(text), Block::ToolCall(first), Block::ToolCall(second)] =
+            message.content.as_slice()
         else {
             panic!("{}: {}", row.api, decoded.shown());
         };
         assert_eq!(thought.thinking, "Let me look.", "{}", row.api);
         let signed = thought.thinking_signature.as_deref().unwrap_or_default();
         // Some name the field that the thought came in.
-        assert_eq!(
-            signed.len() > 20 || signed == "c2lnbmVk",
-            row.signed,
-            "{}: {signed:?}",
-            row.api
-        );
+        assert_eq!(signed.len() > 20 || signed == "c2lnbmVk", row.signed, "{}: {signed:?}", row.api);
         assert_eq!(text.text, "I read é.", "{}", row.api);
-        assert_eq!(
-            (first.name.as_str(), second.name.as_str()),
-            ("read", "bash")
-        );
-        assert_eq!(
-            Value::from(first.arguments.clone()),
-            json!({"path": "a.txt"})
-        );
-        assert_eq!(
-            Value::from(second.arguments.clone()),
-            json!({"command": "echo hi"})
-        );
+        assert_eq!((first.name.as_str(), second.name.as_str()), ("read", "bash"));
+        assert_eq!(Value::from(first.arguments.clone()), json!({"path": "a.txt"}));
+        assert_eq!(Value::from(second.arguments.clone()), json!({"command": "echo hi"}));
         if let Some(ids) = row.ids {
             assert_eq!([&first.id, &second.id], ids, "{}", row.api);
         }
         let usage = &message.usage;
-        let counts = [
-            usage.input,
-            usage.cache_read,
-            usage.output,
-            usage.total_tokens,
-        ];
+        let counts = [usage.input, usage.cache_read, usage.output, usage.total_tokens];
         assert_eq!(counts, [10, 5, 9, 24], "{}", row.api);
         if row.api != "pi-messages" {
             let cost = (10.0 + 0.5 * 5.0 + 2.0 * 9.0) / 1e6;
@@ -141,10 +113,7 @@ fn a_stream_cut_into_reads_at_any_byte_is_the_same() {
         let lines = stream.replace('\n', "\r\n");
         let whole = events(stream.as_bytes(), 0);
         for cut in 0..=lines.len() {
-            assert!(
-                events(lines.as_bytes(), cut) == whole,
-                "cut at {cut}:\n{stream}"
-            );
+            assert!(events(lines.as_bytes(), cut) == whole, "cut at {cut}:\n{stream}");
         }
     }
 }
@@ -154,10 +123,8 @@ fn a_stream_cut_into_reads_at_any_byte_is_the_same() {
 fn a_stream_that_breaks_off_is_an_error() {
     for row in ROWS {
         let events = events(row.answer.as_bytes(), 0);
-        let pairs: Vec<(&str, &str)> = events
-            .iter()
-            .map(|(event, data)| (event.as_str(), data.as_str()))
-            .collect();
+        let pairs: Vec<(&str, &str)> =
+            events.iter().map(|(event, data)| (event.as_str(), data.as_str())).collect();
         testing::decode_and_torture(&|| decoder(row), &pairs);
         let half = &frames(&events)[..events.len() / 2];
         let decoded = testing::decode(decoder(row), half);
@@ -200,15 +167,8 @@ fn an_abort_keeps_what_came_and_what_it_cost() {
             }
             let mut fold = Fold::new(AssistantMessage::default());
             out.iter().for_each(|event| fold.apply(event));
-            let has_text = fold
-                .message()
-                .content
-                .iter()
-                .any(|b| matches!(b, Block::Text(_)));
-            if out
-                .iter()
-                .any(|event| matches!(event, AssistantEvent::Done { .. }))
-            {
+            let has_text = fold.message().content.iter().any(|b| matches!(b, Block::Text(_)));
+            if out.iter().any(|event| matches!(event, AssistantEvent::Done { .. })) {
                 continue;
             }
             fold.apply(&AssistantEvent::Error(StreamError::aborted()));
@@ -216,12 +176,7 @@ fn an_abort_keeps_what_came_and_what_it_cost() {
             assert_eq!(message.stop_reason, StopReason::Aborted, "{}", row.api);
             let usage = &message.usage;
             if has_text && row.early_usage {
-                assert_eq!(
-                    (usage.input, usage.cache_read),
-                    (10, 5),
-                    "{} at {cut}",
-                    row.api
-                );
+                assert_eq!((usage.input, usage.cache_read), (10, 5), "{} at {cut}", row.api);
                 assert!(usage.cost.total > 0.0, "{} at {cut}", row.api);
             }
             assert!(usage.total_tokens <= 24, "{} at {cut}", row.api);
@@ -241,18 +196,8 @@ fn a_conversation_that_is_too_long_is_known_by_the_provider_s_words() {
     for row in ROWS {
         let (status, body) = row.overflow;
         let error = status_error(status, &[], body.as_bytes(), &target);
-        assert_eq!(
-            classify(&error),
-            Class::Overflow,
-            "{}: {}",
-            row.api,
-            error.message
-        );
-        assert!(
-            error.message.starts_with(&status.to_string()),
-            "{}",
-            error.message
-        );
+        assert_eq!(classify(&error), Class::Overflow, "{}: {}", row.api, error.message);
+        assert!(error.message.starts_with(&status.to_string()), "{}", error.message);
     }
 }
 
@@ -270,14 +215,8 @@ fn rich(source: &Row, target: &Row) -> Value {
     let image = json!({"type": "image", "data": PNG, "mimeType": "image/png"});
     let text = |text: &str| json!({"type": "text", "text": text});
     let ids = |content: &Value| -> Vec<String> {
-        let calls = content
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|b| b["type"] == "toolCall");
-        calls
-            .map(|call| call["id"].as_str().unwrap().to_owned())
-            .collect()
+        let calls = content.as_array().unwrap().iter().filter(|b| b["type"] == "toolCall");
+        calls.map(|call| call["id"].as_str().unwrap().to_owned()).collect()
     };
     let ended = |model: &Model, content: Value, reason: &str| {
         let mut message = answer(model, content);
@@ -332,16 +271,10 @@ fn rich(source: &Row, target: &Row) -> Value {
 fn a_conversation_goes_on_with_any_other_protocol() {
     for source in ROWS {
         for target in ROWS {
-            for fields in [
-                json!({}),
-                json!({"input": ["text"]}),
-                json!({"reasoning": false}),
-            ] {
+            for fields in [json!({}), json!({"input": ["text"]}), json!({"reasoning": false})] {
                 let model = target.model_with(fields);
-                let options = StreamOptions {
-                    thinking: model.clamp_thinking(ThinkingLevel::High),
-                    ..target.options()
-                };
+                let options =
+                    StreamOptions { thinking: model.clamp_thinking(ThinkingLevel::High), ..target.options() };
                 let messages = rich(source, target);
                 let body = testing::body(&*protocol(target), &model, &messages, &options);
                 let label = format!("{} to {}", source.api, target.api);
@@ -355,20 +288,11 @@ fn a_conversation_goes_on_with_any_other_protocol() {
                 if target.api == "pi-messages" {
                     continue; // sends what is stored
                 }
-                assert!(
-                    !sent.contains("half"),
-                    "{label}: an aborted answer was sent"
-                );
-                assert!(
-                    !sent.contains("asked"),
-                    "{label}: a result without a call was sent"
-                );
+                assert!(!sent.contains("half"), "{label}: an aborted answer was sent");
+                assert!(!sent.contains("asked"), "{label}: a result without a call was sent");
                 assert_eq!(sent.contains(PNG), model.takes_images(), "{label}");
                 if source.api != target.api {
-                    assert!(
-                        !sent.contains("[sealed]"),
-                        "{label}: what another model sealed"
-                    );
+                    assert!(!sent.contains("[sealed]"), "{label}: what another model sealed");
                 }
             }
         }
@@ -379,7 +303,8 @@ fn a_conversation_goes_on_with_any_other_protocol() {
 fn a_request_with_nothing_to_say_is_refused_or_legal() {
     for row in ROWS {
         for said in [json!(""), json!([]), json!([{"type": "text", "text": ""}])] {
-            let messages = json!([system(), {"role": "user", "content": "hi"}, {"role": "user", "content": said}]);
+            let messages =
+                json!([system(), {"role": "user", "content": "hi"}, {"role": "user", "content": said}]);
             let body = testing::body(&*protocol(row), &row.model(), &messages, &row.options());
             assert_eq!((row.rule)(&body), Ok(()), "{}: {body:#}", row.api);
         }
@@ -395,13 +320,7 @@ fn without_a_key_nothing_is_sent() {
         let options = StreamOptions::default();
         let asked = protocol(row).request(&row.model(), &context(&messages), &options);
         let error = asked.expect_err(row.api);
-        assert_eq!(
-            error.kind,
-            ErrorKind::Auth,
-            "{}: {}",
-            row.api,
-            error.message
-        );
+        assert_eq!(error.kind, ErrorKind::Auth, "{}: {}", row.api, error.message);
     }
 }
 
@@ -409,10 +328,7 @@ fn without_a_key_nothing_is_sent() {
 fn the_choice_of_a_tool_is_said_in_the_protocol_s_words() {
     for row in ROWS {
         let body = |choice| {
-            let options = StreamOptions {
-                tool_choice: choice,
-                ..row.options()
-            };
+            let options = StreamOptions { tool_choice: choice, ..row.options() };
             let messages = json!([system(), {"role": "user", "content": "hi"}]);
             testing::body(&*protocol(row), &row.model(), &messages, &options).to_string()
         };

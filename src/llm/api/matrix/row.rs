@@ -29,12 +29,7 @@ pub struct Row {
 
 macro_rules! stream {
     ($name:literal) => {
-        include_str!(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/tests/data/streams/",
-            $name,
-            ".sse"
-        ))
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/streams/", $name, ".sse"))
     };
 }
 
@@ -45,14 +40,8 @@ const RESPONSES: Row = Row {
     signed: true,
     early_usage: false,
     bare_text: &[
-        (
-            "",
-            r#"{"type":"response.output_text.delta","output_index":0,"delta":"a"}"#,
-        ),
-        (
-            "",
-            r#"{"type":"response.output_text.delta","output_index":0,"delta":"b"}"#,
-        ),
+        ("", r#"{"type":"response.output_text.delta","output_index":0,"delta":"a"}"#),
+        ("", r#"{"type":"response.output_text.delta","output_index":0,"delta":"b"}"#),
     ],
     overflow: (
         400,
@@ -68,14 +57,8 @@ const GOOGLE: Row = Row {
     signed: false,
     early_usage: true,
     bare_text: &[
-        (
-            "",
-            r#"{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}"#,
-        ),
-        (
-            "",
-            r#"{"candidates":[{"content":{"parts":[{"text":"b"}]}}]}"#,
-        ),
+        ("", r#"{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}"#),
+        ("", r#"{"candidates":[{"content":{"parts":[{"text":"b"}]}}]}"#),
     ],
     overflow: (
         400,
@@ -92,14 +75,8 @@ pub const ROWS: &[Row] = &[
         signed: true,
         early_usage: true,
         bare_text: &[
-            (
-                "",
-                r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}"#,
-            ),
-            (
-                "",
-                r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"b"}}"#,
-            ),
+            ("", r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}"#),
+            ("", r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"b"}}"#),
         ],
         overflow: (
             400,
@@ -107,10 +84,7 @@ pub const ROWS: &[Row] = &[
         ),
         rule: rule::anthropic,
     },
-    Row {
-        api: "azure-openai-responses",
-        ..RESPONSES
-    },
+    Row { api: "azure-openai-responses", ..RESPONSES },
     Row {
         api: "bedrock-converse-stream",
         answer: stream!("bedrock-converse-stream"),
@@ -118,26 +92,14 @@ pub const ROWS: &[Row] = &[
         signed: true,
         early_usage: false,
         bare_text: &[
-            (
-                "contentBlockDelta",
-                r#"{"contentBlockIndex":0,"delta":{"text":"a"}}"#,
-            ),
-            (
-                "contentBlockDelta",
-                r#"{"contentBlockIndex":0,"delta":{"text":"b"}}"#,
-            ),
+            ("contentBlockDelta", r#"{"contentBlockIndex":0,"delta":{"text":"a"}}"#),
+            ("contentBlockDelta", r#"{"contentBlockIndex":0,"delta":{"text":"b"}}"#),
         ],
-        overflow: (
-            400,
-            r#"{"message":"Input is too long for requested model."}"#,
-        ),
+        overflow: (400, r#"{"message":"Input is too long for requested model."}"#),
         rule: rule::bedrock,
     },
     GOOGLE,
-    Row {
-        api: "google-vertex",
-        ..GOOGLE
-    },
+    Row { api: "google-vertex", ..GOOGLE },
     Row {
         api: "mistral-conversations",
         answer: stream!("mistral-conversations"),
@@ -154,10 +116,7 @@ pub const ROWS: &[Row] = &[
         ),
         rule: rule::mistral,
     },
-    Row {
-        api: "openai-codex-responses",
-        ..RESPONSES
-    },
+    Row { api: "openai-codex-responses", ..RESPONSES },
     Row {
         api: "openai-completions",
         answer: stream!("openai-completions"),
@@ -209,13 +168,9 @@ impl Row {
     /// With a key that every protocol takes.
     pub fn options(&self) -> StreamOptions {
         // {"https://api.openai.com/auth":{"chatgpt_account_id":"acc"}}
-        let token =
-            "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjIn19.s";
-        let env = [
-            ("AWS_REGION", "us-east-1"),
-            ("GOOGLE_CLOUD_PROJECT", "p"),
-            ("GOOGLE_CLOUD_LOCATION", "l"),
-        ];
+        let token = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOnsiY2hhdGdwdF9hY2NvdW50X2lkIjoiYWNjIn19.s";
+        let env =
+            [("AWS_REGION", "us-east-1"), ("GOOGLE_CLOUD_PROJECT", "p"), ("GOOGLE_CLOUD_LOCATION", "l")];
         StreamOptions {
             api_key: Some(Secret::new(token)),
             env: env.map(|(name, value)| (name.into(), value.into())).into(),

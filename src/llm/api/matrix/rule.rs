@@ -16,40 +16,28 @@ macro_rules! must {
 
 fn list<'a>(value: &'a Value, name: &str) -> Result<&'a [Value], String> {
     let list = value[name].as_array();
-    list.map(Vec::as_slice)
-        .ok_or_else(|| format!("no list {name:?} in {value}"))
+    list.map(Vec::as_slice).ok_or_else(|| format!("no list {name:?} in {value}"))
 }
 
 fn text<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {
-    value[name]
-        .as_str()
-        .ok_or_else(|| format!("no text {name:?} in {value}"))
+    value[name].as_str().ok_or_else(|| format!("no text {name:?} in {value}"))
 }
 
 /// Not empty, not only blanks.
 fn said(value: &Value, name: &str) -> Verdict {
-    must!(
-        !text(value, name)?.trim().is_empty(),
-        "blank text in {value}"
-    );
+    must!(!text(value, name)?.trim().is_empty(), "blank text in {value}");
     Ok(())
 }
 
 fn plain(id: &str, longest: usize) -> Verdict {
     let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    must!(
-        !id.is_empty() && id.len() <= longest && id.chars().all(legal),
-        "{id:?} cannot be an id or a name"
-    );
+    must!(!id.is_empty() && id.len() <= longest && id.chars().all(legal), "{id:?} cannot be an id or a name");
     Ok(())
 }
 
 fn an_object(arguments: &Value) -> Verdict {
     let parsed = arguments.as_str().map(serde_json::from_str::<Value>);
-    must!(
-        matches!(parsed, Some(Ok(Value::Object(_)))),
-        "arguments are no object: {arguments}"
-    );
+    must!(matches!(parsed, Some(Ok(Value::Object(_)))), "arguments are no object: {arguments}");
     Ok(())
 }
 
@@ -58,9 +46,7 @@ fn data_url(url: &Value) -> Verdict {
     let url = url.as_str().unwrap_or_default();
     let data = url.strip_prefix("data:image/");
     must!(
-        data.is_some_and(|data| data
-            .split_once(";base64,")
-            .is_some_and(|(_, data)| !data.is_empty())),
+        data.is_some_and(|data| data.split_once(";base64,").is_some_and(|(_, data)| !data.is_empty())),
         "no image: {url:?}"
     );
     Ok(())
@@ -96,16 +82,8 @@ impl Calls {
 pub fn anthropic(body: &Value) -> Verdict {
     let mut calls = Calls::default();
     let messages = list(body, "messages")?;
-    must!(
-        messages
-            .first()
-            .is_some_and(|first| first["role"] == "user"),
-        "the user begins"
-    );
-    must!(
-        messages.last().is_some_and(|last| last["role"] == "user"),
-        "nothing to answer"
-    );
+    must!(messages.first().is_some_and(|first| first["role"] == "user"), "the user begins");
+    must!(messages.last().is_some_and(|last| last["role"] == "user"), "nothing to answer");
     // The server joins messages of one role that follow each other.
     for message in messages {
         let role = text(message, "role")?;
@@ -175,12 +153,7 @@ pub fn bedrock(body: &Value) -> Verdict {
     let mut calls = Calls::default();
     let mut before = "";
     let messages = list(body, "messages")?;
-    must!(
-        messages
-            .first()
-            .is_some_and(|first| first["role"] == "user"),
-        "the user begins"
-    );
+    must!(messages.first().is_some_and(|first| first["role"] == "user"), "the user begins");
     for message in messages {
         let role = text(message, "role")?;
         must!(role != before, "two messages of {role}");
@@ -231,22 +204,13 @@ pub fn mistral(body: &Value) -> Verdict {
     let mut before = "";
     for message in list(body, "messages")? {
         let role = text(message, "role")?;
-        must!(
-            !(before == "tool" && matches!(role, "user" | "system")),
-            "{role} right after a tool"
-        );
-        must!(
-            role != "tool" || matches!(before, "tool" | "assistant"),
-            "a result after {before}"
-        );
+        must!(!(before == "tool" && matches!(role, "user" | "system")), "{role} right after a tool");
+        must!(role != "tool" || matches!(before, "tool" | "assistant"), "a result after {before}");
         before = role;
     }
     must!(matches!(before, "user" | "tool"), "{before} speaks last");
     chat(body, &|id| {
-        must!(
-            id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()),
-            "{id:?} cannot be an id"
-        );
+        must!(id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()), "{id:?} cannot be an id");
         Ok(())
     })
 }
@@ -278,10 +242,9 @@ fn chat(body: &Value, legal: &dyn Fn(&str) -> Verdict) -> Verdict {
                     }
                 }
             }
-            Value::Null => must!(
-                role == "assistant" && message["tool_calls"].is_array(),
-                "nothing is said in {message}"
-            ),
+            Value::Null => {
+                must!(role == "assistant" && message["tool_calls"].is_array(), "nothing is said in {message}")
+            }
             other => must!(false, "content {other}"),
         }
         match role {
@@ -375,12 +338,7 @@ pub fn responses(body: &Value) -> Verdict {
 
 pub fn google(body: &Value) -> Verdict {
     let contents = list(body, "contents")?;
-    must!(
-        contents
-            .first()
-            .is_some_and(|first| first["role"] == "user"),
-        "the user begins"
-    );
+    must!(contents.first().is_some_and(|first| first["role"] == "user"), "the user begins");
     let mut open: Vec<&Value> = Vec::new();
     for content in contents {
         let role = text(content, "role")?;
@@ -392,10 +350,7 @@ pub fn google(body: &Value) -> Verdict {
         for part in parts {
             if let Some(signature) = part["thoughtSignature"].as_str() {
                 let legal = |c: char| c.is_ascii_alphanumeric() || "+/=_-".contains(c);
-                must!(
-                    signature.chars().all(legal),
-                    "{signature:?} is no signature"
-                );
+                must!(signature.chars().all(legal), "{signature:?} is no signature");
             }
             if !part["functionCall"].is_null() {
                 must!(role == "model", "a call of the user");
@@ -407,32 +362,20 @@ pub fn google(body: &Value) -> Verdict {
                 answered.push(&part["functionResponse"]);
             } else if !part["inlineData"].is_null() {
                 said(&part["inlineData"], "data")?;
-                must!(
-                    text(&part["inlineData"], "mimeType")?.starts_with("image/"),
-                    "{part}"
-                );
+                must!(text(&part["inlineData"], "mimeType")?.starts_with("image/"), "{part}");
             } else if part["thoughtSignature"].is_null() {
                 said(part, "text")?;
             }
         }
         let names = |calls: &[&Value]| -> Vec<(Value, Value)> {
-            calls
-                .iter()
-                .map(|call| (call["name"].clone(), call["id"].clone()))
-                .collect()
+            calls.iter().map(|call| (call["name"].clone(), call["id"].clone())).collect()
         };
         let (waiting, results) = (names(&open), names(&answered));
-        must!(
-            waiting == results,
-            "{waiting:?} were called, {results:?} came"
-        );
+        must!(waiting == results, "{waiting:?} were called, {results:?} came");
         open = asked;
     }
     must!(open.is_empty(), "no result for {open:?}");
-    must!(
-        contents.last().is_some_and(|last| last["role"] == "user"),
-        "nothing to answer"
-    );
+    must!(contents.last().is_some_and(|last| last["role"] == "user"), "nothing to answer");
     Ok(())
 }
 
@@ -440,10 +383,7 @@ pub fn google(body: &Value) -> Verdict {
 pub fn pi(body: &Value) -> Verdict {
     for message in list(&body["context"], "messages")? {
         let role = text(message, "role")?;
-        must!(
-            matches!(role, "system" | "user" | "assistant" | "toolResult"),
-            "{role} speaks"
-        );
+        must!(matches!(role, "system" | "user" | "assistant" | "toolResult"), "{role} speaks");
         must!(message["details"].is_null(), "details left this machine");
     }
     Ok(())

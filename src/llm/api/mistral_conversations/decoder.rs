@@ -52,12 +52,7 @@ impl ChunkDecoder {
         }
     }
 
-    fn json(
-        &mut self,
-        json: &str,
-        whole: bool,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+    fn json(&mut self, json: &str, whole: bool, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
         let what = if whole { "answer" } else { "stream" };
         let not_understood = || fault::not_understood(what, json);
         if json.starts_with('{')
@@ -100,16 +95,9 @@ impl ChunkDecoder {
             let mut usage = usage.to_usage(&self.model);
             // Tokens of thinking are not told apart.
             usage.reasoning = usage.reasoning.filter(|tokens| *tokens > 0);
-            out.push(AssistantEvent::info(Info {
-                usage: Some(usage),
-                ..Info::default()
-            }));
+            out.push(AssistantEvent::info(Info { usage: Some(usage), ..Info::default() }));
         }
-        let delta = if whole {
-            choice.message.0
-        } else {
-            choice.delta.0
-        };
+        let delta = if whole { choice.message.0 } else { choice.delta.0 };
         if let Some(delta) = delta {
             self.delta(delta, out);
         }
@@ -170,11 +158,7 @@ impl ChunkDecoder {
         if text.is_empty() {
             return;
         }
-        if self
-            .open
-            .as_ref()
-            .is_some_and(|open| open.thinking != thinking)
-        {
+        if self.open.as_ref().is_some_and(|open| open.thinking != thinking) {
             self.close(out);
         }
         let blocks = &mut self.blocks;
@@ -202,11 +186,7 @@ impl ChunkDecoder {
         };
         let signature = None;
         out.push(if thinking {
-            AssistantEvent::ThinkingEnd {
-                index,
-                signature,
-                redacted: false,
-            }
+            AssistantEvent::ThinkingEnd { index, signature, redacted: false }
         } else {
             AssistantEvent::TextEnd { index, signature }
         });
@@ -214,11 +194,7 @@ impl ChunkDecoder {
 }
 
 impl Decoder for ChunkDecoder {
-    fn frame(
-        &mut self,
-        frame: Frame<'_>,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
         if self.done {
             return Ok(());
         }

@@ -69,11 +69,7 @@ struct WireFunction<'a> {
     arguments: String,
 }
 
-pub fn convert<'a>(
-    model: &Model,
-    context: &'a Context,
-    transcript: &Transcript<'a>,
-) -> Vec<WireMessage<'a>> {
+pub fn convert<'a>(model: &Model, context: &'a Context, transcript: &Transcript<'a>) -> Vec<WireMessage<'a>> {
     let turns = transform(context, &transcript.messages, model, &legal_id);
     let mut messages = Vec::with_capacity(turns.len() + 1);
     if !transcript.prompt.is_empty() {
@@ -112,23 +108,17 @@ fn speak<'a>(messages: &mut Vec<WireMessage<'a>>, message: WireMessage<'a>) {
 
 impl<'a> WireMessage<'a> {
     fn text(role: &'static str, text: Cow<'a, str>) -> Self {
-        Self {
-            role,
-            content: Some(WireContent::Text(text)),
-            ..Self::default()
-        }
+        Self { role, content: Some(WireContent::Text(text)), ..Self::default() }
     }
 }
 
 impl<'a> WirePart<'a> {
     fn of(part: Part<'a>) -> Self {
         match part {
-            Part::Text(text) => Self::Text {
-                text: Cow::Borrowed(text),
-            },
-            Part::Image(image) => Self::ImageUrl {
-                image_url: format!("data:{};base64,{}", image.mime_type, image.data),
-            },
+            Part::Text(text) => Self::Text { text: Cow::Borrowed(text) },
+            Part::Image(image) => {
+                Self::ImageUrl { image_url: format!("data:{};base64,{}", image.mime_type, image.data) }
+            }
         }
     }
 }
@@ -142,11 +132,7 @@ fn user_message(user: User<'_>) -> Option<WireMessage<'_>> {
         Part::Text(text) if user.plain => WireContent::Text(Cow::Borrowed(text)),
         _ => WireContent::Parts(parts.map(WirePart::of).collect()),
     };
-    Some(WireMessage {
-        role: "user",
-        content: Some(content),
-        ..WireMessage::default()
-    })
+    Some(WireMessage { role: "user", content: Some(content), ..WireMessage::default() })
 }
 
 /// `None` for an answer without text, thinking and calls.
@@ -157,9 +143,9 @@ fn assistant_message(answer: Answer<'_>) -> Option<WireMessage<'_>> {
         match block {
             Said::Text { text, .. } | Said::Thinking { text, .. } if text.trim().is_empty() => {}
             Said::Text { text, .. } => parts.push(WirePart::of(Part::Text(text))),
-            Said::Thinking { text, .. } => parts.push(WirePart::Thinking {
-                thinking: [Thought::Text { text }],
-            }),
+            Said::Thinking { text, .. } => {
+                parts.push(WirePart::Thinking { thinking: [Thought::Text { text }] })
+            }
             Said::Call(call) => tool_calls.push(WireCall {
                 id: call.id,
                 r#type: "function",
@@ -193,14 +179,8 @@ fn result_message(result: CallResult<'_>) -> WireMessage<'_> {
         ("", false) => SEE_IMAGE,
         (text, _) => text,
     };
-    let text = if result.is_error {
-        format!("{TOOL_ERROR}{text}")
-    } else {
-        text.to_owned()
-    };
-    let text = WirePart::Text {
-        text: Cow::Owned(text),
-    };
+    let text = if result.is_error { format!("{TOOL_ERROR}{text}") } else { text.to_owned() };
+    let text = WirePart::Text { text: Cow::Owned(text) };
     let parts = std::iter::once(text).chain(images);
     WireMessage {
         role: "tool",

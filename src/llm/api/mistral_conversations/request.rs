@@ -69,10 +69,7 @@ fn headers(model: &Model, options: &StreamOptions) -> Result<Vec<(String, String
 }
 
 fn body(model: &Model, context: &Context, options: &StreamOptions) -> Result<Body, StreamError> {
-    let in_place = model
-        .compat
-        .as_ref()
-        .and_then(|compat| compat.get("supportsMidConvoSystemMessages"));
+    let in_place = model.compat.as_ref().and_then(|compat| compat.get("supportsMidConvoSystemMessages"));
     let transcript = Transcript::new(context, in_place == Some(&Value::Bool(true)));
     let tools = tools(&transcript.current_tools)?;
 

@@ -46,21 +46,11 @@ struct Call {
 
 impl Calls {
     pub fn new(ids: Ids, grammar: HashMap<String, String>, cumulative: bool) -> Self {
-        Self {
-            calls: Vec::new(),
-            ids,
-            grammar,
-            cumulative,
-        }
+        Self { calls: Vec::new(), ids, grammar, cumulative }
     }
 
     /// Takes one piece. `next_block` is the index that a new block gets; true when it was used.
-    pub fn take(
-        &mut self,
-        piece: &CallDelta<'_>,
-        next_block: usize,
-        out: &mut Vec<AssistantEvent>,
-    ) -> bool {
+    pub fn take(&mut self, piece: &CallDelta<'_>, next_block: usize, out: &mut Vec<AssistantEvent>) -> bool {
         let function = piece.function.0.as_ref();
         let custom = piece.custom.0.as_ref().filter(|_| function.is_none());
         let custom = custom.filter(|custom| custom.name.0.is_some() || custom.input.0.is_some());
@@ -69,9 +59,7 @@ impl Calls {
             .and_then(|function| function.name.as_str())
             .or_else(|| custom?.name.as_str())
             .unwrap_or_default();
-        let arguments = function
-            .and_then(|function| function.arguments.0.as_deref())
-            .unwrap_or_default();
+        let arguments = function.and_then(|function| function.arguments.0.as_deref()).unwrap_or_default();
         let Some(at) = self.find(piece.index.0, id, name, arguments, custom.is_some()) else {
             return false;
         };
@@ -112,11 +100,7 @@ impl Calls {
         next_block: usize,
         out: &mut Vec<AssistantEvent>,
     ) {
-        self.calls.push(Call {
-            name: name.to_owned(),
-            waiting: arguments,
-            ..Call::default()
-        });
+        self.calls.push(Call { name: name.to_owned(), waiting: arguments, ..Call::default() });
         let at = self.calls.len() - 1;
         self.start(at, next_block, out);
         self.tell(at, true, out);

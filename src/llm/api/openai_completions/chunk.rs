@@ -135,10 +135,7 @@ struct ListedPart<'a>(Option<ContentPart<'a>>);
 
 impl<'de: 'a, 'a> Lenient<'de> for ListedPart<'a> {
     fn text(text: Cow<'de, str>) -> Self {
-        Self(Some(ContentPart {
-            text: Text::text(text),
-            thinking: None,
-        }))
+        Self(Some(ContentPart { text: Text::text(text), thinking: None }))
     }
 
     fn object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
@@ -220,15 +217,11 @@ impl RawUsage {
     pub fn to_usage(&self, model: &Model) -> Usage {
         let details = self.prompt_tokens_details.0.as_ref();
         let cached = details.and_then(|details| details.cached_tokens.0);
-        let cache_read = cached
-            .or(self.prompt_cache_hit_tokens.0)
-            .or(self.cached_tokens.0)
-            .unwrap_or_default();
+        let cache_read =
+            cached.or(self.prompt_cache_hit_tokens.0).or(self.cached_tokens.0).unwrap_or_default();
         let cache_write = details.map_or(0, |details| details.cache_write_tokens.or_zero());
         let prompt = self.prompt_tokens.or_zero();
-        let input = prompt
-            .saturating_sub(cache_read)
-            .saturating_sub(cache_write);
+        let input = prompt.saturating_sub(cache_read).saturating_sub(cache_write);
         let output = self.completion_tokens.or_zero();
         let thinking = self.completion_tokens_details.0.as_ref();
         let parts = [input, output, cache_read, cache_write];

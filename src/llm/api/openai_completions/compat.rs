@@ -108,8 +108,7 @@ impl Vendor {
             nvidia: is(&["nvidia"], &["integrate.api.nvidia.com"]),
             ant_ling: is(&["ant-ling"], &["api.ant-ling.com"]),
             cerebras: is(&["cerebras"], &["cerebras.ai"]),
-            deepseek: is(&["deepseek"], &[])
-                || model.base_url.to_lowercase().contains("deepseek.com"),
+            deepseek: is(&["deepseek"], &[]) || model.base_url.to_lowercase().contains("deepseek.com"),
             xai: is(&["xai"], &["api.x.ai"]),
             chutes: is(&[], &["chutes.ai"]),
             opencode: is(&["opencode"], &["opencode.ai"]),
@@ -183,8 +182,7 @@ impl<'a> Compat<'a> {
 
         let standard = !vendor.is_non_standard();
         let anthropic_model = model.id.starts_with("anthropic/");
-        let openrouter_developer =
-            vendor.openrouter && (anthropic_model || model.id.starts_with("openai/"));
+        let openrouter_developer = vendor.openrouter && (anthropic_model || model.id.starts_with("openai/"));
         let nearby = is_private_host(&model.base_url);
         let budget_alias = flag("supportsThinkingTokenBudget", false);
         Self {
@@ -193,10 +191,7 @@ impl<'a> Compat<'a> {
                 "supportsDeveloperRole",
                 openrouter_developer || (standard && !vendor.openrouter),
             ),
-            supports_reasoning_effort: flag(
-                "supportsReasoningEffort",
-                !vendor.lacks_reasoning_effort(),
-            ),
+            supports_reasoning_effort: flag("supportsReasoningEffort", !vendor.lacks_reasoning_effort()),
             supports_usage_in_streaming: flag("supportsUsageInStreaming", true),
             supports_finish_reason: flag("supportsFinishReason", true),
             supports_strict_mode: flag("supportsStrictMode", false),
@@ -213,10 +208,7 @@ impl<'a> Compat<'a> {
             tool_result_name: flag("requiresToolResultName", false),
             assistant_after_tool_result: flag("requiresAssistantAfterToolResult", false),
             thinking_as_text: flag("requiresThinkingAsText", false),
-            empty_reasoning_content: flag(
-                "requiresReasoningContentOnAssistantMessages",
-                vendor.deepseek,
-            ),
+            empty_reasoning_content: flag("requiresReasoningContentOnAssistantMessages", vendor.deepseek),
             thinking_format: text("thinkingFormat")
                 .map_or_else(|| vendor.thinking_format(), ThinkingFormat::parse),
             chat_template_kwargs: object("chatTemplateKwargs"),
@@ -272,12 +264,7 @@ mod tests {
     use serde_json::json;
 
     fn model(provider: &str, base_url: &str, id: &str) -> Model {
-        Model {
-            id: id.into(),
-            provider: provider.into(),
-            base_url: base_url.into(),
-            ..Model::default()
-        }
+        Model { id: id.into(), provider: provider.into(), base_url: base_url.into(), ..Model::default() }
     }
 
     #[test]

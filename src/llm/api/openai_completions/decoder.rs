@@ -83,12 +83,7 @@ impl ChunkDecoder {
         }
     }
 
-    fn sse(
-        &mut self,
-        event: &str,
-        data: &str,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+    fn sse(&mut self, event: &str, data: &str, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
         let data = data.trim();
         if data.starts_with("[DONE]") {
             self.done = true;
@@ -184,10 +179,7 @@ impl ChunkDecoder {
     }
 
     fn tell_usage(&self, usage: &RawUsage, out: &mut Vec<AssistantEvent>) {
-        out.push(AssistantEvent::info(Info {
-            usage: Some(usage.to_usage(&self.model)),
-            ..Info::default()
-        }));
+        out.push(AssistantEvent::info(Info { usage: Some(usage.to_usage(&self.model)), ..Info::default() }));
     }
 
     fn take_finish(&mut self, reason: &str, out: &mut Vec<AssistantEvent>) {
@@ -197,10 +189,7 @@ impl ChunkDecoder {
             "tool_calls" | "function_call" => Ok(StopReason::ToolUse),
             other => Err(format!("Provider finish_reason: {other}")),
         });
-        out.push(AssistantEvent::info(Info {
-            raw_stop_reason: Some(reason.to_owned()),
-            ..Info::default()
-        }));
+        out.push(AssistantEvent::info(Info { raw_stop_reason: Some(reason.to_owned()), ..Info::default() }));
     }
 
     fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<AssistantEvent>) {
@@ -220,9 +209,7 @@ impl ChunkDecoder {
             ("reasoning", &delta.reasoning),
             ("reasoning_text", &delta.reasoning_text),
         ];
-        let said = fields
-            .into_iter()
-            .find_map(|(name, text)| Some((name, text.as_str()?)));
+        let said = fields.into_iter().find_map(|(name, text)| Some((name, text.as_str()?)));
         if let Some((name, text)) = said {
             let field = reasoning::field(&self.model.provider, name);
             self.answer.think(text, field, out);
@@ -247,11 +234,7 @@ impl ChunkDecoder {
 }
 
 impl Decoder for ChunkDecoder {
-    fn frame(
-        &mut self,
-        frame: Frame<'_>,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
         if self.done {
             return Ok(());
         }
@@ -384,10 +367,7 @@ impl Answer {
         }
         for (index, kind) in self.kinds.iter().enumerate() {
             match kind {
-                Kind::Text => out.push(AssistantEvent::TextEnd {
-                    index,
-                    signature: None,
-                }),
+                Kind::Text => out.push(AssistantEvent::TextEnd { index, signature: None }),
                 Kind::Thinking => {
                     let field = self.reasoning_field.map(str::to_owned);
                     out.push(AssistantEvent::ThinkingEnd {
@@ -405,11 +385,7 @@ impl Answer {
 /// An error that does not stand in a field of its own.
 fn error_of(data: &str) -> StreamError {
     match lax::value(data) {
-        Ok(value)
-            if value
-                .get("error")
-                .is_some_and(|error| !fault::is_nothing(error)) =>
-        {
+        Ok(value) if value.get("error").is_some_and(|error| !fault::is_nothing(error)) => {
             fault::provider_error(&value["error"])
         }
         Ok(value) if value.get("message").is_some() => fault::provider_error(&value),

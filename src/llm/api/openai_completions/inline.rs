@@ -127,11 +127,7 @@ impl Inline {
 
     /// Passes text on up to the next mark, and gives what is left to do.
     fn run_text<'t>(&mut self, text: &'t str, sink: &mut impl FnMut(Piece<'_>)) -> &'t str {
-        let text = if self.skip_blanks {
-            text.trim_start()
-        } else {
-            text
-        };
+        let text = if self.skip_blanks { text.trim_start() } else { text };
         if text.is_empty() {
             return text;
         }
@@ -168,11 +164,7 @@ impl Inline {
     }
 
     fn run_thinking<'t>(&mut self, text: &'t str, sink: &mut impl FnMut(Piece<'_>)) -> &'t str {
-        let text = if self.skip_blanks {
-            text.trim_start()
-        } else {
-            text
-        };
+        let text = if self.skip_blanks { text.trim_start() } else { text };
         let mut from = 0;
         while let Some(found) = find_mark_start(text, from) {
             let (before, rest) = text.split_at(found);
@@ -212,25 +204,14 @@ impl Inline {
 
     fn look(&self, before: &str, rest: &str) -> Look {
         let at_start = self.fresh && before.trim().is_empty();
-        let line_start = if before.is_empty() {
-            self.at_line_start
-        } else {
-            before.ends_with('\n')
-        };
-        let calls = if self.tools.is_empty() {
-            &[][..]
-        } else {
-            &CALLS
-        };
+        let line_start = if before.is_empty() { self.at_line_start } else { before.ends_with('\n') };
+        let calls = if self.tools.is_empty() { &[][..] } else { &CALLS };
         let marks = [
             (THINK, self.think_tags && at_start),
             (THINK_END, self.think_tags && !self.thought && line_start),
             (CALL_END, self.after_call && before.trim().is_empty()),
         ];
-        let marks = marks
-            .into_iter()
-            .filter(|(_, here)| *here)
-            .map(|(mark, _)| mark);
+        let marks = marks.into_iter().filter(|(_, here)| *here).map(|(mark, _)| mark);
         let mut perhaps = false;
         for mark in marks.chain(calls.iter().copied()) {
             if rest.starts_with(mark) {
@@ -238,11 +219,7 @@ impl Inline {
             }
             perhaps |= mark.starts_with(rest);
         }
-        if perhaps {
-            Look::Perhaps
-        } else {
-            Look::Nothing
-        }
+        if perhaps { Look::Perhaps } else { Look::Nothing }
     }
 
     fn enter(&mut self, mark: &'static str, sink: &mut impl FnMut(Piece<'_>)) {

@@ -115,11 +115,7 @@ impl Capture {
         let rest = self.text.get(self.at..).unwrap_or_default();
         match &mut self.form {
             Form::Tagged | Form::Listed => self.choose(),
-            Form::Json {
-                start,
-                balance,
-                name,
-            } => {
+            Form::Json { start, balance, name } => {
                 let Some(length) = balance.feed(rest) else {
                     self.at = self.text.len();
                     return Step::More;
@@ -135,11 +131,7 @@ impl Capture {
                 Name::Whole(name, length) if tools.contains_key(name) => {
                     let name = name.to_owned();
                     self.at += length;
-                    self.form = Form::Function {
-                        name,
-                        arguments: Map::new(),
-                        key: None,
-                    };
+                    self.form = Form::Function { name, arguments: Map::new(), key: None };
                     Step::Again
                 }
                 Name::Partial => Step::More,
@@ -160,11 +152,7 @@ impl Capture {
         }
         if trimmed.starts_with(['{', '[']) {
             self.at = start;
-            self.form = Form::Json {
-                start,
-                balance: Balance::default(),
-                name: None,
-            };
+            self.form = Form::Json { start, balance: Balance::default(), name: None };
             return Step::Again;
         }
         if listed {
@@ -172,11 +160,7 @@ impl Capture {
                 Name::Whole(name, length) => {
                     let name = name.to_owned();
                     self.at = start + length;
-                    self.form = Form::Json {
-                        start: self.at,
-                        balance: Balance::default(),
-                        name: Some(name),
-                    };
+                    self.form = Form::Json { start: self.at, balance: Balance::default(), name: Some(name) };
                     Step::Again
                 }
                 Name::Partial => Step::More,
@@ -188,20 +172,11 @@ impl Capture {
             self.form = Form::FunctionName;
             return Step::Again;
         }
-        if FUNCTION.starts_with(trimmed) {
-            Step::More
-        } else {
-            Step::Text
-        }
+        if FUNCTION.starts_with(trimmed) { Step::More } else { Step::Text }
     }
 
     fn step_function(&mut self, tools: &Tools) -> Step {
-        let Form::Function {
-            name,
-            arguments,
-            key,
-        } = &mut self.form
-        else {
+        let Form::Function { name, arguments, key } = &mut self.form else {
             return Step::Text;
         };
         if let Some((parameter, start)) = key {
@@ -273,11 +248,7 @@ fn take_name<'a>(text: &'a str, end: &str) -> Name<'a> {
 
 /// The calls that `json` stands for: an object, a list of them, or the arguments of `name`. `None` if any
 /// of them is none.
-fn calls(
-    json: &str,
-    name: Option<String>,
-    tools: &Tools,
-) -> Option<Vec<(String, Map<String, Value>)>> {
+fn calls(json: &str, name: Option<String>, tools: &Tools) -> Option<Vec<(String, Map<String, Value>)>> {
     let value: Value = serde_json::from_str(json).ok()?;
     let known = |name: &str| tools.contains_key(name);
     if let Some(name) = name {

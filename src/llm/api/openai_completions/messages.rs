@@ -76,14 +76,8 @@ struct ImageUrl {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum WireCall<'a> {
-    Function {
-        id: Cow<'a, str>,
-        function: WireFunction<'a>,
-    },
-    Custom {
-        id: Cow<'a, str>,
-        custom: WireCustom<'a>,
-    },
+    Function { id: Cow<'a, str>, function: WireFunction<'a> },
+    Custom { id: Cow<'a, str>, custom: WireCustom<'a> },
 }
 
 #[derive(Serialize)]
@@ -110,11 +104,7 @@ pub fn convert<'a>(
     let grammar = grammar::properties(context, compat.supports_grammar_tools)?;
     let call_id = |id: &str| legal_id(&model.provider, id);
     let turns = transform(context, &transcript.messages, model, &call_id);
-    let instructions = if model.reasoning && compat.supports_developer_role {
-        "developer"
-    } else {
-        "system"
-    };
+    let instructions = if model.reasoning && compat.supports_developer_role { "developer" } else { "system" };
     let mut messages = Vec::with_capacity(turns.len() + 1);
     if !transcript.prompt.is_empty() {
         let prompt = Cow::Owned(transcript.prompt.clone());
@@ -166,19 +156,11 @@ pub fn convert<'a>(
 
 impl<'a> WireMessage<'a> {
     fn text(role: &'static str, text: Cow<'a, str>) -> Self {
-        Self {
-            role,
-            content: Some(WireContent::Text(text)),
-            ..Self::default()
-        }
+        Self { role, content: Some(WireContent::Text(text)), ..Self::default() }
     }
 
     fn parts(role: &'static str, parts: Vec<WirePart<'a>>) -> Self {
-        Self {
-            role,
-            content: Some(WireContent::Parts(parts)),
-            ..Self::default()
-        }
+        Self { role, content: Some(WireContent::Parts(parts)), ..Self::default() }
     }
 
     fn is_instruction(&self) -> bool {
@@ -213,19 +195,14 @@ impl<'a> WireMessage<'a> {
 
 impl<'a> WirePart<'a> {
     fn text(text: impl Into<Cow<'a, str>>) -> Self {
-        Self::Text {
-            text: text.into(),
-            cache_control: None,
-        }
+        Self::Text { text: text.into(), cache_control: None }
     }
 
     fn of(part: Part<'a>) -> Self {
         match part {
             Part::Text(text) => Self::text(text),
             Part::Image(image) => Self::ImageUrl {
-                image_url: ImageUrl {
-                    url: format!("data:{};base64,{}", image.mime_type, image.data),
-                },
+                image_url: ImageUrl { url: format!("data:{};base64,{}", image.mime_type, image.data) },
             },
         }
     }
@@ -258,10 +235,7 @@ fn user_message(user: User<'_>) -> Option<WireMessage<'_>> {
     {
         return Some(WireMessage::text("user", Cow::Borrowed(text)));
     }
-    Some(WireMessage::parts(
-        "user",
-        parts.map(WirePart::of).collect(),
-    ))
+    Some(WireMessage::parts("user", parts.map(WirePart::of).collect()))
 }
 
 /// `None` for an answer without text and calls.
@@ -271,10 +245,7 @@ fn assistant_message<'a>(
     compat: &Compat<'_>,
     grammar: &HashMap<&str, &str>,
 ) -> Option<WireMessage<'a>> {
-    let mut message = WireMessage {
-        role: "assistant",
-        ..WireMessage::default()
-    };
+    let mut message = WireMessage { role: "assistant", ..WireMessage::default() };
     let mut texts: Vec<&str> = Vec::new();
     let mut thoughts: Vec<(&str, Option<&str>)> = Vec::new();
     let mut signed_details = None;
@@ -283,9 +254,7 @@ fn assistant_message<'a>(
         match block {
             Said::Text { text, .. } if !text.trim().is_empty() => texts.push(text),
             Said::Text { .. } => {}
-            Said::Thinking {
-                text, signature, ..
-            } => {
+            Said::Thinking { text, signature, .. } => {
                 if signed_details.is_none() {
                     signed_details = reasoning::parse_details(signature);
                 }
@@ -297,10 +266,7 @@ fn assistant_message<'a>(
                 legacy_details.extend(reasoning::parse_legacy_detail(call.thought_signature));
                 message.tool_calls.push(match grammar.get(&*call.name) {
                     Some(property) => WireCall::Custom {
-                        custom: WireCustom {
-                            input: grammar::input(&call, property),
-                            name: call.name,
-                        },
+                        custom: WireCustom { input: grammar::input(&call, property), name: call.name },
                         id: call.id,
                     },
                     None => WireCall::Function {
@@ -314,8 +280,8 @@ fn assistant_message<'a>(
             }
         }
     }
-    message.reasoning_details = signed_details
-        .or_else(|| (!legacy_details.is_empty()).then_some(Value::Array(legacy_details)));
+    message.reasoning_details =
+        signed_details.or_else(|| (!legacy_details.is_empty()).then_some(Value::Array(legacy_details)));
 
     let joined = |lines: &[(&str, Option<&str>)], separator: &str| {
         let texts: Vec<&str> = lines.iter().map(|(text, _)| *text).collect();
@@ -325,9 +291,7 @@ fn assistant_message<'a>(
         (Some(_), true) => {
             let thinking = WirePart::text(joined(&thoughts, "\n\n"));
             let texts = texts.into_iter().map(WirePart::text);
-            Some(WireContent::Parts(
-                std::iter::once(thinking).chain(texts).collect(),
-            ))
+            Some(WireContent::Parts(std::iter::once(thinking).chain(texts).collect()))
         }
         // Plain text, not parts: some models copy the form of parts into their answers.
         _ => match texts.as_slice() {
@@ -390,25 +354,15 @@ fn result_images<'a>(results: &[CallResult<'a>]) -> Vec<WirePart<'a>> {
 /// second up to some 400 characters; both are needed to tell the calls of one turn apart.
 fn legal_id(provider: &str, id: &str) -> String {
     let Some((call, item)) = id.split_once('|') else {
-        let limit = if provider == "openai" {
-            ID_LIMIT
-        } else {
-            usize::MAX
-        };
+        let limit = if provider == "openai" { ID_LIMIT } else { usize::MAX };
         return id.chars().take(limit).collect();
     };
     let clean = |text: &str| -> String {
         let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        text.chars()
-            .map(|c| if legal(c) { c } else { '_' })
-            .collect()
+        text.chars().map(|c| if legal(c) { c } else { '_' }).collect()
     };
     let (call, item) = (clean(call), clean(item));
-    let both = if item.is_empty() {
-        call.clone()
-    } else {
-        format!("{call}_{item}")
-    };
+    let both = if item.is_empty() { call.clone() } else { format!("{call}_{item}") };
     if both.len() <= ID_LIMIT {
         return both;
     }

@@ -150,9 +150,7 @@ impl Field<'_> {
 impl Piece<'_> {
     fn get(&self, name: &str) -> Option<&Field<'_>> {
         let mut fields = self.0.iter().rev();
-        fields
-            .find(|(known, _)| known == name)
-            .map(|(_, field)| field)
+        fields.find(|(known, _)| known == name).map(|(_, field)| field)
     }
 
     fn text(&self, name: &str) -> Option<&str> {
@@ -168,16 +166,10 @@ impl Piece<'_> {
         self.text(kind.text_field())?;
         let text_or_null = |name: &str| {
             let field = self.get(name);
-            matches!(
-                field,
-                None | Some(Field::Text(_) | Field::Other(Value::Null))
-            )
+            matches!(field, None | Some(Field::Text(_) | Field::Other(Value::Null)))
         };
         let format = matches!(self.get("format"), None | Some(Field::Text(_)));
-        let index = matches!(
-            self.get("index"),
-            None | Some(Field::Other(Value::Number(_)))
-        );
+        let index = matches!(self.get("index"), None | Some(Field::Other(Value::Number(_))));
         let signature = kind != Kind::Text || text_or_null("signature");
         (text_or_null("id") && format && index && signature).then_some(kind)
     }
@@ -305,20 +297,11 @@ mod tests {
 
     #[test]
     fn only_a_record_is_read_as_one() {
-        for signature in [
-            None,
-            Some(""),
-            Some("reasoning_content"),
-            Some("[]"),
-            Some("[{}]"),
-            Some("{}"),
-        ] {
+        for signature in [None, Some(""), Some("reasoning_content"), Some("[]"), Some("[{}]"), Some("{}")] {
             assert_eq!(parse_details(signature), None, "{signature:?}");
         }
         let sealed = r#"{"type":"reasoning.encrypted","id":"1","data":"x"}"#;
         assert!(parse_legacy_detail(Some(sealed)).is_some());
-        assert!(
-            parse_legacy_detail(Some(r#"{"type":"reasoning.encrypted","data":"x"}"#)).is_none()
-        );
+        assert!(parse_legacy_detail(Some(r#"{"type":"reasoning.encrypted","data":"x"}"#)).is_none());
     }
 }

@@ -53,8 +53,7 @@ fn headers(
     if model.provider == "github-copilot" {
         endpoint::copilot_headers(&mut headers, context);
     }
-    if let (Some(format), Some(session)) = (compat.session_headers, limits::cache_session(options))
-    {
+    if let (Some(format), Some(session)) = (compat.session_headers, limits::cache_session(options)) {
         let names: &[&str] = match format {
             SessionHeaders::Single => &["x-session-id"],
             SessionHeaders::Full => &["session_id", "x-client-request-id", "x-session-affinity"],
@@ -78,11 +77,7 @@ fn body(
 ) -> Result<Body, StreamError> {
     let transcript = Transcript::new(context, compat.system_in_place);
     let anchored = compat.tools_in_place && transcript.only_adds_tools();
-    let request_tools = if anchored {
-        &transcript.initial_tools
-    } else {
-        &transcript.current_tools
-    };
+    let request_tools = if anchored { &transcript.initial_tools } else { &transcript.current_tools };
     let mut tools = tools::convert(request_tools, compat)?;
     let mut messages = messages::convert(model, context, &transcript, compat, anchored)?;
     let retention = limits::cache_retention(options);
@@ -106,9 +101,7 @@ fn body(
         body.set("prompt_cache_retention", "24h");
     }
     if compat.supports_usage_in_streaming {
-        let settings = StreamSettings {
-            include_usage: true,
-        };
+        let settings = StreamSettings { include_usage: true };
         body.set("stream_options", &settings);
     }
     if compat.prompt_progress {

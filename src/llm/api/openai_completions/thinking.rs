@@ -55,12 +55,7 @@ impl<'a> Thinking<'a> {
             .map(|level| limits::thinking_budget(level, options))
             .map(|budget| limits::with_room_for_answer(budget, ceiling))
             .filter(|budget| *budget > 0);
-        Self {
-            model,
-            compat,
-            level,
-            budget,
-        }
+        Self { model, compat, level, budget }
     }
 
     /// Writes the fields of the model's way.
@@ -83,20 +78,14 @@ impl<'a> Thinking<'a> {
                     clear_thinking: on.then_some(false),
                 };
                 body.set("thinking", &kind);
-                self.write_effort(
-                    body,
-                    self.level.and_then(|level| self.word_unless_null(level)),
-                );
+                self.write_effort(body, self.level.and_then(|level| self.word_unless_null(level)));
             }
             ThinkingFormat::Qwen => {
                 body.set("enable_thinking", &on);
                 self.write_effort(body, self.word());
             }
             ThinkingFormat::QwenChatTemplate => {
-                let template = QwenTemplate {
-                    enable_thinking: on,
-                    preserve_thinking: true,
-                };
+                let template = QwenTemplate { enable_thinking: on, preserve_thinking: true };
                 body.set("chat_template_kwargs", &template);
             }
             ThinkingFormat::ChatTemplate => {
@@ -110,10 +99,7 @@ impl<'a> Thinking<'a> {
             }
             ThinkingFormat::DeepSeek => {
                 if on || self.can_be_off() {
-                    let kind = Kind {
-                        r#type: if on { "enabled" } else { "disabled" },
-                        clear_thinking: None,
-                    };
+                    let kind = Kind { r#type: if on { "enabled" } else { "disabled" }, clear_thinking: None };
                     body.set("thinking", &kind);
                 }
                 self.write_effort(body, self.word());

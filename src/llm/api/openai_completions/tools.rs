@@ -53,16 +53,8 @@ struct Definition<'a> {
     definition: &'a str,
 }
 
-pub fn convert<'a>(
-    tools: &'a [ToolSpec],
-    compat: &Compat<'_>,
-) -> Result<Vec<WireTool<'a>>, StreamError> {
-    let tools = tools.iter().map(|tool| {
-        Ok(WireTool {
-            kind: kind(tool, compat)?,
-            cache_control: None,
-        })
-    });
+pub fn convert<'a>(tools: &'a [ToolSpec], compat: &Compat<'_>) -> Result<Vec<WireTool<'a>>, StreamError> {
+    let tools = tools.iter().map(|tool| Ok(WireTool { kind: kind(tool, compat)?, cache_control: None }));
     tools.collect()
 }
 
@@ -73,10 +65,7 @@ fn kind<'a>(tool: &'a ToolSpec, compat: &Compat<'_>) -> Result<Kind<'a>, StreamE
                 name: &tool.name,
                 description: &tool.description,
                 format: Format::Grammar {
-                    grammar: Definition {
-                        syntax: grammar.syntax,
-                        definition: grammar.definition,
-                    },
+                    grammar: Definition { syntax: grammar.syntax, definition: grammar.definition },
                 },
             },
         });

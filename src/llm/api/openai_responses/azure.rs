@@ -8,11 +8,7 @@ use crate::llm::stream::StreamOptions;
 const DEFAULT_API_VERSION: &str = "v1";
 
 /// Hosts of Azure's own, by their ends.
-const HOSTS: [&str; 3] = [
-    ".openai.azure.com",
-    ".cognitiveservices.azure.com",
-    ".ai.azure.com",
-];
+const HOSTS: [&str; 3] = [".openai.azure.com", ".cognitiveservices.azure.com", ".ai.azure.com"];
 
 /// Where the request goes.
 pub fn url(model: &Model, options: &StreamOptions) -> Result<String, StreamError> {
@@ -43,9 +39,7 @@ pub fn deployment(model: &Model, options: &StreamOptions) -> String {
     let pairs = pairs.split(',').filter_map(|pair| pair.split_once('='));
     let pairs = pairs.map(|(id, name)| (id.trim(), name.trim()));
     let mut named = pairs.filter(|(id, name)| *id == model.id && !name.is_empty());
-    named
-        .next_back()
-        .map_or_else(|| model.id.clone(), |(_, name)| name.to_owned())
+    named.next_back().map_or_else(|| model.id.clone(), |(_, name)| name.to_owned())
 }
 
 /// `base` may be what Azure's pages show: the host alone, or the full address of some request.
@@ -63,9 +57,7 @@ fn responses_url(base: &str, version: Option<&str>) -> Result<String, StreamErro
         Some(slash) => place.split_at(slash),
         None => (place, ""),
     };
-    let known_scheme = ["http", "https"]
-        .iter()
-        .any(|s| scheme.eq_ignore_ascii_case(s));
+    let known_scheme = ["http", "https"].iter().any(|s| scheme.eq_ignore_ascii_case(s));
     if !known_scheme || authority.is_empty() || base.contains(char::is_whitespace) {
         return Err(invalid());
     }
@@ -141,13 +133,7 @@ mod tests {
         for (base, version, expected) in cases {
             check(base, version, expected);
         }
-        for base in [
-            "",
-            "r.openai.azure.com",
-            "ftp://x",
-            "https://",
-            "https://a b",
-        ] {
+        for base in ["", "r.openai.azure.com", "ftp://x", "https://", "https://a b"] {
             let error = responses_url(base, None).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Request, "{base}");
         }
@@ -156,17 +142,10 @@ mod tests {
     #[test]
     fn settings_of_the_credential_say_where_and_under_which_name() {
         let options = |pairs: &[(&str, &str)]| StreamOptions {
-            env: pairs
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect(),
+            env: pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             ..StreamOptions::default()
         };
-        let model = Model {
-            id: "gpt-5".into(),
-            base_url: "http://own".into(),
-            ..Model::default()
-        };
+        let model = Model { id: "gpt-5".into(), base_url: "http://own".into(), ..Model::default() };
         #[rustfmt::skip]
         let cases: [(&[(&str, &str)], &str); 4] = [
             (&[], "http://own/responses?api-version=v1"),
@@ -183,12 +162,7 @@ mod tests {
         assert_eq!(nowhere.kind, ErrorKind::Auth);
 
         let map = "a=b, gpt-5 = mine ,=x,gpt-5=";
-        let name = |map| {
-            deployment(
-                &model,
-                &options(&[("AZURE_OPENAI_DEPLOYMENT_NAME_MAP", map)]),
-            )
-        };
+        let name = |map| deployment(&model, &options(&[("AZURE_OPENAI_DEPLOYMENT_NAME_MAP", map)]));
         assert_eq!(name(map), "mine");
         assert_eq!(name("gpt-5-mini=x"), "gpt-5");
     }

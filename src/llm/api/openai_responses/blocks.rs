@@ -56,13 +56,7 @@ struct Block {
 
 impl Blocks {
     pub fn new(ids: Ids, grammar: HashMap<String, String>) -> Self {
-        Self {
-            blocks: Vec::new(),
-            by_output: HashMap::new(),
-            by_item: HashMap::new(),
-            ids,
-            grammar,
-        }
+        Self { blocks: Vec::new(), by_output: HashMap::new(), by_item: HashMap::new(), ids, grammar }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -86,13 +80,7 @@ impl Blocks {
     }
 
     /// A piece of an item.
-    pub fn piece(
-        &mut self,
-        kind: Kind,
-        place: Place<'_>,
-        piece: &str,
-        out: &mut Vec<AssistantEvent>,
-    ) {
+    pub fn piece(&mut self, kind: Kind, place: Place<'_>, piece: &str, out: &mut Vec<AssistantEvent>) {
         if piece.is_empty() {
             return;
         }
@@ -197,13 +185,7 @@ impl Blocks {
         at.copied().filter(fits)
     }
 
-    fn add(
-        &mut self,
-        kind: Kind,
-        place: Place<'_>,
-        item: &Value,
-        out: &mut Vec<AssistantEvent>,
-    ) -> usize {
+    fn add(&mut self, kind: Kind, place: Place<'_>, item: &Value, out: &mut Vec<AssistantEvent>) -> usize {
         let index = self.blocks.len();
         let id = match text(item, "id") {
             "" => place.item,
@@ -240,11 +222,7 @@ impl Blocks {
                 }
                 block.early = whole_input(item);
                 let call = self.ids.take(text(item, "call_id"), index);
-                AssistantEvent::ToolCallStart {
-                    index,
-                    id: call_id::join(&call, id),
-                    name: name.to_owned(),
-                }
+                AssistantEvent::ToolCallStart { index, id: call_id::join(&call, id), name: name.to_owned() }
             }
         });
         self.blocks.push(block);
@@ -261,14 +239,9 @@ impl Blocks {
             Kind::Text => {
                 block.complete(at, &parts(&item["content"], ""), out);
                 let own = |name| Some(text(item, name)).filter(|text| !text.is_empty());
-                let signature = TextSignature {
-                    id: own("id").map(Into::into),
-                    phase: own("phase").map(Into::into),
-                };
-                out.push(AssistantEvent::TextEnd {
-                    index: at,
-                    signature: signature.encode(),
-                });
+                let signature =
+                    TextSignature { id: own("id").map(Into::into), phase: own("phase").map(Into::into) };
+                out.push(AssistantEvent::TextEnd { index: at, signature: signature.encode() });
             }
             Kind::Thinking => {
                 let summary = parts(&item["summary"], "\n\n");
@@ -312,10 +285,7 @@ impl Blocks {
         }
         // An id that came with the end only, and is nobody else's.
         let call = text(item, "call_id");
-        let id = self
-            .ids
-            .claim(call)
-            .then(|| call_id::join(call, &block.item_id));
+        let id = self.ids.claim(call).then(|| call_id::join(call, &block.item_id));
         let name = Some(text(item, "name")).filter(|name| !name.is_empty());
         out.push(AssistantEvent::ToolCallEnd {
             index: at,

@@ -11,12 +11,7 @@ use std::collections::{HashMap, HashSet};
 const LIMIT: usize = 64;
 
 /// Providers whose items have names of this form.
-const NAMED: [&str; 4] = [
-    "openai",
-    "openai-codex",
-    "opencode",
-    "azure-openai-responses",
-];
+const NAMED: [&str; 4] = ["openai", "openai-codex", "opencode", "azure-openai-responses"];
 
 /// The two ids; the second may be empty.
 pub fn join(call: &str, item: &str) -> String {
@@ -75,10 +70,7 @@ impl Sent {
             number += 1;
         }
         self.taken.insert(call_id.clone());
-        let sent = SentCall {
-            call_id: call_id.clone(),
-            custom,
-        };
+        let sent = SentCall { call_id: call_id.clone(), custom };
         self.calls.insert(id.to_owned(), sent);
         call_id
     }
@@ -86,10 +78,7 @@ impl Sent {
     /// What was sent for the call `id`.
     pub fn answered(&self, id: &str) -> SentCall {
         let sent = self.calls.get(id).cloned();
-        sent.unwrap_or_else(|| SentCall {
-            call_id: split(id).0.to_owned(),
-            custom: false,
-        })
+        sent.unwrap_or_else(|| SentCall { call_id: split(id).0.to_owned(), custom: false })
     }
 }
 
@@ -111,10 +100,7 @@ mod tests {
             ("openai", "é", String::new()),
         ];
         for (provider, id, expected) in cases {
-            let model = Model {
-                provider: provider.into(),
-                ..Model::default()
-            };
+            let model = Model { provider: provider.into(), ..Model::default() };
             assert_eq!(legal(&model, id), expected, "{provider} {id}");
         }
     }

@@ -28,15 +28,11 @@ pub fn url(base_url: &str) -> String {
 pub fn account_id(token: &str) -> Result<String, StreamError> {
     let claims = || {
         let mut parts = token.split('.');
-        let (Some(_), Some(claims), Some(_), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
+        let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next())
         else {
             return None;
         };
-        let claims = claims
-            .trim_end_matches('=')
-            .replace('+', "-")
-            .replace('/', "_");
+        let claims = claims.trim_end_matches('=').replace('+', "-").replace('/', "_");
         let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
         let claims: Value = serde_json::from_slice(&claims).ok()?;
         let account = claims[CLAIM]["chatgpt_account_id"].as_str()?;
@@ -163,25 +159,17 @@ mod tests {
         ];
         for (error, rate_limited, expected) in cases {
             let found = usage_limit(&error, rate_limited, now);
-            let found = found
-                .as_ref()
-                .map(|found| (found.message.as_str(), found.wait_ms));
+            let found = found.as_ref().map(|found| (found.message.as_str(), found.wait_ms));
             assert_eq!(found, expected, "{error}");
         }
     }
 
     #[test]
     fn a_refused_sign_in_names_the_other_way() {
-        let mut error = StreamError {
-            status: Some(401),
-            ..StreamError::new(ErrorKind::Auth, "401 no")
-        };
+        let mut error = StreamError { status: Some(401), ..StreamError::new(ErrorKind::Auth, "401 no") };
         explain(&mut error, "<html>");
         assert!(error.message.starts_with("401 no") && error.message.contains("OPENAI_API_KEY"));
-        let mut limited = StreamError {
-            status: Some(429),
-            ..StreamError::new(ErrorKind::Provider, "429 x")
-        };
+        let mut limited = StreamError { status: Some(429), ..StreamError::new(ErrorKind::Provider, "429 x") };
         let body = json!({"error": {"type": "usage_limit_reached", "resets_at": 4e9}}).to_string();
         explain(&mut limited, &body);
         assert!(limited.message.contains("subscription") && limited.retry_after_ms > Some(60_000));

@@ -34,8 +34,7 @@ pub enum ToolsInPlace {
 impl Compat {
     pub fn of(variant: Variant, model: &Model) -> Self {
         let set = |name: &str| model.compat.as_ref()?.get(name);
-        let flag =
-            |name: &str, default: bool| set(name).and_then(Value::as_bool).unwrap_or(default);
+        let flag = |name: &str, default: bool| set(name).and_then(Value::as_bool).unwrap_or(default);
         let openrouter = model.provider == "openrouter" || model.base_url.contains("openrouter.ai");
         let format = set("sessionAffinityFormat").and_then(Value::as_str);
         Self {
@@ -54,8 +53,7 @@ impl Compat {
             supports_grammar_tools: flag("supportsOpenAIGrammarTools", false),
             supports_long_cache: flag("supportsLongCacheRetention", true),
             explicit_cache: flag("supportsExplicitPromptCacheMode", false),
-            supports_max_output_tokens: flag("supportsMaxOutputTokens", true)
-                && variant != Variant::Codex,
+            supports_max_output_tokens: flag("supportsMaxOutputTokens", true) && variant != Variant::Codex,
             session_headers: match (variant, format) {
                 (Variant::Azure, _) => &[],
                 (Variant::Codex, _) => &["session-id", "x-client-request-id"],

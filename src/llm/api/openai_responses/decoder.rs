@@ -56,12 +56,7 @@ pub struct EventDecoder {
 }
 
 impl EventDecoder {
-    pub fn new(
-        variant: Variant,
-        model: &Model,
-        context: &Context,
-        options: &StreamOptions,
-    ) -> Self {
+    pub fn new(variant: Variant, model: &Model, context: &Context, options: &StreamOptions) -> Self {
         let compat = Compat::of(variant, model);
         let grammar = grammar::owned_properties(context, compat.supports_grammar_tools);
         let params = limits::sampling_params(model, options);
@@ -78,12 +73,7 @@ impl EventDecoder {
         }
     }
 
-    fn sse(
-        &mut self,
-        name: &str,
-        data: &str,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+    fn sse(&mut self, name: &str, data: &str, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
         let data = data.trim();
         if data.starts_with("[DONE]") {
             self.done = true;
@@ -114,10 +104,7 @@ impl EventDecoder {
     ) -> Result<(), StreamError> {
         // Some servers leave the type out of the data; the event's name has it too.
         let kind = event.kind.as_str().unwrap_or(name);
-        let place = Place {
-            output: event.output_index.0,
-            item: event.item_id.as_str().unwrap_or_default(),
-        };
+        let place = Place { output: event.output_index.0, item: event.item_id.as_str().unwrap_or_default() };
         let piece = event.delta.as_str().unwrap_or_default();
         match kind {
             "response.output_text.delta" | "response.refusal.delta" => {
@@ -159,11 +146,7 @@ impl EventDecoder {
             }
             _ => {
                 let error = event.error.map(|_| value(event.error));
-                if kind == "error"
-                    || error
-                        .as_ref()
-                        .is_some_and(|error| !fault::is_nothing(error))
-                {
+                if kind == "error" || error.as_ref().is_some_and(|error| !fault::is_nothing(error)) {
                     let whole = || lax::value(data).unwrap_or_default();
                     return Err(self.error_of(&error.unwrap_or_else(whole)));
                 }
@@ -199,11 +182,7 @@ impl EventDecoder {
         }
         self.response_id = response_id.clone().or(self.response_id.take());
         self.response_model = response_model.clone().or(self.response_model.take());
-        out.push(AssistantEvent::info(Info {
-            response_id,
-            response_model,
-            ..Info::default()
-        }));
+        out.push(AssistantEvent::info(Info { response_id, response_model, ..Info::default() }));
     }
 
     /// The server has said how the answer ended. `event` is what the event's name says of it.
@@ -213,10 +192,7 @@ impl EventDecoder {
         let told_whole = self.blocks.is_empty();
         let items = response["output"].as_array().into_iter().flatten();
         for (number, item) in (0..).zip(items) {
-            let place = Place {
-                output: Some(number),
-                item: "",
-            };
+            let place = Place { output: Some(number), item: "" };
             match told_whole {
                 true => self.blocks.end(place.of(item), item, out),
                 false => self.blocks.finished(place.of(item), item, out),
@@ -224,14 +200,7 @@ impl EventDecoder {
         }
         self.blocks.end_all(out);
 
-        const KNOWN: [&str; 6] = [
-            "completed",
-            "incomplete",
-            "failed",
-            "cancelled",
-            "in_progress",
-            "queued",
-        ];
+        const KNOWN: [&str; 6] = ["completed", "incomplete", "failed", "cancelled", "in_progress", "queued"];
         let status = response["status"].as_str();
         let raw = status.unwrap_or(event);
         let known = status.filter(|status| KNOWN.contains(status));
@@ -250,9 +219,7 @@ impl EventDecoder {
             _ if event == "failed" => Err(self.failure(response, reason)),
             ("incomplete", Some("max_output_tokens")) => Ok(StopReason::Length),
             ("incomplete", Some(reason)) => failed(format!("Response incomplete: {reason}")),
-            ("incomplete", None) => {
-                failed("Response incomplete without a provider reason".to_owned())
-            }
+            ("incomplete", None) => failed("Response incomplete without a provider reason".to_owned()),
             ("failed" | "cancelled", _) => Err(self.failure(response, reason)),
             _ if self.blocks.has_calls() => Ok(StopReason::ToolUse),
             _ => Ok(StopReason::Stop),
@@ -289,11 +256,7 @@ impl EventDecoder {
 }
 
 impl Decoder for EventDecoder {
-    fn frame(
-        &mut self,
-        frame: Frame<'_>,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
         if self.done {
             return Ok(());
         }
@@ -323,10 +286,7 @@ impl<'a> Place<'a> {
     /// The same, with the name that the item itself has.
     fn of(self, item: &'a Value) -> Self {
         let own = item["id"].as_str().filter(|id| !id.is_empty());
-        Self {
-            item: own.unwrap_or(self.item),
-            ..self
-        }
+        Self { item: own.unwrap_or(self.item), ..self }
     }
 }
 

@@ -112,13 +112,8 @@ pub enum Output<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum InputPart<'a> {
-    InputText {
-        text: Cow<'a, str>,
-    },
-    InputImage {
-        detail: &'static str,
-        image_url: String,
-    },
+    InputText { text: Cow<'a, str> },
+    InputImage { detail: &'static str, image_url: String },
 }
 
 #[derive(Serialize)]
@@ -187,10 +182,7 @@ impl<'a> Conversion<'_, 'a> {
                 let parts = user.parts.into_iter();
                 let parts: Vec<_> = parts.filter_map(InputPart::of).collect();
                 if !parts.is_empty() {
-                    self.items.push(Item::Speech {
-                        role: "user",
-                        content: Content::Parts(parts),
-                    });
+                    self.items.push(Item::Speech { role: "user", content: Content::Parts(parts) });
                     self.position += 1;
                 }
             }
@@ -213,10 +205,7 @@ impl<'a> Conversion<'_, 'a> {
     }
 
     fn instruct(&mut self, text: String) {
-        self.items.push(Item::Speech {
-            role: self.compat.instruction_role,
-            content: Content::Text(text),
-        });
+        self.items.push(Item::Speech { role: self.compat.instruction_role, content: Content::Text(text) });
     }
 
     fn system(&mut self, system: &'a SystemMessage) -> Result<(), StreamError> {
@@ -237,8 +226,7 @@ impl<'a> Conversion<'_, 'a> {
             Some(ToolsInPlace::Item) => {
                 let tools = convert(false)?;
                 let role = "developer";
-                self.items
-                    .push(Item::Typed(TypedItem::AdditionalTools { role, tools }));
+                self.items.push(Item::Typed(TypedItem::AdditionalTools { role, tools }));
             }
             Some(ToolsInPlace::Search) => {
                 let tools = convert(true)?;
@@ -250,10 +238,7 @@ impl<'a> Conversion<'_, 'a> {
                     call_id: call_id.clone(),
                     execution,
                     status,
-                    arguments: Search {
-                        query: names.join(" "),
-                        limit: names.len(),
-                    },
+                    arguments: Search { query: names.join(" "), limit: names.len() },
                 }));
                 self.items.push(Item::Typed(TypedItem::ToolSearchOutput {
                     call_id,
@@ -268,9 +253,8 @@ impl<'a> Conversion<'_, 'a> {
 
     fn answer(&mut self, answer: Answer<'a>) -> Vec<Item<'a>> {
         let message = answer.message;
-        let sibling = !answer.same_model
-            && message.provider == self.model.provider
-            && message.api == self.model.api;
+        let sibling =
+            !answer.same_model && message.provider == self.model.provider && message.api == self.model.api;
         // All thoughts go back, so the items that follow them can be named.
         let mut whole = answer.same_model;
         let mut texts = 0;
@@ -289,10 +273,7 @@ impl<'a> Conversion<'_, 'a> {
                     texts += 1;
                     items.push(Item::Typed(TypedItem::Message {
                         role: "assistant",
-                        content: [OutputText {
-                            text,
-                            annotations: [],
-                        }],
+                        content: [OutputText { text, annotations: [] }],
                         status: "completed",
                         id,
                         phase: signature.phase,
@@ -399,8 +380,8 @@ fn thought(signature: &str) -> Option<Value> {
     let mut item = lax::value(signature).ok()?;
     let sealed = item["encrypted_content"].as_str();
     let open = item["content"].as_array();
-    let holds_thought = sealed.is_some_and(|sealed| !sealed.is_empty())
-        || open.is_some_and(|parts| !parts.is_empty());
+    let holds_thought =
+        sealed.is_some_and(|sealed| !sealed.is_empty()) || open.is_some_and(|parts| !parts.is_empty());
     if item["type"] != "reasoning" || !holds_thought {
         return None;
     }
@@ -432,24 +413,14 @@ impl<'a> TextSignature<'a> {
             && parsed.v == 1
         {
             let known = |phase: &Cow<'_, str>| phase == "commentary" || phase == "final_answer";
-            return Some(Self {
-                id: Some(parsed.id),
-                phase: parsed.phase.filter(known),
-            });
+            return Some(Self { id: Some(parsed.id), phase: parsed.phase.filter(known) });
         }
-        (!signature.is_empty()).then_some(Self {
-            id: Some(Cow::Borrowed(signature)),
-            phase: None,
-        })
+        (!signature.is_empty()).then_some(Self { id: Some(Cow::Borrowed(signature)), phase: None })
     }
 
     /// `None` for a text without an id.
     pub fn encode(self) -> Option<String> {
-        let signature = TextSignatureV1 {
-            v: 1,
-            id: self.id?,
-            phase: self.phase,
-        };
+        let signature = TextSignatureV1 { v: 1, id: self.id?, phase: self.phase };
         serde_json::to_string(&signature).ok()
     }
 }

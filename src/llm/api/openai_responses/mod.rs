@@ -39,12 +39,7 @@ impl Protocol for OpenAiResponses {
         request::request(self.0, model, context, options)
     }
 
-    fn decoder(
-        &self,
-        model: &Model,
-        context: &Context,
-        options: &StreamOptions,
-    ) -> Box<dyn Decoder> {
+    fn decoder(&self, model: &Model, context: &Context, options: &StreamOptions) -> Box<dyn Decoder> {
         Box::new(decoder::EventDecoder::new(self.0, model, context, options))
     }
 

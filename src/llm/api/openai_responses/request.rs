@@ -36,19 +36,9 @@ pub fn request(
     context: &Context,
     options: &StreamOptions,
 ) -> Result<HttpRequest, StreamError> {
-    let request = Request {
-        variant,
-        model,
-        context,
-        options,
-        compat: Compat::of(variant, model),
-    };
+    let request = Request { variant, model, context, options, compat: Compat::of(variant, model) };
     let url = request.url()?;
-    Ok(HttpRequest {
-        headers: request.headers(&url)?,
-        body: request.body()?.into_bytes(),
-        url,
-    })
+    Ok(HttpRequest { headers: request.headers(&url)?, body: request.body()?.into_bytes(), url })
 }
 
 struct Request<'a> {
@@ -108,20 +98,10 @@ impl Request<'_> {
     }
 
     fn body(&self) -> Result<Body, StreamError> {
-        let Self {
-            variant,
-            model,
-            context,
-            options,
-            compat,
-        } = self;
+        let Self { variant, model, context, options, compat } = self;
         let transcript = Transcript::new(context, compat.system_in_place);
         let anchored = compat.tools_in_place.is_some() && transcript.only_adds_tools();
-        let request_tools = if anchored {
-            &transcript.initial_tools
-        } else {
-            &transcript.current_tools
-        };
+        let request_tools = if anchored { &transcript.initial_tools } else { &transcript.current_tools };
         let tools = tools::convert(request_tools, *variant, compat, false)?;
         let input = items::convert(*variant, model, context, &transcript, compat, anchored)?;
         let is_codex = *variant == Variant::Codex;
@@ -190,10 +170,7 @@ impl Request<'_> {
             };
             body.set("reasoning", &reasoning);
         } else if let Some(effort) = self.effort_off() {
-            let reasoning = Reasoning {
-                effort,
-                summary: None,
-            };
+            let reasoning = Reasoning { effort, summary: None };
             body.set("reasoning", &reasoning);
         }
         // Sealed thoughts, without which the next request could not continue from this answer.

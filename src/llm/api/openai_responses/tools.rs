@@ -41,10 +41,7 @@ pub enum Strict {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Format<'a> {
-    Grammar {
-        syntax: &'static str,
-        definition: &'a str,
-    },
+    Grammar { syntax: &'static str, definition: &'a str },
 }
 
 /// `found`: as the result of a search for tools.
@@ -69,10 +66,7 @@ fn wire<'a>(
         return Ok(WireTool::Custom {
             name: &tool.name,
             description: &tool.description,
-            format: Format::Grammar {
-                syntax: grammar.syntax,
-                definition: grammar.definition,
-            },
+            format: Format::Grammar { syntax: grammar.syntax, definition: grammar.definition },
             defer_loading,
         });
     }

@@ -33,16 +33,12 @@ struct OutputDetails {
 /// Cached tokens are part of the input's, tokens of thinking part of the output's. `tier` is the one that
 /// was asked for.
 pub fn of(response: &Value, variant: Variant, model: &Model, tier: Option<&str>) -> Option<Usage> {
-    let raw = Object::<RawUsage>::deserialize(&response["usage"])
-        .ok()?
-        .0?;
+    let raw = Object::<RawUsage>::deserialize(&response["usage"]).ok()?.0?;
     let details = raw.input_tokens_details.0.unwrap_or_default();
     let cache_read = details.cached_tokens.or_zero();
     let cache_write = details.cache_write_tokens.or_zero();
     let whole_input = raw.input_tokens.or_zero();
-    let input = whole_input
-        .saturating_sub(cache_read)
-        .saturating_sub(cache_write);
+    let input = whole_input.saturating_sub(cache_read).saturating_sub(cache_write);
     let output = raw.output_tokens.or_zero();
     let thinking = raw.output_tokens_details.0.unwrap_or_default();
     let sum = [input, output, cache_read, cache_write].into_iter();
@@ -62,13 +58,9 @@ pub fn of(response: &Value, variant: Variant, model: &Model, tier: Option<&str>)
     model.price(&mut usage);
     let cost = &mut usage.cost;
     let factor = price_factor(variant, model, response["service_tier"].as_str(), tier);
-    for amount in [
-        &mut cost.input,
-        &mut cost.output,
-        &mut cost.cache_read,
-        &mut cost.cache_write,
-        &mut cost.total,
-    ] {
+    for amount in
+        [&mut cost.input, &mut cost.output, &mut cost.cache_read, &mut cost.cache_write, &mut cost.total]
+    {
         *amount *= factor;
     }
     Some(usage)
@@ -97,10 +89,8 @@ mod tests {
     use serde_json::json;
 
     fn model(id: &str) -> Model {
-        serde_json::from_value(
-            json!({"id":id,"name":"","api":"","provider":"","baseUrl":"",
-            "cost":{"input":1,"output":10,"cacheRead":0.1,"cacheWrite":2}}),
-        )
+        serde_json::from_value(json!({"id":id,"name":"","api":"","provider":"","baseUrl":"",
+            "cost":{"input":1,"output":10,"cacheRead":0.1,"cacheWrite":2}}))
         .unwrap()
     }
 
@@ -109,28 +99,14 @@ mod tests {
         let response = json!({"usage":{"input_tokens":1000,"input_tokens_details":{"cached_tokens":600,"cache_write_tokens":100},
             "output_tokens":50,"output_tokens_details":{"reasoning_tokens":20},"total_tokens":1050}});
         let usage = of(&response, Variant::OpenAi, &model("m"), None).unwrap();
-        let counts = [
-            usage.input,
-            usage.output,
-            usage.cache_read,
-            usage.cache_write,
-            usage.total_tokens,
-        ];
+        let counts = [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.total_tokens];
         assert_eq!(counts, [300, 50, 600, 100, 1050]);
         assert_eq!(usage.reasoning, Some(20));
         let expected = (300.0 + 500.0 + 60.0 + 200.0) / 1e6;
         assert!((usage.cost.total - expected).abs() < 1e-12);
 
         for usage in [json!(null), json!([]), json!("x")] {
-            assert!(
-                of(
-                    &json!({ "usage": usage }),
-                    Variant::OpenAi,
-                    &model("m"),
-                    None
-                )
-                .is_none()
-            );
+            assert!(of(&json!({ "usage": usage }), Variant::OpenAi, &model("m"), None).is_none());
         }
         let odd = json!({"usage":{"input_tokens":"x","input_tokens_details":[],"output_tokens":-1,"total_tokens":1e300}});
         let usage = of(&odd, Variant::OpenAi, &model("m"), None).unwrap();

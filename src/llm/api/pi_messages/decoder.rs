@@ -54,13 +54,7 @@ struct End {
 
 impl EventDecoder {
     pub fn new(model: &Model, context: &Context) -> Self {
-        Self {
-            model: model.clone(),
-            ids: Ids::new(context),
-            blocks: Vec::new(),
-            finish: None,
-            done: false,
-        }
+        Self { model: model.clone(), ids: Ids::new(context), blocks: Vec::new(), finish: None, done: false }
     }
 
     fn json(&mut self, json: &str, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
@@ -152,13 +146,7 @@ impl EventDecoder {
             self.close(before, End::default(), out);
         }
         let index = self.blocks.len();
-        self.blocks.push(Block {
-            place,
-            kind,
-            open: true,
-            told: 0,
-            has_id: id.is_some(),
-        });
+        self.blocks.push(Block { place, kind, open: true, told: 0, has_id: id.is_some() });
         out.push(match kind {
             Kind::Text => AssistantEvent::TextStart { index },
             Kind::Thinking => AssistantEvent::ThinkingStart { index },
@@ -171,13 +159,7 @@ impl EventDecoder {
         index
     }
 
-    fn delta(
-        &mut self,
-        place: u64,
-        kind: Kind,
-        delta: &lax::Text<'_>,
-        out: &mut Vec<AssistantEvent>,
-    ) {
+    fn delta(&mut self, place: u64, kind: Kind, delta: &lax::Text<'_>, out: &mut Vec<AssistantEvent>) {
         let Some(delta) = delta.as_str() else {
             return;
         };
@@ -199,13 +181,7 @@ impl EventDecoder {
         });
     }
 
-    fn end_said(
-        &mut self,
-        place: u64,
-        kind: Kind,
-        event: &Event<'_>,
-        out: &mut Vec<AssistantEvent>,
-    ) {
+    fn end_said(&mut self, place: u64, kind: Kind, event: &Event<'_>, out: &mut Vec<AssistantEvent>) {
         let index = match self.find_open(place, kind) {
             Some(index) => index,
             // It has ended, or never began.
@@ -213,10 +189,7 @@ impl EventDecoder {
             None => self.start(place, kind, out),
         };
         let told = self.blocks.get(index).map_or(0, |block| block.told);
-        let rest = event
-            .content
-            .as_str()
-            .and_then(|content| content.get(told..));
+        let rest = event.content.as_str().and_then(|content| content.get(told..));
         if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
             self.tell(index, rest, out);
         }
@@ -256,25 +229,11 @@ impl EventDecoder {
             return;
         };
         block.open = false;
-        let End {
-            signature,
-            redacted,
-            id,
-            name,
-        } = end;
+        let End { signature, redacted, id, name } = end;
         out.push(match block.kind {
             Kind::Text => AssistantEvent::TextEnd { index, signature },
-            Kind::Thinking => AssistantEvent::ThinkingEnd {
-                index,
-                signature,
-                redacted,
-            },
-            Kind::Call => AssistantEvent::ToolCallEnd {
-                index,
-                id,
-                name,
-                thought_signature: signature,
-            },
+            Kind::Thinking => AssistantEvent::ThinkingEnd { index, signature, redacted },
+            Kind::Call => AssistantEvent::ToolCallEnd { index, id, name, thought_signature: signature },
         });
     }
 
@@ -285,23 +244,14 @@ impl EventDecoder {
             usage: usage.and_then(|usage| event::usage(usage, &self.model)),
             response_id: text(&event.response_id),
             provider_thinking_level: text(&event.provider_thinking_level),
-            extra: event
-                .rewrite
-                .0
-                .as_ref()
-                .map(diagnostics)
-                .unwrap_or_default(),
+            extra: event.rewrite.0.as_ref().map(diagnostics).unwrap_or_default(),
             ..Info::default()
         }));
     }
 }
 
 impl Decoder for EventDecoder {
-    fn frame(
-        &mut self,
-        frame: Frame<'_>,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
         let (Frame::Sse { data, .. } | Frame::Body(data)) = frame;
         let data = data.trim();
         if self.done || data.is_empty() || data == "[DONE]" {

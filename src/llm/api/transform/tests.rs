@@ -4,12 +4,7 @@ use super::*;
 use serde_json::json;
 
 fn model() -> Model {
-    Model {
-        id: "m".into(),
-        api: "a".into(),
-        provider: "p".into(),
-        ..Model::default()
-    }
+    Model { id: "m".into(), api: "a".into(), provider: "p".into(), ..Model::default() }
 }
 
 fn answer(model: &str, content: Value) -> Value {
@@ -32,9 +27,7 @@ fn user(text: &str) -> Value {
 
 /// One line a turn. Checks on the way that every call has one result, right after it.
 fn shown(messages: &Value, model: &Model, call_id: &dyn Fn(&str) -> String) -> Vec<String> {
-    let context = Context {
-        messages: serde_json::from_value(messages.clone()).unwrap(),
-    };
+    let context = Context { messages: serde_json::from_value(messages.clone()).unwrap() };
     let all: Vec<&Message> = context.messages.iter().collect();
     let turns = transform(&context, &all, model, call_id);
     let mut seen = HashSet::new();
@@ -101,12 +94,7 @@ fn calls_without_results_are_answered_and_results_without_calls_are_dropped() {
             result("2", "x"),
             user("b")
         ]),
-        &[
-            "user a",
-            "call 1 ls; call 2 ls",
-            "result 2 x false; result 1 No result provided true",
-            "user b",
-        ],
+        &["user a", "call 1 ls; call 2 ls", "result 2 x false; result 1 No result provided true", "user b"],
     );
     check(
         json!([user("a"), answer("m", json!([call("1", "ls")]))]),
@@ -129,10 +117,7 @@ fn calls_without_results_are_answered_and_results_without_calls_are_dropped() {
 fn failed_answers_go_with_their_results() {
     let mut failed = answer("m", json!([call("1", "ls")]));
     failed["stopReason"] = json!("aborted");
-    check(
-        json!([user("a"), failed, result("1", "x"), user("b")]),
-        &["user a", "user b"],
-    );
+    check(json!([user("a"), failed, result("1", "x"), user("b")]), &["user a", "user b"]);
 }
 
 #[test]
@@ -159,11 +144,7 @@ fn empty_and_repeated_ids_and_names_are_made_good() {
 fn a_declared_name_is_sent_as_it_is() {
     check(
         json!([{"role":"system","content":"s","toolsAdded":[{"name":"a.b"}]}, answer("m", json!([call("1", "a.b"), call("2", "a.c")])), result("1", ""), result("2", "")]),
-        &[
-            "system s",
-            "call 1 a.b; call 2 a_c",
-            "result 1  false; result 2  false",
-        ],
+        &["system s", "call 1 a.b; call 2 a_c", "result 1  false; result 2  false"],
     );
 }
 
@@ -189,20 +170,14 @@ fn thinking_is_kept_for_its_own_model_and_said_to_others() {
         json!([answer("m", blocks.clone())]),
         &["think t false; think  false; think [r] true; text x Some(\"y\")"],
     );
-    check(
-        json!([answer("other", blocks)]),
-        &["text t None; text x None"],
-    );
+    check(json!([answer("other", blocks)]), &["text t None; text x None"]);
 }
 
 #[test]
 fn ids_of_other_models_are_normalised_with_their_results() {
     let short = |id: &str| id.chars().take(5).collect::<String>();
     let messages = json!([
-        answer(
-            "other",
-            json!([call("abcdefg", "ls"), call("abcdexx", "ls")])
-        ),
+        answer("other", json!([call("abcdefg", "ls"), call("abcdexx", "ls")])),
         result("abcdexx", "2"),
         result("abcdefg", "1"),
         answer("m", json!([call("own-and-long", "ls")])),
@@ -231,15 +206,8 @@ fn images_become_one_note_where_the_model_sees_none() {
     let user = format!("user a\n{NO_IMAGE}\nb\n{NO_IMAGE}");
     assert_eq!(
         shown(&messages, &model(), &same),
-        [
-            user,
-            "call 1 ls".into(),
-            format!("result 1 {NO_TOOL_IMAGE} false")
-        ]
+        [user, "call 1 ls".into(), format!("result 1 {NO_TOOL_IMAGE} false")]
     );
-    let seeing = Model {
-        input: vec!["image".into()],
-        ..model()
-    };
+    let seeing = Model { input: vec!["image".into()], ..model() };
     assert_eq!(shown(&messages, &seeing, &same)[0], "user a\nb");
 }

@@ -68,10 +68,7 @@ fn a_token_that_ends_soon_is_renewed_once_for_all_threads() {
                 })
             })
             .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .collect()
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(keys, ["new-1"; 8]);
     assert_eq!(count.load(Ordering::SeqCst), 1);
@@ -111,12 +108,7 @@ fn a_renewal_that_fails_leaves_the_old_token_and_says_what_to_do() {
     let credentials = credentials(folder.path(), &server);
     assert_eq!(key(&credentials, &CancelToken::new()).unwrap(), "old");
     let half_an_hour = Duration::from_secs(1800);
-    let renewed = credentials.renew(
-        "anthropic",
-        &Configured::default(),
-        half_an_hour,
-        &CancelToken::new(),
-    );
+    let renewed = credentials.renew("anthropic", &Configured::default(), half_an_hour, &CancelToken::new());
     assert!(renewed.unwrap_err().message.contains("Sign in again"));
 }
 
@@ -128,22 +120,12 @@ fn a_token_that_is_too_short_is_an_error_for_who_needs_more() {
     let credentials = credentials(folder.path(), &server);
     let renew = |seconds| {
         let at_least = Duration::from_secs(seconds);
-        credentials.renew(
-            "anthropic",
-            &Configured::default(),
-            at_least,
-            &CancelToken::new(),
-        )
+        credentials.renew("anthropic", &Configured::default(), at_least, &CancelToken::new())
     };
     renew(1800).unwrap();
     renew(1800).unwrap();
     assert_eq!(count.load(Ordering::SeqCst), 1);
-    assert!(
-        renew(7200)
-            .unwrap_err()
-            .message
-            .contains("expires too soon")
-    );
+    assert!(renew(7200).unwrap_err().message.contains("expires too soon"));
     assert_eq!(key(&credentials, &CancelToken::new()).unwrap(), "new-2");
 }
 
@@ -192,20 +174,9 @@ fn a_sign_out_or_a_repair_meanwhile_is_seen() {
     let folder = Folder::new(&entry(5));
     let credentials = credentials(folder.path(), &server);
     credentials.file.entries().unwrap();
-    assert!(
-        credentials
-            .remove("anthropic", &CancelToken::new())
-            .unwrap()
-    );
-    assert!(
-        !credentials
-            .remove("anthropic", &CancelToken::new())
-            .unwrap()
-    );
-    assert_eq!(
-        folder.read(),
-        "{\n  \"before\": [\n    1.5,\n    null\n  ],\n  \"after\": {}\n}"
-    );
+    assert!(credentials.remove("anthropic", &CancelToken::new()).unwrap());
+    assert!(!credentials.remove("anthropic", &CancelToken::new()).unwrap());
+    assert_eq!(folder.read(), "{\n  \"before\": [\n    1.5,\n    null\n  ],\n  \"after\": {}\n}");
     let error = key(&credentials, &CancelToken::new()).unwrap_err();
     assert!(error.message.contains("pi auth login anthropic"), "{error}");
     assert_eq!(count.load(Ordering::SeqCst), 0);
@@ -220,10 +191,7 @@ fn a_broken_file_is_never_written_over() {
         let cancel = CancelToken::new();
         let stored = credentials.store_key("openai", &Secret::new(CANARY), &cancel);
         let error = stored.unwrap_err().message;
-        assert!(
-            error.contains("auth.json") && !error.contains(CANARY),
-            "{error}"
-        );
+        assert!(error.contains("auth.json") && !error.contains(CANARY), "{error}");
         assert!(credentials.remove("anthropic", &cancel).is_err());
         let signed_in = credentials.sign_in("xai", &Configured::default(), &Nobody, &cancel);
         assert!(signed_in.unwrap_err().message.contains("auth.json"));
@@ -248,19 +216,11 @@ fn a_new_folder_and_file_are_for_their_owner_alone() {
     let agent = folder.path().join("a/b");
     let credentials = Credentials::load(&agent, Env::of([]));
     let cancel = CancelToken::new();
-    credentials
-        .store_key("openai", &Secret::new("sk-1"), &cancel)
-        .unwrap();
+    credentials.store_key("openai", &Secret::new("sk-1"), &cancel).unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(
-        (mode(&agent), mode(&agent.join("auth.json"))),
-        (0o700, 0o600)
-    );
+    assert_eq!((mode(&agent), mode(&agent.join("auth.json"))), (0o700, 0o600));
     let text = std::fs::read_to_string(agent.join("auth.json")).unwrap();
-    assert_eq!(
-        text,
-        "{\n  \"openai\": {\n    \"type\": \"api_key\",\n    \"key\": \"sk-1\"\n  }\n}"
-    );
+    assert_eq!(text, "{\n  \"openai\": {\n    \"type\": \"api_key\",\n    \"key\": \"sk-1\"\n  }\n}");
     assert_eq!(credentials.stored().unwrap().len(), 1);
 }
 
@@ -268,22 +228,13 @@ fn a_new_folder_and_file_are_for_their_owner_alone() {
 fn a_link_stays_a_link_and_settings_stay_with_the_provider() {
     let folder = Folder::new("");
     let real = folder.path().join("real.json");
-    std::fs::write(
-        &real,
-        r#"{"openai": {"type": "api_key", "key": "a", "env": {"X": "y"}}}"#,
-    )
-    .unwrap();
+    std::fs::write(&real, r#"{"openai": {"type": "api_key", "key": "a", "env": {"X": "y"}}}"#).unwrap();
     std::os::unix::fs::symlink("real.json", folder.path().join("auth.json")).unwrap();
     let credentials = Credentials::load(folder.path(), Env::of([]));
-    credentials
-        .store_key("openai", &Secret::new("b"), &CancelToken::new())
-        .unwrap();
+    credentials.store_key("openai", &Secret::new("b"), &CancelToken::new()).unwrap();
     assert!(folder.path().join("auth.json").is_symlink());
     let stored: Value = serde_json::from_str(&std::fs::read_to_string(&real).unwrap()).unwrap();
-    assert_eq!(
-        stored,
-        json!({"openai": {"type": "api_key", "key": "b", "env": {"X": "y"}}})
-    );
+    assert_eq!(stored, json!({"openai": {"type": "api_key", "key": "b", "env": {"X": "y"}}}));
 }
 
 #[test]
@@ -311,10 +262,7 @@ fn the_lock_of_the_other_program_is_waited_for_and_one_that_was_left_is_not() {
     for time in [old, ours] {
         std::fs::create_dir(&lock).unwrap();
         let times = std::fs::FileTimes::new().set_modified(time);
-        std::fs::File::open(&lock)
-            .unwrap()
-            .set_times(times)
-            .unwrap();
+        std::fs::File::open(&lock).unwrap().set_times(times).unwrap();
         store(&CancelToken::new()).unwrap();
         assert!(!lock.exists());
     }
@@ -334,10 +282,7 @@ fn the_server_of_a_sign_in_is_used_unless_the_user_names_another() {
         let got = credentials.resolve(model, &Configured::default(), &CancelToken::new());
         got.unwrap().base_url
     };
-    assert_eq!(
-        base_url(&model).as_deref(),
-        Some("https://api.business.githubcopilot.com")
-    );
+    assert_eq!(base_url(&model).as_deref(), Some("https://api.business.githubcopilot.com"));
     model.base_url = "http://localhost:1".into();
     assert_eq!(base_url(&model), None);
     let allowed = credentials.allowed_models();
@@ -373,14 +318,9 @@ fn a_sign_in_ends_in_the_file() {
     let folder = Folder::new(r#"{"xai": {"type": "api_key", "key": "k"}}"#);
     let mut credentials = credentials(folder.path(), &server);
     credentials.place.clock = Arc::new(Now(Mutex::default()));
-    credentials
-        .sign_in("xai", &Configured::default(), &Nobody, &CancelToken::new())
-        .unwrap();
+    credentials.sign_in("xai", &Configured::default(), &Nobody, &CancelToken::new()).unwrap();
     let stored = credentials.stored().unwrap();
-    assert_eq!(
-        (stored[0].provider.as_str(), stored[0].kind.as_str()),
-        ("xai", "oauth")
-    );
+    assert_eq!((stored[0].provider.as_str(), stored[0].kind.as_str()), ("xai", "oauth"));
     assert_eq!(credentials.stored_token("xai").unwrap().expose(), "a");
     let error = credentials.sign_in("groq", &Configured::default(), &Nobody, &CancelToken::new());
     assert!(error.unwrap_err().message.contains("takes an API key"));

@@ -61,10 +61,7 @@ fn every_form_of_an_answer() {
     let calls = run.play();
     assert_eq!(calls.message.stop_reason, StopReason::ToolUse);
     let calls: Vec<_> = calls.message.tool_calls().cloned().collect();
-    assert_eq!(
-        (calls[0].id.as_str(), &calls[0].arguments["command"]),
-        ("1", &Value::from("ls"))
-    );
+    assert_eq!((calls[0].id.as_str(), &calls[0].arguments["command"]), ("1", &Value::from("ls")));
     assert!(!calls[1].id.is_empty() && calls[1].id != calls[2].id);
     assert!(calls[2].arguments.is_empty());
 
@@ -72,28 +69,16 @@ fn every_form_of_an_answer() {
     assert_eq!(cut.message.stop_reason, StopReason::Length);
     let usage = &cut.message.usage;
     assert_eq!(
-        (
-            usage.input,
-            usage.output,
-            usage.cache_read,
-            usage.reasoning,
-            usage.total_tokens
-        ),
+        (usage.input, usage.output, usage.cache_read, usage.reasoning, usage.total_tokens),
         (7, 2, 5, Some(1), 14)
     );
 
     let empty = run.play();
-    assert_eq!(
-        (empty.message.content.len(), empty.message.stop_reason),
-        (0, StopReason::Stop)
-    );
+    assert_eq!((empty.message.content.len(), empty.message.stop_reason), (0, StopReason::Stop));
 
     let over = run.play();
     let error = over.error.unwrap();
-    assert!(
-        error.message.contains("used up") && error.message.contains("5 answers"),
-        "{error}"
-    );
+    assert!(error.message.contains("used up") && error.message.contains("5 answers"), "{error}");
 }
 
 #[test]
@@ -108,20 +93,11 @@ fn errors_end_an_answer_and_the_next_request_gets_the_next_one() {
     run.play();
     let failed = run.play();
     let error = failed.error.unwrap();
-    assert_eq!(
-        (error.kind, error.status, error.retry_after_ms),
-        (ErrorKind::Provider, Some(529), Some(50))
-    );
+    assert_eq!((error.kind, error.status, error.retry_after_ms), (ErrorKind::Provider, Some(529), Some(50)));
     assert_eq!(text(&failed.message), "half");
     assert_eq!(failed.message.stop_reason, StopReason::Error);
     let bare = run.play();
-    assert_eq!(
-        (
-            bare.error.unwrap().message.as_str(),
-            bare.message.content.len()
-        ),
-        ("plain failure", 0)
-    );
+    assert_eq!((bare.error.unwrap().message.as_str(), bare.message.content.len()), ("plain failure", 0));
     assert_eq!(text(&run.play().message), "after");
 }
 
@@ -131,13 +107,7 @@ fn a_conversation_goes_on_where_it_was_and_others_begin_at_the_start() {
     let first = file.run().with_session("first");
     assert_eq!(text(&first.play().message), "one");
     // As after a start with the stored conversation.
-    let again = file
-        .run()
-        .with_session("again")
-        .said("q")
-        .answered("one")
-        .answered("two")
-        .said("more");
+    let again = file.run().with_session("again").said("q").answered("one").answered("two").said("more");
     assert_eq!(text(&again.play().message), "three");
     assert_eq!(text(&first.play().message), "two");
     let other = file.run().with_session("other");
@@ -146,24 +116,12 @@ fn a_conversation_goes_on_where_it_was_and_others_begin_at_the_start() {
 
 #[test]
 fn an_expectation_is_held_against_the_last_user_message() {
-    let file =
-        File::new(r#"[{"expect": "apples", "text": "yes"}, {"expect": "apples", "text": "yes"}]"#);
-    let met = file
-        .run()
-        .with_session("met")
-        .said("pears")
-        .said("some apples");
+    let file = File::new(r#"[{"expect": "apples", "text": "yes"}, {"expect": "apples", "text": "yes"}]"#);
+    let met = file.run().with_session("met").said("pears").said("some apples");
     assert_eq!(text(&met.play().message), "yes");
-    let missed = file
-        .run()
-        .with_session("missed")
-        .said("apples")
-        .said("pears");
+    let missed = file.run().with_session("missed").said("apples").said("pears");
     let error = missed.play().error.unwrap();
-    assert!(
-        error.message.contains("\"apples\"") && error.message.contains("answer 1"),
-        "{error}"
-    );
+    assert!(error.message.contains("\"apples\"") && error.message.contains("answer 1"), "{error}");
 }
 
 #[test]
@@ -176,29 +134,17 @@ fn a_broken_script_says_where() {
         ("{\"answers\": [],\n \"speed\": 1}", ["`speed`", "line 2"]),
         ("{}", ["`answers`", "line 1"]),
         ("\"a\"", ["a list of answers", "line 1"]),
-        (
-            "[{\"content\": [\n{\"type\": \"image\"}]}]",
-            ["`image`", "line 2"],
-        ),
-        (
-            "[{\"content\": [\n{\"type\": \"text\"}]}]",
-            ["`text`", "line 2"],
-        ),
+        ("[{\"content\": [\n{\"type\": \"image\"}]}]", ["`image`", "line 2"]),
+        ("[{\"content\": [\n{\"type\": \"text\"}]}]", ["`text`", "line 2"]),
         ("[\n{\"stopReason\": \"bored\"}]", ["`bored`", "line 2"]),
-        (
-            "[\n{\"error\": {\"message\": \"m\", \"kind\": \"odd\"}}]",
-            ["`odd`", "line 2"],
-        ),
+        ("[\n{\"error\": {\"message\": \"m\", \"kind\": \"odd\"}}]", ["`odd`", "line 2"]),
         ("[\n{\"usage\": {\"input\": -1}}]", ["-1", "line 2"]),
         ("[\n{\"delayMs\": \"1\"}]", ["string", "line 2"]),
     ] {
         let file = File::new(script);
         let error = file.run().play().error.unwrap();
         for piece in pieces.into_iter().chain([file.0.as_str(), "broken"]) {
-            assert!(
-                error.message.contains(piece),
-                "{script}: {piece} is not in: {error}"
-            );
+            assert!(error.message.contains(piece), "{script}: {piece} is not in: {error}");
         }
     }
 }
@@ -207,9 +153,7 @@ fn a_broken_script_says_where() {
 fn a_script_that_is_not_there_is_named() {
     let unset = Run::new("script").with_env(VARIABLE, "").play();
     assert!(unset.error.unwrap().message.contains(VARIABLE));
-    let missing = Run::new("script")
-        .with_env(VARIABLE, "/nowhere/x.json")
-        .play();
+    let missing = Run::new("script").with_env(VARIABLE, "/nowhere/x.json").play();
     assert!(missing.error.unwrap().message.contains("/nowhere/x.json"));
 }
 
@@ -234,10 +178,7 @@ fn delays_end_at_once_on_cancel() {
 
 #[test]
 fn a_rate_changes_no_chunk() {
-    let script = format!(
-        r#"[{{"text": "{}", "tokensPerSecond": 10000, "chunkSize": 1}}]"#,
-        "x".repeat(40)
-    );
+    let script = format!(r#"[{{"text": "{}", "tokensPerSecond": 10000, "chunkSize": 1}}]"#, "x".repeat(40));
     let file = File::new(&script);
     assert_eq!(file.run().play().deltas.len(), 40);
 }
@@ -245,13 +186,7 @@ fn a_rate_changes_no_chunk() {
 #[test]
 fn the_example_of_the_manual_plays() {
     let manual = include_str!("../../../docs/faux.md");
-    let example = manual
-        .split("```json\n")
-        .nth(1)
-        .unwrap()
-        .split("```")
-        .next()
-        .unwrap();
+    let example = manual.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
     assert!(parse(example).unwrap().answers.len() > 2);
 }
 

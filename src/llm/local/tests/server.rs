@@ -43,12 +43,7 @@ impl Server {
                 }
             });
         });
-        Self {
-            root: format!("http://{address}"),
-            address,
-            seen,
-            thread: Some(thread),
-        }
+        Self { root: format!("http://{address}"), address, seen, thread: Some(thread) }
     }
 
     pub fn seen(&self) -> Vec<String> {
@@ -71,10 +66,7 @@ fn serve(mut stream: TcpStream, script: &Script, log: &Mutex<Vec<String>>) {
     if reader.read_line(&mut line).is_err() || line.is_empty() {
         return;
     }
-    let request = line
-        .rsplit_once(' ')
-        .map_or("", |(request, _)| request)
-        .to_owned();
+    let request = line.rsplit_once(' ').map_or("", |(request, _)| request).to_owned();
     let (mut len, mut key) = (0, String::new());
     loop {
         let mut header = String::new();
@@ -111,9 +103,5 @@ fn serve(mut stream: TcpStream, script: &Script, log: &Mutex<Vec<String>>) {
 }
 
 pub fn not_found() -> Answer {
-    Answer::Raw(
-        404,
-        "application/json",
-        json!({"error": {"message": "not found"}}).to_string(),
-    )
+    Answer::Raw(404, "application/json", json!({"error": {"message": "not found"}}).to_string())
 }

@@ -23,18 +23,8 @@ fn what_an_error_status_says() {
             ErrorKind::Provider,
             "400 Provider returned error: too long",
         ),
-        (
-            400,
-            r#"{"error":"plain"}"#,
-            ErrorKind::Provider,
-            "400 plain",
-        ),
-        (
-            400,
-            r#"{"message":"deep\u001b[31m red\n line"}"#,
-            ErrorKind::Provider,
-            "400 deep [31m red line",
-        ),
+        (400, r#"{"error":"plain"}"#, ErrorKind::Provider, "400 plain"),
+        (400, r#"{"message":"deep\u001b[31m red\n line"}"#, ErrorKind::Provider, "400 deep [31m red line"),
         (
             422,
             r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#,
@@ -47,18 +37,8 @@ fn what_an_error_status_says() {
             ErrorKind::Provider,
             "500 Internal",
         ),
-        (
-            500,
-            r#"{"unknown":"shape"}"#,
-            ErrorKind::Provider,
-            r#"500 {"unknown":"shape"}"#,
-        ),
-        (
-            503,
-            "  upstream connect error\r\n",
-            ErrorKind::Provider,
-            "503 upstream connect error",
-        ),
+        (500, r#"{"unknown":"shape"}"#, ErrorKind::Provider, r#"500 {"unknown":"shape"}"#),
+        (503, "  upstream connect error\r\n", ErrorKind::Provider, "503 upstream connect error"),
         (413, "", ErrorKind::Provider, "413 status code (no body)"),
         (
             403,
@@ -72,12 +52,7 @@ fn what_an_error_status_says() {
             ErrorKind::Provider,
             "502 Bad <b>Gateway (an HTML page)",
         ),
-        (
-            502,
-            "<html>",
-            ErrorKind::Provider,
-            "502 an HTML page without a title",
-        ),
+        (502, "<html>", ErrorKind::Provider, "502 an HTML page without a title"),
     ];
     for (status, body, kind, expected) in rows {
         let server = Server::start(move |connection| {
@@ -90,10 +65,7 @@ fn what_an_error_status_says() {
         });
         let error = Asker::new(server.url("/")).ask().failed(kind, &[]);
         assert_eq!(error.message, format!("{expected} [request req_1]"));
-        assert_eq!(
-            (error.status, error.retry_after_ms),
-            (Some(status), Some(2500))
-        );
+        assert_eq!((error.status, error.retry_after_ms), (Some(status), Some(2500)));
         assert_eq!(error.request_id.as_deref(), Some("req_1"));
     }
 }
@@ -111,63 +83,42 @@ fn a_missing_page_names_what_was_asked() {
     let server = serve("HTTP/1.1 404 Not Found\r\ncontent-length: 3\r\n\r\nno!");
     let url = server.url("/v1/chat?key=canary");
     let error = Asker::new(url).ask();
-    error.failed(
-        ErrorKind::Provider,
-        &["404 no!", &server.url("/v1/chat"), "model's name"],
-    );
+    error.failed(ErrorKind::Provider, &["404 no!", &server.url("/v1/chat"), "model's name"]);
 }
 
 #[test]
 fn an_answer_that_is_no_stream_is_told_by_its_first_bytes() {
     let json = |kind: &str| {
-        format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: 14\r\n\r\n\n {{\"whole\": 1}}"
-        )
+        format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: 14\r\n\r\n\n {{\"whole\": 1}}")
     };
     for kind in ["application/json", "text/event-stream", "text/plain"] {
         let server = serve(json(kind));
         Asker::new(server.url("/")).ask().whole("\n {\"whole\": 1}");
     }
-    let mislabelled = sized(ANSWER).replace(
-        "content-length",
-        "content-type: application/json\r\ncontent-length",
-    );
+    let mislabelled =
+        sized(ANSWER).replace("content-length", "content-type: application/json\r\ncontent-length");
     Asker::new(serve(mislabelled).url("/")).ask().whole("Hello");
 
     let page = sized("\n<!doctype html><title>Welcome</title><p>Sign in</p>");
     let server = serve_and_close(page);
     let outcome = Asker::new(server.url("/ui")).ask();
-    outcome.failed(
-        ErrorKind::Protocol,
-        &[&server.url("/ui"), "Welcome (an HTML page)", "base URL"],
-    );
+    outcome.failed(ErrorKind::Protocol, &[&server.url("/ui"), "Welcome (an HTML page)", "base URL"]);
 
     let server = serve(sized(""));
-    Asker::new(server.url("/"))
-        .ask()
-        .failed(ErrorKind::Transport, &["without its last event"]);
+    Asker::new(server.url("/")).ask().failed(ErrorKind::Transport, &["without its last event"]);
 }
 
 #[test]
 fn errors_inside_the_stream_keep_what_came_before() {
     let rows = [
-        (
-            "!overloaded: sk-canary-0123456789",
-            ErrorKind::Provider,
-            "overloaded: •••",
-        ),
+        ("!overloaded: sk-canary-0123456789", ErrorKind::Provider, "overloaded: •••"),
         ("what", ErrorKind::Protocol, "what is \"what\"?"),
-        (
-            "panic",
-            ErrorKind::Protocol,
-            "internal error in the protocol toy: a bug",
-        ),
+        ("panic", ErrorKind::Protocol, "internal error in the protocol toy: a bug"),
     ];
     for (data, kind, expected) in rows {
         let body = format!("data: +Hel\n\ndata: {data}\n\ndata: .\n\n");
-        let server = serve_and_close(
-            chunked(&[&body]).replace("content-type", "request-id: req_2\r\ncontent-type"),
-        );
+        let server =
+            serve_and_close(chunked(&[&body]).replace("content-type", "request-id: req_2\r\ncontent-type"));
         let asker = Asker::new(server.url("/"));
         let outcome = asker.ask();
         assert_eq!(outcome.text, "Hel");
@@ -205,25 +156,15 @@ fn headers_of_the_options_come_last() {
         " ("
     )));
     assert_eq!(asked[1].header("user-agent"), Some("me"));
-    assert_eq!(
-        asked[1].header("authorization"),
-        Some("Bearer sk-canary-0123456789")
-    );
+    assert_eq!(asked[1].header("authorization"), Some("Bearer sk-canary-0123456789"));
 }
 
 #[test]
 fn the_debug_log_has_everything_but_secrets() {
     let log = TempFile::new("debug.log", "");
-    let pieces = [
-        "data: +Your key is sk-can",
-        "ary-0123456789, ",
-        "isn't it\n\ndata: .\n\n",
-    ];
-    let server =
-        serve(chunked(&pieces).replace("content-type", "set-cookie: canary\r\ncontent-type"));
-    let url = server
-        .url("/v1?key=canary&alt=sse")
-        .replace("http://", "http://canary:canary@");
+    let pieces = ["data: +Your key is sk-can", "ary-0123456789, ", "isn't it\n\ndata: .\n\n"];
+    let server = serve(chunked(&pieces).replace("content-type", "set-cookie: canary\r\ncontent-type"));
+    let url = server.url("/v1?key=canary&alt=sse").replace("http://", "http://canary:canary@");
     let asker = Asker::with_env(url, &[("PI_DEBUG_HTTP", log.path())]);
     asker.ask();
     asker.settle();
@@ -245,12 +186,6 @@ fn the_debug_log_has_everything_but_secrets() {
     }
     assert!(!text.contains("canary"), "{text}");
 
-    let asker = Asker::with_env(
-        "http://127.0.0.1:1/",
-        &[("PI_DEBUG_HTTP", "/no/such/folder/log")],
-    );
-    asker.ask().failed(
-        ErrorKind::Request,
-        &["PI_DEBUG_HTTP", "/no/such/folder/log"],
-    );
+    let asker = Asker::with_env("http://127.0.0.1:1/", &[("PI_DEBUG_HTTP", "/no/such/folder/log")]);
+    asker.ask().failed(ErrorKind::Request, &["PI_DEBUG_HTTP", "/no/such/folder/log"]);
 }

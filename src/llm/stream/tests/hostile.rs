@@ -5,11 +5,8 @@ use super::*;
 /// N1: an answer that is cut anywhere is an error, or whole; it never stops cleanly too early.
 #[test]
 fn a_cut_answer_is_never_taken_for_a_whole_one() {
-    for answer in [
-        chunked(&["data: +Hel\n\n", "data: +lo\n\ndata: .\n\n"]),
-        sized(ANSWER),
-        unsized_(ANSWER),
-    ] {
+    for answer in [chunked(&["data: +Hel\n\n", "data: +lo\n\ndata: .\n\n"]), sized(ANSWER), unsized_(ANSWER)]
+    {
         for reset in [false, true] {
             let bytes = answer.clone().into_bytes();
             let cuts = bytes.len();
@@ -19,21 +16,12 @@ fn a_cut_answer_is_never_taken_for_a_whole_one() {
                     false => connection.request(),
                 };
                 let Some(request) = request else { return };
-                let cut: usize = request
-                    .line
-                    .split(['/', ' '])
-                    .nth(2)
-                    .unwrap()
-                    .parse()
-                    .unwrap();
+                let cut: usize = request.line.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
                 connection.send(&bytes[..cut]);
             });
             let client = Asker::new("").client;
             for cut in 0..=cuts {
-                let asker = Asker {
-                    client: client.clone(),
-                    ..Asker::new(server.url(&format!("/{cut}")))
-                };
+                let asker = Asker { client: client.clone(), ..Asker::new(server.url(&format!("/{cut}"))) };
                 let outcome = asker.ask();
                 match &outcome.error {
                     None => outcome.whole("Hello"),
@@ -62,10 +50,7 @@ fn a_tls_connection_that_ends_without_a_word_is_a_cut() {
                 connection.send(&answer);
             }
         });
-        let asker = Asker::with_env(
-            secure(&server, "localhost"),
-            &[("SSL_CERT_FILE", root.path())],
-        );
+        let asker = Asker::with_env(secure(&server, "localhost"), &[("SSL_CERT_FILE", root.path())]);
         let outcome = asker.ask();
         match whole {
             true => outcome.whole("Hello"),
@@ -95,18 +80,14 @@ fn floods_are_bounded() {
         connection.send("data: +");
         while connection.send(&line) {}
     });
-    Asker::new(server.url("/"))
-        .ask()
-        .failed(ErrorKind::Protocol, &["more than 64 MB"]);
+    Asker::new(server.url("/")).ask().failed(ErrorKind::Protocol, &["more than 64 MB"]);
 }
 
 #[test]
 fn a_large_or_endless_error_page_is_read_in_part() {
     let page = format!("<html><title>Down</title>{}", "x".repeat(5 << 20));
     let server = serve_and_close(sized(&page).replace("200 OK", "500 Oops"));
-    let error = Asker::new(server.url("/"))
-        .ask()
-        .failed(ErrorKind::Provider, &[]);
+    let error = Asker::new(server.url("/")).ask().failed(ErrorKind::Provider, &[]);
     assert_eq!(error.message, "500 Down (an HTML page)");
 
     let server = Server::start(|connection| {
@@ -114,9 +95,7 @@ fn a_large_or_endless_error_page_is_read_in_part() {
         connection.send("HTTP/1.1 500 Oops\r\n\r\n");
         while connection.send("word ".repeat(1000)) {}
     });
-    let error = Asker::new(server.url("/"))
-        .ask()
-        .failed(ErrorKind::Provider, &["500 word word"]);
+    let error = Asker::new(server.url("/")).ask().failed(ErrorKind::Provider, &["500 word word"]);
     assert!(error.message.len() < 4100);
 }
 

@@ -29,24 +29,12 @@ struct ToyDecoder {
 }
 
 impl Protocol for Toy {
-    fn request(
-        &self,
-        _: &Model,
-        _: &Context,
-        options: &StreamOptions,
-    ) -> Result<HttpRequest, StreamError> {
+    fn request(&self, _: &Model, _: &Context, options: &StreamOptions) -> Result<HttpRequest, StreamError> {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
         if let Some(key) = &options.api_key {
-            headers.push((
-                "authorization".to_owned(),
-                format!("Bearer {}", key.expose()),
-            ));
+            headers.push(("authorization".to_owned(), format!("Bearer {}", key.expose())));
         }
-        Ok(HttpRequest {
-            url: self.url.clone(),
-            headers,
-            body: b"{\"ask\":1}".to_vec(),
-        })
+        Ok(HttpRequest { url: self.url.clone(), headers, body: b"{\"ask\":1}".to_vec() })
     }
 
     fn decoder(&self, _: &Model, _: &Context, _: &StreamOptions) -> Box<dyn Decoder> {
@@ -61,22 +49,12 @@ impl Protocol for Toy {
 }
 
 impl Decoder for ToyDecoder {
-    fn frame(
-        &mut self,
-        frame: Frame<'_>,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
         let data = match frame {
             Frame::Sse { data, .. } => data,
             Frame::Body(body) => {
                 self.done = true;
-                return self.frame(
-                    Frame::Sse {
-                        event: "",
-                        data: &format!("+{body}"),
-                    },
-                    out,
-                );
+                return self.frame(Frame::Sse { event: "", data: &format!("+{body}") }, out);
             }
         };
         match data.as_bytes() {
@@ -91,10 +69,7 @@ impl Decoder for ToyDecoder {
             b"panic" => panic!("a bug"),
             [b'!', ..] => return Err(StreamError::new(ErrorKind::Provider, &data[1..])),
             _ => {
-                return Err(StreamError::new(
-                    ErrorKind::Protocol,
-                    format!("what is {data:?}?"),
-                ));
+                return Err(StreamError::new(ErrorKind::Protocol, format!("what is {data:?}?")));
             }
         }
         Ok(())
@@ -106,14 +81,9 @@ impl Decoder for ToyDecoder {
             return Err(StreamError::new(ErrorKind::Transport, text));
         }
         if self.begun {
-            out.push(AssistantEvent::TextEnd {
-                index: 0,
-                signature: None,
-            });
+            out.push(AssistantEvent::TextEnd { index: 0, signature: None });
         }
-        out.push(AssistantEvent::Done {
-            reason: StopReason::Stop,
-        });
+        out.push(AssistantEvent::Done { reason: StopReason::Stop });
         Ok(())
     }
 
@@ -137,10 +107,8 @@ impl Asker {
     }
 
     fn with_env(url: impl Into<String>, env: &[(&str, &str)]) -> Self {
-        let settings: Vec<_> = env
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
+        let settings: Vec<_> =
+            env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Self {
             client: Client::new(Env::of([]).with(&settings)),
             toy: Arc::new(Toy { url: url.into() }),
@@ -154,10 +122,7 @@ impl Asker {
             options: StreamOptions {
                 api_key: Some(Secret::new("sk-canary-0123456789")),
                 // Far beyond what any test needs: a hang fails instead of lasting.
-                clocks: Clocks {
-                    first: Some(Duration::from_secs(20)),
-                    idle: Some(Duration::from_secs(20)),
-                },
+                clocks: Clocks { first: Some(Duration::from_secs(20)), idle: Some(Duration::from_secs(20)) },
                 ..StreamOptions::default()
             },
             cancel: CancelToken::new(),
@@ -170,14 +135,7 @@ impl Asker {
 
     fn start_api(&self, api: Option<Api>) -> StreamHandle {
         let (client, options) = (self.client.clone(), self.options.clone());
-        start(
-            client,
-            api,
-            &self.model,
-            Context::default(),
-            options,
-            &self.cancel,
-        )
+        start(client, api, &self.model, Context::default(), options, &self.cancel)
     }
 
     fn ask(&self) -> Outcome {
@@ -213,55 +171,26 @@ impl Outcome {
             events.push(event);
         }
         assert_eq!(handle.next_event(), None);
-        let is_terminal = |event: &AssistantEvent| {
-            matches!(
-                event,
-                AssistantEvent::Done { .. } | AssistantEvent::Error(_)
-            )
-        };
+        let is_terminal =
+            |event: &AssistantEvent| matches!(event, AssistantEvent::Done { .. } | AssistantEvent::Error(_));
         let terminals = events.iter().filter(|event| is_terminal(event)).count();
-        assert!(
-            terminals == 1 && is_terminal(events.last().unwrap()),
-            "{events:?}"
-        );
-        let starts = events
-            .iter()
-            .filter(|event| **event == AssistantEvent::Start)
-            .count();
-        assert!(
-            starts == 1 && events[0] == AssistantEvent::Start || events.len() == 1,
-            "{events:?}"
-        );
+        assert!(terminals == 1 && is_terminal(events.last().unwrap()), "{events:?}");
+        let starts = events.iter().filter(|event| **event == AssistantEvent::Start).count();
+        assert!(starts == 1 && events[0] == AssistantEvent::Start || events.len() == 1, "{events:?}");
 
         let (message, error) = handle.finish();
-        assert_eq!(
-            (message.api.as_str(), message.model.as_str()),
-            ("toy", "toy-1")
-        );
-        assert_eq!(
-            message.error_message,
-            error.as_ref().map(|error| error.message.clone())
-        );
+        assert_eq!((message.api.as_str(), message.model.as_str()), ("toy", "toy-1"));
+        assert_eq!(message.error_message, error.as_ref().map(|error| error.message.clone()));
         assert!(message.timestamp > 0);
         let shown = format!("{error:?}");
-        assert!(
-            !shown.contains("canary") && !shown.chars().any(char::is_control),
-            "{shown}"
-        );
+        assert!(!shown.contains("canary") && !shown.chars().any(char::is_control), "{shown}");
         let text = message.content.first().and_then(|block| block.as_text());
-        Self {
-            text: text.unwrap_or_default().to_owned(),
-            reason: message.stop_reason,
-            error,
-        }
+        Self { text: text.unwrap_or_default().to_owned(), reason: message.stop_reason, error }
     }
 
     #[track_caller]
     fn whole(self, text: &str) {
-        assert_eq!(
-            (self.text.as_str(), self.reason, &self.error),
-            (text, StopReason::Stop, &None)
-        );
+        assert_eq!((self.text.as_str(), self.reason, &self.error), (text, StopReason::Stop, &None));
     }
 
     /// Checks kind and text of the error, which must hold all of `parts`.
@@ -270,11 +199,7 @@ impl Outcome {
         let error = self.error.expect("an error");
         assert_eq!(error.kind, kind, "{error:?}");
         for part in parts {
-            assert!(
-                error.message.contains(part),
-                "{part:?} in {:?}",
-                error.message
-            );
+            assert!(error.message.contains(part), "{part:?} in {:?}", error.message);
         }
         error
     }
@@ -293,10 +218,7 @@ fn chunked(pieces: &[&str]) -> String {
 }
 
 fn sized(body: &str) -> String {
-    format!(
-        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    )
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
 fn unsized_(body: &str) -> String {
@@ -306,11 +228,7 @@ fn unsized_(body: &str) -> String {
 /// A server that gives the same answer to every request and keeps the connection.
 fn serve(answer: impl Into<Vec<u8>>) -> Server {
     let answer = answer.into();
-    Server::start(
-        move |connection| {
-            while connection.request().is_some() && connection.send(&answer) {}
-        },
-    )
+    Server::start(move |connection| while connection.request().is_some() && connection.send(&answer) {})
 }
 
 /// A server that gives the same answer to every request and closes the connection.
@@ -386,22 +304,14 @@ fn an_answer_comes_as_events() {
     while let Some(event) = handle.next_event() {
         events.push(event);
     }
-    let delta = |text: &str| AssistantEvent::TextDelta {
-        index: 0,
-        delta: text.to_owned(),
-    };
+    let delta = |text: &str| AssistantEvent::TextDelta { index: 0, delta: text.to_owned() };
     let expected = [
         AssistantEvent::Start,
         AssistantEvent::TextStart { index: 0 },
         delta("Hel"),
         delta("lo"),
-        AssistantEvent::TextEnd {
-            index: 0,
-            signature: None,
-        },
-        AssistantEvent::Done {
-            reason: StopReason::Stop,
-        },
+        AssistantEvent::TextEnd { index: 0, signature: None },
+        AssistantEvent::Done { reason: StopReason::Stop },
     ];
     assert_eq!(events, expected);
     assert_eq!(handle.partial().content[0].as_text(), Some("Hello"));
@@ -442,10 +352,7 @@ fn gzip_is_unpacked() {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packer.write_all(ANSWER.as_bytes()).unwrap();
     let body = packer.finish().unwrap();
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
-        body.len()
-    );
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n", body.len());
     for cut in [body.len(), body.len() - 12] {
         let server = serve_and_close([head.as_bytes(), &body[..cut]].concat());
         let outcome = Asker::new(server.url("/")).ask();
@@ -498,26 +405,12 @@ impl Source for Scripted {
 
 #[test]
 fn a_source_is_held_to_the_form_of_a_stream() {
-    let delta = AssistantEvent::TextDelta {
-        index: 0,
-        delta: "a".to_owned(),
-    };
+    let delta = AssistantEvent::TextDelta { index: 0, delta: "a".to_owned() };
     let text = AssistantEvent::TextStart { index: 0 };
-    let done = AssistantEvent::Done {
-        reason: StopReason::Stop,
-    };
+    let done = AssistantEvent::Done { reason: StopReason::Stop };
     let failure = AssistantEvent::Error(StreamError::new(ErrorKind::Provider, "no"));
     let rows = [
-        (
-            vec![
-                AssistantEvent::Start,
-                text.clone(),
-                delta.clone(),
-                done.clone(),
-            ],
-            "a",
-            None,
-        ),
+        (vec![AssistantEvent::Start, text.clone(), delta.clone(), done.clone()], "a", None),
         // Without a start, with two of them, and with events after the end.
         (vec![text.clone(), delta.clone(), done.clone()], "a", None),
         (

@@ -5,20 +5,14 @@ use super::*;
 /// N4
 #[test]
 fn what_is_said_when_there_is_no_connection() {
-    let free = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let asker = Asker::new(format!("http://{free}/v1"));
     let place = free.to_string();
     let wanted = ["connection refused", place.as_str(), "server running"];
     asker.ask().failed(ErrorKind::Transport, &wanted);
 
     let asker = Asker::new("http://no-such-host..invalid/v1");
-    asker.ask().failed(
-        ErrorKind::Transport,
-        &["no-such-host..invalid", "not found", "base URL"],
-    );
+    asker.ask().failed(ErrorKind::Transport, &["no-such-host..invalid", "not found", "base URL"]);
 
     for url in [
         "",
@@ -29,36 +23,26 @@ fn what_is_said_when_there_is_no_connection() {
         "http://me:canary@a b/?key=canary",
         "https://sk-canary-0123456789@/v1",
     ] {
-        Asker::new(url)
-            .ask()
-            .failed(ErrorKind::Request, &["not a URL"]);
+        Asker::new(url).ask().failed(ErrorKind::Request, &["not a URL"]);
     }
 
     let closed = Server::start(|_| {});
     let outcome = Asker::new(closed.url("/")).ask();
-    outcome.failed(
-        ErrorKind::Transport,
-        &["connection lost", &closed.address().to_string()],
-    );
+    outcome.failed(ErrorKind::Transport, &["connection lost", &closed.address().to_string()]);
 
     let babble = Server::start(|connection| {
         connection.request();
         connection.send("SSH-2.0-OpenSSH_9.6\r\n\r\n");
     });
     let outcome = Asker::new(babble.url("/")).ask();
-    outcome.failed(
-        ErrorKind::Transport,
-        &["did not answer in HTTP", "https://"],
-    );
+    outcome.failed(ErrorKind::Transport, &["did not answer in HTTP", "https://"]);
 }
 
 #[test]
 fn a_header_that_cannot_be_sent_is_an_error_of_the_request() {
     let mut asker = Asker::new("http://127.0.0.1:1/");
     asker.options.api_key = Some(Secret::new("sk-canary\n-0123456789"));
-    asker
-        .ask()
-        .failed(ErrorKind::Request, &["cannot be made", "key"]);
+    asker.ask().failed(ErrorKind::Request, &["cannot be made", "key"]);
 }
 
 #[test]
@@ -72,19 +56,10 @@ fn a_root_of_ones_own_is_trusted_beside_the_others() {
         }
     }
     let asker = Asker::new(secure(&server, "localhost"));
-    asker.ask().failed(
-        ErrorKind::Transport,
-        &["not trusted", "SSL_CERT_FILE", "localhost"],
-    );
+    asker.ask().failed(ErrorKind::Transport, &["not trusted", "SSL_CERT_FILE", "localhost"]);
 
-    let asker = Asker::with_env(
-        secure(&server, "localhost"),
-        &[("SSL_CERT_FILE", "/no/such.pem")],
-    );
-    asker.ask().failed(
-        ErrorKind::Transport,
-        &["not trusted", "SSL_CERT_FILE=/no/such.pem: No such file"],
-    );
+    let asker = Asker::with_env(secure(&server, "localhost"), &[("SSL_CERT_FILE", "/no/such.pem")]);
+    asker.ask().failed(ErrorKind::Transport, &["not trusted", "SSL_CERT_FILE=/no/such.pem: No such file"]);
 }
 
 #[test]
@@ -116,11 +91,7 @@ fn plain_http_on_a_tls_port_and_the_other_way_round() {
 
 #[test]
 fn a_connection_serves_several_requests() {
-    for answer in [
-        chunked(&[ANSWER]),
-        chunked(&[&format!("{ANSWER}data: more\n\n")]),
-        sized(ANSWER),
-    ] {
+    for answer in [chunked(&[ANSWER]), chunked(&[&format!("{ANSWER}data: more\n\n")]), sized(ANSWER)] {
         let server = serve(answer);
         let asker = Asker::new(server.url("/"));
         for _ in 0..3 {
@@ -138,10 +109,7 @@ fn a_cancel_after_the_answer_leaves_the_connection_alone() {
     asker.ask().whole("Hello");
     asker.settle();
     asker.cancel.cancel();
-    let again = Asker {
-        cancel: CancelToken::new(),
-        ..asker
-    };
+    let again = Asker { cancel: CancelToken::new(), ..asker };
     again.ask().whole("Hello");
     assert_eq!(server.accepted(), 1);
 }
@@ -171,9 +139,7 @@ fn a_kept_connection_that_the_server_closed_is_replaced_once() {
     let asker = Asker::new(server.url("/"));
     asker.ask().whole("Hello");
     asker.settle();
-    asker
-        .ask()
-        .failed(ErrorKind::Transport, &["connection lost", "no answer"]);
+    asker.ask().failed(ErrorKind::Transport, &["connection lost", "no answer"]);
     assert_eq!(server.accepted(), 2);
 }
 
@@ -191,15 +157,10 @@ fn redirects_stay_on_the_same_server() {
     Asker::new(server.url("/old")).ask().whole("Hello");
     let asked = std::mem::take(&mut *asked.lock().unwrap());
     let last = asked.last().unwrap();
-    assert_eq!(
-        (asked.len(), last.line.as_str()),
-        (3, "POST /v1/newer HTTP/1.1")
-    );
+    assert_eq!((asked.len(), last.line.as_str()), (3, "POST /v1/newer HTTP/1.1"));
     assert_eq!(last.body, b"{\"ask\":1}");
 
-    Asker::new(server.url("/loop"))
-        .ask()
-        .failed(ErrorKind::Request, &["redirects in a row"]);
+    Asker::new(server.url("/loop")).ask().failed(ErrorKind::Request, &["redirects in a row"]);
 }
 
 #[test]
@@ -207,22 +168,15 @@ fn redirects_elsewhere_are_refused_and_see_no_key() {
     let (other, asked) = listening(|_| sized(ANSWER).into_bytes());
     let elsewhere = other.url("/v1?key=canary");
     for status in ["301", "302", "303", "307", "308"] {
-        let head = format!(
-            "HTTP/1.1 {status} Moved\r\nlocation: {elsewhere}\r\ncontent-length: 0\r\n\r\n"
-        );
+        let head = format!("HTTP/1.1 {status} Moved\r\nlocation: {elsewhere}\r\ncontent-length: 0\r\n\r\n");
         let server = serve(head);
         let error = Asker::new(server.url("/")).ask();
-        let error = error.failed(
-            ErrorKind::Request,
-            &["redirects to", &other.url("/v1"), "base URL"],
-        );
+        let error = error.failed(ErrorKind::Request, &["redirects to", &other.url("/v1"), "base URL"]);
         assert_eq!(error.status, Some(status.parse().unwrap()));
     }
     // A POST that would become a GET is not followed either.
     let server = serve("HTTP/1.1 302 Found\r\nlocation: /login\r\ncontent-length: 0\r\n\r\n");
-    Asker::new(server.url("/"))
-        .ask()
-        .failed(ErrorKind::Request, &["redirects to", "/login"]);
+    Asker::new(server.url("/")).ask().failed(ErrorKind::Request, &["redirects to", "/login"]);
     assert!(asked.lock().unwrap().is_empty());
 }
 
@@ -245,11 +199,7 @@ fn a_proxy_gets_a_connect_and_its_credentials_show_nowhere() {
         }
     });
     let proxy = format!("http://me:canary-password@{}", server.address());
-    let env = [
-        ("HTTPS_PROXY", proxy.as_str()),
-        ("HTTP_PROXY", &proxy),
-        ("SSL_CERT_FILE", root.path()),
-    ];
+    let env = [("HTTPS_PROXY", proxy.as_str()), ("HTTP_PROXY", &proxy), ("SSL_CERT_FILE", root.path())];
     let asker = Asker::with_env("http://model.test:8000/v1", &env);
     for _ in 0..2 {
         asker.ask().whole("Hello");
@@ -258,44 +208,24 @@ fn a_proxy_gets_a_connect_and_its_credentials_show_nowhere() {
     let connects = std::mem::take(&mut *asked.lock().unwrap());
     assert_eq!(connects.len(), 1, "the way through the proxy is kept open");
     assert_eq!(connects[0].line, "CONNECT model.test:8000 HTTP/1.1");
-    assert!(
-        connects[0]
-            .header("proxy-authorization")
-            .unwrap()
-            .starts_with("Basic ")
-    );
+    assert!(connects[0].header("proxy-authorization").unwrap().starts_with("Basic "));
     assert_eq!(connects[0].header("authorization"), None);
 
     // Through the proxy to a certificate for another name: the tunnel stands, TLS does not.
     let asker = Asker::with_env("https://model.test/v1", &env);
-    asker
-        .ask()
-        .failed(ErrorKind::Transport, &["model.test", "another name"]);
-    assert_eq!(
-        asked.lock().unwrap()[0].line,
-        "CONNECT model.test:443 HTTP/1.1"
-    );
+    asker.ask().failed(ErrorKind::Transport, &["model.test", "another name"]);
+    assert_eq!(asked.lock().unwrap()[0].line, "CONNECT model.test:443 HTTP/1.1");
 
     let refusing = serve_and_close("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n");
     let place = refusing.address().to_string();
     let proxy = format!("http://me:canary-password@{place}");
     let asker = Asker::with_env("https://model.test/v1", &[("https_proxy", &proxy)]);
-    asker.ask().failed(
-        ErrorKind::Transport,
-        &["407", &place, "model.test:443", "HTTPS_PROXY"],
-    );
+    asker.ask().failed(ErrorKind::Transport, &["407", &place, "model.test:443", "HTTPS_PROXY"]);
 
-    let gone = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .to_string();
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let proxy = format!("http://me:canary-password@{gone}");
     let asker = Asker::with_env("https://model.test/v1", &[("https_proxy", &proxy)]);
-    asker.ask().failed(
-        ErrorKind::Transport,
-        &["through the proxy", &gone, "model.test:443", "NO_PROXY"],
-    );
+    asker.ask().failed(ErrorKind::Transport, &["through the proxy", &gone, "model.test:443", "NO_PROXY"]);
 }
 
 #[test]

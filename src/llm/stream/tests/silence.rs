@@ -75,12 +75,7 @@ fn a_cancel_ends_whatever_is_waited_for() {
         let asker = Asker::new(server.url("/"));
         let mut handle = asker.start();
         there.recv().unwrap();
-        while handle
-            .partial()
-            .content
-            .first()
-            .and_then(|block| block.as_text())
-            != Some(text)
+        while handle.partial().content.first().and_then(|block| block.as_text()) != Some(text)
             && !text.is_empty()
         {
             handle.next_event();
@@ -94,16 +89,9 @@ fn a_cancel_ends_whatever_is_waited_for() {
             last = Some(event);
         }
         canceller.join().unwrap();
-        assert_eq!(
-            last,
-            Some(AssistantEvent::Error(StreamError::aborted())),
-            "silence {number}"
-        );
+        assert_eq!(last, Some(AssistantEvent::Error(StreamError::aborted())), "silence {number}");
         let (message, error) = handle.finish();
-        assert_eq!(
-            (message.stop_reason, error),
-            (StopReason::Aborted, Some(StreamError::aborted()))
-        );
+        assert_eq!((message.stop_reason, error), (StopReason::Aborted, Some(StreamError::aborted())));
         let got = message.content.first().and_then(|block| block.as_text());
         assert_eq!(got.unwrap_or_default(), text, "silence {number}");
         asker.settle();
@@ -117,10 +105,7 @@ fn a_request_after_its_cancel_sends_nothing() {
     let asker = Asker::new(server.url("/"));
     asker.cancel.cancel();
     let outcome = asker.ask();
-    assert_eq!(
-        (outcome.error, outcome.reason),
-        (Some(StreamError::aborted()), StopReason::Aborted)
-    );
+    assert_eq!((outcome.error, outcome.reason), (Some(StreamError::aborted()), StopReason::Aborted));
     asker.settle();
 }
 
@@ -161,21 +146,12 @@ fn a_silent_server_runs_out_of_time() {
         let soon = Some(Duration::from_millis(50));
         let late = Some(Duration::from_secs(20));
         asker.options.clocks = match text.is_empty() {
-            true => Clocks {
-                first: soon,
-                idle: late,
-            },
-            false => Clocks {
-                first: late,
-                idle: soon,
-            },
+            true => Clocks { first: soon, idle: late },
+            false => Clocks { first: late, idle: soon },
         };
         let outcome = asker.ask();
         assert_eq!(outcome.text, text, "silence {number}");
-        outcome.failed(
-            ErrorKind::Timeout,
-            &["timed out", "model.test", "0.05 seconds"],
-        );
+        outcome.failed(ErrorKind::Timeout, &["timed out", "model.test", "0.05 seconds"]);
         asker.settle();
     }
 }
@@ -208,10 +184,7 @@ fn a_cancel_ends_a_tls_handshake_and_a_silent_proxy() {
     for asker in [
         Asker::new(secure(&server, "localhost")),
         Asker::with_env("https://model.test/", &[("HTTPS_PROXY", &proxy)]),
-        Asker::with_env(
-            "http://model.test/",
-            &[("ALL_PROXY", &proxy.replace("http", "socks5h"))],
-        ),
+        Asker::with_env("http://model.test/", &[("ALL_PROXY", &proxy.replace("http", "socks5h"))]),
     ] {
         let handle = asker.start();
         there.recv().unwrap();

@@ -101,9 +101,7 @@ impl Call {
             Block::Image(image) => Some(image_size(&image.data).unwrap_or((0, 0))),
             _ => None,
         });
-        self.pixels = images
-            .map(|(width, height)| Pixels { width, height })
-            .collect();
+        self.pixels = images.map(|(width, height)| Pixels { width, height }).collect();
         self.output = Some(output);
     }
 
@@ -128,10 +126,7 @@ impl Call {
 
     /// It has not run, or not to its end.
     pub fn fail(&mut self, reason: &str, now: Option<Instant>) {
-        self.output
-            .get_or_insert_with(ToolOutput::default)
-            .content
-            .push(Block::text(reason));
+        self.output.get_or_insert_with(ToolOutput::default).content.push(Block::text(reason));
         self.end(true, now);
     }
 
@@ -154,10 +149,7 @@ impl Call {
 
     /// The words of its result.
     pub fn text(&self) -> Cow<'_, str> {
-        let content = self
-            .output
-            .as_ref()
-            .map_or(&[][..], |output| &output.content);
+        let content = self.output.as_ref().map_or(&[][..], |output| &output.content);
         let mut texts = content.iter().filter_map(Block::as_text);
         match (texts.next(), texts.next()) {
             (None, _) => "".into(),
@@ -176,29 +168,22 @@ impl Call {
     /// Its images.
     pub fn pictures(&self) -> impl Iterator<Item = Picture<'_>> {
         let path = self.arguments().get("path").and_then(Value::as_str);
-        let name = path
-            .and_then(|path| path.rsplit('/').next())
-            .unwrap_or("image");
+        let name = path.and_then(|path| path.rsplit('/').next()).unwrap_or("image");
         let content = self.output.iter().flat_map(|output| &output.content);
         let images = content.filter_map(|block| match block {
             Block::Image(image) => Some(image),
             _ => None,
         });
-        images
-            .zip(&self.pixels)
-            .map(move |(image, pixels)| Picture {
-                name,
-                mime: &image.mime_type,
-                base64: &image.data,
-                pixels: *pixels,
-            })
+        images.zip(&self.pixels).map(move |(image, pixels)| Picture {
+            name,
+            mime: &image.mime_type,
+            base64: &image.data,
+            pixels: *pixels,
+        })
     }
 
     pub fn details(&self) -> &Value {
-        let details = self
-            .output
-            .as_ref()
-            .and_then(|output| output.details.as_ref());
+        let details = self.output.as_ref().and_then(|output| output.details.as_ref());
         details.unwrap_or(&Value::Null)
     }
 

@@ -21,9 +21,7 @@ pub fn message(message: &AgentMessage, look: &Look<'_>) -> Vec<Line> {
             let text = markdown(&custom.content.text(), look, Role::CustomMessageText);
             summary_box(&label, text, look)
         }
-        AgentMessage::CompactionSummary(summary) => {
-            compaction(&summary.summary, summary.tokens_before, look)
-        }
+        AgentMessage::CompactionSummary(summary) => compaction(&summary.summary, summary.tokens_before, look),
         AgentMessage::BranchSummary(branch) => {
             let (closed, head) = ("Branch summary", "**Branch Summary**");
             summary("[branch]", closed, head, &branch.summary, look)
@@ -85,11 +83,7 @@ impl<'a> Skill<'a> {
         let (name, rest) = text.strip_prefix("<skill name=\"")?.split_once('"')?;
         let (_, rest) = rest.strip_prefix(" location=\"")?.split_once("\">\n")?;
         let (content, said) = rest.split_once("\n</skill>")?;
-        (said.is_empty() || said.starts_with("\n\n")).then_some(Self {
-            name,
-            content,
-            said: said.trim(),
-        })
+        (said.is_empty() || said.starts_with("\n\n")).then_some(Self { name, content, said: said.trim() })
     }
 }
 
@@ -181,10 +175,7 @@ pub fn thinking_label(look: &Look<'_>) -> Vec<Line> {
 
 /// How an answer ended, where it did not end well. Calls in it that did not run say so themselves.
 pub fn ending(answer: &AssistantMessage, look: &Look<'_>) -> Vec<Line> {
-    let has_calls = answer
-        .content
-        .iter()
-        .any(|block| block.as_tool_call().is_some());
+    let has_calls = answer.content.iter().any(|block| block.as_tool_call().is_some());
     match answer.stop_reason {
         StopReason::Length => notice(
             Weight::Error,
@@ -228,41 +219,13 @@ fn advice(error: &str) -> Option<&'static str> {
     let has = |words: &[&str]| words.iter().any(|word| error.contains(word));
     if has(&["/login", "/model", "/compact"]) {
         None
-    } else if has(&[
-        "401",
-        "403",
-        "api key",
-        "api_key",
-        "unauthorized",
-        "authentication",
-    ]) {
+    } else if has(&["401", "403", "api key", "api_key", "unauthorized", "authentication"]) {
         Some("Sign in with /login, or set the provider's key, and send the prompt again.")
-    } else if has(&[
-        "context window",
-        "context length",
-        "too long",
-        "maximum context",
-    ]) {
+    } else if has(&["context window", "context length", "too long", "maximum context"]) {
         Some("/compact makes the conversation shorter; /model changes to one with more room.")
-    } else if has(&[
-        "429",
-        "rate limit",
-        "quota",
-        "overloaded",
-        "529",
-        "capacity",
-    ]) {
+    } else if has(&["429", "rate limit", "quota", "overloaded", "529", "capacity"]) {
         Some("Wait a while and send \"continue\", or change to another model with /model.")
-    } else if has(&[
-        "connect",
-        "timed out",
-        "timeout",
-        "dns",
-        "resolve",
-        "network",
-        "502",
-        "503",
-    ]) {
+    } else if has(&["connect", "timed out", "timeout", "dns", "resolve", "network", "502", "503"]) {
         Some("Check the connection, then send \"continue\".")
     } else {
         None
@@ -277,27 +240,15 @@ mod tests {
     fn a_called_skill_is_told_from_what_was_said_with_it() {
         let text = "<skill name=\"a\" location=\"/s\">\nBody\n</skill>\n\ndo it";
         let skill = Skill::parse(text).unwrap();
-        assert_eq!(
-            (skill.name, skill.content, skill.said),
-            ("a", "Body", "do it")
-        );
-        for other in [
-            "x",
-            "<skill name=\"a\">",
-            "<skill name=\"a\" location=\"b\">\nx",
-        ] {
+        assert_eq!((skill.name, skill.content, skill.said), ("a", "Body", "do it"));
+        for other in ["x", "<skill name=\"a\">", "<skill name=\"a\" location=\"b\">\nx"] {
             assert!(Skill::parse(other).is_none(), "{other}");
         }
     }
 
     #[test]
     fn numbers_have_groups() {
-        for (count, shown) in [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (1234567, "1,234,567"),
-        ] {
+        for (count, shown) in [(0, "0"), (999, "999"), (1000, "1,000"), (1234567, "1,234,567")] {
             assert_eq!(grouped(count), shown);
         }
     }

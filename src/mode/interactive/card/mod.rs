@@ -43,9 +43,7 @@ pub fn notice(weight: Weight, text: &str, look: &Look<'_>) -> Vec<Line> {
         Weight::Error => Role::Error,
     });
     let width = look.width.saturating_sub(2 * look.pad).max(1);
-    let lines = text
-        .lines()
-        .flat_map(|line| wrap(&Line::of(line, style), width));
+    let lines = text.lines().flat_map(|line| wrap(&Line::of(line, style), width));
     spaced(padded(lines, look.pad))
 }
 

@@ -29,13 +29,9 @@ pub fn rows(text: &str, width: usize, extent: Extent, paint: &mut dyn FnMut(&str
         return Rows::default();
     }
     match extent {
-        Extent::All => Rows {
-            shown: text
-                .lines()
-                .flat_map(|line| wrap(&paint(line), width))
-                .collect(),
-            hidden: 0,
-        },
+        Extent::All => {
+            Rows { shown: text.lines().flat_map(|line| wrap(&paint(line), width)).collect(), hidden: 0 }
+        }
         Extent::First(count) => first(text, width, count, paint),
         Extent::Last(count) => last(text, width, count, paint),
     }
@@ -59,10 +55,7 @@ fn first(text: &str, width: usize, count: usize, paint: &mut dyn FnMut(&str) -> 
         }
         taken += 1;
     }
-    Rows {
-        shown,
-        hidden: text.lines().count() - taken,
-    }
+    Rows { shown, hidden: text.lines().count() - taken }
 }
 
 fn last(text: &str, width: usize, count: usize, paint: &mut dyn FnMut(&str) -> Line) -> Rows {
@@ -95,9 +88,7 @@ pub fn last_lines(text: &str, count: usize) -> usize {
     let body = text.strip_suffix('\n').unwrap_or(text);
     match count.checked_sub(1) {
         None => text.len(),
-        Some(breaks) => memchr::memrchr_iter(b'\n', body.as_bytes())
-            .nth(breaks)
-            .map_or(0, |at| at + 1),
+        Some(breaks) => memchr::memrchr_iter(b'\n', body.as_bytes()).nth(breaks).map_or(0, |at| at + 1),
     }
 }
 
@@ -121,9 +112,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn texts(text: &str, width: usize, extent: Extent) -> (Vec<String>, usize) {
-        let rows = rows(text, width, extent, &mut |line| {
-            Line::of(line, Style::PLAIN)
-        });
+        let rows = rows(text, width, extent, &mut |line| Line::of(line, Style::PLAIN));
         let shown = rows.shown.iter().map(|row| row.text().to_owned());
         (shown.collect(), rows.hidden)
     }
@@ -137,31 +126,13 @@ mod tests {
     #[test]
     fn only_some_rows_are_shown_and_the_rest_is_counted() {
         let text = "one\ntwo\nthree four\nfive";
-        check(
-            text,
-            20,
-            Extent::All,
-            &["one", "two", "three four", "five"],
-            0,
-        );
+        check(text, 20, Extent::All, &["one", "two", "three four", "five"], 0);
         check(text, 20, Extent::First(2), &["one", "two"], 2);
-        check(
-            text,
-            20,
-            Extent::First(4),
-            &["one", "two", "three four", "five"],
-            0,
-        );
+        check(text, 20, Extent::First(4), &["one", "two", "three four", "five"], 0);
         check(text, 5, Extent::First(3), &["one", "two", "three"], 2);
         check(text, 5, Extent::Last(2), &["four", "five"], 3);
         check(text, 5, Extent::Last(3), &["three", "four", "five"], 2);
-        check(
-            text,
-            20,
-            Extent::Last(9),
-            &["one", "two", "three four", "five"],
-            0,
-        );
+        check(text, 20, Extent::Last(9), &["one", "two", "three four", "five"], 0);
         check("a\nb\n", 5, Extent::Last(1), &["b"], 1);
         check("", 5, Extent::First(3), &[], 0);
         check(text, 5, Extent::First(0), &[], 4);

@@ -91,11 +91,8 @@ impl Shell {
 
     /// It could not be run.
     pub fn fail(&mut self, reason: &str, now: Instant) {
-        self.state = State::Done(Ended {
-            took: self.took(now),
-            failure: Some(reason.to_owned()),
-            ..Ended::default()
-        });
+        self.state =
+            State::Done(Ended { took: self.took(now), failure: Some(reason.to_owned()), ..Ended::default() });
     }
 
     fn took(&self, now: Instant) -> Option<Duration> {
@@ -127,9 +124,7 @@ impl Shell {
             (true, Some(room)) => Extent::Last(room),
             (true, None) => Extent::All,
         };
-        let output = rows(self.output.text().trim_end(), width, extent, &mut |line| {
-            Line::of(line, muted)
-        });
+        let output = rows(self.output.text().trim_end(), width, extent, &mut |line| Line::of(line, muted));
         if !output.shown.is_empty() {
             lines.push(Line::new());
             lines.extend(output.shown);

@@ -15,11 +15,7 @@ fn check(draw: &dyn Fn(&Look<'_>) -> Vec<Line>, expected: &[&str]) {
     let (theme, keymap) = (Theme::dark(), Keymap::default());
     for width in [1, 2, 7, 20, 40, 80, 120] {
         for (is_open, is_plain) in [(false, false), (true, false), (false, true)] {
-            let look = Look {
-                is_open,
-                is_plain,
-                ..Look::testing(&theme, &keymap, width)
-            };
+            let look = Look { is_open, is_plain, ..Look::testing(&theme, &keymap, width) };
             let lines = draw(&look);
             assert!(lines.first().is_none_or(Line::is_empty), "{width}");
             for line in lines {
@@ -33,10 +29,7 @@ fn check(draw: &dyn Fn(&Look<'_>) -> Vec<Line>, expected: &[&str]) {
 
 fn shown(draw: &dyn Fn(&Look<'_>) -> Vec<Line>, is_open: bool) -> Vec<String> {
     let (theme, keymap) = (Theme::dark(), Keymap::default());
-    let look = Look {
-        is_open,
-        ..Look::testing(&theme, &keymap, 60)
-    };
+    let look = Look { is_open, ..Look::testing(&theme, &keymap, 60) };
     let lines = draw(&look);
     let texts = lines.iter().map(|line| line.text().trim_end().to_owned());
     texts.filter(|text| !text.is_empty()).collect()
@@ -52,10 +45,7 @@ fn object(value: Value) -> Map<String, Value> {
 fn call(name: &str, arguments: Value, text: &str, details: Value) -> Call {
     let mut call = Call::new("1", name);
     call.set_arguments(object(arguments));
-    call.set_output(ToolOutput {
-        details: Some(details),
-        ..ToolOutput::text(text)
-    });
+    call.set_output(ToolOutput { details: Some(details), ..ToolOutput::text(text) });
     call.end(false, None);
     call
 }
@@ -73,60 +63,30 @@ fn numbers(count: usize) -> String {
 fn a_read_shows_what_is_read() {
     let text = "fn main() {}\n// end";
     let read = |arguments| call("read", arguments, text, Value::Null);
-    check_call(
-        &read(json!({"path": "src/main.rs"})),
-        &[" read src/main.rs"],
-    );
-    check_call(
-        &read(json!({"path": "/home/u/p/a.rs", "offset": 5, "limit": 10})),
-        &[" read a.rs:5-14"],
-    );
-    check_call(
-        &read(json!({"file_path": "~/a", "offset": 5})),
-        &[" read ~/a:5"],
-    );
+    check_call(&read(json!({"path": "src/main.rs"})), &[" read src/main.rs"]);
+    check_call(&read(json!({"path": "/home/u/p/a.rs", "offset": 5, "limit": 10})), &[" read a.rs:5-14"]);
+    check_call(&read(json!({"file_path": "~/a", "offset": 5})), &[" read ~/a:5"]);
     check_call(&read(json!({"path": "/x", "limit": 3})), &[" read /x:1-3"]);
     check_call(&read(json!({})), &[" read ..."]);
     check_call(&read(json!({"path": 1})), &[" read [invalid arg]"]);
-    check_call(
-        &read(json!({"path": "/s/deploy/SKILL.md"})),
-        &[" [skill] deploy"],
-    );
+    check_call(&read(json!({"path": "/s/deploy/SKILL.md"})), &[" [skill] deploy"]);
     let cut = json!({"truncation": {"truncated": true, "truncatedBy": "lines", "outputLines": 2,
         "totalLines": 9, "maxLines": 2}});
     let cut = call("read", json!({"path": "a.rs"}), text, cut);
     assert_eq!(
         shown(&|look| cut.lines(look, None, None), true),
-        [
-            " read a.rs",
-            " fn main() {}",
-            " // end",
-            " [Truncated: showing 2 of 9 lines (2 line limit)]"
-        ]
+        [" read a.rs", " fn main() {}", " // end", " [Truncated: showing 2 of 9 lines (2 line limit)]"]
     );
-    let mut failed = call(
-        "read",
-        json!({"path": "a"}),
-        "ENOENT: no such file",
-        Value::Null,
-    );
+    let mut failed = call("read", json!({"path": "a"}), "ENOENT: no such file", Value::Null);
     failed.end(true, None);
     check_call(&failed, &[" read a", " ENOENT: no such file"]);
 }
 
 #[test]
 fn a_command_shows_the_end_of_its_output() {
-    let mut bash = call(
-        "bash",
-        json!({"command": "make", "timeout": 9}),
-        &numbers(9),
-        Value::Null,
-    );
+    let mut bash = call("bash", json!({"command": "make", "timeout": 9}), &numbers(9), Value::Null);
     let tail = [" line 5", " line 6", " line 7", " line 8", " line 9"];
-    let mut expected = vec![
-        " $ make (timeout 9s)",
-        " ... (4 earlier lines, ctrl+o to expand)",
-    ];
+    let mut expected = vec![" $ make (timeout 9s)", " ... (4 earlier lines, ctrl+o to expand)"];
     expected.extend(tail);
     check_call(&bash, &expected);
     let now = Instant::now();
@@ -225,20 +185,10 @@ fn searches_and_lists_show_their_beginning() {
     );
     for (name, arguments, title, folded) in [
         ("grep", json!({"pattern": "x"}), " grep /x/ in .", 15),
-        (
-            "find",
-            json!({"pattern": "*.rs", "limit": 3}),
-            " find *.rs in . (limit 3)",
-            20,
-        ),
+        ("find", json!({"pattern": "*.rs", "limit": 3}), " find *.rs in . (limit 3)", 20),
         ("ls", json!({}), " ls .", 20),
         ("ls", json!({"path": "/etc"}), " ls /etc", 20),
-        (
-            "other",
-            json!({"a": 1, "b": ["x"]}),
-            " other a=1 b=[\"x\"]",
-            10,
-        ),
+        ("other", json!({"a": 1, "b": ["x"]}), " other a=1 b=[\"x\"]", 10),
     ] {
         let listed = call(name, arguments, &numbers(22), Value::Null);
         let lines = shown(&|look| listed.lines(look, None, None), false);
@@ -249,30 +199,21 @@ fn searches_and_lists_show_their_beginning() {
         assert_eq!(lines.last(), Some(&hint));
         let all = shown(&|look| listed.lines(look, None, None), true);
         assert!(all.ends_with(&[" line 22".to_owned()]), "{all:?}");
-        check(
-            &|look| listed.lines(look, None, None),
-            &lines.iter().map(String::as_str).collect::<Vec<_>>(),
-        );
+        check(&|look| listed.lines(look, None, None), &lines.iter().map(String::as_str).collect::<Vec<_>>());
     }
 }
 
 #[test]
 fn what_is_live_costs_no_more_than_is_seen() {
     let (theme, keymap) = (Theme::dark(), Keymap::default());
-    let look = Look {
-        is_open: true,
-        ..Look::testing(&theme, &keymap, 60)
-    };
+    let look = Look { is_open: true, ..Look::testing(&theme, &keymap, 60) };
     let text = numbers(100_000);
     for name in ["bash", "write", "read", "grep", "other"] {
         let arguments = json!({"path": "a.rs", "content": text, "command": "x"});
         let call = call(name, arguments, &text, Value::Null);
         let lines = call.lines(&look, None, Some(30));
         assert!(lines.len() < 80, "{name}: {}", lines.len());
-        assert!(
-            lines.iter().any(|line| line.text().contains("line 100000")),
-            "{name}"
-        );
+        assert!(lines.iter().any(|line| line.text().contains("line 100000")), "{name}");
     }
 }
 
@@ -285,22 +226,13 @@ fn commands_of_the_user_say_how_they_ended() {
             &|look| shell.lines(look, Some(now), None),
             &lines.iter().map(String::as_str).collect::<Vec<_>>(),
         );
-        lines
-            .into_iter()
-            .filter(|line| !line.starts_with('─'))
-            .collect()
+        lines.into_iter().filter(|line| !line.starts_with('─')).collect()
     };
     let mut shell = Shell::new("ls", true, now);
     shell.print("a\nb");
     assert_eq!(
         draw(&shell),
-        [
-            " $ ls",
-            " Not sent to the model",
-            " a",
-            " b",
-            " Running... (escape to cancel)"
-        ]
+        [" $ ls", " Not sent to the model", " a", " b", " Running... (escape to cancel)"]
     );
     let result = |exit_code, cancelled, path: Option<&str>| ShellResult {
         output: numbers(22),
@@ -309,10 +241,7 @@ fn commands_of_the_user_say_how_they_ended() {
         truncated: path.is_some(),
         full_output_path: path.map(str::to_owned),
     };
-    shell.end(
-        &result(Some(2), false, Some("/tmp/o")),
-        now + Duration::from_secs(2),
-    );
+    shell.end(&result(Some(2), false, Some("/tmp/o")), now + Duration::from_secs(2));
     let lines = draw(&shell);
     assert_eq!(lines.len(), 26);
     assert_eq!(
@@ -340,11 +269,7 @@ fn messages_have_boxes_of_their_own() {
     let of = |value: Value| -> AgentMessage { serde_json::from_value(value).unwrap() };
     let skill = "<skill name=\"go\" location=\"/s/SKILL.md\">\nSteps\n</skill>\n\nnow";
     for (value, closed, open) in [
-        (
-            json!({"role": "user", "content": "**hi**\nyou"}),
-            vec![" hi", " you"],
-            vec![" hi", " you"],
-        ),
+        (json!({"role": "user", "content": "**hi**\nyou"}), vec![" hi", " you"], vec![" hi", " you"]),
         (
             json!({"role": "user", "content": skill}),
             vec![" [skill] go (ctrl+o to expand)", " now"],
@@ -355,17 +280,10 @@ fn messages_have_boxes_of_their_own() {
             vec![" [ext]", " said"],
             vec![" [ext]", " said"],
         ),
-        (
-            json!({"role": "custom", "customType": "ext", "content": "x", "display": false}),
-            vec![],
-            vec![],
-        ),
+        (json!({"role": "custom", "customType": "ext", "content": "x", "display": false}), vec![], vec![]),
         (
             json!({"role": "compactionSummary", "summary": "sum", "tokensBefore": 12345}),
-            vec![
-                " [compaction]",
-                " Compacted from 12,345 tokens (ctrl+o to expand)",
-            ],
+            vec![" [compaction]", " Compacted from 12,345 tokens (ctrl+o to expand)"],
             vec![" [compaction]", " Compacted from 12,345 tokens", " sum"],
         ),
         (
@@ -373,11 +291,7 @@ fn messages_have_boxes_of_their_own() {
             vec![" [branch]", " Branch summary (ctrl+o to expand)"],
             vec![" [branch]", " Branch Summary", " sum"],
         ),
-        (
-            json!({"role": "toolResult", "toolCallId": "1", "toolName": "x", "isError": false}),
-            vec![],
-            vec![],
-        ),
+        (json!({"role": "toolResult", "toolCallId": "1", "toolName": "x", "isError": false}), vec![], vec![]),
         (json!({"role": "hologram"}), vec![], vec![]),
     ] {
         let value = of(value);
@@ -391,10 +305,7 @@ fn answers_say_how_they_ended_and_what_can_be_done() {
     for (value, expected) in [
         (json!({"stopReason": "stop"}), vec![]),
         (json!({"stopReason": "aborted"}), vec![" Operation aborted"]),
-        (
-            json!({"stopReason": "aborted", "errorMessage": "Request was aborted"}),
-            vec![" Operation aborted"],
-        ),
+        (json!({"stopReason": "aborted", "errorMessage": "Request was aborted"}), vec![" Operation aborted"]),
         (
             json!({"stopReason": "error", "errorMessage": "401 invalid x-api-key"}),
             vec![
@@ -403,10 +314,7 @@ fn answers_say_how_they_ended_and_what_can_be_done() {
                 " the prompt again.",
             ],
         ),
-        (
-            json!({"stopReason": "error"}),
-            vec![" Error: Unknown error"],
-        ),
+        (json!({"stopReason": "error"}), vec![" Error: Unknown error"]),
         (
             json!({"stopReason": "length"}),
             vec![
@@ -424,17 +332,9 @@ fn answers_say_how_they_ended_and_what_can_be_done() {
 
 #[test]
 fn images_that_cannot_be_drawn_have_a_box() {
-    let mut image = call(
-        "read",
-        json!({"path": "pics/a.png"}),
-        "Read image file",
-        Value::Null,
-    );
+    let mut image = call("read", json!({"path": "pics/a.png"}), "Read image file", Value::Null);
     let png = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAYAAAC56t6BAAAAAElFTkSuQmCC";
-    image.set_output(ToolOutput {
-        content: vec![Block::image(png, "image/png")],
-        ..ToolOutput::default()
-    });
+    image.set_output(ToolOutput { content: vec![Block::image(png, "image/png")], ..ToolOutput::default() });
     check_call(
         &image,
         &[

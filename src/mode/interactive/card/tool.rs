@@ -56,11 +56,7 @@ impl Call {
 
 /// `room`: more rows are not seen.
 pub fn title(call: &Call, look: &Look<'_>, room: Option<usize>) -> Vec<Line> {
-    let mut title = Title {
-        look,
-        room,
-        line: Line::new(),
-    };
+    let mut title = Title { look, room, line: Line::new() };
     match &*call.name {
         "bash" => return title.command(call),
         "read" => title.read(call),
@@ -260,12 +256,7 @@ impl Title<'_> {
 }
 
 pub fn body(call: &Call, look: &Look<'_>, now: Option<Instant>, room: Option<usize>) -> Vec<Line> {
-    let mut body = Body {
-        call,
-        look,
-        room,
-        out: Vec::new(),
-    };
+    let mut body = Body { call, look, room, out: Vec::new() };
     match &*call.name {
         "bash" => body.bash(now),
         "read" => body.read(),
@@ -287,13 +278,7 @@ struct Body<'a> {
 
 impl Body<'_> {
     /// Text that is folded to `extent` unless it is open; `counts` tells all lines of it too.
-    fn text(
-        &mut self,
-        text: &str,
-        extent: Extent,
-        counts: bool,
-        paint: &mut dyn FnMut(&str) -> Line,
-    ) {
+    fn text(&mut self, text: &str, extent: Extent, counts: bool, paint: &mut dyn FnMut(&str) -> Line) {
         let extent = match (self.look.is_open, self.room) {
             (false, _) => extent,
             (true, Some(room)) => Extent::Last(room),
@@ -354,10 +339,7 @@ impl Body<'_> {
             let shown = count("outputLines");
             warnings.push(match cut.get("truncatedBy").and_then(Value::as_str) {
                 Some("lines") => {
-                    format!(
-                        "Truncated: showing {shown} of {} lines",
-                        count("totalLines")
-                    )
+                    format!("Truncated: showing {shown} of {} lines", count("totalLines"))
                 }
                 _ => format!("Truncated: {shown} lines shown ({} limit)", limit(cut)),
             });
@@ -471,10 +453,7 @@ impl Body<'_> {
             Some(edits) => edits.as_slice(),
             None => std::slice::from_ref(&single),
         };
-        let (old, new) = (
-            self.look.style(Role::ToolDiffRemoved),
-            self.look.style(Role::ToolDiffAdded),
-        );
+        let (old, new) = (self.look.style(Role::ToolDiffRemoved), self.look.style(Role::ToolDiffAdded));
         for edit in edits {
             for (name, sign, style) in [("oldText", '-', old), ("newText", '+', new)] {
                 let text = edit.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -487,11 +466,7 @@ impl Body<'_> {
 
     fn list(&mut self, count: usize) {
         let text = self.call.text();
-        self.output(
-            text.trim_matches('\n'),
-            Extent::First(count),
-            Role::ToolOutput,
-        );
+        self.output(text.trim_matches('\n'), Extent::First(count), Role::ToolOutput);
         let details = self.call.details();
         let mut warnings = Vec::new();
         for (name, noun) in [
@@ -543,9 +518,5 @@ fn truncation(details: &Value) -> Option<&Value> {
 }
 
 fn limit(cut: &Value) -> String {
-    size_text(
-        cut.get("maxBytes")
-            .and_then(Value::as_u64)
-            .unwrap_or(51_200),
-    )
+    size_text(cut.get("maxBytes").and_then(Value::as_u64).unwrap_or(51_200))
 }

@@ -61,12 +61,7 @@ enum Asks {
 
 impl Approve {
     fn new(call: Call, reply: Sender<Decision>) -> Self {
-        Self {
-            call,
-            reply,
-            asks: what(),
-            problem: None,
-        }
+        Self { call, reply, asks: what(), problem: None }
     }
 
     fn decide(&self, decision: Decision) -> Step {
@@ -107,9 +102,7 @@ impl Approve {
 
 fn what() -> Asks {
     let items = [ALLOW, ALWAYS, CHANGE, DENY, DENY_BECAUSE];
-    Asks::What(List::new(
-        items.iter().map(|text| Item::new(text, text)).collect(),
-    ))
+    Asks::What(List::new(items.iter().map(|text| Item::new(text, text)).collect()))
 }
 
 impl Dialog for Approve {
@@ -124,10 +117,7 @@ impl Dialog for Approve {
                 let mut lines = list.render(inner.width, &looks);
                 lines.push(Line::new());
                 lines.push(hints(
-                    &[
-                        (Action::SelectConfirm, "choose"),
-                        (Action::SelectCancel, "deny"),
-                    ],
+                    &[(Action::SelectConfirm, "choose"), (Action::SelectCancel, "deny")],
                     look.keymap,
                     &looks,
                 ));
@@ -140,10 +130,7 @@ impl Dialog for Approve {
                 let mut lines = editor.render(inner.width, rows_max, text, marker).lines;
                 lines.push(Line::new());
                 lines.push(hints(
-                    &[
-                        (Action::Submit, "use these"),
-                        (Action::SelectCancel, "back"),
-                    ],
+                    &[(Action::Submit, "use these"), (Action::SelectCancel, "back")],
                     look.keymap,
                     &looks,
                 ));
@@ -151,10 +138,7 @@ impl Dialog for Approve {
             }
         };
         if let Some(problem) = &self.problem {
-            lines.insert(
-                0,
-                Line::of(problem, look.style(Role::Error)).cut(inner.width),
-            );
+            lines.insert(0, Line::of(problem, look.style(Role::Error)).cut(inner.width));
         }
         let room = rows.saturating_sub(lines.len() + 4);
         let mut card = self.call.lines(look, None, None);
@@ -183,13 +167,10 @@ impl Dialog for Approve {
                 Picked::Moved | Picked::Ignored => Step::Stay,
             },
             Asks::Why(input) => match input.handle(key, keymap) {
-                Entered::Text(reason) if reason.trim().is_empty() => {
-                    self.decide(Decision::Deny(None))
+                Entered::Text(reason) if reason.trim().is_empty() => self.decide(Decision::Deny(None)),
+                Entered::Text(reason) => {
+                    self.decide(Decision::Deny(Some(format!("The user denied this call: {}", reason.trim()))))
                 }
-                Entered::Text(reason) => self.decide(Decision::Deny(Some(format!(
-                    "The user denied this call: {}",
-                    reason.trim()
-                )))),
                 Entered::Cancelled => {
                     self.asks = what();
                     Step::Stay

@@ -23,11 +23,7 @@ pub struct Compose {
 
 impl Compose {
     pub fn new(title: &str, then: impl FnOnce(&mut App, Option<String>) + 'static) -> Self {
-        Self {
-            title: title.to_owned(),
-            editor: Editor::new(),
-            then: Some(Box::new(then)),
-        }
+        Self { title: title.to_owned(), editor: Editor::new(), then: Some(Box::new(then)) }
     }
 }
 
@@ -38,15 +34,10 @@ impl Dialog for Compose {
         let width = look.width.saturating_sub(2).max(1);
         let height = rows.saturating_sub(6).max(1);
         let text = look.style(Role::Text);
-        let view = self
-            .editor
-            .render(width, height, text, look.style(Role::Accent));
+        let view = self.editor.render(width, height, text, look.style(Role::Accent));
         body.extend(view.lines);
-        let keys = [
-            (Action::Submit, "done"),
-            (Action::NewLine, "new line"),
-            (Action::SelectCancel, "cancel"),
-        ];
+        let keys =
+            [(Action::Submit, "done"), (Action::NewLine, "new line"), (Action::SelectCancel, "cancel")];
         body.push(Line::new());
         body.push(hints(&keys, look.keymap, &look.looks()));
         frame::indented(body, look, rows)

@@ -46,8 +46,7 @@ impl Dialog for Fork {
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
         let width = look.width.saturating_sub(2).max(1);
         let title = look.style(Role::Text).with(Attributes::BOLD);
-        let about =
-            "Select a user message to copy the active path up to that point into a new session";
+        let about = "Select a user message to copy the active path up to that point into a new session";
         let mut body = vec![
             Line::of("Fork from Message", title),
             Line::of(about, look.style(Role::Muted)).cut(width),
@@ -55,10 +54,7 @@ impl Dialog for Fork {
         ];
         self.list.set_rows(rows.saturating_sub(9).clamp(3, 10));
         body.extend(self.list.render(width, &look.looks()));
-        let keys = [
-            (Action::SelectConfirm, "fork"),
-            (Action::SelectCancel, "cancel"),
-        ];
+        let keys = [(Action::SelectConfirm, "fork"), (Action::SelectCancel, "cancel")];
         body.push(Line::new());
         body.push(hints(&keys, look.keymap, &look.looks()));
         frame::indented(body, look, rows)

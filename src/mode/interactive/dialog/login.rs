@@ -26,21 +26,18 @@ const WITH_KEY: &str = "Sign in with an API key";
 /// `/login`: how and where, as far as that is not said.
 pub fn run(app: &mut App, provider: &str) {
     if provider.is_empty() {
-        let question = Question::new(
-            "Select authentication method:",
-            "",
-            &[WITH_ACCOUNT, WITH_KEY],
-            |app, chosen| match chosen {
-                Some(0) => choose(app, Some(Way::SignIn), ""),
-                Some(_) => choose(app, Some(Way::Key), ""),
-                None => {}
-            },
-        );
+        let question =
+            Question::new("Select authentication method:", "", &[WITH_ACCOUNT, WITH_KEY], |app, chosen| {
+                match chosen {
+                    Some(0) => choose(app, Some(Way::SignIn), ""),
+                    Some(_) => choose(app, Some(Way::Key), ""),
+                    None => {}
+                }
+            });
         return app.open(question);
     }
     let wanted = provider.to_lowercase();
-    let is_meant =
-        |door: &Door| door.provider.to_lowercase() == wanted || door.name.to_lowercase() == wanted;
+    let is_meant = |door: &Door| door.provider.to_lowercase() == wanted || door.name.to_lowercase() == wanted;
     let mut doors = app.control.doors();
     doors.retain(is_meant);
     match doors.as_slice() {
@@ -64,9 +61,7 @@ pub fn run(app: &mut App, provider: &str) {
 pub fn arguments(app: &App, text: &str) -> Vec<Item> {
     let mut doors = app.control.doors();
     doors.dedup_by(|a, b| a.provider == b.provider);
-    let items = doors
-        .iter()
-        .map(|door| Item::new(&door.provider, &door.provider).about(&door.name));
+    let items = doors.iter().map(|door| Item::new(&door.provider, &door.provider).about(&door.name));
     List::found(items.collect(), text)
 }
 
@@ -111,9 +106,7 @@ fn complete(app: &mut App, provider: &str, name: &str, way: Way) {
         return app.say(Weight::Warning, text);
     };
     let feed = app.feed.clone();
-    let set = app
-        .control
-        .set_model(&model.provider, &model.id, &mut |event| feed.event(event));
+    let set = app.control.set_model(&model.provider, &model.id, &mut |event| feed.event(event));
     match set {
         Ok(Some(model)) => {
             app.set("defaultProvider", model.provider.as_str().into());
@@ -160,16 +153,11 @@ pub fn leave(app: &mut App, _: &str) {
         })
         .collect();
     let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-    let question = Question::new(
-        "Select provider to logout:",
-        "",
-        &labels,
-        move |app, chosen| {
-            if let Some((name, provider, way)) = chosen.and_then(|index| places.get(index)) {
-                sign_out(app, name.clone(), provider.clone(), *way);
-            }
-        },
-    );
+    let question = Question::new("Select provider to logout:", "", &labels, move |app, chosen| {
+        if let Some((name, provider, way)) = chosen.and_then(|index| places.get(index)) {
+            sign_out(app, name.clone(), provider.clone(), *way);
+        }
+    });
     app.open(question);
 }
 
@@ -228,18 +216,11 @@ impl Doors {
             };
             Item::new(&door.provider, &door.name)
                 .badge(&badge)
-                .search(format!(
-                    "{} {} {way} {}",
-                    door.name, door.provider, door.label
-                ))
+                .search(format!("{} {} {way} {}", door.name, door.provider, door.label))
         });
         let mut list = List::new(items.collect()).searchable();
         list.set_query(search);
-        Self {
-            list,
-            doors,
-            goes_back,
-        }
+        Self { list, doors, goes_back }
     }
 }
 
@@ -249,13 +230,7 @@ impl Dialog for Doors {
         self.list.set_rows(list_rows(rows, &mut body, 7, ROWS));
         body.extend(self.list.render(inside(look), &look.looks()));
         body.push(Line::new());
-        body.push(keys(
-            &[
-                (Action::SelectConfirm, "to select"),
-                (Action::SelectCancel, "to cancel"),
-            ],
-            look,
-        ));
+        body.push(keys(&[(Action::SelectConfirm, "to select"), (Action::SelectCancel, "to cancel")], look));
         indented(body, look, rows)
     }
 
@@ -295,11 +270,7 @@ struct KeyEntry {
 
 impl KeyEntry {
     fn new(door: Door) -> Self {
-        Self {
-            door,
-            input: TextInput::new("API key: ").secret(),
-            problem: String::new(),
-        }
+        Self { door, input: TextInput::new("API key: ").secret(), problem: String::new() }
     }
 }
 
@@ -308,10 +279,7 @@ impl Dialog for KeyEntry {
         let name = format!("Login to {}", self.door.name);
         let mut body = vec![title(&name, look), Line::new()];
         if !self.door.variables.is_empty() {
-            let about = format!(
-                "Instead of storing a key you can set {}.",
-                self.door.variables.join(" or ")
-            );
+            let about = format!("Instead of storing a key you can set {}.", self.door.variables.join(" or "));
             body.extend(text(&about, Role::Muted, look));
         }
         if !self.door.required.is_empty() {
@@ -324,13 +292,7 @@ impl Dialog for KeyEntry {
             body.extend(text(&self.problem, Role::Error, look));
         }
         body.push(Line::new());
-        body.push(keys(
-            &[
-                (Action::SelectConfirm, "to submit"),
-                (Action::SelectCancel, "to cancel"),
-            ],
-            look,
-        ));
+        body.push(keys(&[(Action::SelectConfirm, "to submit"), (Action::SelectCancel, "to cancel")], look));
         indented(body, look, rows)
     }
 
@@ -403,15 +365,9 @@ mod tests {
         bench.press("enter");
         assert!(bench.screen(80).contains("nothing was entered"));
         bench.type_text("secret-1");
-        bench.app.input(
-            crate::tui::key::Input::Paste("23\n".to_owned()),
-            std::time::Instant::now(),
-        );
+        bench.app.input(crate::tui::key::Input::Paste("23\n".to_owned()), std::time::Instant::now());
         let screen = bench.screen(80);
-        assert!(
-            !screen.contains("secret") && screen.contains("••••"),
-            "{screen}"
-        );
+        assert!(!screen.contains("secret") && screen.contains("••••"), "{screen}");
         for columns in [1, 20] {
             bench.screen(columns);
         }
@@ -420,19 +376,10 @@ mod tests {
         bench.wait();
         assert!(!bench.app.has_dialog());
         let printed = bench.printed();
-        assert_eq!(
-            printed,
-            "Saved API key for Groq. Credentials saved to ~/auth.json"
-        );
+        assert_eq!(printed, "Saved API key for Groq. Credentials saved to ~/auth.json");
         let entry = json!({"groq": {"type": "api_key", "key": "secret-123"}});
         assert_eq!(stored(&bench), entry);
-        assert!(
-            bench
-                .app
-                .control
-                .usable_providers()
-                .contains(&"groq".to_owned())
-        );
+        assert!(bench.app.control.usable_providers().contains(&"groq".to_owned()));
     }
 
     #[test]
@@ -444,18 +391,12 @@ mod tests {
         assert!(!bench.app.has_dialog());
         bench.send("/login anthropic");
         let screen = bench.screen(80);
-        assert!(
-            screen.contains("Select authentication method for Anthropic:"),
-            "{screen}"
-        );
+        assert!(screen.contains("Select authentication method for Anthropic:"), "{screen}");
         assert!(screen.contains("Claude Pro or Max"), "{screen}");
         bench.press("escape");
         bench.send("/login goog");
         let screen = bench.screen(80);
-        assert!(
-            screen.contains("Google Gemini [API key]") || screen.contains("Google Gemini"),
-            "{screen}"
-        );
+        assert!(screen.contains("Google Gemini [API key]") || screen.contains("Google Gemini"), "{screen}");
         bench.press("escape");
         assert_eq!(bench.printed(), "");
     }
@@ -472,16 +413,10 @@ mod tests {
         bench.press("enter");
         bench.wait();
         let printed = bench.printed();
-        assert!(
-            printed.starts_with("Removed stored API key for Groq."),
-            "{printed}"
-        );
+        assert!(printed.starts_with("Removed stored API key for Groq."), "{printed}");
         assert_eq!(stored(&bench), json!({}));
         bench.send("/logout");
         let printed = bench.printed();
-        assert!(
-            printed.starts_with("No stored credentials to remove."),
-            "{printed}"
-        );
+        assert!(printed.starts_with("No stored credentials to remove."), "{printed}");
     }
 }

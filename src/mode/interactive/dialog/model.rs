@@ -63,9 +63,7 @@ pub fn arguments(app: &App, text: &str) -> Vec<Item> {
     let models = offered(&app.control);
     let items = models.iter().map(|model| {
         let full = full(model);
-        Item::new(&full, &model.id)
-            .about(&model.provider)
-            .search(search_text(model))
+        Item::new(&full, &model.id).about(&model.provider).search(search_text(model))
     });
     List::found(items.collect(), text)
 }
@@ -87,13 +85,9 @@ fn offered(control: &Control) -> Vec<Arc<Model>> {
 fn exact(control: &Control, reference: &str) -> Option<Arc<Model>> {
     let wanted = reference.trim().to_lowercase();
     let models = offered(control);
-    let by_full = models
-        .iter()
-        .find(|model| full(model).to_lowercase() == wanted);
+    let by_full = models.iter().find(|model| full(model).to_lowercase() == wanted);
     let found = by_full.cloned().or_else(|| {
-        let mut by_id = models
-            .iter()
-            .filter(|model| model.id.to_lowercase() == wanted);
+        let mut by_id = models.iter().filter(|model| model.id.to_lowercase() == wanted);
         let first = by_id.next().cloned();
         first.filter(|_| by_id.next().is_none())
     });
@@ -110,9 +104,7 @@ fn exact(control: &Control, reference: &str) -> Option<Arc<Model>> {
 /// Goes on with a model; `saves` makes it the one to begin with, too.
 pub fn choose(app: &mut App, model: &Model, saves: bool) {
     let feed = app.feed.clone();
-    let set = app
-        .control
-        .set_model(&model.provider, &model.id, &mut |event| feed.event(event));
+    let set = app.control.set_model(&model.provider, &model.id, &mut |event| feed.event(event));
     match set {
         Ok(Some(model)) => {
             let told = match saves {
@@ -136,10 +128,7 @@ pub fn choose(app: &mut App, model: &Model, saves: bool) {
 /// Says once that what is used on a subscription may be paid for besides it, where that is so.
 pub fn warn_of_extra_usage(app: &mut App) {
     let model = app.control.model();
-    let warns = stage::flag(
-        &app.control.ground().settings,
-        "warnings.anthropicExtraUsage",
-    );
+    let warns = stage::flag(&app.control.ground().settings, "warnings.anthropicExtraUsage");
     if app.told_extra_usage
         || model.provider != "anthropic"
         || warns == Some(false)
@@ -157,10 +146,7 @@ pub fn warn_of_extra_usage(app: &mut App) {
 
 fn save(app: &mut App, model: &Model) -> Option<String> {
     let changes = [
-        (
-            "defaultProvider",
-            Some(Value::from(model.provider.as_str())),
-        ),
+        ("defaultProvider", Some(Value::from(model.provider.as_str()))),
         ("defaultModel", Some(Value::from(model.id.as_str()))),
     ];
     match app.control.change_settings(&changes) {
@@ -192,13 +178,8 @@ impl Models {
     pub fn new(app: &App, search: &str) -> Self {
         let has_scope = !app.control.scope().is_empty();
         let list = List::new(Vec::new()).searchable().label_cells(LABEL_CELLS);
-        let mut dialog = Self {
-            list,
-            models: Vec::new(),
-            has_scope,
-            shows_scope: has_scope,
-            is_looking: true,
-        };
+        let mut dialog =
+            Self { list, models: Vec::new(), has_scope, shows_scope: has_scope, is_looking: true };
         dialog.list.set_query(search);
         dialog.fill(&app.control, app.stage.is_plain);
         dialog
@@ -316,10 +297,7 @@ impl Dialog for Models {
         }
         let saves = keymap.action(key, keymap::MODELS) == Some(Action::ModelsSave);
         let picked = match saves {
-            true => self
-                .list
-                .selected_index()
-                .map_or(Picked::Ignored, Picked::Chosen),
+            true => self.list.selected_index().map_or(Picked::Ignored, Picked::Chosen),
             false => self.list.handle(key, keymap),
         };
         match picked {
@@ -355,10 +333,7 @@ fn scopes(shows_scope: bool, look: &Look<'_>) -> Line {
         line.push(&format!(", shown: {now}"), look.style(Role::Muted));
     }
     if let Some(key) = look.keymap.shown(Action::Tab) {
-        line.push(
-            &format!("  {key} scope (all/scoped)"),
-            look.style(Role::Dim),
-        );
+        line.push(&format!("  {key} scope (all/scoped)"), look.style(Role::Dim));
     }
     line
 }
@@ -429,7 +404,8 @@ mod tests {
 
     #[test]
     fn a_subscription_that_may_cost_extra_is_warned_of_once() {
-        let auth = r#"{"anthropic": {"type": "oauth", "access": "a", "refresh": "r", "expires": 9999999999999}}"#;
+        let auth =
+            r#"{"anthropic": {"type": "oauth", "access": "a", "refresh": "r", "expires": 9999999999999}}"#;
         let mut bench = Bench::with(&[("auth.json", auth)]);
         for warns in [true, false] {
             bench.send("/model anthropic/claude-opus-4-8");
@@ -444,17 +420,11 @@ mod tests {
     fn models_to_change_between_come_first_and_tab_shows_all() {
         let mut bench = Bench::new();
         let model = exact(&bench.app.control, "mock/m2").unwrap();
-        let scoped = crate::runtime::Scoped {
-            model,
-            thinking: None,
-        };
+        let scoped = crate::runtime::Scoped { model, thinking: None };
         bench.app.control.set_scope(vec![scoped]);
         open(&mut bench, "");
         let screen = bench.screen(80);
-        assert!(
-            screen.contains("m2 [mock]") && !screen.contains("m1 [mock]"),
-            "{screen}"
-        );
+        assert!(screen.contains("m2 [mock]") && !screen.contains("m1 [mock]"), "{screen}");
         bench.press("tab");
         assert!(bench.screen(80).contains("m1 [mock]"));
     }
@@ -462,10 +432,7 @@ mod tests {
     #[test]
     fn arguments_are_models_by_their_full_name() {
         let bench = Bench::new();
-        let values: Vec<String> = arguments(&bench.app, "two")
-            .into_iter()
-            .map(|item| item.value)
-            .collect();
+        let values: Vec<String> = arguments(&bench.app, "two").into_iter().map(|item| item.value).collect();
         assert_eq!(values, ["mock/m2"]);
     }
 }

@@ -42,10 +42,7 @@ impl ModelLevels {
         };
         let now = app.control.model();
         dialog.models.sort_by_key(|model| {
-            (
-                model.provider != now.provider || model.id != now.id,
-                model.provider.clone(),
-            )
+            (model.provider != now.provider || model.id != now.id, model.provider.clone())
         });
         dialog.fill(app);
         dialog
@@ -75,11 +72,7 @@ impl ModelLevels {
             items.push(Item::new(CLEAR, "(clear override)").about("the same as for all"));
         }
         let mut list = List::new(items);
-        if let Some(at) = list
-            .items()
-            .iter()
-            .position(|item| Some(item.value.as_str()) == now)
-        {
+        if let Some(at) = list.items().iter().position(|item| Some(item.value.as_str()) == now) {
             list.select(at);
         }
         self.of_one = Some((model, list));
@@ -102,9 +95,7 @@ impl ModelLevels {
             let level = ThinkingLevel::parse(word).or(default);
             let feed = app.feed.clone();
             let level = level.unwrap_or(ThinkingLevel::Medium);
-            let set = app
-                .control
-                .set_thinking(level, &mut |event| feed.event(event));
+            let set = app.control.set_thinking(level, &mut |event| feed.event(event));
             if let Err(Fatal(reason)) = set {
                 app.say(Weight::Error, &reason);
             }
@@ -146,13 +137,7 @@ impl Dialog for ModelLevels {
         list.set_rows(list_rows(rows, &mut body, 6, ROWS));
         body.extend(list.render(inside(look), &look.looks()));
         body.push(Line::new());
-        body.push(keys(
-            &[
-                (Action::SelectConfirm, "to select"),
-                (Action::SelectCancel, "to go back"),
-            ],
-            look,
-        ));
+        body.push(keys(&[(Action::SelectConfirm, "to select"), (Action::SelectCancel, "to go back")], look));
         indented(body, look, rows)
     }
 

@@ -22,15 +22,8 @@ pub struct Choice {
 
 impl Choice {
     pub fn new(title: &str, text: &str, answers: &[String]) -> Self {
-        let items = answers
-            .iter()
-            .map(|answer| Item::new(answer, answer))
-            .collect();
-        Self {
-            title: title.to_owned(),
-            text: text.to_owned(),
-            answers: List::new(items),
-        }
+        let items = answers.iter().map(|answer| Item::new(answer, answer)).collect();
+        Self { title: title.to_owned(), text: text.to_owned(), answers: List::new(items) }
     }
 
     pub fn handle(&mut self, key: &Key, keymap: &Keymap) -> Picked {
@@ -49,10 +42,7 @@ impl Choice {
         body.extend(wrapped(&self.text, plain));
         body.push(Line::new());
         let answers = self.answers.render(width, &look.looks());
-        let keys = [
-            (Action::SelectConfirm, "choose"),
-            (Action::SelectCancel, "cancel"),
-        ];
+        let keys = [(Action::SelectConfirm, "choose"), (Action::SelectCancel, "cancel")];
         // A long text must not push the answers off the screen.
         body.truncate(rows.saturating_sub(answers.len() + 4).max(2));
         body.extend(answers);
@@ -79,10 +69,7 @@ impl Question {
         then: impl FnOnce(&mut App, Option<usize>) + 'static,
     ) -> Self {
         let answers: Vec<String> = answers.iter().map(|answer| (*answer).to_owned()).collect();
-        Self {
-            choice: Choice::new(title, text, &answers),
-            then: Some(Box::new(then)),
-        }
+        Self { choice: Choice::new(title, text, &answers), then: Some(Box::new(then)) }
     }
 }
 

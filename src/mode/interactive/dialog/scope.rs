@@ -41,10 +41,7 @@ impl Scope {
     pub fn new(app: &App) -> Self {
         let full = |model: &Model| format!("{}/{}", model.provider, model.id);
         let models: Vec<_> = app.control.available_models();
-        let models: Vec<_> = models
-            .into_iter()
-            .map(|model| (full(&model), model))
-            .collect();
+        let models: Vec<_> = models.into_iter().map(|model| (full(&model), model)).collect();
         let scope = app.control.scope();
         let mut enabled: Vec<String> = scope.iter().map(|scoped| full(&scoped.model)).collect();
         let levels = scope.iter().filter_map(|scoped| {
@@ -79,11 +76,8 @@ impl Scope {
     /// Those that are enabled in their order, then the others.
     fn fill(&mut self) {
         let at = self.list.position();
-        let by_name: HashMap<&str, &Arc<Model>> = self
-            .models
-            .iter()
-            .map(|(name, model)| (name.as_str(), model))
-            .collect();
+        let by_name: HashMap<&str, &Arc<Model>> =
+            self.models.iter().map(|(name, model)| (name.as_str(), model)).collect();
         let enabled: HashSet<&str> = self.enabled.iter().flatten().map(String::as_str).collect();
         let rest = self.models.iter().map(|(name, _)| name);
         let rest = rest.filter(|name| !enabled.contains(name.as_str()));
@@ -94,9 +88,7 @@ impl Scope {
                     let mark = if is_on { self.marks.0 } else { self.marks.1 };
                     let (provider, id) = (&model.provider, &model.id);
                     let search = format!("{id} {provider} {name} {provider} {id} {}", model.name);
-                    Item::new(name, &format!("{mark}{id}"))
-                        .badge(&format!("[{provider}]"))
-                        .search(search)
+                    Item::new(name, &format!("{mark}{id}")).badge(&format!("[{provider}]")).search(search)
                 }
                 None => Item::new(name, &format!("{}{name}", self.marks.1)).badge("[unavailable]"),
             }
@@ -136,11 +128,7 @@ impl Scope {
             Some(enabled) => enabled.clone(),
             None => self.names().cloned().collect(),
         };
-        self.enabled = Some(
-            now.into_iter()
-                .filter(|name| !gone.contains(name))
-                .collect(),
-        );
+        self.enabled = Some(now.into_iter().filter(|name| !gone.contains(name)).collect());
     }
 
     fn is_on(&self, name: &str) -> bool {
@@ -181,11 +169,8 @@ impl Scope {
 
     /// For the keys that go through the models. Nothing enabled is as good as everything.
     fn scope(&self) -> Vec<Scoped> {
-        let by_name: HashMap<&str, &Arc<Model>> = self
-            .models
-            .iter()
-            .map(|(name, model)| (name.as_str(), model))
-            .collect();
+        let by_name: HashMap<&str, &Arc<Model>> =
+            self.models.iter().map(|(name, model)| (name.as_str(), model)).collect();
         let scoped = self.enabled.iter().flatten().filter_map(|name| {
             Some(Scoped {
                 model: Arc::clone(by_name.get(name.as_str())?),
@@ -200,10 +185,8 @@ impl Scope {
             Some(level) => format!("{name}:{}", level.name()),
             None => name.clone(),
         };
-        let patterns: Option<Vec<String>> = self
-            .enabled
-            .as_ref()
-            .map(|names| names.iter().map(pattern).collect());
+        let patterns: Option<Vec<String>> =
+            self.enabled.as_ref().map(|names| names.iter().map(pattern).collect());
         let change = ("enabledModels", patterns.map(Value::from));
         match app.control.change_settings(&[change]) {
             Ok(()) => {
@@ -219,10 +202,7 @@ impl Scope {
             return "all enabled".to_owned();
         };
         let known: HashSet<&str> = self.names().map(String::as_str).collect();
-        let count = enabled
-            .iter()
-            .filter(|name| known.contains(&***name))
-            .count();
+        let count = enabled.iter().filter(|name| known.contains(&***name)).count();
         let mut text = format!("{count}/{} enabled", self.models.len());
         if count < enabled.len() {
             text += &format!(" · {} unavailable", enabled.len() - count);
@@ -353,10 +333,7 @@ mod tests {
 
     fn scope(bench: &Bench) -> Vec<String> {
         let scope = bench.app.control.scope();
-        scope
-            .iter()
-            .map(|scoped| format!("{}/{}", scoped.model.provider, scoped.model.id))
-            .collect()
+        scope.iter().map(|scoped| format!("{}/{}", scoped.model.provider, scoped.model.id)).collect()
     }
 
     #[test]
@@ -403,14 +380,7 @@ mod tests {
         let settings = r#"{"enabledModels": ["mock/m2:high", "gone/x", "mock/m1"]}"#;
         let mut bench = Bench::with(&[("settings.json", settings)]);
         let scoped = |id: &str, thinking| Scoped {
-            model: bench
-                .app
-                .control
-                .ground()
-                .services
-                .registry
-                .find("mock", id)
-                .unwrap(),
+            model: bench.app.control.ground().services.registry.find("mock", id).unwrap(),
             thinking,
         };
         let both = vec![scoped("m2", Some(ThinkingLevel::High)), scoped("m1", None)];

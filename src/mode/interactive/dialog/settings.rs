@@ -84,9 +84,9 @@ impl Counts {
         match (group, path) {
             (_, "bash.keepBackground")
             | (
-                "defaultProvider" | "defaultModel" | "defaultTools" | "sessionDir" | "session"
-                | "sandbox" | "quietStartup" | "packages" | "extensions" | "npmCommand"
-                | "showHardwareCursor" | "cacheWarming" | "transport",
+                "defaultProvider" | "defaultModel" | "defaultTools" | "sessionDir" | "session" | "sandbox"
+                | "quietStartup" | "packages" | "extensions" | "npmCommand" | "showHardwareCursor"
+                | "cacheWarming" | "transport",
                 _,
             ) => Self::AtStart,
             (_, "images.autoResize")
@@ -140,12 +140,7 @@ impl Dialogue {
             note: note(&ground.settings, row),
             search: row.path.to_owned(),
         });
-        Self {
-            list: List::new(settings.collect(), ROWS),
-            rows,
-            editing: None,
-            told: String::new(),
-        }
+        Self { list: List::new(settings.collect(), ROWS), rows, editing: None, told: String::new() }
     }
 
     /// Takes up how a row stands now.
@@ -310,9 +305,7 @@ pub fn write(app: &mut App, path: &str, value: Option<Value>) -> Result<(), Stri
             let mode = QueueMode::parse(settings.follow_up_mode()).unwrap_or_default();
             app.control.use_follow_up_mode(mode);
         }
-        "compaction.enabled" => app
-            .control
-            .use_auto_compaction(settings.compaction().enabled),
+        "compaction.enabled" => app.control.use_auto_compaction(settings.compaction().enabled),
         "retry.enabled" => app.control.use_auto_retry(settings.retry().enabled),
         _ => {}
     }
@@ -338,18 +331,8 @@ impl Dialog for Dialogue {
         if !self.told.is_empty() {
             body.extend(text(&self.told, Role::Warning, look));
         }
-        let leave = if self.editing.is_some() {
-            "keep"
-        } else {
-            "leave"
-        };
-        let mut hints = keys(
-            &[
-                (Action::SelectConfirm, "change"),
-                (Action::SelectCancel, leave),
-            ],
-            look,
-        );
+        let leave = if self.editing.is_some() { "keep" } else { "leave" };
+        let mut hints = keys(&[(Action::SelectConfirm, "change"), (Action::SelectCancel, leave)], look);
         if self.editing.is_none() {
             hints.push(", delete for the default", look.style(Role::Muted));
         }
@@ -439,12 +422,7 @@ mod tests {
             ("hide thinking", "enter", "hideThinkingBlock", json!(true)),
             ("steering mode", "enter", "steeringMode", json!("all")),
             ("editor padding", "enter enter", "editorPaddingX", json!(2)),
-            (
-                "true color",
-                "enter",
-                "terminal",
-                json!({"trueColor": true}),
-            ),
+            ("true color", "enter", "terminal", json!({"trueColor": true})),
             ("tui mode", "enter", "tuiMode", json!("fullscreen")),
         ] {
             bench.type_text(search);
@@ -494,10 +472,7 @@ mod tests {
         let bench = Bench::with(&[("settings.json", r#"{"steeringMode": "all"}"#)]);
         let mut settings = bench.app.control.ground().settings.clone();
         let project = bench.dir.path().join("project");
-        bench.dir.write(
-            "project/.pi/settings.json",
-            r#"{"steeringMode": "one-at-a-time"}"#,
-        );
+        bench.dir.write("project/.pi/settings.json", r#"{"steeringMode": "one-at-a-time"}"#);
         settings.add_project(&project);
         let row = table::find("steeringMode").unwrap();
         assert_eq!(own(&settings, row), "all");

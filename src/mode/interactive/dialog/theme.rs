@@ -46,10 +46,7 @@ impl Choose {
         if let Some(at) = list.items().iter().position(|item| item.value == *now) {
             list.select(at);
         }
-        Self {
-            list,
-            turn: Turn::One,
-        }
+        Self { list, turn: Turn::One }
     }
 
     fn go_on(&mut self, turn: Turn, app: &App) {
@@ -107,10 +104,7 @@ fn themes(app: &App) -> Vec<Item> {
     names
         .map(|name| {
             let is_now = app.stage.theme.name == name;
-            Item::new(
-                name,
-                &format!("{}{name}", if is_now { mark } else { blank }),
-            )
+            Item::new(name, &format!("{}{name}", if is_now { mark } else { blank }))
         })
         .collect()
 }
@@ -128,13 +122,7 @@ impl Dialog for Choose {
         self.list.set_rows(list_rows(rows, &mut body, 6, ROWS));
         body.extend(self.list.render(inside(look), &look.looks()));
         body.push(Line::new());
-        body.push(keys(
-            &[
-                (Action::SelectConfirm, "to select"),
-                (Action::SelectCancel, "to go back"),
-            ],
-            look,
-        ));
+        body.push(keys(&[(Action::SelectConfirm, "to select"), (Action::SelectCancel, "to go back")], look));
         indented(body, look, rows)
     }
 
@@ -187,10 +175,7 @@ mod tests {
         assert_eq!(bench.app.stage.theme.name, "light");
         assert_eq!(bench.settings(), json!({"theme": "light"}));
         let screen = bench.screen(80);
-        assert!(
-            screen.contains("→ Theme") && screen.contains("light"),
-            "{screen}"
-        );
+        assert!(screen.contains("→ Theme") && screen.contains("light"), "{screen}");
     }
 
     #[test]

@@ -40,9 +40,7 @@ pub fn arguments(app: &App, text: &str) -> Vec<Item> {
 }
 
 pub fn item(level: ThinkingLevel) -> Item {
-    Item::new(level.name(), level.name())
-        .about(about(level))
-        .search(level.name().to_owned())
+    Item::new(level.name(), level.name()).about(about(level)).search(level.name().to_owned())
 }
 
 fn about(level: ThinkingLevel) -> &'static str {
@@ -60,16 +58,10 @@ fn about(level: ThinkingLevel) -> &'static str {
 /// Sets the level; `saves` makes it the one to begin with, too.
 fn choose(app: &mut App, level: ThinkingLevel, saves: bool) {
     let feed = app.feed.clone();
-    match app
-        .control
-        .set_thinking(level, &mut |event| feed.event(event))
-    {
+    match app.control.set_thinking(level, &mut |event| feed.event(event)) {
         Ok(level) if saves => {
             app.set("defaultThinkingLevel", level.name().into());
-            app.say(
-                Weight::Info,
-                &format!("Default thinking level: {}", level.name()),
-            );
+            app.say(Weight::Info, &format!("Default thinking level: {}", level.name()));
         }
         Ok(level) => app.say(Weight::Info, &format!("Thinking level: {}", level.name())),
         Err(Fatal(reason)) => app.say(Weight::Error, &reason),
@@ -95,11 +87,8 @@ impl Levels {
         let items = levels.iter().map(|level| {
             let mark = if *level == now { mark } else { blank };
             let note = if *level == default { " · default" } else { "" };
-            Item {
-                label: format!("{mark}{}", level.name()),
-                ..item(*level)
-            }
-            .about(&format!("{}{note}", about(*level)))
+            Item { label: format!("{mark}{}", level.name()), ..item(*level) }
+                .about(&format!("{}{note}", about(*level)))
         });
         let mut list = List::new(items.collect()).searchable();
         if let Some(at) = levels.iter().position(|level| *level == now) {
@@ -117,8 +106,7 @@ impl Dialog for Levels {
             body.push(Line::of(&hint, look.style(Role::Dim)));
         }
         body.push(Line::new());
-        self.list
-            .set_rows(list_rows(rows, &mut body, 6, self.levels.len().max(1)));
+        self.list.set_rows(list_rows(rows, &mut body, 6, self.levels.len().max(1)));
         body.extend(self.list.render(inside(look), &look.looks()));
         body.push(Line::new());
         body.push(keys(
@@ -136,10 +124,7 @@ impl Dialog for Levels {
         let keymap = &app.stage.keymap;
         let saves = keymap.action(key, keymap::THINKING) == Some(Action::ThinkingSave);
         let picked = match saves {
-            true => self
-                .list
-                .selected_index()
-                .map_or(Picked::Ignored, Picked::Chosen),
+            true => self.list.selected_index().map_or(Picked::Ignored, Picked::Chosen),
             false => self.list.handle(key, keymap),
         };
         match picked {
@@ -168,10 +153,7 @@ mod tests {
     fn a_level_is_named_or_chosen() {
         let mut bench = Bench::new();
         bench.send("/thinking high");
-        assert_eq!(
-            bench.printed(),
-            "Unknown thinking level \"high\". Available levels: off."
-        );
+        assert_eq!(bench.printed(), "Unknown thinking level \"high\". Available levels: off.");
         bench.send("/model mock/m2");
         bench.printed();
         bench.send("/thinking HIGH");

@@ -49,11 +49,7 @@ impl Tools {
 
     fn fill(&mut self) {
         let items = self.tools.iter().map(|(name, about, is_active)| {
-            let mark = if *is_active {
-                self.marks.0
-            } else {
-                self.marks.1
-            };
+            let mark = if *is_active { self.marks.0 } else { self.marks.1 };
             Item::new(name, &format!("{mark}{name}")).about(about)
         });
         self.list.set_items(items.collect());

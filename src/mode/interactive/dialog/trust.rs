@@ -27,9 +27,7 @@ pub fn run(app: &mut App, _: &str) {
     let is_saved = |answer: &Answer| {
         let first = answer.decisions.first();
         first.is_some_and(|(path, is_trusted)| {
-            saved
-                .as_ref()
-                .is_some_and(|saved| saved.path == *path && Some(saved.is_trusted) == *is_trusted)
+            saved.as_ref().is_some_and(|saved| saved.path == *path && Some(saved.is_trusted) == *is_trusted)
         })
     };
     let (mark, blank) = match app.stage.is_plain {
@@ -50,11 +48,7 @@ pub fn run(app: &mut App, _: &str) {
         };
         match store.answer(&project, answer) {
             Ok(()) => {
-                let what = if answer.is_trusted {
-                    "trusted"
-                } else {
-                    "untrusted"
-                };
+                let what = if answer.is_trusted { "trusted" } else { "untrusted" };
                 let text = format!(
                     "Saved trust decision: {what}. Restart pi for this to take effect, or use /reload."
                 );
@@ -70,11 +64,7 @@ fn decision(saved: Option<&Entry>, project: &Project) -> String {
     let Some(saved) = saved else {
         return "none".to_owned();
     };
-    let what = if saved.is_trusted {
-        "trusted"
-    } else {
-        "untrusted"
-    };
+    let what = if saved.is_trusted { "trusted" } else { "untrusted" };
     let path = saved.path.display();
     match saved.path == project.root() {
         true => format!("{what} ({path})"),
@@ -97,19 +87,13 @@ mod tests {
         assert!(screen.contains("Current session: untrusted"), "{screen}");
         bench.press("enter");
         let printed = bench.printed();
-        assert!(
-            printed.starts_with("Saved trust decision: trusted."),
-            "{printed}"
-        );
+        assert!(printed.starts_with("Saved trust decision: trusted."), "{printed}");
         let root = bench.dir.path().display().to_string();
         let stored = String::from_utf8(bench.dir.read("trust.json")).unwrap();
         assert!(stored.contains(&format!("\"{root}\": true")), "{stored}");
         bench.send("/trust");
         let screen = bench.screen(120);
-        assert!(
-            screen.contains(&format!("Saved decision: trusted ({root})")),
-            "{screen}"
-        );
+        assert!(screen.contains(&format!("Saved decision: trusted ({root})")), "{screen}");
         assert!(screen.contains("→ ✓ Trust"), "{screen}");
         bench.press("escape");
         assert_eq!(bench.printed(), "");

@@ -24,11 +24,7 @@ pub struct Viewer {
 
 impl Viewer {
     pub fn new() -> Self {
-        Self {
-            scroll: Scroll::default(),
-            is_folded: false,
-            told: None,
-        }
+        Self { scroll: Scroll::default(), is_folded: false, told: None }
     }
 
     /// Copies what the topmost row is part of.
@@ -63,13 +59,8 @@ impl Viewer {
         line.push(&mark.repeat(left), rule);
         let mut keys = Line::new();
         let fold = if self.is_folded { "open" } else { "fold" };
-        for (key, about) in [
-            ("/", "search"),
-            ("p/n", "prompts"),
-            ("f", fold),
-            ("y", "copy"),
-            ("q", "leave"),
-        ] {
+        for (key, about) in [("/", "search"), ("p/n", "prompts"), ("f", fold), ("y", "copy"), ("q", "leave")]
+        {
             if !keys.is_empty() {
                 keys.push(if look.is_plain { ", " } else { " · " }, dim);
             }
@@ -94,13 +85,10 @@ impl Dialog for Viewer {
         let size = app.stage.size;
         let rows = size.rows.saturating_sub(2).max(1);
         app.search(&mut self.scroll, !self.is_folded, size.columns);
-        let (mut lines, percent) = app.with_pages(
-            &mut self.scroll,
-            !self.is_folded,
-            size.columns,
-            now,
-            |scroll, pages| (scroll.frame(pages, rows), scroll.percent(pages)),
-        );
+        let (mut lines, percent) =
+            app.with_pages(&mut self.scroll, !self.is_folded, size.columns, now, |scroll, pages| {
+                (scroll.frame(pages, rows), scroll.percent(pages))
+            });
         lines.resize_with(rows, Line::new);
         let look = app.stage.look();
         let [rule, keys] = self.below(percent, &look);

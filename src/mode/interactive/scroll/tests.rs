@@ -15,8 +15,7 @@ fn bench(count: usize) -> Bench {
         for turn in 0..count {
             let prompt = user_message(format!("prompt {turn} end"), Vec::new());
             log.append_message(&prompt).unwrap();
-            let answer =
-                serde_json::from_value(json!({"role": "assistant", "api": "", "provider": "",
+            let answer = serde_json::from_value(json!({"role": "assistant", "api": "", "provider": "",
                 "model": "", "stopReason": "stop",
                 "content": [{"type": "text", "text": format!("answer {turn} end\n\nmore")}]}));
             log.append_message(&answer.unwrap()).unwrap();
@@ -33,28 +32,17 @@ struct Window {
 
 impl Window {
     fn new(count: usize) -> Self {
-        Self {
-            bench: bench(count),
-            scroll: Scroll::default(),
-        }
+        Self { bench: bench(count), scroll: Scroll::default() }
     }
 
     fn frame(&mut self) -> Vec<String> {
         let app = &mut self.bench.app;
         app.search(&mut self.scroll, false, 40);
-        let lines = app.with_pages(
-            &mut self.scroll,
-            false,
-            40,
-            Instant::now(),
-            |scroll, pages| scroll.frame(pages, 10),
-        );
+        let lines = app
+            .with_pages(&mut self.scroll, false, 40, Instant::now(), |scroll, pages| scroll.frame(pages, 10));
         assert!(lines.len() <= 10);
         assert!(lines.iter().all(|line| line.width() <= 40));
-        lines
-            .iter()
-            .map(|line| line.text().trim().to_owned())
-            .collect()
+        lines.iter().map(|line| line.text().trim().to_owned()).collect()
     }
 
     fn press(&mut self, keys: &str) {
@@ -70,10 +58,7 @@ impl Window {
     fn check(&mut self, has: &str, has_not: &str) {
         let frame = self.frame();
         assert!(frame.iter().any(|line| line == has), "{has}: {frame:?}");
-        assert!(
-            frame.iter().all(|line| line != has_not),
-            "{has_not}: {frame:?}"
-        );
+        assert!(frame.iter().all(|line| line != has_not), "{has_not}: {frame:?}");
     }
 }
 
@@ -81,18 +66,10 @@ impl Window {
 fn a_long_conversation_opens_at_its_end_and_little_of_it_is_read() {
     let mut window = Window::new(5_000);
     window.check("answer 4999 end", "prompt 4990 end");
-    assert!(
-        window.scroll.cache.len() < 10,
-        "{}",
-        window.scroll.cache.len()
-    );
+    assert!(window.scroll.cache.len() < 10, "{}", window.scroll.cache.len());
     window.press("home");
     window.check("prompt 0 end", "answer 4999 end");
-    assert!(
-        window.scroll.cache.len() < 20,
-        "{}",
-        window.scroll.cache.len()
-    );
+    assert!(window.scroll.cache.len() < 20, "{}", window.scroll.cache.len());
     for _ in 0..400 {
         window.press("pagedown");
     }
@@ -141,17 +118,11 @@ fn what_comes_is_followed_at_the_end_only() {
     let mut window = Window::new(9);
     window.press("home");
     let before = window.frame();
-    window
-        .bench
-        .app
-        .say(crate::mode::interactive::card::Weight::Info, "just said");
+    window.bench.app.say(crate::mode::interactive::card::Weight::Info, "just said");
     assert_eq!(window.frame(), before);
     window.press("end");
     window.check("just said", "prompt 0 end");
-    window
-        .bench
-        .app
-        .say(crate::mode::interactive::card::Weight::Info, "said later");
+    window.bench.app.say(crate::mode::interactive::card::Weight::Info, "said later");
     window.check("said later", "prompt 0 end");
 }
 

@@ -34,20 +34,10 @@ fn tree() -> Vec<String> {
         said("user", "u1", "", "first"),
         line("label", "l1", "u1", r#""targetId":"u1","label":"start""#),
         said("assistant", "a1", "l1", "one"),
-        line(
-            "label",
-            "l2",
-            "a1",
-            r#""targetId":"u9","label":"elsewhere""#,
-        ),
+        line("label", "l2", "a1", r#""targetId":"u9","label":"elsewhere""#),
         line("label", "l3", "l2", r#""targetId":"a1","label":"gone""#),
         line("label", "l4", "l3", r#""targetId":"a1""#),
-        line(
-            "compaction",
-            "c1",
-            "l4",
-            r#""summary":"s","firstKeptEntryId":"l1","tokensBefore":5"#,
-        ),
+        line("compaction", "c1", "l4", r#""summary":"s","firstKeptEntryId":"l1","tokensBefore":5"#),
         said("user", "u2", "c1", "second"),
         said("assistant", "a2", "u2", "two"),
         said("user", "u9", "a1", "other branch"),
@@ -62,9 +52,7 @@ fn open(scratch: &Scratch, lines: &[String]) -> Log {
 
 fn values(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn shape(values: &[Value]) -> Vec<String> {
@@ -91,23 +79,11 @@ fn a_fork_holds_the_branch_before_a_message_and_hands_its_text_back() {
     assert_eq!(path.parent(), log.path().unwrap().parent());
     let values = values(&path);
     let header = &values[0];
-    let keys: Vec<&str> = header
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect();
-    assert_eq!(
-        keys,
-        ["type", "version", "id", "timestamp", "cwd", "parentSession"]
-    );
+    let keys: Vec<&str> = header.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, ["type", "version", "id", "timestamp", "cwd", "parentSession"]);
     assert_eq!(header["cwd"], "/work");
     assert_eq!(header["parentSession"], json!(log.path().unwrap()));
-    assert_eq!(
-        shape(&values[1..4]),
-        ["u1 on -", "a1 on u1", "c1 on a1"],
-        "{values:#?}"
-    );
+    assert_eq!(shape(&values[1..4]), ["u1 on -", "a1 on u1", "c1 on a1"], "{values:#?}");
     // What stood for the label that it kept from.
     assert_eq!(values[3]["firstKeptEntryId"], "a1");
     assert_eq!(shape(&values[4..]), ["label start on c1"]);
@@ -125,18 +101,13 @@ fn a_clone_holds_the_whole_branch() {
     let copy = log.fork_at("a2").unwrap();
     let values = values(copy.path().unwrap());
     let shape = shape(&values[1..]);
-    assert_eq!(
-        shape[..5],
-        ["u1 on -", "a1 on u1", "c1 on a1", "u2 on c1", "a2 on u2"]
-    );
+    assert_eq!(shape[..5], ["u1 on -", "a1 on u1", "c1 on a1", "u2 on c1", "a2 on u2"]);
     assert_eq!(shape[5], "label start on a2");
     assert!(shape[6].starts_with("label here on ") && shape.len() == 7);
     // It goes on as a session of its own.
     let mut copy = copy;
     copy.append_message(&user("more")).unwrap();
-    assert_eq!(log.path().unwrap().metadata().unwrap().len(), {
-        (tree().join("\n") + "\n").len() as u64
-    });
+    assert_eq!(log.path().unwrap().metadata().unwrap().len(), { (tree().join("\n") + "\n").len() as u64 });
 }
 
 #[test]
@@ -173,10 +144,7 @@ fn what_cannot_be_forked_is_said() {
     let mut draft = Log::create(scratch.path(), Path::new("/w"), None, SyncMode::Turn).unwrap();
     let id = draft.append_message(&user("x")).unwrap().id;
     let error = draft.fork_at(&id).err().unwrap().to_string();
-    assert!(
-        error.starts_with("This session has not been saved yet."),
-        "{error}"
-    );
+    assert!(error.starts_with("This session has not been saved yet."), "{error}");
     let memory = Log::in_memory(Path::new("/w"), None).unwrap();
     assert!(memory.fork_at("x").is_err());
 }
@@ -198,24 +166,16 @@ fn a_copy_for_another_folder_holds_every_entry_that_can_be_read() {
     let scratch = Scratch::new();
     let mut lines = tree();
     let whole = lines.clone();
-    lines.insert(
-        4,
-        r#"{"type":"message","id":"broken","parentId":"a1","timest"#.into(),
-    );
+    lines.insert(4, r#"{"type":"message","id":"broken","parentId":"a1","timest"#.into());
     let source = open(&scratch, &lines);
     let to = scratch.path().join("to");
-    let copy = source
-        .copy_into(&to, Path::new("/new"), Some("mine"), SyncMode::Turn)
-        .unwrap();
+    let copy = source.copy_into(&to, Path::new("/new"), Some("mine"), SyncMode::Turn).unwrap();
     let text = std::fs::read_to_string(copy.path().unwrap()).unwrap();
     let copied: Vec<&str> = text.lines().skip(1).collect();
     assert_eq!(copied, whole[1..]);
     let header = copy.header();
     assert_eq!((header.id.as_str(), header.cwd.as_str()), ("mine", "/new"));
-    assert_eq!(
-        header.parent_session.as_deref(),
-        source.path().unwrap().to_str()
-    );
+    assert_eq!(header.parent_session.as_deref(), source.path().unwrap().to_str());
     // The source may be in use, and the same id is not given twice.
     assert!(!copy.path().unwrap().starts_with(scratch.path().join("s")));
 }
@@ -252,14 +212,7 @@ fn a_fork_finds_the_outputs_that_it_speaks_of() {
     let log = open(&scratch, &tree());
     scratch.file("s/old.outputs/pi-bash-0000000000000001.log", "whole");
     let fork = log.fork_at("a2").unwrap();
-    let copy = log
-        .copy_into(
-            &scratch.path().join("to"),
-            Path::new("/x"),
-            None,
-            SyncMode::Turn,
-        )
-        .unwrap();
+    let copy = log.copy_into(&scratch.path().join("to"), Path::new("/x"), None, SyncMode::Turn).unwrap();
     drop(log);
     std::fs::remove_dir_all(scratch.path().join("s/old.outputs")).unwrap();
     for path in [fork.path().unwrap(), copy.path().unwrap()] {

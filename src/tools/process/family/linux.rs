@@ -58,10 +58,7 @@ pub fn members(marker: &str, group: Number, known: &mut Known) -> Vec<Survivor> 
             && !facts.has_ended()
         {
             known.insert(pid, facts.start_time().to_owned());
-            living.push(Survivor {
-                pid,
-                name: facts.name,
-            });
+            living.push(Survivor { pid, name: facts.name });
         }
     }
     living
@@ -110,10 +107,7 @@ fn children(pid: i32) -> Vec<i32> {
     let mut children = Vec::new();
     for task in numbers(Path::new(&tasks)) {
         let list = fs::read_to_string(format!("{tasks}/{task}/children")).unwrap_or_default();
-        children.extend(
-            list.split_ascii_whitespace()
-                .filter_map(|pid| pid.parse::<i32>().ok()),
-        );
+        children.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
     }
     children
 }

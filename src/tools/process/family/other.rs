@@ -7,10 +7,7 @@ use crate::tools::backend::Survivor;
 pub type Known = ();
 
 pub fn members(_: &str, group: Number, _: &mut Known) -> Vec<Survivor> {
-    let group = group.is_alive().then(|| Survivor {
-        pid: group.id,
-        name: "process group".into(),
-    });
+    let group = group.is_alive().then(|| Survivor { pid: group.id, name: "process group".into() });
     group.into_iter().collect()
 }
 

@@ -15,10 +15,7 @@ fn check(lines: &[&str], expected: &[(u64, i32, bool)]) {
         .iter()
         .map(|&(id, group, is_reaped)| {
             let id_of_group = group;
-            let number = Number {
-                id: id_of_group,
-                is_reaped,
-            };
+            let number = Number { id: id_of_group, is_reaped };
             (id, number)
         })
         .collect();
@@ -41,21 +38,9 @@ fn commands_run_from_their_begin_to_their_end() {
 #[test]
 fn a_line_that_is_none_changes_nothing() {
     let before = "+1 70";
-    for line in [
-        "",
-        "+",
-        "-",
-        "~",
-        "+2 x",
-        "+x 70",
-        "-1 70",
-        "~1 70",
-        "1",
-        "- 1",
-        "é1",
-        "-2",
-        "+2 99999999999",
-    ] {
+    for line in
+        ["", "+", "-", "~", "+2 x", "+x 70", "-1 70", "~1 70", "1", "- 1", "é1", "-2", "+2 99999999999"]
+    {
         check(&[before, line], &[(1, 70, false)]);
     }
 }

@@ -33,9 +33,7 @@ pub struct Running(pub BTreeMap<u64, Number>);
 impl Running {
     /// Takes a line of pi's; one that is none is left out.
     pub fn note(&mut self, line: &[u8]) {
-        let Some((sign, rest)) = std::str::from_utf8(line)
-            .ok()
-            .and_then(|line| line.split_at_checked(1))
+        let Some((sign, rest)) = std::str::from_utf8(line).ok().and_then(|line| line.split_at_checked(1))
         else {
             return;
         };

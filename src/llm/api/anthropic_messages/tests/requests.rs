@@ -37,8 +37,7 @@ fn conversation(model: &Model) -> Value {
 #[test]
 fn a_conversation_in_the_protocol_s_form() {
     let m = model(json!({}));
-    let schema =
-        json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
     let mark = json!({"type": "ephemeral"});
     let source = |data: &str| json!({"type": "base64", "media_type": "image/png", "data": data});
     let expected = json!({
@@ -114,23 +113,15 @@ fn switches() {
         assert_eq!(found, expected, "{compat} {pointer}");
     }
     let m = model(json!({}));
-    let uncached = StreamOptions {
-        cache: CacheRetention::None,
-        ..options()
-    };
-    assert!(
-        !sent(&m, &conversation(&m), &uncached)
-            .to_string()
-            .contains("cache_control")
-    );
+    let uncached = StreamOptions { cache: CacheRetention::None, ..options() };
+    assert!(!sent(&m, &conversation(&m), &uncached).to_string().contains("cache_control"));
 }
 
 #[test]
 fn thinking_by_budget_and_by_effort() {
     use ThinkingLevel::{High, Low, Minimal, Off, Xhigh};
     let adaptive = json!({"forceAdaptiveThinking": true});
-    let budget =
-        |tokens: u64| json!({"type": "enabled", "budget_tokens": tokens, "display": "summarized"});
+    let budget = |tokens: u64| json!({"type": "enabled", "budget_tokens": tokens, "display": "summarized"});
     let by_effort = json!({"type": "adaptive", "display": "summarized"});
     #[rustfmt::skip]
     let cases = [
@@ -145,39 +136,21 @@ fn thinking_by_budget_and_by_effort() {
     ];
     for (compat, map, level, thinking, effort, max_tokens) in cases {
         let m = model(json!({"reasoning": true, "compat": compat, "thinkingLevelMap": map}));
-        let options = StreamOptions {
-            thinking: level,
-            ..options()
-        };
+        let options = StreamOptions { thinking: level, ..options() };
         let sent = sent(&m, &json!([user("q")]), &options);
         assert_eq!(sent["thinking"], thinking, "{compat} {level:?}");
         assert_eq!(sent["output_config"]["effort"].as_str(), effort);
         assert_eq!(sent["max_tokens"], max_tokens);
     }
     let m = model(json!({"reasoning": true}));
-    let mut options = StreamOptions {
-        thinking: Low,
-        max_tokens: Some(500),
-        ..options()
-    };
+    let mut options = StreamOptions { thinking: Low, max_tokens: Some(500), ..options() };
     let asked = sent(&m, &json!([user("q")]), &options);
-    assert_eq!(
-        (&asked["thinking"], &asked["max_tokens"]),
-        (&budget(1524), &json!(2548))
-    );
+    assert_eq!((&asked["thinking"], &asked["max_tokens"]), (&budget(1524), &json!(2548)));
     options.thinking_budgets = vec![(Low, 10)];
     let asked = sent(&m, &json!([user("q")]), &options);
-    assert_eq!(
-        asked["thinking"],
-        json!({"type": "disabled"}),
-        "no room to think"
-    );
+    assert_eq!(asked["thinking"], json!({"type": "disabled"}), "no room to think");
     let plain = model(json!({"reasoning": false}));
-    assert!(
-        sent(&plain, &json!([user("q")]), &options)
-            .get("thinking")
-            .is_none()
-    );
+    assert!(sent(&plain, &json!([user("q")]), &options).get("thinking").is_none());
 }
 
 #[test]
@@ -188,26 +161,13 @@ fn the_effort_is_said_in_place_where_the_model_takes_it() {
     let mut past = answer(&m, json!([{"type": "text", "text": "a"}]));
     past["providerThinkingLevel"] = json!("low");
     let messages = json!([user("q"), past, user("r")]);
-    let options = StreamOptions {
-        thinking: ThinkingLevel::Medium,
-        ..options()
-    };
+    let options = StreamOptions { thinking: ThinkingLevel::Medium, ..options() };
     let sent = sent(&m, &messages, &options);
     let effort = |effort: &str| json!({"role": "system", "content": [], "output_config": {"effort": effort}});
-    assert_eq!(
-        (&sent["messages"][1], &sent["messages"][4]),
-        (&effort("low"), &effort("medium"))
-    );
-    assert!(
-        sent["messages"][3]["content"][0]
-            .get("cache_control")
-            .is_some()
-    );
+    assert_eq!((&sent["messages"][1], &sent["messages"][4]), (&effort("low"), &effort("medium")));
+    assert!(sent["messages"][3]["content"][0].get("cache_control").is_some());
     assert_eq!(sent["output_config"]["effort"], "high");
-    assert_eq!(
-        sent["thinking"]["block_binding"]["prefix_mismatch_behavior"],
-        "drop_block"
-    );
+    assert_eq!(sent["thinking"]["block_binding"]["prefix_mismatch_behavior"], "drop_block");
 }
 
 #[test]
@@ -222,73 +182,42 @@ fn headers_carry_the_key_the_session_and_the_features() {
     options.session_id = Some("sid".into());
     let of_plain = |options: &StreamOptions, name: &str| find(&plain, &messages, options, name);
     assert_eq!(of_plain(&options, "x-api-key").as_deref(), Some("key"));
-    assert_eq!(
-        of_plain(&options, "anthropic-version").as_deref(),
-        Some("2023-06-01")
-    );
+    assert_eq!(of_plain(&options, "anthropic-version").as_deref(), Some("2023-06-01"));
     assert_eq!(of_plain(&options, "anthropic-beta"), None);
     assert_eq!(of_plain(&options, "x-session-affinity"), None);
 
-    let url = AnthropicMessages
-        .request(&plain, &testing::context(&messages), &options)
-        .unwrap()
-        .url;
+    let url = AnthropicMessages.request(&plain, &testing::context(&messages), &options).unwrap().url;
     assert_eq!(url, "https://api.anthropic.com/v1/messages?beta=true");
 
     let affine = model(json!({"compat": {"sendSessionAffinityHeaders": true}}));
-    assert_eq!(
-        find(&affine, &messages, &options, "x-session-affinity").as_deref(),
-        Some("sid")
-    );
+    assert_eq!(find(&affine, &messages, &options, "x-session-affinity").as_deref(), Some("sid"));
     let lazy = model(json!({"compat": {"supportsEagerToolInputStreaming": false}}));
     let beta = find(&lazy, &with_tools, &options, "anthropic-beta");
-    assert_eq!(
-        beta.as_deref(),
-        Some("fine-grained-tool-streaming-2025-05-14")
-    );
+    assert_eq!(beta.as_deref(), Some("fine-grained-tool-streaming-2025-05-14"));
     let thinker = model(json!({"reasoning": true}));
     options.thinking = ThinkingLevel::Low;
     let beta = find(&thinker, &messages, &options, "anthropic-beta");
     assert_eq!(beta.as_deref(), Some("interleaved-thinking-2025-05-14"));
     let own = model(json!({"reasoning": true, "headers": {"Anthropic-Beta": "mine"}}));
-    assert_eq!(
-        find(&own, &messages, &options, "anthropic-beta").as_deref(),
-        Some("mine")
-    );
+    assert_eq!(find(&own, &messages, &options, "anthropic-beta").as_deref(), Some("mine"));
     let copilot = model(json!({"provider": "github-copilot"}));
-    assert_eq!(
-        find(&copilot, &messages, &options, "authorization").as_deref(),
-        Some("Bearer key")
-    );
+    assert_eq!(find(&copilot, &messages, &options, "authorization").as_deref(), Some("Bearer key"));
 
     options.api_key = None;
     let none = AnthropicMessages.request(&plain, &testing::context(&messages), &options);
-    assert_eq!(
-        none.unwrap_err().message,
-        "No API key for provider: anthropic"
-    );
+    assert_eq!(none.unwrap_err().message, "No API key for provider: anthropic");
     options.headers = vec![("Authorization".into(), Some("Bearer t".into()))];
-    assert_eq!(
-        of_plain(&options, "authorization").as_deref(),
-        Some("Bearer t")
-    );
+    assert_eq!(of_plain(&options, "authorization").as_deref(), Some("Bearer t"));
 }
 
 #[test]
 fn a_subscription_s_token_is_sent_as_what_it_is() {
     let m = model(json!({}));
-    let options = StreamOptions {
-        api_key: Some(Secret::new("sk-ant-oat01-x")),
-        ..options()
-    };
-    let request = AnthropicMessages
-        .request(&m, &testing::context(&conversation(&m)), &options)
-        .unwrap();
+    let options = StreamOptions { api_key: Some(Secret::new("sk-ant-oat01-x")), ..options() };
+    let request = AnthropicMessages.request(&m, &testing::context(&conversation(&m)), &options).unwrap();
     let header = |name: &str| {
         let mut headers = request.headers.iter();
-        headers
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_str())
+        headers.find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     };
     assert_eq!(header("authorization"), Some("Bearer sk-ant-oat01-x"));
     assert_eq!(header("anthropic-beta"), Some("oauth-2025-04-20"));
@@ -325,15 +254,9 @@ fn later_system_messages_and_tools_stay_in_place_where_the_model_takes_them() {
         ]})
     );
     let tools = in_place["tools"].as_array().unwrap();
-    let names: Vec<&str> = tools
-        .iter()
-        .map(|tool| tool["name"].as_str().unwrap())
-        .collect();
+    let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["ls", "__pi_deferred_placeholder__", "write"]);
-    let deferred: Vec<bool> = tools
-        .iter()
-        .map(|tool| tool["defer_loading"] == true)
-        .collect();
+    let deferred: Vec<bool> = tools.iter().map(|tool| tool["defer_loading"] == true).collect();
     assert_eq!(deferred, [false, true, true]);
 }
 
@@ -344,13 +267,7 @@ fn ids_of_other_models_are_made_legal() {
     other.id = "other".into();
     let long = "x".repeat(80);
     let messages = json!([
-        answer(
-            &other,
-            json!([
-                call("call|a+/=", "ls", json!({})),
-                call(&long, "ls", json!({}))
-            ])
-        ),
+        answer(&other, json!([call("call|a+/=", "ls", json!({})), call(&long, "ls", json!({}))])),
         result("call|a+/=", "1"),
         result(&long, "2"),
     ]);
@@ -370,10 +287,7 @@ fn a_strict_tool_is_declared_so() {
     let messages = json!([{"role": "system", "toolsAdded": [strict, tool("write")]}, user("q")]);
     let sent = sent(&m, &messages, &options());
     assert_eq!(sent["tools"][0]["strict"], true);
-    assert_eq!(
-        sent["tools"][0]["input_schema"]["additionalProperties"],
-        false
-    );
+    assert_eq!(sent["tools"][0]["input_schema"]["additionalProperties"], false);
     assert_eq!(sent["tools"][1].get("strict"), None);
 }
 
@@ -387,10 +301,7 @@ fn each_request_begins_with_the_one_before() {
     for compat in compats {
         let in_place = compat.get("supportsMidConvoSystemMessages").is_some();
         let m = model(json!({"reasoning": true, "compat": compat}));
-        let mut failed = answer(
-            &m,
-            json!([{"type": "text", "text": "half"}, call("0", "ls", json!({}))]),
-        );
+        let mut failed = answer(&m, json!([{"type": "text", "text": "half"}, call("0", "ls", json!({}))]));
         failed["stopReason"] = json!("aborted");
         let mut said = conversation(&m);
         said[2]["providerThinkingLevel"] = json!("high");

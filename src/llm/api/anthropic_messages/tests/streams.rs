@@ -15,18 +15,13 @@ fn check(events: &[Value], expected: &str) -> Decoded {
 #[track_caller]
 fn check_model(model: &Model, events: &[Value], expected: &str) -> Decoded {
     let data: Vec<String> = events.iter().map(Value::to_string).collect();
-    let names = events
-        .iter()
-        .map(|event| event["type"].as_str().unwrap_or_default());
+    let names = events.iter().map(|event| event["type"].as_str().unwrap_or_default());
     let frames: Vec<(&str, &str)> = names.zip(data.iter().map(String::as_str)).collect();
     let new = || decoder(model, &testing::options());
     let decoded = testing::decode_and_torture(&new, &frames);
     assert_eq!(decoded.shown(), expected);
     // Without the events' names.
-    let nameless: Vec<Frame<'_>> = data
-        .iter()
-        .map(|data| Frame::Sse { event: "", data })
-        .collect();
+    let nameless: Vec<Frame<'_>> = data.iter().map(|data| Frame::Sse { event: "", data }).collect();
     assert_eq!(testing::decode(new(), &nameless).shown(), expected);
     decoded
 }
@@ -71,15 +66,9 @@ fn stream(parts: &[Vec<Value>]) -> Vec<Value> {
 
 #[test]
 fn text_thinking_and_calls() {
-    check(
-        &stream(&[text(0, "Hi é"), end("end_turn")]),
-        r#"text "Hi é"; stop"#,
-    );
+    check(&stream(&[text(0, "Hi é"), end("end_turn")]), r#"text "Hi é"; stop"#);
     let thinking = vec![
-        block(
-            0,
-            json!({"type": "thinking", "thinking": "", "signature": ""}),
-        ),
+        block(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
         delta(0, json!({"type": "thinking_delta", "thinking": "h"})),
         json!({"type": "ping"}),
         delta(0, json!({"type": "thinking_delta", "thinking": "m"})),
@@ -87,14 +76,8 @@ fn text_thinking_and_calls() {
         delta(0, json!({"type": "signature_delta", "signature": "s2"})),
         stop(0),
     ];
-    check(
-        &stream(&[thinking, text(1, "x"), end("end_turn")]),
-        r#"think "hm" s1s2; text "x"; stop"#,
-    );
-    let redacted = vec![
-        block(0, json!({"type": "redacted_thinking", "data": "enc"})),
-        stop(0),
-    ];
+    check(&stream(&[thinking, text(1, "x"), end("end_turn")]), r#"think "hm" s1s2; text "x"; stop"#);
+    let redacted = vec![block(0, json!({"type": "redacted_thinking", "data": "enc"})), stop(0)];
     let decoded = check(
         &stream(&[redacted, text(1, "x"), end("end_turn")]),
         r#"think "[Reasoning redacted]" enc; text "x"; stop"#,
@@ -102,24 +85,12 @@ fn text_thinking_and_calls() {
     let first = serde_json::to_value(&decoded.message.content[0]).unwrap();
     assert_eq!(first["redacted"], true);
     let calls = vec![
-        block(
-            1,
-            json!({"type": "tool_use", "id": "a", "name": "ls", "input": {}}),
-        ),
+        block(1, json!({"type": "tool_use", "id": "a", "name": "ls", "input": {}})),
         delta(1, json!({"type": "input_json_delta", "partial_json": ""})),
-        delta(
-            1,
-            json!({"type": "input_json_delta", "partial_json": "{\"path\":"}),
-        ),
-        delta(
-            1,
-            json!({"type": "input_json_delta", "partial_json": "\"x\"}"}),
-        ),
+        delta(1, json!({"type": "input_json_delta", "partial_json": "{\"path\":"})),
+        delta(1, json!({"type": "input_json_delta", "partial_json": "\"x\"}"})),
         stop(1),
-        block(
-            2,
-            json!({"type": "tool_use", "id": "b", "name": "write", "input": {}}),
-        ),
+        block(2, json!({"type": "tool_use", "id": "b", "name": "write", "input": {}})),
         stop(2),
     ];
     check(
@@ -138,17 +109,11 @@ fn every_way_to_end() {
         ("tool_use", "tooluse"),
         ("refusal", "error The model refused to complete the request"),
         ("sensitive", "error Provider stopped with: sensitive"),
-        (
-            "model_context_window_exceeded",
-            "error Unhandled stop reason: model_context_window_exceeded",
-        ),
+        ("model_context_window_exceeded", "error Unhandled stop reason: model_context_window_exceeded"),
         ("banana", "error Unhandled stop reason: banana"),
     ];
     for (reason, expected) in ends {
-        let decoded = check(
-            &stream(&[text(0, "x"), end(reason)]),
-            &format!("text \"x\"; {expected}"),
-        );
+        let decoded = check(&stream(&[text(0, "x"), end(reason)]), &format!("text \"x\"; {expected}"));
         assert_eq!(decoded.message.raw_stop_reason.as_deref(), Some(reason));
         assert_eq!(decoded.message.usage.output, 9);
     }
@@ -160,15 +125,9 @@ fn every_way_to_end() {
 #[test]
 fn a_stream_without_its_end_is_an_error() {
     let cut = stream(&[text(0, "x"), end("end_turn")[..1].to_vec()]);
-    check(
-        &cut,
-        "text \"x\"; error Anthropic stream ended before message_stop",
-    );
+    check(&cut, "text \"x\"; error Anthropic stream ended before message_stop");
     let no_reason = stream(&[text(0, "x"), vec![json!({"type": "message_stop"})]]);
-    check(
-        &no_reason,
-        "text \"x\"; error Anthropic stream ended without a stop reason",
-    );
+    check(&no_reason, "text \"x\"; error Anthropic stream ended without a stop reason");
     check(&[], "error Anthropic stream ended without a stop reason");
 }
 
@@ -177,18 +136,10 @@ fn usage_is_taken_from_both_ends() {
     let usage = |last: Value| {
         let mut ending = end("end_turn");
         ending[0]["usage"] = last;
-        check(&stream(&[text(0, "x"), ending]), "text \"x\"; stop")
-            .message
-            .usage
+        check(&stream(&[text(0, "x"), ending]), "text \"x\"; stop").message.usage
     };
     let small = usage(json!({"output_tokens": 9, "output_tokens_details": {"thinking_tokens": 4}}));
-    let counts = [
-        small.input,
-        small.output,
-        small.cache_read,
-        small.cache_write,
-        small.total_tokens,
-    ];
+    let counts = [small.input, small.output, small.cache_read, small.cache_write, small.total_tokens];
     assert_eq!(counts, [10, 9, 5, 7, 31]);
     assert_eq!((small.cache_write_1h, small.reasoning), (Some(3), Some(4)));
     // 10 in, 9 out, 5 read, 4 written for minutes, 3 for an hour at twice the input's price.
@@ -196,12 +147,7 @@ fn usage_is_taken_from_both_ends() {
     let other = usage(
         json!({"input_tokens": 100, "cache_read_input_tokens": null, "cache_creation_input_tokens": 0}),
     );
-    let counts = [
-        other.input,
-        other.output,
-        other.cache_read,
-        other.cache_write,
-    ];
+    let counts = [other.input, other.output, other.cache_read, other.cache_write];
     assert_eq!(counts, [100, 1, 5, 0]);
     assert_eq!(usage(json!(null)).total_tokens, 23);
 }
@@ -209,20 +155,14 @@ fn usage_is_taken_from_both_ends() {
 #[test]
 fn what_is_not_known_is_passed_over() {
     let unknown = vec![
-        block(
-            0,
-            json!({"type": "server_tool_use", "id": "q", "name": "web"}),
-        ),
+        block(0, json!({"type": "server_tool_use", "id": "q", "name": "web"})),
         delta(0, json!({"type": "input_json_delta", "partial_json": "{}"})),
         stop(0),
         json!({"type": "hologram", "index": 0}),
         delta(1, json!({"type": "text_delta", "text": "before its block"})),
     ];
     let mut citing = text(1, "x");
-    citing.insert(
-        1,
-        delta(1, json!({"type": "citations_delta", "citation": {}})),
-    );
+    citing.insert(1, delta(1, json!({"type": "citations_delta", "citation": {}})));
     check(
         &stream(&[unknown, citing, end("end_turn")]),
         // Text whose beginning was not told is text too.
@@ -238,17 +178,9 @@ fn blocks_that_say_more_or_less_than_they_should() {
         delta(0, json!({"type": "text_delta", "text": "b"})),
         stop(0),
     ];
-    let whole = vec![
-        block(
-            1,
-            json!({"type": "tool_use", "id": "a", "name": "ls", "input": {"path": "x"}}),
-        ),
-        stop(1),
-    ];
-    check(
-        &stream(&[early, whole, end("end_turn")]),
-        r#"text "ab"; call a ls {"path":"x"}; tooluse"#,
-    );
+    let whole =
+        vec![block(1, json!({"type": "tool_use", "id": "a", "name": "ls", "input": {"path": "x"}})), stop(1)];
+    check(&stream(&[early, whole, end("end_turn")]), r#"text "ab"; call a ls {"path":"x"}; tooluse"#);
     // Neither id nor name; one id twice.
     let nameless = vec![
         block(0, json!({"type": "tool_use"})),
@@ -265,31 +197,20 @@ fn blocks_that_say_more_or_less_than_they_should() {
 
 #[test]
 fn errors_inside_the_stream() {
-    let error =
-        json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-    let decoded = check(
-        &stream(&[text(0, "x"), vec![error]]),
-        "text \"x\"; error overloaded_error: Overloaded",
-    );
+    let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    let decoded =
+        check(&stream(&[text(0, "x"), vec![error]]), "text \"x\"; error overloaded_error: Overloaded");
     let error = decoded.error.unwrap();
     assert_eq!((error.kind, error.status), (ErrorKind::Provider, Some(529)));
-    let broken = [Frame::Sse {
-        event: "message_start",
-        data: "{\"type\":",
-    }];
+    let broken = [Frame::Sse { event: "message_start", data: "{\"type\":" }];
     let broken = testing::decode(decoder(&model(json!({})), &testing::options()), &broken);
     assert_eq!(broken.error.unwrap().kind, ErrorKind::Protocol);
     // Raw control characters are made good.
     let raw = "{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"a\tb\"}}";
-    let mut data: Vec<String> = stream(&[text(0, "x"), end("end_turn")])
-        .iter()
-        .map(Value::to_string)
-        .collect();
+    let mut data: Vec<String> =
+        stream(&[text(0, "x"), end("end_turn")]).iter().map(Value::to_string).collect();
     data.insert(3, raw.to_owned());
-    let frames: Vec<Frame<'_>> = data
-        .iter()
-        .map(|data| Frame::Sse { event: "", data })
-        .collect();
+    let frames: Vec<Frame<'_>> = data.iter().map(|data| Frame::Sse { event: "", data }).collect();
     let mended = testing::decode(decoder(&model(json!({})), &testing::options()), &frames);
     assert_eq!(mended.shown(), r#"text "xa\tb"; stop"#);
 }
@@ -299,20 +220,14 @@ fn another_model_that_answers_is_named_and_priced() {
     let m = model(
         json!({"compat": {"allowedFallbackModels": [{"provider": "anthropic", "model": "other", "cost": {"input": 7, "output": 8}}]}}),
     );
-    let mut events = stream(&[
-        vec![block(0, json!({"type": "fallback"})), stop(0)],
-        text(1, "x"),
-        end("end_turn"),
-    ]);
+    let mut events =
+        stream(&[vec![block(0, json!({"type": "fallback"})), stop(0)], text(1, "x"), end("end_turn")]);
     events[0]["message"]["model"] = json!("other");
     let decoded = check_model(&m, &events, "text \"x\"; stop");
     assert_eq!(decoded.message.response_model.as_deref(), Some("other"));
     assert!((decoded.message.usage.cost.input - 70.0 / 1e6).abs() < 1e-12);
     let late = stream(&[text(0, "x"), vec![block(1, json!({"type": "fallback"}))]]);
-    check(
-        &late,
-        "text \"x\"; error Anthropic performed an unsupported mid-output model fallback",
-    );
+    check(&late, "text \"x\"; error Anthropic performed an unsupported mid-output model fallback");
 }
 
 #[test]
@@ -321,22 +236,12 @@ fn the_effort_and_changes_to_the_request_are_kept_with_the_answer() {
         json!({"reasoning": true, "compat": {"supportsMidConvoEffort": true, "forceAdaptiveThinking": true}}),
     );
     let mut events = stream(&[text(0, "x"), end("end_turn")]);
-    events[4]["input_transformations"] =
-        json!([{"type": "t", "path": "p", "reason": null, "z": 1}]);
+    events[4]["input_transformations"] = json!([{"type": "t", "path": "p", "reason": null, "z": 1}]);
     let data: Vec<String> = events.iter().map(Value::to_string).collect();
-    let frames: Vec<Frame<'_>> = data
-        .iter()
-        .map(|data| Frame::Sse { event: "", data })
-        .collect();
-    let options = StreamOptions {
-        thinking: ThinkingLevel::Low,
-        ..testing::options()
-    };
+    let frames: Vec<Frame<'_>> = data.iter().map(|data| Frame::Sse { event: "", data }).collect();
+    let options = StreamOptions { thinking: ThinkingLevel::Low, ..testing::options() };
     let decoded = testing::decode(decoder(&m, &options), &frames);
-    assert_eq!(
-        decoded.message.provider_thinking_level.as_deref(),
-        Some("low")
-    );
+    assert_eq!(decoded.message.provider_thinking_level.as_deref(), Some("low"));
     let message = serde_json::to_value(&decoded.message).unwrap();
     assert_eq!(
         message["diagnostics"][0]["details"],
@@ -348,10 +253,7 @@ fn the_effort_and_changes_to_the_request_are_kept_with_the_answer() {
 fn a_whole_body_is_an_answer_too() {
     let whole = |body: Value| {
         let body = body.to_string();
-        testing::decode(
-            decoder(&model(json!({})), &testing::options()),
-            &[Frame::Body(&body)],
-        )
+        testing::decode(decoder(&model(json!({})), &testing::options()), &[Frame::Body(&body)])
     };
     let content = json!([
         {"type": "thinking", "thinking": "t", "signature": "s"}, {"type": "text", "text": "x"}, null,
@@ -360,13 +262,8 @@ fn a_whole_body_is_an_answer_too() {
     let decoded = whole(
         json!({"type": "message", "id": "m", "model": "claude", "content": content, "stop_reason": "tool_use", "usage": {"input_tokens": 3}}),
     );
-    assert_eq!(
-        decoded.shown(),
-        r#"think "t" s; text "x"; call a ls {"path":"."}; tooluse"#
-    );
+    assert_eq!(decoded.shown(), r#"think "t" s; text "x"; call a ls {"path":"."}; tooluse"#);
     assert_eq!(decoded.message.usage.input, 3);
-    let error = whole(
-        json!({"type": "error", "error": {"type": "not_found_error", "message": "model: x"}}),
-    );
+    let error = whole(json!({"type": "error", "error": {"type": "not_found_error", "message": "model: x"}}));
     assert_eq!(error.shown(), "error not_found_error: model: x");
 }

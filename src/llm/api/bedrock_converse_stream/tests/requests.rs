@@ -41,15 +41,10 @@ fn conversation(model: &Model) -> Value {
 #[test]
 fn a_conversation_in_the_protocol_s_form() {
     let m = model(json!({"reasoning": true}));
-    let options = StreamOptions {
-        thinking: ThinkingLevel::High,
-        ..options()
-    };
-    let schema =
-        json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+    let options = StreamOptions { thinking: ThinkingLevel::High, ..options() };
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
     let mark = json!({"cachePoint": {"type": "default"}});
-    let picture =
-        |data: &str, format: &str| json!({"image": {"format": format, "source": {"bytes": data}}});
+    let picture = |data: &str, format: &str| json!({"image": {"format": format, "source": {"bytes": data}}});
     let expected = json!({
         "messages": [
             {"role": "user", "content": [{"text": "hi"}, picture("AAEC", "png")]},
@@ -168,42 +163,19 @@ fn the_cache_is_marked_where_the_model_knows_marks() {
         (CLAUDE, CacheRetention::Short, None, point(None)),
         (CLAUDE, CacheRetention::Long, None, point(Some("1h"))),
         (CLAUDE, CacheRetention::None, None, none.clone()),
-        (
-            "anthropic.claude-3-5-haiku-x",
-            CacheRetention::Short,
-            None,
-            point(None),
-        ),
-        (
-            "anthropic.claude-3-5-sonnet-x",
-            CacheRetention::Short,
-            force,
-            none.clone(),
-        ),
+        ("anthropic.claude-3-5-haiku-x", CacheRetention::Short, None, point(None)),
+        ("anthropic.claude-3-5-sonnet-x", CacheRetention::Short, force, none.clone()),
         ("amazon.nova-pro", CacheRetention::Short, None, none),
-        (
-            "arn:aws:bedrock:x:1:y/z",
-            CacheRetention::Short,
-            force,
-            point(None),
-        ),
+        ("arn:aws:bedrock:x:1:y/z", CacheRetention::Short, force, point(None)),
     ];
     for (id, cache, force, expected) in cases {
         let m = model(json!({"id": id, "name": ""}));
         let force = force.map(|value| ("AWS_BEDROCK_FORCE_CACHE".to_owned(), value.to_owned()));
-        let options = StreamOptions {
-            cache,
-            env: force.into_iter().collect(),
-            ..options()
-        };
+        let options = StreamOptions { cache, env: force.into_iter().collect(), ..options() };
         let sent = sent(&m, &conversation(&m), &options);
         let system = sent["system"].get(1).cloned().unwrap_or_default();
         let last = sent["messages"][2]["content"].get(3).cloned();
-        assert_eq!(
-            (system, last.unwrap_or_default()),
-            (expected.clone(), expected),
-            "{id}"
-        );
+        assert_eq!((system, last.unwrap_or_default()), (expected.clone(), expected), "{id}");
     }
 }
 
@@ -216,22 +188,12 @@ fn tools_are_chosen_as_asked() {
     ];
     let m = model(json!({}));
     for (tool_choice, expected) in cases {
-        let options = StreamOptions {
-            tool_choice,
-            ..options()
-        };
+        let options = StreamOptions { tool_choice, ..options() };
         let sent = sent(&m, &conversation(&m), &options);
         assert_eq!(sent["toolConfig"]["toolChoice"], expected);
     }
-    let options = StreamOptions {
-        tool_choice: Some(ToolChoice::None),
-        ..options()
-    };
-    assert!(
-        sent(&m, &conversation(&m), &options)
-            .get("toolConfig")
-            .is_none()
-    );
+    let options = StreamOptions { tool_choice: Some(ToolChoice::None), ..options() };
+    assert!(sent(&m, &conversation(&m), &options).get("toolConfig").is_none());
 }
 
 #[test]
@@ -239,23 +201,15 @@ fn an_image_that_bedrock_does_not_know_is_named() {
     let m = model(json!({}));
     let messages = json!([{"role": "user", "content": [image("AA==", "image/bmp")]}]);
     let context = testing::context(&messages);
-    let error = BedrockConverseStream
-        .request(&m, &context, &options())
-        .unwrap_err();
-    assert_eq!(
-        (error.kind, &*error.message),
-        (ErrorKind::Request, "Unknown image type: image/bmp")
-    );
+    let error = BedrockConverseStream.request(&m, &context, &options()).unwrap_err();
+    assert_eq!((error.kind, &*error.message), (ErrorKind::Request, "Unknown image type: image/bmp"));
 }
 
 #[test]
 fn ids_are_one_part_of_the_path() {
     let rows = [
         (CLAUDE, Some("us.anthropic.claude-opus-4-6-v1%3A0")),
-        (
-            "arn:aws:bedrock:x:1:y/z(1)",
-            Some("arn%3Aaws%3Abedrock%3Ax%3A1%3Ay%2Fz%281%29"),
-        ),
+        ("arn:aws:bedrock:x:1:y/z(1)", Some("arn%3Aaws%3Abedrock%3Ax%3A1%3Ay%2Fz%281%29")),
         ("", None),
         ("..", None),
     ];
@@ -281,13 +235,10 @@ fn each_request_extends_the_one_before() {
 /// The headers that a request goes out with, and the error.
 fn signed(options: &StreamOptions, headers: &[(&str, &str)]) -> Result<Vec<String>, ErrorKind> {
     let headers = headers.iter();
-    let mut headers: Vec<_> = headers
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect();
+    let mut headers: Vec<_> =
+        headers.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let url = "http://127.0.0.1:1/model/m/converse-stream";
-    BedrockConverseStream
-        .sign(url, &mut headers, b"{}", options, 0)
-        .map_err(|error| error.kind)?;
+    BedrockConverseStream.sign(url, &mut headers, b"{}", options, 0).map_err(|error| error.kind)?;
     let lines = headers.iter().map(|(name, value)| {
         let value = value.split(',').next().unwrap_or_default();
         format!("{name}: {value}")
@@ -297,12 +248,7 @@ fn signed(options: &StreamOptions, headers: &[(&str, &str)]) -> Result<Vec<Strin
 
 #[test]
 fn signatures_come_before_keys_and_the_caller_s_own_proofs_are_left_out() {
-    let own = [
-        ("X-Amz-Date", "x"),
-        ("Authorization", "x"),
-        ("host", "x"),
-        ("x-team", "a"),
-    ];
+    let own = [("X-Amz-Date", "x"), ("Authorization", "x"), ("host", "x"), ("x-team", "a")];
     let bearer = signed(&options(), &own);
     assert_eq!(bearer.unwrap(), ["x-team: a", "authorization: Bearer key"]);
     let access = Access {
@@ -310,10 +256,7 @@ fn signatures_come_before_keys_and_the_caller_s_own_proofs_are_left_out() {
         region: "eu-west-1".into(),
         endpoint: String::new(),
     };
-    let options = StreamOptions {
-        aws: Some(Arc::new(access)),
-        ..options()
-    };
+    let options = StreamOptions { aws: Some(Arc::new(access)), ..options() };
     let lines = signed(&options, &own).unwrap();
     assert_eq!(lines[1], "x-amz-date: 19700101T000000Z");
     let place = "AWS4-HMAC-SHA256 Credential=AKID/19700101/eu-west-1/bedrock/aws4_request";

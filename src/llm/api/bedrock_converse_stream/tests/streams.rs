@@ -52,19 +52,13 @@ fn an_answer_of_every_kind_of_block() {
 
 #[test]
 fn ends() {
-    let text = (
-        "contentBlockDelta",
-        r#"{"contentBlockIndex":0,"delta":{"text":"a"}}"#,
-    );
+    let text = ("contentBlockDelta", r#"{"contentBlockIndex":0,"delta":{"text":"a"}}"#);
     let rows = [
         ("end_turn", r#"text "a"; stop"#),
         ("stop_sequence", r#"text "a"; stop"#),
         ("max_tokens", r#"text "a"; length"#),
         ("model_context_window_exceeded", r#"text "a"; length"#),
-        (
-            "guardrail_intervened",
-            r#"text "a"; error Provider stopped with: guardrail_intervened"#,
-        ),
+        ("guardrail_intervened", r#"text "a"; error Provider stopped with: guardrail_intervened"#),
     ];
     for (reason, expected) in rows {
         check(&[START, text, ("messageStop", &stop(reason))], expected);
@@ -76,38 +70,18 @@ fn ends() {
 #[test]
 fn exceptions_inside_a_stream() {
     let rows = [
-        (
-            "throttlingException",
-            "Throttling error: m",
-            Class::RateLimit,
-        ),
-        (
-            "internalServerException",
-            "Internal server error: m",
-            Class::Overloaded,
-        ),
-        (
-            "serviceUnavailableException",
-            "Service unavailable: m",
-            Class::Overloaded,
-        ),
-        (
-            "modelStreamErrorException",
-            "Model stream error: m",
-            Class::Other,
-        ),
+        ("throttlingException", "Throttling error: m", Class::RateLimit),
+        ("internalServerException", "Internal server error: m", Class::Overloaded),
+        ("serviceUnavailableException", "Service unavailable: m", Class::Overloaded),
+        ("modelStreamErrorException", "Model stream error: m", Class::Other),
         ("validationException", "Validation error: m", Class::Request),
         ("fooException", "FooException: m", Class::Other),
     ];
     for (name, message, class) in rows {
-        let decoded = check(
-            &[START, (name, r#"{"message":"m"}"#)],
-            &format!("error {message}"),
-        );
+        let decoded = check(&[START, (name, r#"{"message":"m"}"#)], &format!("error {message}"));
         assert_eq!(classify(&decoded.error.unwrap()), class, "{name}");
     }
-    let again =
-        r#"{"message":"The system encountered an unexpected error. Try your request again."}"#;
+    let again = r#"{"message":"The system encountered an unexpected error. Try your request again."}"#;
     let decoded = check(
         &[("modelStreamErrorException", again)],
         "error Model stream error: The system encountered an unexpected error. Try your request again.",
@@ -119,10 +93,7 @@ fn exceptions_inside_a_stream() {
         "error Validation error: Input is too long for requested model.",
     );
     assert_eq!(classify(&decoded.error.unwrap()), Class::Overflow);
-    check(
-        &[("error", r#"{"code":"InternalError","message":"boom"}"#)],
-        "error InternalError: boom",
-    );
+    check(&[("error", r#"{"code":"InternalError","message":"boom"}"#)], "error InternalError: boom");
     let user = "error Unexpected assistant message start but got user message start instead";
     check(&[("messageStart", r#"{"role":"user"}"#)], user);
 }
@@ -144,13 +115,7 @@ fn error_statuses_in_the_words_of_the_reference() {
             "Throttling error: Too many tokens",
             Class::RateLimit,
         ),
-        (
-            429,
-            "",
-            r#"{"message":"Slow down"}"#,
-            "Unknown: Slow down",
-            Class::RateLimit,
-        ),
+        (429, "", r#"{"message":"Slow down"}"#, "Unknown: Slow down", Class::RateLimit),
         (
             403,
             "UnrecognizedClientException",
@@ -158,13 +123,7 @@ fn error_statuses_in_the_words_of_the_reference() {
             "UnrecognizedClientException: The security token is invalid.",
             Class::Auth,
         ),
-        (
-            403,
-            "",
-            r#"{"Message":"nope"}"#,
-            "Unknown: nope",
-            Class::Auth,
-        ),
+        (403, "", r#"{"Message":"nope"}"#, "Unknown: nope", Class::Auth),
         (
             400,
             "",
@@ -193,10 +152,7 @@ fn error_statuses_in_the_words_of_the_reference() {
             401 | 403 => ErrorKind::Auth,
             _ => ErrorKind::Provider,
         };
-        let mut error = StreamError {
-            status: Some(status),
-            ..StreamError::new(before, "as it was")
-        };
+        let mut error = StreamError { status: Some(status), ..StreamError::new(before, "as it was") };
         let headers = match kind {
             "" => vec![],
             kind => vec![("x-amzn-errortype".to_owned(), kind.to_owned())],
@@ -233,13 +189,7 @@ fn what_the_message_keeps_of_a_failure() {
             json!({"status": 403, "errorCode": "UnrecognizedClientException"}),
         ),
         ("Unknown: m", Some(429), None, false, json!({"status": 429})),
-        (
-            "Bedrock stream ended without a stop reason",
-            None,
-            id,
-            true,
-            json!({"requestId": "rid-1"}),
-        ),
+        ("Bedrock stream ended without a stop reason", None, id, true, json!({"requestId": "rid-1"})),
         ("connection lost", None, None, true, Value::Null),
     ];
     for (message, status, request_id, answered, expected) in cases {
@@ -249,10 +199,7 @@ fn what_the_message_keeps_of_a_failure() {
             ..StreamError::new(ErrorKind::Provider, message)
         };
         BedrockConverseStream.diagnose(&mut error, answered);
-        let kept = error
-            .extra
-            .as_ref()
-            .and_then(|extra| extra.get("diagnostics"));
+        let kept = error.extra.as_ref().and_then(|extra| extra.get("diagnostics"));
         let kept = kept.map(|kept| &kept[0]["details"]);
         assert_eq!(kept.cloned().unwrap_or_default(), expected, "{message}");
     }

@@ -16,19 +16,14 @@ fn settings(settings: &[(&str, &str)], token: Option<&str>) -> StreamOptions {
     let settings = settings.iter();
     let token = token.map(|token| ("authorization".to_owned(), Some(format!("Bearer {token}"))));
     StreamOptions {
-        env: settings
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect(),
+        env: settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         headers: token.into_iter().collect(),
         ..StreamOptions::default()
     }
 }
 
 fn keyed(key: &str) -> StreamOptions {
-    StreamOptions {
-        api_key: Some(Secret::new(key)),
-        ..StreamOptions::default()
-    }
+    StreamOptions { api_key: Some(Secret::new(key)), ..StreamOptions::default() }
 }
 
 /// The URL without its method, and the key, of a request for `q`.
@@ -56,21 +51,14 @@ fn the_gemini_api_takes_a_key_below_its_base_url() {
     ];
     for (id, path) in cases {
         let expected = (format!("{BASE}/{path}"), Some("k".to_owned()));
-        assert_eq!(
-            sent(Google::GenerativeAi, &model(id), &keyed(" k ")),
-            expected
-        );
+        assert_eq!(sent(Google::GenerativeAi, &model(id), &keyed(" k ")), expected);
     }
     for id in ["", "a?b", "a b", "../a", "a#b", "a&b", "é", "a%2f"] {
         let (kind, message) = refused(Google::GenerativeAi, &model(id), &keyed("k"));
         assert_eq!(kind, ErrorKind::Request, "{id}");
         assert!(message.contains(&format!("\"{id}\"")), "{message}");
     }
-    let (kind, message) = refused(
-        Google::GenerativeAi,
-        &model("gemini"),
-        &StreamOptions::default(),
-    );
+    let (kind, message) = refused(Google::GenerativeAi, &model("gemini"), &StreamOptions::default());
     assert_eq!(kind, ErrorKind::Auth);
     assert_eq!(message, "No API key for provider: google");
 }
@@ -82,18 +70,10 @@ fn a_gateway_may_take_a_token_and_is_told_the_conversation() {
         base_url: "https://opencode.ai/zen/v1/".into(),
         ..model("gemini-3.1-pro")
     };
-    let options = StreamOptions {
-        session_id: Some("s1".into()),
-        ..settings(&[], Some("t"))
-    };
+    let options = StreamOptions { session_id: Some("s1".into()), ..settings(&[], Some("t")) };
     let context = testing::context(&json!([{"role": "user", "content": "q"}]));
-    let request = Google::GenerativeAi
-        .request(&m, &context, &options)
-        .unwrap();
-    assert_eq!(
-        request.url,
-        format!("https://opencode.ai/zen/v1/models/gemini-3.1-pro{METHOD}")
-    );
+    let request = Google::GenerativeAi.request(&m, &context, &options).unwrap();
+    assert_eq!(request.url, format!("https://opencode.ai/zen/v1/models/gemini-3.1-pro{METHOD}"));
     for header in [
         ("authorization", "Bearer t"),
         ("x-opencode-session", "s1"),
@@ -109,18 +89,10 @@ fn a_gateway_may_take_a_token_and_is_told_the_conversation() {
 fn vertex_takes_a_key_everywhere_or_a_token_in_a_project() {
     let pattern = "https://{location}-aiplatform.googleapis.com";
     let place = |location| {
-        settings(
-            &[
-                ("GOOGLE_CLOUD_PROJECT", "p-1"),
-                ("GOOGLE_CLOUD_LOCATION", location),
-            ],
-            Some("t"),
-        )
+        settings(&[("GOOGLE_CLOUD_PROJECT", "p-1"), ("GOOGLE_CLOUD_LOCATION", location)], Some("t"))
     };
     let in_project = |host: &str, location: &str| {
-        format!(
-            "https://{host}/v1/projects/p-1/locations/{location}/publishers/google/models/gemini"
-        )
+        format!("https://{host}/v1/projects/p-1/locations/{location}/publishers/google/models/gemini")
     };
     #[rustfmt::skip]
     let cases = [

@@ -55,8 +55,7 @@ fn conversation(model: &Model) -> Value {
 
 #[test]
 fn a_conversation_in_the_protocol_s_form() {
-    let schema =
-        json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
     let answered = |ids: bool| {
         let mut parts = json!([
             {"thought": true, "text": "hm", "thoughtSignature": S1},
@@ -183,12 +182,8 @@ fn gemini_3_gets_a_mark_in_place_of_a_signature_that_is_not_there() {
         (Google::Vertex, "gemini-2.5-pro", None),
     ];
     for (api, id, expected) in cases {
-        let calls = json!([
-            signed(call("1", "ls", json!({})), S1),
-            call("2", "ls", json!({}))
-        ]);
-        let messages =
-            json!([{"role": "user", "content": "q"}, answer(&model("other"), calls.clone())]);
+        let calls = json!([signed(call("1", "ls", json!({})), S1), call("2", "ls", json!({}))]);
+        let messages = json!([{"role": "user", "content": "q"}, answer(&model("other"), calls.clone())]);
         let foreign = body(&api, &model(id), &messages, &options());
         let parts = &foreign["contents"][1]["parts"];
         assert_eq!(parts[0]["thoughtSignature"].as_str(), expected, "{id}");
@@ -206,11 +201,7 @@ fn gemini_3_gets_a_mark_in_place_of_a_signature_that_is_not_there() {
 fn a_conversation_of_any_other_protocol_is_legal_here() {
     let long = format!("call_abc|item_{}+/=", "x".repeat(400));
     let others = [
-        (
-            "openai-responses",
-            long.as_str(),
-            "{\"type\":\"reasoning\"}",
-        ),
+        ("openai-responses", long.as_str(), "{\"type\":\"reasoning\"}"),
         ("anthropic-messages", "toolu_01", "EqQB+/=="),
         ("openai-completions", "", "reasoning_content"),
         ("mistral-conversations", "abcDEF123", ""),
@@ -224,10 +215,7 @@ fn a_conversation_of_any_other_protocol_is_legal_here() {
         ]);
         let mut foreign = answer(&model("zz"), said);
         foreign["api"] = json!(api);
-        let mut failed = answer(
-            &model("zz"),
-            json!([text("half"), call("lost", "ls", json!({}))]),
-        );
+        let mut failed = answer(&model("zz"), json!([text("half"), call("lost", "ls", json!({}))]));
         failed["stopReason"] = json!("aborted");
         let messages = json!([
             {"role": "system", "content": "s", "toolsAdded": [tool("ls")]},
@@ -255,9 +243,7 @@ fn check_rules(body: &Value, ids: bool) {
         let parts = content["parts"].as_array().unwrap();
         assert!(!parts.is_empty() && ["user", "model"].contains(&role));
         assert!(role == "user" || before == "user", "turns alternate");
-        let results = parts
-            .iter()
-            .filter(|part| !part["functionResponse"].is_null());
+        let results = parts.iter().filter(|part| !part["functionResponse"].is_null());
         assert_eq!(results.count(), open.len(), "all results stand together");
         for part in parts {
             let object = part.as_object().unwrap();
@@ -292,11 +278,7 @@ fn check_rules(body: &Value, ids: bool) {
 #[test]
 fn thinking_by_level_or_by_tokens() {
     use ThinkingLevel::{High, Low, Max, Minimal, Off};
-    let tokens = |id: &str| Model {
-        reasoning: true,
-        max_tokens: 65536,
-        ..model(id)
-    };
+    let tokens = |id: &str| Model { reasoning: true, max_tokens: 65536, ..model(id) };
     let gemma = Model {
         thinking_level_map:
             json!({"off": null, "minimal": "MINIMAL", "low": null, "medium": null, "high": "HIGH"})
@@ -304,38 +286,23 @@ fn thinking_by_level_or_by_tokens() {
                 .cloned(),
         ..with_levels("gemma-4-31b-it")
     };
-    let can_stop = Model {
-        thinking_level_map: None,
-        ..with_levels("gemini-3-flash")
-    };
+    let can_stop = Model { thinking_level_map: None, ..with_levels("gemini-3-flash") };
     let budget = |tokens: i64| json!({"includeThoughts": true, "thinkingBudget": tokens});
     let level = |level: &str| json!({"includeThoughts": true, "thinkingLevel": level});
     let cases = [
         (model("gemini-2.5-pro"), High, Value::Null),
         (tokens("gemini-2.5-pro"), High, budget(32768)),
         (tokens("gemini-2.5-pro"), Minimal, budget(128)),
-        (
-            tokens("gemini-2.5-pro"),
-            Off,
-            json!({"thinkingBudget": 128}),
-        ),
+        (tokens("gemini-2.5-pro"), Off, json!({"thinkingBudget": 128})),
         (tokens("gemini-2.5-flash"), High, budget(24576)),
         (tokens("gemini-2.5-flash"), Max, budget(24576)),
-        (
-            tokens("gemini-2.5-flash"),
-            Off,
-            json!({"thinkingBudget": 0}),
-        ),
+        (tokens("gemini-2.5-flash"), Off, json!({"thinkingBudget": 0})),
         (tokens("gemini-2.5-flash-lite"), Minimal, budget(512)),
         (tokens("gemini-2.5-flash"), Low, budget(777)),
         (tokens("deep-research-preview"), Minimal, budget(-1)),
         (with_levels("gemini-3-pro"), High, level("HIGH")),
         (with_levels("gemini-3-pro"), Max, level("HIGH")),
-        (
-            with_levels("gemini-3-pro"),
-            Off,
-            json!({"thinkingLevel": "MINIMAL"}),
-        ),
+        (with_levels("gemini-3-pro"), Off, json!({"thinkingLevel": "MINIMAL"})),
         (gemma.clone(), Low, level("HIGH")),
         (gemma, Off, json!({"thinkingLevel": "MINIMAL"})),
         (can_stop, Off, json!({"thinkingBudget": 0})),
@@ -344,11 +311,7 @@ fn thinking_by_level_or_by_tokens() {
         (model_of_limit(1000), High, budget(128)),
     ];
     for (model, thinking, expected) in cases {
-        let options = StreamOptions {
-            thinking,
-            thinking_budgets: vec![(Low, 777)],
-            ..options()
-        };
+        let options = StreamOptions { thinking, thinking_budgets: vec![(Low, 777)], ..options() };
         let sent = sent(&model, &json!([{"role": "user", "content": "q"}]), &options);
         let found = &sent["generationConfig"]["thinkingConfig"];
         assert_eq!(*found, expected, "{} {thinking:?}", model.id);
@@ -356,25 +319,16 @@ fn thinking_by_level_or_by_tokens() {
 }
 
 fn model_of_limit(max_tokens: u64) -> Model {
-    Model {
-        reasoning: true,
-        max_tokens,
-        ..model("gemini-2.5-pro")
-    }
+    Model { reasoning: true, max_tokens, ..model("gemini-2.5-pro") }
 }
 
 #[test]
 fn a_level_that_google_does_not_know_is_refused_with_its_name() {
     let mut m = with_levels("gemini-3-pro");
     m.thinking_level_map = json!({"high": "ultra"}).as_object().cloned();
-    let options = StreamOptions {
-        thinking: ThinkingLevel::High,
-        ..options()
-    };
+    let options = StreamOptions { thinking: ThinkingLevel::High, ..options() };
     let context = testing::context(&json!([{"role": "user", "content": "q"}]));
-    let error = Google::GenerativeAi
-        .request(&m, &context, &options)
-        .unwrap_err();
+    let error = Google::GenerativeAi.request(&m, &context, &options).unwrap_err();
     assert!(error.message.contains("google/gemini-3-pro: high -> ultra"));
 }
 
@@ -387,65 +341,26 @@ fn how_tools_may_be_called() {
     let cases = [
         ("gemini-3-pro", tool("ls"), None, Value::Null, false),
         ("gemini-3-pro", tool("ls"), Some(Auto), json!("AUTO"), false),
-        (
-            "gemini-3-pro",
-            tool("ls"),
-            Some(Never),
-            json!("NONE"),
-            false,
-        ),
-        (
-            "gemini-3-pro",
-            tool("ls"),
-            Some(Required),
-            json!("ANY"),
-            false,
-        ),
-        (
-            "gemini-3-pro",
-            strict.clone(),
-            None,
-            json!("VALIDATED"),
-            true,
-        ),
-        (
-            "gemini-3-pro",
-            strict.clone(),
-            Some(Auto),
-            json!("VALIDATED"),
-            true,
-        ),
-        (
-            "gemini-3-pro",
-            strict.clone(),
-            Some(Never),
-            json!("NONE"),
-            true,
-        ),
+        ("gemini-3-pro", tool("ls"), Some(Never), json!("NONE"), false),
+        ("gemini-3-pro", tool("ls"), Some(Required), json!("ANY"), false),
+        ("gemini-3-pro", strict.clone(), None, json!("VALIDATED"), true),
+        ("gemini-3-pro", strict.clone(), Some(Auto), json!("VALIDATED"), true),
+        ("gemini-3-pro", strict.clone(), Some(Never), json!("NONE"), true),
         ("gemini-2.5-pro", strict.clone(), None, Value::Null, false),
     ];
     for (id, tool, tool_choice, expected, closed) in cases {
-        let messages =
-            json!([{"role": "system", "toolsAdded": [tool]}, {"role": "user", "content": "q"}]);
-        let options = StreamOptions {
-            tool_choice,
-            temperature: Some(0.5),
-            max_tokens: Some(77),
-            ..options()
-        };
+        let messages = json!([{"role": "system", "toolsAdded": [tool]}, {"role": "user", "content": "q"}]);
+        let options =
+            StreamOptions { tool_choice, temperature: Some(0.5), max_tokens: Some(77), ..options() };
         let sent = sent(&model(id), &messages, &options);
         let mode = sent.pointer("/toolConfig/functionCallingConfig/mode");
         assert_eq!(mode.cloned().unwrap_or_default(), expected, "{id}");
         let schema = &sent["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"];
         assert_eq!(schema["additionalProperties"] == false, closed, "{id}");
-        assert_eq!(
-            sent["generationConfig"],
-            json!({"temperature": 0.5, "maxOutputTokens": 77})
-        );
+        assert_eq!(sent["generationConfig"], json!({"temperature": 0.5, "maxOutputTokens": 77}));
     }
     strict["constrainedSampling"]["strict"] = json!("require");
-    let messages =
-        json!([{"role": "system", "toolsAdded": [strict]}, {"role": "user", "content": "q"}]);
+    let messages = json!([{"role": "system", "toolsAdded": [strict]}, {"role": "user", "content": "q"}]);
     let context = testing::context(&messages);
     let refused = Google::GenerativeAi.request(&model("gemini-2.5-pro"), &context, &options());
     assert!(refused.unwrap_err().message.contains("\"ls\" requires"));

@@ -74,23 +74,14 @@ fn text_thinking_and_calls_in_their_order() {
     check(
         &[
             said(json!([text("a")])),
-            said(json!([
-                signed(call("ls", Some("i1")), "s1"),
-                call("ls", Some("i2"))
-            ])),
+            said(json!([signed(call("ls", Some("i1")), "s1"), call("ls", Some("i2"))])),
             end(json!([]), "STOP"),
         ],
         r#"text "a"; call i1 ls {"path":"é"}; call i2 ls {"path":"é"}; tooluse"#,
     );
     check(
         &[
-            said(json!([
-                text("a"),
-                thought("b"),
-                text("c"),
-                call("ls", Some("i")),
-                text("d")
-            ])),
+            said(json!([text("a"), thought("b"), text("c"), call("ls", Some("i")), text("d")])),
             end(json!([text("e")]), "STOP"),
         ],
         r#"text "a"; think "b" -; text "c"; call i ls {"path":"é"}; text "de"; tooluse"#,
@@ -117,15 +108,8 @@ fn signatures_stay_with_the_part_they_came_with() {
 fn calls_get_ids_of_their_own_where_the_server_gives_none() {
     let decoded = check(
         &[
-            said(json!([
-                call("ls", None),
-                call("ls", Some("a")),
-                call("ls", Some("a"))
-            ])),
-            end(
-                json!([{"functionCall": {}}, {"functionCall": {"name": "ls", "args": "x"}}]),
-                "STOP",
-            ),
+            said(json!([call("ls", None), call("ls", Some("a")), call("ls", Some("a"))])),
+            end(json!([{"functionCall": {}}, {"functionCall": {"name": "ls", "args": "x"}}]), "STOP"),
         ],
         "call call_5_1_0 ls {\"path\":\"é\"}; call a ls {\"path\":\"é\"}; call call_5_1_2 ls {\"path\":\"é\"}; \
          call call_5_1_3 unknown {}; call call_5_1_4 ls {} invalid; tooluse",
@@ -155,27 +139,16 @@ fn how_an_answer_ends() {
         ("MAX_TOKENS", "length"),
         ("SAFETY", "error Provider stopped with: SAFETY"),
         ("RECITATION", "error Provider stopped with: RECITATION"),
-        (
-            "MALFORMED_FUNCTION_CALL",
-            "error Provider stopped with: MALFORMED_FUNCTION_CALL",
-        ),
-        (
-            "SOMETHING_NEW",
-            "error Provider stopped with: SOMETHING_NEW",
-        ),
+        ("MALFORMED_FUNCTION_CALL", "error Provider stopped with: MALFORMED_FUNCTION_CALL"),
+        ("SOMETHING_NEW", "error Provider stopped with: SOMETHING_NEW"),
     ];
     for (reason, expected) in cases {
-        let decoded = check(
-            &[said(json!([text("a")])), end(json!([]), reason)],
-            &format!("text \"a\"; {expected}"),
-        );
+        let decoded =
+            check(&[said(json!([text("a")])), end(json!([]), reason)], &format!("text \"a\"; {expected}"));
         assert_eq!(decoded.message.raw_stop_reason.as_deref(), Some(reason));
     }
     // A call of an answer that was cut is told, and the answer's end with it.
-    check(
-        &[end(json!([call("ls", Some("i"))]), "MAX_TOKENS")],
-        r#"call i ls {"path":"é"}; length"#,
-    );
+    check(&[end(json!([call("ls", Some("i"))]), "MAX_TOKENS")], r#"call i ls {"path":"é"}; length"#);
     let mut malformed = end(json!([]), "MALFORMED_FUNCTION_CALL");
     malformed["candidates"][0]["finishMessage"] = json!("Malformed function call: ls(");
     check(
@@ -186,16 +159,11 @@ fn how_an_answer_ends() {
 
 #[test]
 fn what_is_cut_short_or_blocked_is_an_error() {
-    let cut = check(
-        &[said(json!([text("a")]))],
-        r#"text "a"; error Google stream ended without a finish reason"#,
-    );
+    let cut =
+        check(&[said(json!([text("a")]))], r#"text "a"; error Google stream ended without a finish reason"#);
     assert_eq!(cut.error.unwrap().kind, ErrorKind::Transport);
     let none = testing::decode(decoder(Google::Vertex), &[]);
-    assert_eq!(
-        none.shown(),
-        "error Google Vertex stream ended without a finish reason"
-    );
+    assert_eq!(none.shown(), "error Google Vertex stream ended without a finish reason");
     let blocked = check(
         &[
             json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT", "blockReasonMessage": "no"}, "usageMetadata": {"promptTokenCount": 9}}),
@@ -210,10 +178,8 @@ fn what_is_cut_short_or_blocked_is_an_error() {
 fn errors_inside_the_stream_keep_their_facts() {
     let quota = json!({"error": {"code": 429, "message": "Slow down.", "status": "RESOURCE_EXHAUSTED", "details": [
         {"@type": "type.googleapis.com/google.rpc.Help"}, {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "37.5s"}]}});
-    let decoded = check(
-        &[said(json!([text("a")])), quota],
-        r#"text "a"; error Slow down. (RESOURCE_EXHAUSTED)"#,
-    );
+    let decoded =
+        check(&[said(json!([text("a")])), quota], r#"text "a"; error Slow down. (RESOURCE_EXHAUSTED)"#);
     let error = decoded.error.unwrap();
     assert_eq!(
         (error.kind, error.status, error.retry_after_ms),
@@ -229,10 +195,7 @@ fn errors_inside_the_stream_keep_their_facts() {
 #[test]
 fn usage_counts_each_token_once() {
     let early = json!({"usageMetadata": {"trafficType": "ON_DEMAND"}});
-    let decoded = check(
-        &[end(json!([text("a")]), "STOP"), early],
-        r#"text "a"; stop"#,
-    );
+    let decoded = check(&[end(json!([text("a")]), "STOP"), early], r#"text "a"; stop"#);
     let usage = &decoded.message.usage;
     assert_eq!((usage.input, usage.cache_read), (67, 40));
     assert_eq!((usage.output, usage.reasoning), (50, Some(30)));
@@ -257,19 +220,14 @@ fn bytes_may_be_cut_anywhere() {
         said(json!([call("ls", Some("i"))])),
         end(json!([text("b")]), "STOP"),
     ];
-    let bytes: String = chunks
-        .iter()
-        .map(|chunk| format!("data: {chunk}\r\n\r\n"))
-        .collect();
+    let bytes: String = chunks.iter().map(|chunk| format!("data: {chunk}\r\n\r\n")).collect();
     let decode = |at: usize| {
         let mut sse = SseDecoder::new();
         let mut decoder = decoder(Google::GenerativeAi);
         let mut events: Vec<AssistantEvent> = Vec::new();
         for piece in [&bytes.as_bytes()[..at], &bytes.as_bytes()[at..]] {
             let fed = sse.feed(piece, |event, data| {
-                decoder
-                    .frame(Frame::Sse { event, data }, &mut events)
-                    .unwrap();
+                decoder.frame(Frame::Sse { event, data }, &mut events).unwrap();
                 Ok::<(), TooLarge>(())
             });
             assert_eq!(fed, Ok(()));

@@ -43,8 +43,7 @@ fn conversation(model: &Model) -> Value {
 #[test]
 fn a_conversation_in_the_protocol_s_form() {
     let m = model(json!({}));
-    let schema =
-        json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
     let function = |arguments: &str| json!({"name": "ls", "arguments": arguments});
     let expected = json!({
         "model": "devstral",
@@ -102,10 +101,8 @@ fn nothing_empty_is_sent_and_results_say_something() {
     let roles: Vec<&str> = messages.iter().filter_map(|m| m["role"].as_str()).collect();
     assert_eq!(roles, ["user", "assistant", "tool", "tool", "tool"]);
     assert!(messages[1].get("content").is_none());
-    let texts: Vec<&str> = messages[2..]
-        .iter()
-        .filter_map(|message| message["content"][0]["text"].as_str())
-        .collect();
+    let texts: Vec<&str> =
+        messages[2..].iter().filter_map(|message| message["content"][0]["text"].as_str()).collect();
     assert_eq!(
         texts,
         [
@@ -182,11 +179,7 @@ fn a_conversation_of_any_other_protocol_is_legal_here() {
             assert!(content.is_string() || content.as_array().is_some_and(|c| !c.is_empty()));
             before = role;
         }
-        assert_eq!(
-            messages[2]["content"],
-            json!([text("deep"), text("t")]),
-            "{api}"
-        );
+        assert_eq!(messages[2]["content"], json!([text("deep"), text("t")]), "{api}");
         assert_eq!(messages[2]["tool_calls"].as_array().unwrap().len(), 3);
     }
 }
@@ -207,10 +200,7 @@ fn models_think_by_mode_or_by_effort() {
     ];
     for (id, map, thinking, effort, mode) in cases {
         let m = model(json!({"id": id, "reasoning": true, "thinkingLevelMap": map}));
-        let options = StreamOptions {
-            thinking,
-            ..options()
-        };
+        let options = StreamOptions { thinking, ..options() };
         let body = sent(&m, &json!([user("q")]), &options);
         assert_eq!(body["reasoning_effort"].as_str(), effort, "{id}");
         assert_eq!(body["prompt_mode"].as_str(), mode, "{id}");
@@ -227,30 +217,20 @@ fn a_conversation_finds_its_cache_again() {
     let of = |cache, headers: &[(&str, Option<&str>)]| StreamOptions {
         session_id: Some("s".repeat(70)),
         cache,
-        headers: headers
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.map(str::to_owned)))
-            .collect(),
+        headers: headers.iter().map(|(name, value)| ((*name).to_owned(), value.map(str::to_owned))).collect(),
         ..options()
     };
-    let affinity = |options: &StreamOptions| {
-        header(&MistralConversations, &m, &messages, options, "x-affinity")
-    };
+    let affinity =
+        |options: &StreamOptions| header(&MistralConversations, &m, &messages, options, "x-affinity");
     let short = of(CacheRetention::Short, &[]);
     assert_eq!(affinity(&short), short.session_id);
-    assert_eq!(
-        sent(&m, &messages, &short)["prompt_cache_key"],
-        "s".repeat(64)
-    );
+    assert_eq!(sent(&m, &messages, &short)["prompt_cache_key"], "s".repeat(64));
     let none = of(CacheRetention::None, &[]);
     assert_eq!(affinity(&none), None);
     assert!(sent(&m, &messages, &none).get("prompt_cache_key").is_none());
     let own = of(CacheRetention::Short, &[("X-Affinity", Some("mine"))]);
     assert_eq!(affinity(&own).as_deref(), Some("mine"));
-    assert_eq!(
-        affinity(&of(CacheRetention::Short, &[("x-affinity", None)])),
-        None
-    );
+    assert_eq!(affinity(&of(CacheRetention::Short, &[("x-affinity", None)])), None);
 }
 
 #[test]
@@ -258,46 +238,28 @@ fn what_the_caller_asks_for() {
     let mut strict = tool("ls");
     strict["constrainedSampling"] = json!({"type": "json_schema", "strict": "prefer"});
     let messages = json!([{"role": "system", "toolsAdded": [strict]}, user("q")]);
-    let m =
-        model(json!({"baseUrl": "https://proxy.test/mistral/", "samplingParams": {"top_p": 0.5}}));
-    for (choice, word) in [
-        (ToolChoice::Auto, "auto"),
-        (ToolChoice::None, "none"),
-        (ToolChoice::Required, "required"),
-    ] {
+    let m = model(json!({"baseUrl": "https://proxy.test/mistral/", "samplingParams": {"top_p": 0.5}}));
+    for (choice, word) in
+        [(ToolChoice::Auto, "auto"), (ToolChoice::None, "none"), (ToolChoice::Required, "required")]
+    {
         let options = StreamOptions {
             temperature: Some(0.25),
             max_tokens: Some(77),
             tool_choice: Some(choice),
             ..options()
         };
-        let request = MistralConversations
-            .request(&m, &testing::context(&messages), &options)
-            .unwrap();
-        assert_eq!(
-            request.url,
-            "https://proxy.test/mistral/v1/chat/completions"
-        );
+        let request = MistralConversations.request(&m, &testing::context(&messages), &options).unwrap();
+        assert_eq!(request.url, "https://proxy.test/mistral/v1/chat/completions");
         let body = sent(&m, &messages, &options);
         assert_eq!(body["tool_choice"], word);
-        assert_eq!(
-            (&body["temperature"], &body["top_p"]),
-            (&json!(0.25), &json!(0.5))
-        );
+        assert_eq!((&body["temperature"], &body["top_p"]), (&json!(0.25), &json!(0.5)));
         assert_eq!(body["max_tokens"], 77);
         assert_eq!(body["tools"][0]["function"]["strict"], true);
-        assert_eq!(
-            body["tools"][0]["function"]["parameters"]["additionalProperties"],
-            false
-        );
+        assert_eq!(body["tools"][0]["function"]["parameters"]["additionalProperties"], false);
     }
     let keyless = StreamOptions::default();
-    let refused =
-        MistralConversations.request(&model(json!({})), &testing::context(&messages), &keyless);
-    assert_eq!(
-        refused.unwrap_err().message,
-        "No API key for provider: mistral"
-    );
+    let refused = MistralConversations.request(&model(json!({})), &testing::context(&messages), &keyless);
+    assert_eq!(refused.unwrap_err().message, "No API key for provider: mistral");
 }
 
 #[test]
@@ -309,18 +271,10 @@ fn later_system_messages_stay_where_they_are_if_the_model_takes_them() {
     let roles = |fields: Value| -> String {
         let sent = sent(&model(fields), &messages, &options());
         let messages = sent["messages"].as_array().unwrap();
-        let roles = messages
-            .iter()
-            .filter_map(|message| message["role"].as_str());
+        let roles = messages.iter().filter_map(|message| message["role"].as_str());
         roles.collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(
-        roles(json!({})),
-        "system user assistant tool assistant user"
-    );
+    assert_eq!(roles(json!({})), "system user assistant tool assistant user");
     let takes = json!({"compat": {"supportsMidConvoSystemMessages": true}});
-    assert_eq!(
-        roles(takes),
-        "system user assistant tool assistant system user"
-    );
+    assert_eq!(roles(takes), "system user assistant tool assistant system user");
 }

@@ -14,10 +14,7 @@ fn check(chunks: &[Value], expected: &str) -> Decoded {
     assert_eq!(decoded.shown(), expected);
     frames.push(("", "[DONE]"));
     frames.push(("", "{\"choices\":[{\"delta\":{\"content\":\"late\"}}]}"));
-    let frames: Vec<Frame<'_>> = frames
-        .iter()
-        .map(|&(event, data)| Frame::Sse { event, data })
-        .collect();
+    let frames: Vec<Frame<'_>> = frames.iter().map(|&(event, data)| Frame::Sse { event, data }).collect();
     assert_eq!(testing::decode(decoder(), &frames).shown(), expected);
     decoded
 }
@@ -55,9 +52,7 @@ fn text_and_thinking_in_their_order() {
             said(thinking("h")),
             said(thinking("m")),
             said(json!("Hel")),
-            said(
-                json!(["lo", {"type": "text", "text": " é"}, {"type": "reference", "reference_ids": [1]}]),
-            ),
+            said(json!(["lo", {"type": "text", "text": " é"}, {"type": "reference", "reference_ids": [1]}])),
             said(thinking("again")),
             said(json!([{"type": "text", "text": "b"}])),
             end("stop"),
@@ -87,9 +82,7 @@ fn calls_whole_and_in_pieces() {
         &[
             calls(json!([call(0, "abcDEF123", "ls", json!("{\"pa"))])),
             calls(json!([call(1, "abcDEF124", "rm", json!(""))])),
-            calls(
-                json!([{"index": 0, "id": "null", "function": {"name": "", "arguments": "th\":1}"}}]),
-            ),
+            calls(json!([{"index": 0, "id": "null", "function": {"name": "", "arguments": "th\":1}"}}])),
             calls(json!([{"index": 1, "id": "null", "function": {"name": "", "arguments": "{}"}}])),
             end("tool_calls"),
         ],
@@ -98,10 +91,7 @@ fn calls_whole_and_in_pieces() {
     // All with one index, as older models send them; and text after a call.
     check(
         &[
-            calls(json!([
-                call(0, "abcDEF123", "ls", json!("{}")),
-                call(0, "abcDEF124", "ls", json!("{}"))
-            ])),
+            calls(json!([call(0, "abcDEF123", "ls", json!("{}")), call(0, "abcDEF124", "ls", json!("{}"))])),
             said(json!("after")),
             end("stop"),
         ],
@@ -113,10 +103,7 @@ fn calls_whole_and_in_pieces() {
 fn calls_without_ids_get_ones_that_mistral_takes_back() {
     let decoded = check(
         &[
-            calls(json!([
-                call(0, "null", "ls", json!("{}")),
-                call(1, "", "ls", json!("{}"))
-            ])),
+            calls(json!([call(0, "null", "ls", json!("{}")), call(1, "", "ls", json!("{}"))])),
             end("tool_calls"),
         ],
         "call 1dn5g5usi ls {}; call 1mccoaa1s ls {}; tooluse",
@@ -133,20 +120,11 @@ fn how_an_answer_ends() {
         ("length", "length"),
         ("model_length", "length"),
         ("error", "error Provider stopped with: error"),
-        (
-            "content_filter",
-            "error Provider stopped with: content_filter",
-        ),
+        ("content_filter", "error Provider stopped with: content_filter"),
     ] {
-        check(
-            &[said(json!("a")), end(reason)],
-            &format!("text \"a\"; {expected}"),
-        );
+        check(&[said(json!("a")), end(reason)], &format!("text \"a\"; {expected}"));
     }
-    let cut = check(
-        &[said(json!("a"))],
-        r#"text "a"; error Mistral stream ended without a finish reason"#,
-    );
+    let cut = check(&[said(json!("a"))], r#"text "a"; error Mistral stream ended without a finish reason"#);
     assert_eq!(cut.error.unwrap().kind, ErrorKind::Transport);
     check(&[], "error Mistral stream ended without a finish reason");
 }
@@ -195,14 +173,8 @@ fn an_answer_may_come_whole() {
         "message": {"role": "assistant", "content": "a", "tool_calls": [call(0, "abcDEF123", "ls", json!("{}"))]}}]});
     let body = answer.to_string();
     let decoded = testing::decode(decoder(), &[Frame::Body(&body)]);
-    assert_eq!(
-        decoded.shown(),
-        r#"text "a"; call abcDEF123 ls {}; tooluse"#
-    );
-    assert_eq!(
-        decoded.message.response_model.as_deref(),
-        Some("devstral-2")
-    );
+    assert_eq!(decoded.shown(), r#"text "a"; call abcDEF123 ls {}; tooluse"#);
+    assert_eq!(decoded.message.response_model.as_deref(), Some("devstral-2"));
     let body = "{\"message\":\"no\"}";
     let refused = testing::decode(decoder(), &[Frame::Body(body)]);
     assert_eq!(refused.shown(), "error no");
@@ -216,19 +188,14 @@ fn bytes_may_be_cut_anywhere() {
         calls(json!([call(0, "null", "", json!("\"é\"}"))])),
         end("tool_calls"),
     ];
-    let bytes: String = chunks
-        .iter()
-        .map(|chunk| format!("data: {chunk}\n\n"))
-        .collect();
+    let bytes: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
     let decode = |at: usize| {
         let mut sse = SseDecoder::new();
         let mut decoder = decoder();
         let mut events: Vec<AssistantEvent> = Vec::new();
         for piece in [&bytes.as_bytes()[..at], &bytes.as_bytes()[at..]] {
             let fed = sse.feed(piece, |event, data| {
-                decoder
-                    .frame(Frame::Sse { event, data }, &mut events)
-                    .unwrap();
+                decoder.frame(Frame::Sse { event, data }, &mut events).unwrap();
                 Ok::<(), TooLarge>(())
             });
             assert_eq!(fed, Ok(()));

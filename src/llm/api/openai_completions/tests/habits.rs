@@ -13,19 +13,13 @@ fn local() -> Model {
 fn check_text(content: &str, expected: &str) {
     let m = local();
     let frames = |parts: &[&str]| -> Vec<String> {
-        let chunks = parts
-            .iter()
-            .filter(|part| !part.is_empty())
-            .map(|part| text(part).to_string());
+        let chunks = parts.iter().filter(|part| !part.is_empty()).map(|part| text(part).to_string());
         chunks.chain([finish("stop").to_string()]).collect()
     };
     check_raw(&m, &frames(&[content]), expected);
     let shown = |parts: &[&str]| {
         let data = frames(parts);
-        let frames: Vec<_> = data
-            .iter()
-            .map(|data| Frame::Sse { event: "", data })
-            .collect();
+        let frames: Vec<_> = data.iter().map(|data| Frame::Sse { event: "", data }).collect();
         testing::decode(decoder(&m), &frames).shown()
     };
     let cuts = content.char_indices().map(|(at, _)| at);
@@ -34,31 +28,19 @@ fn check_text(content: &str, expected: &str) {
         assert_eq!(shown(&[head, tail]), expected, "cut at {cut}");
     }
     let ends = cuts.clone().skip(1).chain([content.len()]);
-    let single: Vec<&str> = cuts
-        .zip(ends)
-        .map(|(from, to)| &content[from..to])
-        .collect();
+    let single: Vec<&str> = cuts.zip(ends).map(|(from, to)| &content[from..to]).collect();
     assert_eq!(shown(&single), expected);
 }
 
 #[test]
 fn thinking_between_tags() {
-    check_text(
-        "<think>\nhm\n</think>\n\nHi",
-        r#"think "hm\n" -; text "Hi"; stop"#,
-    );
+    check_text("<think>\nhm\n</think>\n\nHi", r#"think "hm\n" -; text "Hi"; stop"#);
     check_text("\n<think>a</think>b", r#"think "a" -; text "b"; stop"#);
     check_text("<think></think>\n\nHi", r#"text "Hi"; stop"#);
-    check_text(
-        "<think>a < b </thin </think>c",
-        r#"think "a < b </thin " -; text "c"; stop"#,
-    );
+    check_text("<think>a < b </thin </think>c", r#"think "a < b </thin " -; text "c"; stop"#);
     check_text("<think>never closed", r#"think "never closed" -; stop"#);
     // The template opened the tag.
-    check_text(
-        "hm\nhm\n</think>\n\nHi",
-        r#"think "hm\nhm\n" -; text "Hi"; stop"#,
-    );
+    check_text("hm\nhm\n</think>\n\nHi", r#"think "hm\nhm\n" -; text "Hi"; stop"#);
     check_text("</think>\n\nHi", r#"text "Hi"; stop"#);
 }
 
@@ -68,30 +50,15 @@ fn tags_that_are_talked_about_stay_text() {
     check_text("The </think> tag", r#"text "The </think> tag"; stop"#);
     check_text("if a <b [TOOL", r#"text "if a <b [TOOL"; stop"#);
     check_text("<thin", r#"text "<thin"; stop"#);
-    check_text(
-        "<think>a</think>b\n</think>c",
-        r#"think "a" -; text "b\n</think>c"; stop"#,
-    );
+    check_text("<think>a</think>b\n</think>c", r#"think "a" -; text "b\n</think>c"; stop"#);
     let off = model(json!({}));
-    check(
-        &off,
-        &[text("<think>a</think>"), finish("stop")],
-        r#"text "<think>a</think>"; stop"#,
-    );
+    check(&off, &[text("<think>a</think>"), finish("stop")], r#"text "<think>a</think>"; stop"#);
 }
 
 #[test]
 fn thinking_that_the_server_split_off_is_left_alone() {
-    let chunks = [
-        delta(json!({"reasoning_content": "r"})),
-        text("a\n</think>\nb"),
-        finish("stop"),
-    ];
-    check(
-        &local(),
-        &chunks,
-        r#"think "r" reasoning_content; text "a\nb"; stop"#,
-    );
+    let chunks = [delta(json!({"reasoning_content": "r"})), text("a\n</think>\nb"), finish("stop")];
+    check(&local(), &chunks, r#"think "r" reasoning_content; text "a\nb"; stop"#);
 }
 
 #[test]
@@ -210,10 +177,7 @@ fn ids_names_and_indexes_that_are_missing() {
     // No id.
     check(
         &m,
-        &[
-            calls(json!([{"index": 0, "function": function("ls", "{}")}])),
-            finish("tool_calls"),
-        ],
+        &[calls(json!([{"index": 0, "function": function("ls", "{}")}])), finish("tool_calls")],
         "call call_5_2_0 ls {}; tooluse",
     );
     // The id comes late.
@@ -272,22 +236,11 @@ fn ids_names_and_indexes_that_are_missing() {
     );
     check(
         &m,
-        &[
-            calls(json!([{"index": 0, "id": "a", "function": {"arguments": "{}"}}])),
-            finish("tool_calls"),
-        ],
+        &[calls(json!([{"index": 0, "id": "a", "function": {"arguments": "{}"}}])), finish("tool_calls")],
         "call a unknown {}; tooluse",
     );
     // Nothing at all.
-    check(
-        &m,
-        &[
-            calls(json!([{}, null, {"function": null}])),
-            text("x"),
-            finish("stop"),
-        ],
-        "text \"x\"; stop",
-    );
+    check(&m, &[calls(json!([{}, null, {"function": null}])), text("x"), finish("stop")], "text \"x\"; stop");
 }
 
 #[test]
@@ -298,28 +251,12 @@ fn names_ids_and_arguments_that_are_repeated() {
     };
     let expected = r#"call a ls {"path":"x"}; tooluse"#;
     // In each piece.
-    check(
-        &m,
-        &[
-            piece(json!("{\"path\"")),
-            piece(json!(":\"x\"}")),
-            finish("tool_calls"),
-        ],
-        expected,
-    );
+    check(&m, &[piece(json!("{\"path\"")), piece(json!(":\"x\"}")), finish("tool_calls")], expected);
     // With another id in each piece.
     let with_id = |id: &str, arguments: &str| {
         calls(json!([{"index": 0, "id": id, "function": {"name": "ls", "arguments": arguments}}]))
     };
-    check(
-        &m,
-        &[
-            with_id("a", "{\"path\""),
-            with_id("b", ":\"x\"}"),
-            finish("tool_calls"),
-        ],
-        expected,
-    );
+    check(&m, &[with_id("a", "{\"path\""), with_id("b", ":\"x\"}"), finish("tool_calls")], expected);
     // The whole arguments once more, with other blanks, or as an object.
     check(
         &m,
@@ -341,39 +278,14 @@ fn names_ids_and_arguments_that_are_repeated() {
         ],
         expected,
     );
-    check(
-        &m,
-        &[piece(json!({"path": "x"})), finish("tool_calls")],
-        expected,
-    );
+    check(&m, &[piece(json!({"path": "x"})), finish("tool_calls")], expected);
     // Before they are known.
-    check(
-        &m,
-        &[
-            piece(json!("{}")),
-            piece(json!("{\"path\":\"x\"}")),
-            finish("tool_calls"),
-        ],
-        expected,
-    );
-    check(
-        &m,
-        &[
-            piece(json!({})),
-            piece(json!({"path": "x"})),
-            finish("tool_calls"),
-        ],
-        expected,
-    );
+    check(&m, &[piece(json!("{}")), piece(json!("{\"path\":\"x\"}")), finish("tool_calls")], expected);
+    check(&m, &[piece(json!({})), piece(json!({"path": "x"})), finish("tool_calls")], expected);
     // Only at the end.
     check(
         &m,
-        &[
-            piece(json!(null)),
-            piece(json!("")),
-            piece(json!("{\"path\":\"x\"}")),
-            finish("stop"),
-        ],
+        &[piece(json!(null)), piece(json!("")), piece(json!("{\"path\":\"x\"}")), finish("stop")],
         expected,
     );
     // All so far, each time: only where the model says so.
@@ -388,22 +300,14 @@ fn names_ids_and_arguments_that_are_repeated() {
         ],
         expected,
     );
-    let nested = [
-        piece(json!("{\"a\":")),
-        piece(json!("{\"a\":1}}")),
-        finish("tool_calls"),
-    ];
+    let nested = [piece(json!("{\"a\":")), piece(json!("{\"a\":1}}")), finish("tool_calls")];
     check(&m, &nested, r#"call a ls {"a":{"a":1}}; tooluse"#);
     // A custom part that says nothing.
     let with_custom = calls(
         json!([{"index": 0, "id": "a", "custom": {}, "function": {"name": "ls", "arguments": "{\"path\":\"x\"}"}}]),
     );
     let custom_alone = calls(json!([{"index": 0, "custom": {}}]));
-    check(
-        &m,
-        &[with_custom, custom_alone, finish("tool_calls")],
-        expected,
-    );
+    check(&m, &[with_custom, custom_alone, finish("tool_calls")], expected);
 }
 
 #[test]
@@ -432,9 +336,5 @@ fn content_in_parts_empty_deltas_and_null_fields() {
 #[test]
 fn blank_text_around_calls_is_no_answer() {
     let call = json!([{"index": 0, "id": "a", "function": {"name": "ls", "arguments": "{}"}}]);
-    check(
-        &local(),
-        &[text("\n\n"), calls(call), finish("tool_calls")],
-        "call a ls {}; tooluse",
-    );
+    check(&local(), &[text("\n\n"), calls(call), finish("tool_calls")], "call a ls {}; tooluse");
 }

@@ -98,25 +98,17 @@ fn switches_of_the_conversation() {
     let m = model(json!({"provider": "deepseek", "reasoning": true}));
     let mut messages = conversation(&m);
     messages[2]["content"].as_array_mut().unwrap().remove(0);
-    assert_eq!(
-        sent(&m, &messages, &options())["messages"][2]["reasoning_content"],
-        ""
-    );
+    assert_eq!(sent(&m, &messages, &options())["messages"][2]["reasoning_content"], "");
 }
 
 /// The fields by which a model with this format is asked to think.
 fn asked(format: &str, map: Value, level: ThinkingLevel) -> Value {
-    let m = model(
-        json!({"reasoning": true, "thinkingLevelMap": map, "compat": {
-            "thinkingFormat": format, "supportsStore": false, "supportsUsageInStreaming": false,
-            "chatTemplateKwargs": {"on": {"$var": "thinking.enabled"}, "effort": {"$var": "thinking.effort", "omitWhenOff": true}, "budget": {"$var": "thinking.budget"}, "plain": 1},
-            "chatTemplateArgs": {"on": {"$var": "thinking.enabled"}},
-        }}),
-    );
-    let options = StreamOptions {
-        thinking: level,
-        ..options()
-    };
+    let m = model(json!({"reasoning": true, "thinkingLevelMap": map, "compat": {
+        "thinkingFormat": format, "supportsStore": false, "supportsUsageInStreaming": false,
+        "chatTemplateKwargs": {"on": {"$var": "thinking.enabled"}, "effort": {"$var": "thinking.effort", "omitWhenOff": true}, "budget": {"$var": "thinking.budget"}, "plain": 1},
+        "chatTemplateArgs": {"on": {"$var": "thinking.enabled"}},
+    }}));
+    let options = StreamOptions { thinking: level, ..options() };
     let mut sent = sent(&m, &json!([{"role": "user", "content": "q"}]), &options);
     let fields = sent.as_object_mut().unwrap();
     for name in ["model", "messages", "stream", "max_completion_tokens"] {
@@ -168,10 +160,7 @@ fn a_thinking_budget_leaves_room_for_the_answer() {
     let m = model(
         json!({"reasoning": true, "maxTokens": 4000, "compat": {"thinkingTokenBudgetField": "thinking_budget"}}),
     );
-    let mut options = StreamOptions {
-        thinking: ThinkingLevel::High,
-        ..options()
-    };
+    let mut options = StreamOptions { thinking: ThinkingLevel::High, ..options() };
     let messages = json!([{"role": "user", "content": "q"}]);
     assert_eq!(sent(&m, &messages, &options)["thinking_budget"], 2976);
     options.thinking = ThinkingLevel::Minimal;
@@ -186,16 +175,10 @@ fn sampling_parameters_come_last_and_win() {
     let mut options = options();
     options.temperature = Some(0.7);
     options.tool_choice = Some(ToolChoice::Required);
-    options.sampling_params = json!({"top_p": 0.9, "temperature": 0.25})
-        .as_object()
-        .cloned()
-        .unwrap();
+    options.sampling_params = json!({"top_p": 0.9, "temperature": 0.25}).as_object().cloned().unwrap();
     let sent = sent(&m, &json!([{"role": "user", "content": "q"}]), &options);
     assert_eq!((&sent["top_p"], &sent["min_p"]), (&json!(0.9), &json!(0.1)));
-    assert_eq!(
-        (&sent["temperature"], &sent["tool_choice"]),
-        (&json!(0.25), &json!("required"))
-    );
+    assert_eq!((&sent["temperature"], &sent["tool_choice"]), (&json!(0.25), &json!("required")));
 }
 
 #[test]
@@ -207,21 +190,12 @@ fn the_cache_key_goes_where_it_is_understood() {
     options.session_id = Some("s".repeat(70));
     let key = Value::from("s".repeat(64));
     assert_eq!(sent(&openai, &messages, &options)["prompt_cache_key"], key);
-    assert_eq!(
-        sent(&other, &messages, &options).get("prompt_cache_key"),
-        None
-    );
+    assert_eq!(sent(&other, &messages, &options).get("prompt_cache_key"), None);
     options.cache = CacheRetention::Long;
     let long = sent(&other, &messages, &options);
-    assert_eq!(
-        (&long["prompt_cache_key"], &long["prompt_cache_retention"]),
-        (&key, &json!("24h"))
-    );
+    assert_eq!((&long["prompt_cache_key"], &long["prompt_cache_retention"]), (&key, &json!("24h")));
     options.cache = CacheRetention::None;
-    assert_eq!(
-        sent(&openai, &messages, &options).get("prompt_cache_key"),
-        None
-    );
+    assert_eq!(sent(&openai, &messages, &options).get("prompt_cache_key"), None);
 }
 
 #[test]
@@ -233,40 +207,25 @@ fn headers_carry_the_key_and_the_session() {
     let mut options = options();
     options.session_id = Some("sid".into());
     let plain = model(json!({}));
-    assert_eq!(
-        find(&plain, &options, "authorization").as_deref(),
-        Some("Bearer key")
-    );
+    assert_eq!(find(&plain, &options, "authorization").as_deref(), Some("Bearer key"));
     assert_eq!(find(&plain, &options, "x-session-affinity"), None);
     let affine = model(json!({"compat": {"sendSessionAffinityHeaders": true}}));
     for name in ["session_id", "x-client-request-id", "x-session-affinity"] {
         assert_eq!(find(&affine, &options, name).as_deref(), Some("sid"));
     }
     let openrouter = model(json!({"provider": "openrouter"}));
-    assert_eq!(
-        find(&openrouter, &options, "x-session-id").as_deref(),
-        Some("sid")
-    );
+    assert_eq!(find(&openrouter, &options, "x-session-id").as_deref(), Some("sid"));
     let copilot = model(json!({"provider": "github-copilot"}));
-    assert_eq!(
-        find(&copilot, &options, "x-initiator").as_deref(),
-        Some("user")
-    );
+    assert_eq!(find(&copilot, &options, "x-initiator").as_deref(), Some("user"));
     let own = model(json!({"headers": {"Authorization": "Basic x"}}));
-    assert_eq!(
-        find(&own, &options, "authorization").as_deref(),
-        Some("Basic x")
-    );
+    assert_eq!(find(&own, &options, "authorization").as_deref(), Some("Basic x"));
 
     options.api_key = None;
     let far = OpenAiCompletions.request(&plain, &testing::context(&messages), &options);
     assert_eq!(far.unwrap_err().message, "No API key for provider: acme");
     let near = model(json!({"baseUrl": "http://localhost:1234/v1/"}));
     let near = OpenAiCompletions.request(&near, &testing::context(&messages), &options);
-    assert_eq!(
-        near.unwrap().url,
-        "http://localhost:1234/v1/chat/completions"
-    );
+    assert_eq!(near.unwrap().url, "http://localhost:1234/v1/chat/completions");
 }
 
 #[test]
@@ -278,15 +237,10 @@ fn ids_of_other_protocols_are_cut_to_size_and_stay_apart() {
     let ids = [long.as_str(), "call_abc|item_2", "short|", &"c".repeat(50)];
     let blocks: Vec<Value> = ids.iter().map(|id| call(id, "ls", json!({}))).collect();
     let results = ids.iter().map(|id| result(id, "x"));
-    let messages: Vec<Value> = std::iter::once(answer(&other, blocks.into()))
-        .chain(results)
-        .collect();
+    let messages: Vec<Value> = std::iter::once(answer(&other, blocks.into())).chain(results).collect();
     let sent = sent(&m, &messages.into(), &options());
     let calls = sent["messages"][0]["tool_calls"].as_array().unwrap();
-    let found: Vec<&str> = calls
-        .iter()
-        .map(|call| call["id"].as_str().unwrap())
-        .collect();
+    let found: Vec<&str> = calls.iter().map(|call| call["id"].as_str().unwrap()).collect();
     assert_eq!(found[1..], ["call_abc_item_2", "short", &"c".repeat(40)]);
     assert!(found[0].starts_with("call_abc_") && found[0].len() <= 40);
     for (at, id) in found.iter().enumerate() {
@@ -313,11 +267,7 @@ fn later_system_messages_stay_in_place_where_the_model_takes_them() {
                 format!(
                     "{}{}",
                     message["role"].as_str().unwrap(),
-                    if message.get("tools").is_some() {
-                        "+"
-                    } else {
-                        ""
-                    }
+                    if message.get("tools").is_some() { "+" } else { "" }
                 )
             })
             .collect();
@@ -326,12 +276,8 @@ fn later_system_messages_stay_in_place_where_the_model_takes_them() {
     assert_eq!(roles(json!({})), ("system user user".into(), 2));
     let in_place = json!({"supportsMidConvoSystemMessages": true});
     assert_eq!(roles(in_place), ("system user system user".into(), 2));
-    let with_tools =
-        json!({"supportsMidConvoSystemMessages": true, "supportsMidConvoToolAdditions": true});
-    assert_eq!(
-        roles(with_tools),
-        ("system user system+ system user".into(), 1)
-    );
+    let with_tools = json!({"supportsMidConvoSystemMessages": true, "supportsMidConvoToolAdditions": true});
+    assert_eq!(roles(with_tools), ("system user system+ system user".into(), 1));
 }
 
 #[test]
@@ -350,10 +296,7 @@ fn a_grammar_tool_is_sent_as_a_custom_one() {
         json!({"type": "grammar", "grammar": {"syntax": "regex", "definition": "x+"}})
     );
     let calls = &sent["messages"][0]["tool_calls"];
-    assert_eq!(
-        calls[0],
-        json!({"type": "custom", "id": "1", "custom": {"name": "patch", "input": "xx"}})
-    );
+    assert_eq!(calls[0], json!({"type": "custom", "id": "1", "custom": {"name": "patch", "input": "xx"}}));
     assert_eq!(calls[1]["custom"]["input"], "{\"q\":1}");
 }
 
@@ -366,21 +309,14 @@ fn each_request_begins_with_the_one_before() {
         json!({"requiresThinkingAsText": true, "requiresAssistantAfterToolResult": true}),
     ] {
         let m = model(json!({"reasoning": true, "compat": compat}));
-        let mut failed = answer(
-            &m,
-            json!([{"type": "text", "text": "half"}, call("0", "ls", json!({}))]),
-        );
+        let mut failed = answer(&m, json!([{"type": "text", "text": "half"}, call("0", "ls", json!({}))]));
         failed["stopReason"] = serde_json::to_value(StopReason::Error).unwrap();
-        let mut other = answer(
-            &m,
-            json!([{"type": "thinking", "thinking": "t"}, call("0", "ls", json!({}))]),
-        );
+        let mut other =
+            answer(&m, json!([{"type": "thinking", "thinking": "t"}, call("0", "ls", json!({}))]));
         other["model"] = json!("other");
         for _ in 0..3 {
             messages.extend(
-                conversation(&m).as_array().unwrap()[usize::from(!messages.is_empty())..]
-                    .iter()
-                    .cloned(),
+                conversation(&m).as_array().unwrap()[usize::from(!messages.is_empty())..].iter().cloned(),
             );
             messages.extend([
                 failed.clone(),
@@ -389,11 +325,8 @@ fn each_request_begins_with_the_one_before() {
                 result("0", "x"),
             ]);
         }
-        testing::check_growth(
-            &OpenAiCompletions,
-            &m,
-            &Value::from(std::mem::take(&mut messages)),
-            &|_| false,
-        );
+        testing::check_growth(&OpenAiCompletions, &m, &Value::from(std::mem::take(&mut messages)), &|_| {
+            false
+        });
     }
 }

@@ -10,12 +10,7 @@ fn text_thinking_and_calls() {
     let m = model(json!({}));
     check(
         &m,
-        &[
-            delta(json!({"role": "assistant", "content": ""})),
-            text("Hel"),
-            text("lo 😀"),
-            finish("stop"),
-        ],
+        &[delta(json!({"role": "assistant", "content": ""})), text("Hel"), text("lo 😀"), finish("stop")],
         r#"text "Hello 😀"; stop"#,
     );
     check(
@@ -38,9 +33,7 @@ fn text_thinking_and_calls() {
                 json!([{"index": 0, "id": "a", "type": "function", "function": {"name": "ls", "arguments": ""}}]),
             ),
             calls(json!([{"index": 0, "function": {"arguments": "{\"path\""}}])),
-            calls(
-                json!([{"index": 1, "id": "b", "function": {"name": "write", "arguments": "{}"}}]),
-            ),
+            calls(json!([{"index": 1, "id": "b", "function": {"name": "write", "arguments": "{}"}}])),
             calls(json!([{"index": 0, "function": {"arguments": ":\".\"}"}}])),
             finish("tool_calls"),
         ],
@@ -57,11 +50,8 @@ fn blocks_end_with_the_answer_in_their_order() {
         text("c"),
         finish("tool_calls"),
     ];
-    let decoded = check(
-        &model(json!({})),
-        &chunks,
-        r#"text "ac"; think "b" reasoning; call a ls {}; tooluse"#,
-    );
+    let decoded =
+        check(&model(json!({})), &chunks, r#"text "ac"; think "b" reasoning; call a ls {}; tooluse"#);
     let order = decoded.events.iter().filter_map(|event| match event {
         AssistantEvent::TextEnd { index, .. }
         | AssistantEvent::ThinkingEnd { index, .. }
@@ -81,22 +71,12 @@ fn every_way_to_end() {
         ("length", "length"),
         ("tool_calls", "tooluse"),
         ("function_call", "tooluse"),
-        (
-            "content_filter",
-            "error Provider finish_reason: content_filter",
-        ),
-        (
-            "network_error",
-            "error Provider finish_reason: network_error",
-        ),
+        ("content_filter", "error Provider finish_reason: content_filter"),
+        ("network_error", "error Provider finish_reason: network_error"),
         ("banana", "error Provider finish_reason: banana"),
     ];
     for (reason, expected) in ends {
-        let decoded = check(
-            &m,
-            &[text("x"), finish(reason)],
-            &format!("text \"x\"; {expected}"),
-        );
+        let decoded = check(&m, &[text("x"), finish(reason)], &format!("text \"x\"; {expected}"));
         assert_eq!(decoded.message.raw_stop_reason.as_deref(), Some(reason));
     }
     let cut = "text \"x\"; error Stream ended without finish_reason";
@@ -104,11 +84,7 @@ fn every_way_to_end() {
     check_raw(&m, &[text("x").to_string()], cut);
     check_raw(&m, &[], "error Stream ended without finish_reason");
     // Not everyone says `[DONE]`, and some go on after it.
-    check_raw(
-        &m,
-        &[text("x").to_string(), finish("stop").to_string()],
-        "text \"x\"; stop",
-    );
+    check_raw(&m, &[text("x").to_string(), finish("stop").to_string()], "text \"x\"; stop");
     let after = [text("x"), finish("stop")].map(|chunk| chunk.to_string());
     let after = [&after[..], &["[DONE] bye".into(), "garbage".into()]].concat();
     check_raw(&m, &after, "text \"x\"; stop");
@@ -118,15 +94,9 @@ fn every_way_to_end() {
 fn without_finish_reasons_the_end_of_the_stream_is_the_end() {
     let m = model(json!({"compat": {"supportsFinishReason": false}}));
     let call = json!([{"index": 0, "id": "a", "function": {"name": "ls", "arguments": "{}"}}]);
-    for (chunk, expected) in [
-        (text("x"), "text \"x\"; stop"),
-        (calls(call), "call a ls {}; tooluse"),
-    ] {
+    for (chunk, expected) in [(text("x"), "text \"x\"; stop"), (calls(call), "call a ls {}; tooluse")] {
         let data = chunk.to_string();
-        let frame = Frame::Sse {
-            event: "",
-            data: &data,
-        };
+        let frame = Frame::Sse { event: "", data: &data };
         assert_eq!(testing::decode(decoder(&m), &[frame]).shown(), expected);
     }
 }
@@ -135,24 +105,12 @@ fn without_finish_reasons_the_end_of_the_stream_is_the_end() {
 fn errors_inside_the_stream() {
     let m = model(json!({}));
     let cases = [
-        (
-            json!({"error": {"message": "boom", "code": 502}}),
-            "boom",
-            Some(502),
-        ),
+        (json!({"error": {"message": "boom", "code": 502}}), "boom", Some(502)),
         (json!({"error": "boom"}), "boom", None),
-        (
-            json!({"error": {"message": "a", "metadata": {"raw": "b"}}}),
-            "a\nb",
-            None,
-        ),
+        (json!({"error": {"message": "a", "metadata": {"raw": "b"}}}), "a\nb", None),
     ];
     for (chunk, message, status) in cases {
-        let decoded = check(
-            &m,
-            &[text("x"), chunk],
-            &format!("text \"x\"; error {message}"),
-        );
+        let decoded = check(&m, &[text("x"), chunk], &format!("text \"x\"; error {message}"));
         let error = decoded.error.unwrap();
         assert_eq!((error.kind, error.status), (ErrorKind::Provider, status));
     }
@@ -161,18 +119,9 @@ fn errors_inside_the_stream() {
         chunk["error"] = nothing;
         check(&m, &[chunk, finish("stop")], "text \"x\"; stop");
     }
-    let named = [Frame::Sse {
-        event: "error",
-        data: r#"{"message":"boom"}"#,
-    }];
+    let named = [Frame::Sse { event: "error", data: r#"{"message":"boom"}"# }];
     assert_eq!(testing::decode(decoder(&m), &named).shown(), "error boom");
-    let broken = testing::decode(
-        decoder(&m),
-        &[Frame::Sse {
-            event: "",
-            data: "{\"a\":",
-        }],
-    );
+    let broken = testing::decode(decoder(&m), &[Frame::Sse { event: "", data: "{\"a\":" }]);
     assert_eq!(broken.error.unwrap().kind, ErrorKind::Protocol);
 }
 
@@ -187,14 +136,8 @@ fn usage_is_read_wherever_it_stands() {
             json!({"prompt_tokens": 5, "completion_tokens": 2, "prompt_cache_hit_tokens": 4}),
             [1, 2, 4, 0, 0, 7],
         ),
-        (
-            json!({"prompt_tokens": 5, "completion_tokens": 2, "cached_tokens": 3}),
-            [2, 2, 3, 0, 0, 7],
-        ),
-        (
-            json!({"prompt_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}}),
-            [0, 0, 9, 0, 0, 9],
-        ),
+        (json!({"prompt_tokens": 5, "completion_tokens": 2, "cached_tokens": 3}), [2, 2, 3, 0, 0, 7]),
+        (json!({"prompt_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}}), [0, 0, 9, 0, 0, 9]),
         (json!({}), [0; 6]),
     ];
     let m = model(json!({}));
@@ -248,11 +191,7 @@ fn how_much_of_the_prompt_was_read_is_told_and_no_part_of_the_answer() {
 fn the_answer_s_id_and_model_are_told_once() {
     let mut first = text("x");
     first["model"] = json!("m1-0613");
-    let decoded = check(
-        &model(json!({})),
-        &[first, text("y"), finish("stop")],
-        "text \"xy\"; stop",
-    );
+    let decoded = check(&model(json!({})), &[first, text("y"), finish("stop")], "text \"xy\"; stop");
     assert_eq!(decoded.message.response_id.as_deref(), Some("r1"));
     assert_eq!(decoded.message.response_model.as_deref(), Some("m1-0613"));
 }
@@ -277,8 +216,7 @@ fn a_record_of_thinking_becomes_the_signature() {
 
 #[test]
 fn custom_tools_give_their_input_as_an_argument() {
-    let piece =
-        |custom: Value| calls(json!([{"index": 0, "id": "a", "type": "custom", "custom": custom}]));
+    let piece = |custom: Value| calls(json!([{"index": 0, "id": "a", "type": "custom", "custom": custom}]));
     check(
         &model(json!({})),
         &[
@@ -306,15 +244,9 @@ fn a_whole_body_is_an_answer_too() {
     assert_eq!(whole(&body.to_string()), expected);
     // One event that holds all.
     check(&m, &[body], expected);
-    assert_eq!(
-        whole(r#"{"choices":[{"message":{"content":"x"}}]}"#),
-        "text \"x\"; stop"
-    );
+    assert_eq!(whole(r#"{"choices":[{"message":{"content":"x"}}]}"#), "text \"x\"; stop");
     assert_eq!(whole(r#"{"error":{"message":"boom"}}"#), "error boom");
-    assert_eq!(
-        whole(r#"{"object":"error","message":"boom","code":400}"#),
-        "error boom"
-    );
+    assert_eq!(whole(r#"{"object":"error","message":"boom","code":400}"#), "error boom");
     assert_eq!(
         whole(r#"{"detail":"Not Found"}"#),
         r#"error Could not understand the server's answer: {"detail":"Not Found"}"#

@@ -34,10 +34,7 @@ fn check_items(items: &Value) {
             "function_call" | "custom_tool_call" => {
                 let call_id = item["call_id"].as_str().unwrap().to_owned();
                 assert!(!call_id.is_empty() && item["name"] != "", "{item}");
-                assert!(
-                    calls.insert(call_id.clone()),
-                    "ids of calls are unique: {item}"
-                );
+                assert!(calls.insert(call_id.clone()), "ids of calls are unique: {item}");
                 open.insert(call_id, custom);
             }
             "function_call_output" | "custom_tool_call_output" => {
@@ -156,8 +153,7 @@ fn a_conversation_in_each_variant() {
         tool["parameters"] = patch()["parameters"].clone();
         tool
     };
-    let with_prompt =
-        |role: &str, items: Vec<Value>| Value::from([vec![prompt(role)], items].concat());
+    let with_prompt = |role: &str, items: Vec<Value>| Value::from([vec![prompt(role)], items].concat());
 
     let plain = model(Variant::OpenAi, json!({}));
     let expected = json!({
@@ -187,10 +183,8 @@ fn a_conversation_in_each_variant() {
     let found = sent(Variant::Azure, &azure, &conversation(&azure), &options());
     assert_eq!(found.to_string(), expected.to_string());
 
-    let codex = model(
-        Variant::Codex,
-        json!({"reasoning": true, "compat": {"supportsOpenAIGrammarTools": true}}),
-    );
+    let codex =
+        model(Variant::Codex, json!({"reasoning": true, "compat": {"supportsOpenAIGrammarTools": true}}));
     let expected = json!({
         "model": "m1",
         "instructions": "Be brief.\n\nIn /a",
@@ -233,12 +227,7 @@ fn a_conversation_that_others_began() {
         let expected = [
             json!(["message", "msg_pi_1", null, "hm"]),
             json!(["message", "msg_pi_1_1", null, "on it"]),
-            json!([
-                "function_call",
-                format!("fc_{}", hash::short("fc_1")),
-                "call_1",
-                null
-            ]),
+            json!(["function_call", format!("fc_{}", hash::short("fc_1")), "call_1", null]),
             json!(["custom_tool_call", null, "call_2", null]),
             json!(["custom_tool_call_output", null, "call_2", null]),
             json!(["function_call_output", null, "call_1", null]),
@@ -247,10 +236,7 @@ fn a_conversation_that_others_began() {
         ];
         check_handoff(&target, variant, &others, &expected);
 
-        let sibling = Model {
-            id: "m0".into(),
-            ..target.clone()
-        };
+        let sibling = Model { id: "m0".into(), ..target.clone() };
         let mut expected = expected.to_vec();
         expected[2] = json!(["function_call", null, "call_1", null]);
         check_handoff(&target, variant, &sibling, &expected);
@@ -274,17 +260,7 @@ fn ids_of_any_kind_become_legal_with_their_results() {
     let target = model(Variant::OpenAi, json!({}));
     let others = testing::model(json!({"api": "openai-completions", "provider": "groq"}));
     let long = "x".repeat(500);
-    let ids = [
-        "",
-        "toolu_01.é",
-        "a|b",
-        "a|c",
-        "|",
-        &long,
-        &format!("{long}y"),
-        "call_1|fc_1",
-        "a",
-    ];
+    let ids = ["", "toolu_01.é", "a|b", "a|c", "|", &long, &format!("{long}y"), "call_1|fc_1", "a"];
     for by in [&others, &target] {
         let mut messages = vec![json!({"role": "user", "content": "q"})];
         for round in 0..2 {
@@ -302,7 +278,8 @@ fn ids_of_any_kind_become_legal_with_their_results() {
 #[test]
 fn thoughts_go_back_only_where_they_are_whole() {
     let m = model(Variant::OpenAi, json!({"reasoning": true}));
-    let open = json!({"type": "reasoning", "id": "rs_2", "content": [{"type": "reasoning_text", "text": "hm"}]});
+    let open =
+        json!({"type": "reasoning", "id": "rs_2", "content": [{"type": "reasoning_text", "text": "hm"}]});
     let mut open_sent = open.clone();
     open_sent["summary"] = json!([]);
     let unsealed = json!({"type": "reasoning", "id": "rs_3", "summary": []});
@@ -327,8 +304,7 @@ fn thoughts_go_back_only_where_they_are_whole() {
         messages.push(json!({"role": "user", "content": "go on"}));
         let found = sent(Variant::OpenAi, &m, &Value::from(messages), &options());
         let items = found["input"].as_array().unwrap().iter();
-        let said =
-            items.filter(|item| item["role"] != "user" && item["type"] != "function_call_output");
+        let said = items.filter(|item| item["role"] != "user" && item["type"] != "function_call_output");
         let shown = said.map(|item| match item["type"] == "reasoning" {
             true => item.clone(),
             false => item["id"].clone(),
@@ -354,11 +330,7 @@ fn what_stands_inside_a_text_s_signature() {
         let messages = json!([answer(&m, json!([block]))]);
         let found = sent(Variant::OpenAi, &m, &messages, &options());
         let item = &found["input"][0];
-        assert_eq!(
-            (&item["id"], &item["phase"]),
-            (&json!(id), &phase),
-            "{signature}"
-        );
+        assert_eq!((&item["id"], &item["phase"]), (&json!(id), &phase), "{signature}");
     }
 }
 
@@ -367,27 +339,16 @@ fn each_request_begins_with_the_one_before() {
     let others = testing::model(json!({"api": "anthropic-messages", "provider": "anthropic"}));
     for variant in VARIANTS {
         let compat = json!({"supportsOpenAIGrammarTools": true, "supportsMidConvoSystemMessages": true, "supportsAdditionalTools": true});
-        let m = model(
-            variant,
-            json!({"reasoning": true, "compat": compat, "baseUrl": "https://x.example"}),
-        );
+        let m = model(variant, json!({"reasoning": true, "compat": compat, "baseUrl": "https://x.example"}));
         let mut messages = conversation(&others);
         let list = messages.as_array_mut().unwrap();
         list.push(answer(&m, json!([signed(&thought())])));
         list.push(json!({"role": "user", "content": "go on"}));
         list.push(json!({"role": "system", "content": "more", "toolsAdded": [tool("cat")]}));
-        let Value::Array(own) = conversation(&m) else {
-            unreachable!()
-        };
+        let Value::Array(own) = conversation(&m) else { unreachable!() };
         list.extend(own.into_iter().skip(1));
         list.push(answer(&m, json!([call("call_1|fc_9", "ls", json!({}))])));
         list.push(json!({"role": "user", "content": "never mind"}));
-        check_growth_with(
-            &OpenAiResponses(variant),
-            &m,
-            &messages,
-            &|_| false,
-            &options(),
-        );
+        check_growth_with(&OpenAiResponses(variant), &m, &messages, &|_| false, &options());
     }
 }

@@ -30,10 +30,7 @@ fn model(variant: Variant, fields: Value) -> Model {
 fn options() -> StreamOptions {
     let claims = json!({"https://api.openai.com/auth": {"chatgpt_account_id": "acc"}}).to_string();
     let token = format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims));
-    StreamOptions {
-        api_key: Some(Secret::new(token)),
-        ..StreamOptions::default()
-    }
+    StreamOptions { api_key: Some(Secret::new(token)), ..StreamOptions::default() }
 }
 
 /// A tool whose only argument follows a grammar.

@@ -13,11 +13,7 @@ fn codex_takes_no_request_without_instructions() {
     let codex = model(Variant::Codex, json!({}));
     let messages = json!([{"role": "user", "content": "q"}]);
     let found = sent(Variant::Codex, &codex, &messages, &options());
-    assert!(
-        found["instructions"]
-            .as_str()
-            .is_some_and(|text| !text.is_empty())
-    );
+    assert!(found["instructions"].as_str().is_some_and(|text| !text.is_empty()));
 }
 
 #[test]
@@ -51,23 +47,13 @@ fn thinking_is_asked_for_by_each_model_s_words() {
             variant,
             json!({"provider": provider, "reasoning": true, "thinkingLevelMap": map, "baseUrl": "https://x.example"}),
         );
-        let options = StreamOptions {
-            thinking: level,
-            ..options()
-        };
+        let options = StreamOptions { thinking: level, ..options() };
         let found = sent(variant, &m, &messages, &options);
         let found = (&found["reasoning"], &found["include"]);
-        assert_eq!(
-            found,
-            (&reasoning, include),
-            "{variant:?} {provider} {map} {level:?}"
-        );
+        assert_eq!(found, (&reasoning, include), "{variant:?} {provider} {map} {level:?}");
     }
     let plain = model(Variant::OpenAi, json!({}));
-    let options = StreamOptions {
-        thinking: High,
-        ..options()
-    };
+    let options = StreamOptions { thinking: High, ..options() };
     let found = sent(Variant::OpenAi, &plain, &messages, &options);
     assert!(found.get("reasoning").is_none() && found.get("include").is_none());
 }
@@ -93,26 +79,10 @@ fn the_cache_is_asked_for_as_long_as_wanted() {
         (Variant::Codex, &null, Long, json!([key, null, null])),
     ];
     for (variant, compat, cache, expected) in cases {
-        let m = model(
-            variant,
-            json!({"compat": compat, "baseUrl": "https://x.example"}),
-        );
-        let options = StreamOptions {
-            cache,
-            session_id: Some("é".repeat(70)),
-            ..options()
-        };
-        let found = sent(
-            variant,
-            &m,
-            &json!([{"role": "user", "content": "q"}]),
-            &options,
-        );
-        let fields = [
-            "prompt_cache_key",
-            "prompt_cache_retention",
-            "prompt_cache_options",
-        ];
+        let m = model(variant, json!({"compat": compat, "baseUrl": "https://x.example"}));
+        let options = StreamOptions { cache, session_id: Some("é".repeat(70)), ..options() };
+        let found = sent(variant, &m, &json!([{"role": "user", "content": "q"}]), &options);
+        let fields = ["prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"];
         let found: Value = fields.iter().map(|name| found[*name].clone()).collect();
         assert_eq!(found, expected, "{variant:?} {compat} {cache:?}");
     }
@@ -120,10 +90,7 @@ fn the_cache_is_asked_for_as_long_as_wanted() {
 
 #[test]
 fn limits_choices_and_what_the_user_names_outright() {
-    let m = model(
-        Variant::OpenAi,
-        json!({"samplingParams": {"top_p": 0.5, "store": true}}),
-    );
+    let m = model(Variant::OpenAi, json!({"samplingParams": {"top_p": 0.5, "store": true}}));
     let mut options = StreamOptions {
         max_tokens: Some(3),
         temperature: Some(0.25),
@@ -132,12 +99,7 @@ fn limits_choices_and_what_the_user_names_outright() {
     };
     let params = json!({"top_p": 0.9, "service_tier": "flex"});
     options.sampling_params = params.as_object().cloned().unwrap();
-    let found = sent(
-        Variant::OpenAi,
-        &m,
-        &json!([{"role": "user", "content": "q"}]),
-        &options,
-    );
+    let found = sent(Variant::OpenAi, &m, &json!([{"role": "user", "content": "q"}]), &options);
     let expected = json!({
         "model": "m1",
         "input": [{"role": "user", "content": [{"type": "input_text", "text": "q"}]}],
@@ -151,10 +113,7 @@ fn limits_choices_and_what_the_user_names_outright() {
     });
     assert_eq!(found.to_string(), expected.to_string());
 
-    let unlimited = model(
-        Variant::OpenAi,
-        json!({"compat": {"supportsMaxOutputTokens": false}}),
-    );
+    let unlimited = model(Variant::OpenAi, json!({"compat": {"supportsMaxOutputTokens": false}}));
     let messages = json!([{"role": "user", "content": "q"}]);
     let found = sent(Variant::OpenAi, &unlimited, &messages, &options);
     assert!(found.get("max_output_tokens").is_none());
@@ -177,17 +136,10 @@ fn strict_tools_where_they_are_taken() {
         (Variant::Codex, &off, None, None),
     ];
     for (variant, compat, first, second) in cases {
-        let m = model(
-            variant,
-            json!({"compat": compat, "baseUrl": "https://x.example"}),
-        );
+        let m = model(variant, json!({"compat": compat, "baseUrl": "https://x.example"}));
         let found = sent(variant, &m, &messages, &options());
         let strict = |at: usize| found["tools"][at].get("strict").cloned();
-        assert_eq!(
-            (strict(0), strict(1)),
-            (first, second),
-            "{variant:?} {compat}"
-        );
+        assert_eq!((strict(0), strict(1)), (first, second), "{variant:?} {compat}");
     }
 }
 
@@ -206,11 +158,7 @@ fn later_prompts_and_tools_stand_where_they_were_said() {
         let tools = |list: &Value| -> Vec<String> {
             let list = list.as_array().into_iter().flatten();
             let names = list.map(|tool| {
-                let deferred = if tool["defer_loading"] == true {
-                    "?"
-                } else {
-                    ""
-                };
+                let deferred = if tool["defer_loading"] == true { "?" } else { "" };
                 format!("{}{deferred}", tool["name"].as_str().unwrap())
             });
             names.collect()
@@ -226,10 +174,7 @@ fn later_prompts_and_tools_stand_where_they_were_said() {
         (items.join(", "), tools(&body["tools"]).join(" "))
     };
     let place = |items: &str, tools: &str| (items.to_owned(), tools.to_owned());
-    assert_eq!(
-        shown(json!({}), Variant::OpenAi),
-        place("developer, user, message, user", "ls cat patch")
-    );
+    assert_eq!(shown(json!({}), Variant::OpenAi), place("developer, user, message, user", "ls cat patch"));
     assert_eq!(
         shown(
             json!({"supportsMidConvoSystemMessages": true, "supportsDeveloperRole": false}),
@@ -242,10 +187,7 @@ fn later_prompts_and_tools_stand_where_they_were_said() {
             json!({"supportsMidConvoSystemMessages": true, "supportsAdditionalTools": true, "supportsToolSearch": true}),
             Variant::Codex
         ),
-        place(
-            "user, message, additional_tools cat patch, developer, user",
-            "ls"
-        )
+        place("user, message, additional_tools cat patch, developer, user", "ls")
     );
     assert_eq!(
         shown(
@@ -294,22 +236,14 @@ fn headers_of_each_variant() {
             ..options()
         };
         let protocol = OpenAiResponses(variant);
-        let request = protocol
-            .request(&model, &context(&messages), &options)
-            .unwrap();
+        let request = protocol.request(&model, &context(&messages), &options).unwrap();
         let found = request.headers.iter();
         let found: Vec<(&str, &str)> = found.map(|(n, v)| (n.as_str(), v.as_str())).collect();
         assert_eq!(found, expected, "{variant:?} {}", model.provider);
 
-        let uncached = StreamOptions {
-            cache: CacheRetention::None,
-            ..options
-        };
-        let request = protocol
-            .request(&model, &context(&messages), &uncached)
-            .unwrap();
-        let leads =
-            |(name, _): &(String, String)| name.contains("session") || name.contains("request-id");
+        let uncached = StreamOptions { cache: CacheRetention::None, ..options };
+        let request = protocol.request(&model, &context(&messages), &uncached).unwrap();
+        let leads = |(name, _): &(String, String)| name.contains("session") || name.contains("request-id");
         assert!(!request.headers.iter().any(leads), "{variant:?}");
     }
 }
@@ -317,16 +251,8 @@ fn headers_of_each_variant() {
 #[test]
 fn addresses_of_each_variant() {
     let cases = [
-        (
-            Variant::OpenAi,
-            "https://api.openai.com/v1/",
-            "https://api.openai.com/v1/responses",
-        ),
-        (
-            Variant::OpenAi,
-            "https://g/{CLOUDFLARE_ACCOUNT_ID}/openai",
-            "https://g/a1/openai/responses",
-        ),
+        (Variant::OpenAi, "https://api.openai.com/v1/", "https://api.openai.com/v1/responses"),
+        (Variant::OpenAi, "https://g/{CLOUDFLARE_ACCOUNT_ID}/openai", "https://g/a1/openai/responses"),
         (
             Variant::Azure,
             "https://r.openai.azure.com",
@@ -340,14 +266,9 @@ fn addresses_of_each_variant() {
     ];
     for (variant, base_url, url) in cases {
         let m = model(variant, json!({"baseUrl": base_url}));
-        let options = StreamOptions {
-            env: vec![("CLOUDFLARE_ACCOUNT_ID".into(), "a1".into())],
-            ..options()
-        };
+        let options = StreamOptions { env: vec![("CLOUDFLARE_ACCOUNT_ID".into(), "a1".into())], ..options() };
         let messages = context(&json!([{"role": "user", "content": "q"}]));
-        let request = OpenAiResponses(variant)
-            .request(&m, &messages, &options)
-            .unwrap();
+        let request = OpenAiResponses(variant).request(&m, &messages, &options).unwrap();
         assert_eq!(request.url, url);
     }
 }
@@ -358,8 +279,7 @@ fn without_a_key_nothing_is_sent_to_the_internet() {
         let m = model(variant, json!({"baseUrl": "https://x.example"}));
         let mut options = StreamOptions::default();
         let messages = context(&json!([{"role": "user", "content": "q"}]));
-        let request =
-            |m: &Model, o: &StreamOptions| OpenAiResponses(variant).request(m, &messages, o);
+        let request = |m: &Model, o: &StreamOptions| OpenAiResponses(variant).request(m, &messages, o);
         let error = request(&m, &options).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Auth, "{variant:?}");
         assert!(error.message.contains(&m.provider));
@@ -371,10 +291,7 @@ fn without_a_key_nothing_is_sent_to_the_internet() {
         assert!(request(&m, &options).is_ok(), "{variant:?}");
     }
     let codex = model(Variant::Codex, json!({}));
-    let options = StreamOptions {
-        api_key: Some(Secret::new("no-token")),
-        ..StreamOptions::default()
-    };
+    let options = StreamOptions { api_key: Some(Secret::new("no-token")), ..StreamOptions::default() };
     let messages = context(&json!([{"role": "user", "content": "q"}]));
     let error = OpenAiResponses(Variant::Codex).request(&codex, &messages, &options);
     let error = error.unwrap_err();

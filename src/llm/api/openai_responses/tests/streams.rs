@@ -9,8 +9,7 @@ use crate::llm::sse::{SseDecoder, TooLarge};
 use std::fmt::Write as _;
 
 fn decoder(variant: Variant) -> Box<dyn Decoder> {
-    let fields =
-        json!({"baseUrl": "https://x.example", "compat": {"supportsOpenAIGrammarTools": true}});
+    let fields = json!({"baseUrl": "https://x.example", "compat": {"supportsOpenAIGrammarTools": true}});
     let messages = json!([
         {"role": "system", "content": "s", "toolsAdded": [tool("ls"), patch()]},
         {"role": "user", "content": "q", "timestamp": 5},
@@ -26,10 +25,7 @@ fn check(events: &[Value], expected: &str) -> Decoded {
         assert_eq!(quick(variant, events).shown(), expected, "{variant:?}");
     }
     let texts: Vec<(String, String)> = texts(events);
-    let frames: Vec<(&str, &str)> = texts
-        .iter()
-        .map(|(n, d)| (n.as_str(), d.as_str()))
-        .collect();
+    let frames: Vec<(&str, &str)> = texts.iter().map(|(n, d)| (n.as_str(), d.as_str())).collect();
     let decoded = decode_and_torture(&|| decoder(Variant::OpenAi), &frames);
     assert_eq!(decoded.shown(), expected);
     decoded
@@ -38,19 +34,13 @@ fn check(events: &[Value], expected: &str) -> Decoded {
 #[track_caller]
 fn quick(variant: Variant, events: &[Value]) -> Decoded {
     let texts = texts(events);
-    let frames: Vec<Frame<'_>> = texts
-        .iter()
-        .map(|(event, data)| Frame::Sse { event, data })
-        .collect();
+    let frames: Vec<Frame<'_>> = texts.iter().map(|(event, data)| Frame::Sse { event, data }).collect();
     decode(decoder(variant), &frames)
 }
 
 fn texts(events: &[Value]) -> Vec<(String, String)> {
     let name = |event: &Value| event["type"].as_str().unwrap_or_default().to_owned();
-    events
-        .iter()
-        .map(|event| (name(event), event.to_string()))
-        .collect()
+    events.iter().map(|event| (name(event), event.to_string())).collect()
 }
 
 fn response(fields: Value) -> Value {
@@ -98,11 +88,8 @@ fn function(call_id: &str, arguments: &str) -> Value {
 }
 
 fn reasoning(summary: &[&str], sealed: &str) -> Value {
-    let summary = summary
-        .iter()
-        .map(|text| json!({"type": "summary_text", "text": text}));
-    let mut item =
-        json!({"id": "rs_1", "type": "reasoning", "summary": summary.collect::<Value>()});
+    let summary = summary.iter().map(|text| json!({"type": "summary_text", "text": text}));
+    let mut item = json!({"id": "rs_1", "type": "reasoning", "summary": summary.collect::<Value>()});
     if !sealed.is_empty() {
         item["encrypted_content"] = json!(sealed);
     }
@@ -159,17 +146,10 @@ fn every_kind_of_item() {
     assert_eq!(answer.response_model, None);
     assert_eq!(answer.raw_stop_reason.as_deref(), Some("completed"));
     let usage = &answer.usage;
-    let counts = [
-        usage.input,
-        usage.output,
-        usage.cache_read,
-        usage.total_tokens,
-    ];
+    let counts = [usage.input, usage.output, usage.cache_read, usage.total_tokens];
     assert_eq!((counts, usage.reasoning), ([40, 20, 60, 120], Some(5)));
     assert!((usage.cost.total - (40.0 + 2.0 * 20.0 + 0.5 * 60.0) / 1e6).abs() < 1e-12);
-    let Some(Block::Text(text)) = answer.content.get(1) else {
-        panic!("{answer:?}")
-    };
+    let Some(Block::Text(text)) = answer.content.get(1) else { panic!("{answer:?}") };
     let signature = r#"{"v":1,"id":"msg_1","phase":"commentary"}"#;
     assert_eq!(text.text_signature.as_deref(), Some(signature));
 }
@@ -197,15 +177,11 @@ fn a_stream_cut_into_reads_at_any_byte_is_the_same() {
 
 #[test]
 fn how_an_answer_ends() {
-    let text = [
-        created(),
-        added(0, message("")),
-        piece("output_text", 0, "x"),
-        done(0, message("x")),
-    ];
+    let text = [created(), added(0, message("")), piece("output_text", 0, "x"), done(0, message("x"))];
     let ended = |event: Value| [&text[..], &[event]].concat();
     let failed = |error: Value| json!({"type": "response.failed", "response": response(json!({"status": "failed", "error": error}))});
-    let status = |status: &str| json!({"type": "response.completed", "response": response(json!({"status": status}))});
+    let status =
+        |status: &str| json!({"type": "response.completed", "response": response(json!({"status": status}))});
     #[rustfmt::skip]
     let cases = [
         (completed(), "stop"),
@@ -228,11 +204,7 @@ fn how_an_answer_ends() {
             assert!(decoded.message.raw_stop_reason.is_some(), "{raw}");
         }
     }
-    let calls = [
-        created(),
-        done(0, function("c1", "{}")),
-        incomplete(json!("max_output_tokens")),
-    ];
+    let calls = [created(), done(0, function("c1", "{}")), incomplete(json!("max_output_tokens"))];
     check(&calls, "call c1|fc_c1 ls {}; length");
 }
 
@@ -255,9 +227,7 @@ fn errors_inside_the_stream() {
         }
     }
     let limit = json!({"type": "error", "error": {"type": "usage_limit_reached", "message": "m", "plan_type": "plus", "resets_at": 4e9}});
-    let error = quick(Variant::Codex, std::slice::from_ref(&limit))
-        .error
-        .unwrap();
+    let error = quick(Variant::Codex, std::slice::from_ref(&limit)).error.unwrap();
     assert!(error.message.contains("(plus plan)") && error.retry_after_ms.is_some());
     let error = quick(Variant::OpenAi, &[limit]).error.unwrap();
     assert_eq!(error.message, "usage_limit_reached: m");
@@ -273,16 +243,10 @@ fn a_stream_that_ends_early_is_an_error() {
         let decoded = quick(Variant::OpenAi, &events);
         let error = decoded.error.unwrap();
         assert_eq!(error.kind, ErrorKind::Transport);
-        assert!(
-            error
-                .message
-                .contains("ended before a terminal response event")
-        );
+        assert!(error.message.contains("ended before a terminal response event"));
     }
     let frames = [("", created().to_string()), ("", "[DONE]".to_owned())];
-    let frames = frames
-        .iter()
-        .map(|(event, data)| Frame::Sse { event, data });
+    let frames = frames.iter().map(|(event, data)| Frame::Sse { event, data });
     let decoded = decode(decoder(Variant::OpenAi), &frames.collect::<Vec<_>>());
     assert!(decoded.error.is_some());
     for data in ["{oops", "<html>", "{\"type\":"] {
@@ -312,25 +276,17 @@ fn a_seal_that_comes_with_the_end_is_put_on_its_thought() {
     ];
     for (output, seal) in cases {
         let events = [&begin[..], &[late(output)]].concat();
-        let record =
-            r#"{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]"#;
-        check(
-            &events,
-            &format!(r#"think "hm" {record}{seal}}}; text "x"; stop"#),
-        );
+        let record = r#"{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]"#;
+        check(&events, &format!(r#"think "hm" {record}{seal}}}; text "x"; stop"#));
     }
 }
 
 #[test]
 fn refusals_and_open_thinking_are_shown() {
-    let refusal = json!({"id": "msg_1", "type": "message", "content": [{"type": "refusal", "refusal": "No."}]});
+    let refusal =
+        json!({"id": "msg_1", "type": "message", "content": [{"type": "refusal", "refusal": "No."}]});
     check(
-        &[
-            added(0, message("")),
-            piece("refusal", 0, "No."),
-            done(0, refusal),
-            completed(),
-        ],
+        &[added(0, message("")), piece("refusal", 0, "No."), done(0, refusal), completed()],
         r#"text "No."; stop"#,
     );
     let open = json!({"id": "rs_1", "type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "a"}, {"type": "reasoning_text", "text": "b"}]});
@@ -350,8 +306,7 @@ fn refusals_and_open_thinking_are_shown() {
 
 #[test]
 fn servers_leave_things_out() {
-    let text =
-        |id: Value| json!({"type": "response.output_text.delta", "item_id": id, "delta": "x"});
+    let text = |id: Value| json!({"type": "response.output_text.delta", "item_id": id, "delta": "x"});
     let no_index = |mut event: Value| {
         event.as_object_mut().unwrap().shift_remove("output_index");
         event
@@ -360,8 +315,7 @@ fn servers_leave_things_out() {
     nameless.as_object_mut().unwrap().shift_remove("id");
     let mut unnamed = function("", "");
     unnamed["name"] = json!("");
-    let object =
-        json!({"type": "function_call", "call_id": "c1", "name": "ls", "arguments": {"path": "."}});
+    let object = json!({"type": "function_call", "call_id": "c1", "name": "ls", "arguments": {"path": "."}});
     #[rustfmt::skip]
     let cases = [
         // The beginning, of text and of a call.
@@ -441,15 +395,8 @@ fn a_namespace_and_the_model_that_answered_are_kept() {
     let mut end = completed();
     end["response"]["model"] = json!("m1-2026-01-01");
     end["response"]["end_turn"] = json!(false);
-    let answer = check(
-        &[created(), done(0, item), end],
-        "call c1|fc_c1 ls {}; tooluse",
-    )
-    .message;
-    let namespaces: Vec<_> = answer
-        .tool_calls()
-        .map(|call| call.namespace.as_deref())
-        .collect();
+    let answer = check(&[created(), done(0, item), end], "call c1|fc_c1 ls {}; tooluse").message;
+    let namespaces: Vec<_> = answer.tool_calls().map(|call| call.namespace.as_deref()).collect();
     assert_eq!(namespaces, [Some("ns")]);
     assert_eq!(answer.response_model.as_deref(), Some("m1-2026-01-01"));
     assert_eq!(answer.end_turn, Some(false));
@@ -487,11 +434,9 @@ fn a_whole_answer_in_one_body() {
         decode(decoder(Variant::OpenAi), &[Frame::Body(&text)])
     };
     let whole = response(json!({"output": [message("x"), function("c1", "{}")]}));
-    assert_eq!(
-        body(whole).shown(),
-        r#"text "x"; call c1|fc_c1 ls {}; tooluse"#
-    );
-    let error = json!({"error": {"message": "bad key", "type": "invalid_request_error", "code": "invalid_api_key"}});
+    assert_eq!(body(whole).shown(), r#"text "x"; call c1|fc_c1 ls {}; tooluse"#);
+    let error =
+        json!({"error": {"message": "bad key", "type": "invalid_request_error", "code": "invalid_api_key"}});
     assert_eq!(body(error).shown(), "error invalid_api_key: bad key");
     assert!(body(json!({})).error.is_some() && body(json!([1])).error.is_some());
 }
@@ -499,11 +444,8 @@ fn a_whole_answer_in_one_body() {
 #[test]
 fn text_that_is_not_quite_json_is_mended() {
     let frames = [
-        r#"{"type":"response.output_text.delta","output_index":0,"delta":"\ud83d x \q"}"#
-            .to_owned(),
-        done(0, message(""))
-            .to_string()
-            .replace("[]", r#"[{"text":"\udc00"}]"#),
+        r#"{"type":"response.output_text.delta","output_index":0,"delta":"\ud83d x \q"}"#.to_owned(),
+        done(0, message("")).to_string().replace("[]", r#"[{"text":"\udc00"}]"#),
         completed().to_string(),
     ];
     let frames = frames.iter().map(|data| Frame::Sse { event: "", data });

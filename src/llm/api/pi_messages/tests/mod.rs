@@ -69,11 +69,7 @@ fn a_conversation_goes_as_it_is_stored() {
     assert_eq!(request.unwrap().url, "https://radius.test/v1/messages");
     let key = header(&PiMessages, &model(), &stored, &options, "authorization");
     assert_eq!(key.as_deref(), Some("Bearer key"));
-    let keyless = PiMessages.request(
-        &model(),
-        &testing::context(&stored),
-        &StreamOptions::default(),
-    );
+    let keyless = PiMessages.request(&model(), &testing::context(&stored), &StreamOptions::default());
     assert_eq!(keyless.unwrap_err().kind, ErrorKind::Auth);
 }
 
@@ -119,11 +115,7 @@ fn text_thinking_and_calls() {
         event("thinking_start", 0, json!({})),
         event("thinking_delta", 0, json!({"delta": "h"})),
         event("thinking_delta", 0, json!({"delta": "m"})),
-        event(
-            "thinking_end",
-            0,
-            json!({"content": "hm", "contentSignature": "sig"}),
-        ),
+        event("thinking_end", 0, json!({"content": "hm", "contentSignature": "sig"})),
     ]);
     events.extend(text(1, "é"));
     events.extend([
@@ -133,10 +125,7 @@ fn text_thinking_and_calls() {
         event("toolcall_end", 2, json!({"toolCall": {"type": "toolCall", "id": "c1", "name": "ls", "arguments": {"path": "a"}, "thoughtSignature": "ts"}})),
         last,
     ]);
-    let decoded = check(
-        &events,
-        r#"think "hm" sig; text "é"; call c1 ls {"path":"a"}; tooluse"#,
-    );
+    let decoded = check(&events, r#"think "hm" sig; text "é"; call c1 ls {"path":"a"}; tooluse"#);
     let message = serde_json::to_value(&decoded.message).unwrap();
     assert_eq!(message["content"][2]["thoughtSignature"], "ts");
     assert_eq!(message["responseId"], "r1");
@@ -144,11 +133,8 @@ fn text_thinking_and_calls() {
     assert_eq!(message["usage"]["cost"]["total"], 1.5);
     assert_eq!(message["diagnostics"][0]["type"], "pi_messages_rewrite");
     assert_eq!(message["diagnostics"][0]["details"]["policyId"], "p");
-    let redacted = event(
-        "thinking_end",
-        0,
-        json!({"content": "[r]", "contentSignature": "enc", "redacted": true}),
-    );
+    let redacted =
+        event("thinking_end", 0, json!({"content": "[r]", "contentSignature": "enc", "redacted": true}));
     let decoded = check(&[redacted, done("length")], r#"think "[r]" enc; length"#);
     let message = serde_json::to_value(&decoded.message).unwrap();
     assert_eq!(message["content"][0]["redacted"], true);
@@ -162,11 +148,7 @@ fn blocks_that_are_not_in_order_are_put_in_order() {
             event("text_delta", 7, json!({"delta": "a"})),
             event("toolcall_delta", 3, json!({"delta": "{}"})),
             event("text_delta", 7, json!({"delta": "b"})),
-            event(
-                "toolcall_end",
-                3,
-                json!({"toolCall": {"id": "c1", "name": "ls", "arguments": {}}}),
-            ),
+            event("toolcall_end", 3, json!({"toolCall": {"id": "c1", "name": "ls", "arguments": {}}})),
             done("stop"),
         ],
         r#"text "ab"; call c1 ls {}; tooluse"#,
@@ -221,37 +203,25 @@ fn how_an_answer_ends() {
         check(&[done(reason)], expected);
     }
     let mut events = text(0, "a").to_vec();
-    let cut = check(
-        &events,
-        r#"text "a"; error radius stream ended without a terminal event"#,
-    );
+    let cut = check(&events, r#"text "a"; error radius stream ended without a terminal event"#);
     assert_eq!(cut.error.unwrap().kind, ErrorKind::Transport);
-    events.push(json!({"type": "error", "reason": "error", "errorMessage": "529 overloaded", "usage": {"input": 5}}));
+    events.push(
+        json!({"type": "error", "reason": "error", "errorMessage": "529 overloaded", "usage": {"input": 5}}),
+    );
     let failed = check(&events, r#"text "a"; error 529 overloaded"#);
     assert_eq!(failed.message.usage.input, 5);
-    assert!(
-        failed.message.usage.cost.total > 0.0,
-        "priced here where it is not there"
-    );
+    assert!(failed.message.usage.cost.total > 0.0, "priced here where it is not there");
     assert_eq!(failed.error.unwrap().kind, ErrorKind::Provider);
-    let aborted = check(
-        &[json!({"type": "error", "reason": "aborted"})],
-        "error The server aborted the answer",
-    );
+    let aborted =
+        check(&[json!({"type": "error", "reason": "aborted"})], "error The server aborted the answer");
     assert_eq!(aborted.error.unwrap().kind, ErrorKind::Provider);
 }
 
 #[test]
 fn what_is_no_event_is_an_error() {
     let cases = [
-        (
-            "{\"error\":{\"message\":\"no\",\"code\":429}}",
-            ErrorKind::Provider,
-        ),
-        (
-            "{\"type\":\"x\",\"error\":{\"message\":\"no\"}}",
-            ErrorKind::Provider,
-        ),
+        ("{\"error\":{\"message\":\"no\",\"code\":429}}", ErrorKind::Provider),
+        ("{\"type\":\"x\",\"error\":{\"message\":\"no\"}}", ErrorKind::Provider),
         ("{}", ErrorKind::Protocol),
         ("<html>", ErrorKind::Protocol),
         ("[]", ErrorKind::Protocol),
@@ -263,10 +233,7 @@ fn what_is_no_event_is_an_error() {
             assert_eq!(decoded.error.unwrap().kind, kind, "{data}");
         }
     }
-    let quiet = [Frame::Sse {
-        event: "",
-        data: "[DONE]",
-    }];
+    let quiet = [Frame::Sse { event: "", data: "[DONE]" }];
     let decoded = testing::decode(decoder(), &quiet);
     assert_eq!(decoded.error.unwrap().kind, ErrorKind::Transport);
 }
@@ -274,30 +241,17 @@ fn what_is_no_event_is_an_error() {
 #[test]
 fn bytes_may_be_cut_anywhere() {
     let mut events = text(0, "é😀").to_vec();
-    events.push(event(
-        "toolcall_start",
-        1,
-        json!({"id": "c1", "toolName": "ls"}),
-    ));
-    events.push(event(
-        "toolcall_delta",
-        1,
-        json!({"delta": "{\"path\":\"é\"}"}),
-    ));
+    events.push(event("toolcall_start", 1, json!({"id": "c1", "toolName": "ls"})));
+    events.push(event("toolcall_delta", 1, json!({"delta": "{\"path\":\"é\"}"})));
     events.push(done("toolUse"));
-    let bytes: String = events
-        .iter()
-        .map(|event| format!("event: message\ndata: {event}\n\n"))
-        .collect();
+    let bytes: String = events.iter().map(|event| format!("event: message\ndata: {event}\n\n")).collect();
     let decode = |at: usize| {
         let mut sse = SseDecoder::new();
         let mut decoder = decoder();
         let mut events: Vec<AssistantEvent> = Vec::new();
         for piece in [&bytes.as_bytes()[..at], &bytes.as_bytes()[at..]] {
             let fed = sse.feed(piece, |event, data| {
-                decoder
-                    .frame(Frame::Sse { event, data }, &mut events)
-                    .unwrap();
+                decoder.frame(Frame::Sse { event, data }, &mut events).unwrap();
                 Ok::<(), TooLarge>(())
             });
             assert_eq!(fed, Ok(()));

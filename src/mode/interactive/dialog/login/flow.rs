@@ -31,10 +31,7 @@ pub fn begin(app: &mut App, door: Door) {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let cancel = app.cancel.child();
-    let by_screen = ByScreen {
-        feed: app.feed.clone(),
-        number,
-    };
+    let by_screen = ByScreen { feed: app.feed.clone(), number };
     app.open(SignIn::new(&door.name, number, cancel.clone()));
     let control = app.control.clone();
     let provider = door.provider.clone();
@@ -135,11 +132,7 @@ impl SignIn {
                 self.url = Some(url);
                 self.instructions = instructions;
             }
-            Event::DeviceCode {
-                user_code,
-                url,
-                expires_in_seconds,
-            } => {
+            Event::DeviceCode { user_code, url, expires_in_seconds } => {
                 self.url = Some(url);
                 self.code = Some(user_code);
                 let minutes = expires_in_seconds.div_ceil(60);
@@ -160,26 +153,15 @@ impl SignIn {
             What::Line(TextInput::new(&label))
         };
         let (message, what) = match prompt {
-            Prompt::Text {
-                message,
-                placeholder,
+            Prompt::Text { message, placeholder } | Prompt::Code { message, placeholder } => {
+                (message, line(&placeholder))
             }
-            | Prompt::Code {
-                message,
-                placeholder,
-            } => (message, line(&placeholder)),
             Prompt::Select { message, options } => {
-                let items = options
-                    .iter()
-                    .map(|option| Item::new(&option.id, &option.label));
+                let items = options.iter().map(|option| Item::new(&option.id, &option.label));
                 (message, What::One(List::new(items.collect())))
             }
         };
-        self.asks = Some(Asks {
-            message,
-            reply,
-            what,
-        });
+        self.asks = Some(Asks { message, reply, what });
     }
 
     /// The key's effect on the question; the answer, if it is one.
@@ -227,15 +209,11 @@ impl Dialog for SignIn {
         if let Some(url) = &self.url {
             body.push(Line::new());
             // A server wrote it, and it is part of a sequence.
-            let link: Option<Arc<str>> =
-                (!url.contains(char::is_control)).then(|| url.as_str().into());
+            let link: Option<Arc<str>> = (!url.contains(char::is_control)).then(|| url.as_str().into());
             let mut line = Line::new();
             line.push_link(url, look.style(Role::Accent), link.as_ref());
             body.extend(wrap(&line, inside(look)));
-            let keys = [
-                (Action::SelectConfirm, "opens it in a browser"),
-                (Action::MessageCopy, "copies it"),
-            ];
+            let keys = [(Action::SelectConfirm, "opens it in a browser"), (Action::MessageCopy, "copies it")];
             let first = usize::from(!self.may_open());
             body.push(hints(keys.get(first..).unwrap_or_default(), look));
         }
@@ -262,10 +240,7 @@ impl Dialog for SignIn {
             body.extend(text("Waiting...", Role::Dim, look));
         }
         let last: &[(Action, &str)] = match self.asks.is_some() && !self.may_open() {
-            true => &[
-                (Action::SelectConfirm, "to submit"),
-                (Action::SelectCancel, "to cancel"),
-            ],
+            true => &[(Action::SelectConfirm, "to submit"), (Action::SelectCancel, "to cancel")],
             false => &[(Action::SelectCancel, "to cancel")],
         };
         body.push(Line::new());
@@ -364,10 +339,7 @@ mod tests {
     fn open(bench: &mut Bench) -> (CancelToken, ByScreen) {
         let cancel = CancelToken::new();
         bench.app.open(SignIn::new("Mock", 7, cancel.clone()));
-        let by_screen = ByScreen {
-            feed: bench.app.feed.clone(),
-            number: 7,
-        };
+        let by_screen = ByScreen { feed: bench.app.feed.clone(), number: 7 };
         (cancel, by_screen)
     }
 
@@ -383,13 +355,9 @@ mod tests {
         by_screen.tell(&Event::Progress("Asking...".into()));
         bench.settle();
         let screen = bench.screen(80);
-        for part in [
-            "Login to Mock",
-            "https://example.com/",
-            "Enter code: ABCD-1234",
-            "10 minutes",
-            "Asking...",
-        ] {
+        for part in
+            ["Login to Mock", "https://example.com/", "Enter code: ABCD-1234", "10 minutes", "Asking..."]
+        {
             assert!(screen.contains(part), "{part} in {screen}");
         }
         assert!(!screen.contains('\u{1b}'));
@@ -403,10 +371,7 @@ mod tests {
     fn questions_are_answered_or_the_sign_in_ends() {
         let mut bench = Bench::new();
         let (cancel, by_screen) = open(&mut bench);
-        let choice = |id: &str, label: &str| Choice {
-            id: id.into(),
-            label: label.into(),
-        };
+        let choice = |id: &str, label: &str| Choice { id: id.into(), label: label.into() };
         let asker = std::thread::spawn(move || {
             let cancel = CancelToken::new();
             let which = by_screen.ask(
@@ -416,20 +381,10 @@ mod tests {
                 },
                 &cancel,
             );
-            let code = by_screen.ask(
-                &Prompt::Code {
-                    message: "Paste it:".into(),
-                    placeholder: String::new(),
-                },
-                &cancel,
-            );
-            let last = by_screen.ask(
-                &Prompt::Text {
-                    message: "Domain:".into(),
-                    placeholder: "x.com".into(),
-                },
-                &cancel,
-            );
+            let code = by_screen
+                .ask(&Prompt::Code { message: "Paste it:".into(), placeholder: String::new() }, &cancel);
+            let last = by_screen
+                .ask(&Prompt::Text { message: "Domain:".into(), placeholder: "x.com".into() }, &cancel);
             (which, code, last)
         });
         bench.wait();

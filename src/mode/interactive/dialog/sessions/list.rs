@@ -49,11 +49,7 @@ pub struct Shown {
 
 impl Shown {
     fn flat(session: usize) -> Self {
-        Self {
-            session,
-            parent: None,
-            is_last: true,
-        }
+        Self { session, parent: None, is_last: true }
     }
 }
 
@@ -68,10 +64,7 @@ impl Entry {
     pub fn new(info: Info) -> Self {
         let name = info.name.as_deref().unwrap_or_default();
         let said = beginning(&info.first_message);
-        Self {
-            text: format!("{} {name} {said} {}", info.id, info.cwd).into(),
-            info: Arc::new(info),
-        }
+        Self { text: format!("{} {name} {said} {}", info.id, info.cwd).into(), info: Arc::new(info) }
     }
 }
 
@@ -86,14 +79,9 @@ impl Sessions {
     pub fn new(mut entries: Vec<Entry>) -> Self {
         entries.sort_by(|a, b| {
             let (a, b) = (&a.info, &b.info);
-            b.modified
-                .cmp(&a.modified)
-                .then_with(|| b.path.cmp(&a.path))
+            b.modified.cmp(&a.modified).then_with(|| b.path.cmp(&a.path))
         });
-        Self {
-            infos: Arc::new(entries.iter().map(|entry| entry.info.clone()).collect()),
-            entries,
-        }
+        Self { infos: Arc::new(entries.iter().map(|entry| entry.info.clone()).collect()), entries }
     }
 
     pub fn without(&self, path: &Path) -> Self {
@@ -144,10 +132,7 @@ impl Sessions {
             order.sort_unstable();
         }
         let order = order.into_iter();
-        Ok(order
-            .filter(|&at| !only_named || self.is_named(at))
-            .map(Shown::flat)
-            .collect())
+        Ok(order.filter(|&at| !only_named || self.is_named(at)).map(Shown::flat).collect())
     }
 
     fn is_named(&self, at: usize) -> bool {
@@ -157,16 +142,11 @@ impl Sessions {
 
     /// Forks under what they come from; a thread is as young as the youngest in it.
     fn threads(&self, sessions: &[usize]) -> Vec<Shown> {
-        let by_path: HashMap<&Path, usize> = sessions
-            .iter()
-            .filter_map(|&at| Some((self.infos.get(at)?.path.as_path(), at)))
-            .collect();
+        let by_path: HashMap<&Path, usize> =
+            sessions.iter().filter_map(|&at| Some((self.infos.get(at)?.path.as_path(), at))).collect();
         let parent = |at: usize| {
             let parent = self.infos.get(at)?.parent_session_path.as_deref()?;
-            by_path
-                .get(Path::new(parent))
-                .copied()
-                .filter(|&parent| parent != at)
+            by_path.get(Path::new(parent)).copied().filter(|&parent| parent != at)
         };
         let mut children: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
         // Sessions are sorted by age: a thread comes where the first of it comes.
@@ -206,9 +186,7 @@ impl Sessions {
                     *shown = true;
                 }
             }
-            let lost = sessions
-                .iter()
-                .filter(|at| !is_shown.get(**at).copied().unwrap_or(true));
+            let lost = sessions.iter().filter(|at| !is_shown.get(**at).copied().unwrap_or(true));
             rows.extend(lost.map(|&at| Shown::flat(at)));
         }
         rows
@@ -301,10 +279,7 @@ mod tests {
             ]
         );
         let recent = sessions.all(Sort::Recent, false);
-        assert_eq!(
-            drawn(&sessions, &recent)[..3],
-            ["named-deep", "other", "late"]
-        );
+        assert_eq!(drawn(&sessions, &recent)[..3], ["named-deep", "other", "late"]);
         let named = sessions.all(Sort::Threaded, true);
         assert_eq!(drawn(&sessions, &named), ["named-deep"]);
     }

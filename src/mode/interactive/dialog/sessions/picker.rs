@@ -475,10 +475,7 @@ impl Picker {
         let looks = look.looks();
         if let Mode::Rename(_, name) = &mut self.mode {
             let title = look.style(Role::Text).with(Attributes::BOLD);
-            let keys = [
-                (Action::SelectConfirm, "save"),
-                (Action::SelectCancel, "cancel"),
-            ];
+            let keys = [(Action::SelectConfirm, "save"), (Action::SelectCancel, "cancel")];
             let body = vec![
                 Line::of("Rename Session", title),
                 Line::new(),
@@ -522,15 +519,11 @@ impl Picker {
                 }
             }
         } else {
-            right.push(
-                &format!("Loading {}...", loaded.sessions.infos.len()),
-                accent,
-            );
+            right.push(&format!("Loading {}...", loaded.sessions.infos.len()), accent);
         }
-        for (about, value) in [
-            ("  Name: ", if self.only_named { "Named" } else { "All" }),
-            ("  Sort: ", self.sort.name()),
-        ] {
+        for (about, value) in
+            [("  Name: ", if self.only_named { "Named" } else { "All" }), ("  Sort: ", self.sort.name())]
+        {
             right.push(about, muted);
             right.push(value, accent);
         }
@@ -548,10 +541,7 @@ impl Picker {
         let looks = look.looks();
         if let Mode::Delete(_) = self.mode {
             let mut line = Line::of("Delete session? ", look.style(Role::Error));
-            let keys = [
-                (Action::SelectConfirm, "confirm"),
-                (Action::SelectCancel, "cancel"),
-            ];
+            let keys = [(Action::SelectConfirm, "confirm"), (Action::SelectCancel, "cancel")];
             line.append(&hints(&keys, look.keymap, &looks));
             return vec![line, Line::new()];
         }
@@ -560,15 +550,8 @@ impl Picker {
             return vec![Line::of(text, look.style(role)), Line::new()];
         }
         let mut first = hints(&[(Action::Tab, "scope")], look.keymap, &looks);
-        first.push(
-            " · re:<pattern> regex · \"phrase\" exact",
-            look.style(Role::Muted),
-        );
-        let path = if self.shows_paths {
-            "path (on)"
-        } else {
-            "path (off)"
-        };
+        first.push(" · re:<pattern> regex · \"phrase\" exact", look.style(Role::Muted));
+        let path = if self.shows_paths { "path (on)" } else { "path (off)" };
         let keys = [
             (Action::SessionToggleSort, "sort"),
             (Action::SessionToggleNamedFilter, "named"),
@@ -585,19 +568,14 @@ impl Picker {
             return vec![Line::of(&self.nothing(look), muted)];
         }
         let height = height.min(self.shown.len());
-        let start = self
-            .at
-            .saturating_sub(height / 2)
-            .min(self.shown.len() - height);
+        let start = self.at.saturating_sub(height / 2).min(self.shown.len() - height);
         let window = start..start + height;
         let mut lines: Vec<Line> = window.map(|index| self.row(index, width, look)).collect();
         if height < self.shown.len() {
             let counter = format!("  ({}/{})", self.at + 1, self.shown.len());
             lines.push(Line::of(&counter, muted));
         }
-        let place = self
-            .selected()
-            .and_then(|info| self.hits.get(&info.path)?.as_ref());
+        let place = self.selected().and_then(|info| self.hits.get(&info.path)?.as_ref());
         if let Some(place) = place.filter(|_| !self.search.text().trim().is_empty()) {
             lines.push(Line::of(&format!("  {place}"), muted));
         }
@@ -639,23 +617,11 @@ impl Picker {
         };
         let mut line = Line::of(mark, accent);
         line.push(&lines_before(&self.shown, index, look.is_plain), dim);
-        let right = Line::of(
-            &right,
-            if is_doomed {
-                look.style(Role::Error)
-            } else {
-                dim
-            },
-        );
+        let right = Line::of(&right, if is_doomed { look.style(Role::Error) } else { dim });
         let said = info.name.as_deref().unwrap_or(&info.first_message);
-        let room = width
-            .saturating_sub(line.width() + right.width() + 2)
-            .max(10);
+        let room = width.saturating_sub(line.width() + right.width() + 2).max(10);
         line.append(&Line::of(&beginning(said), style).cut(room));
-        line.pad_to(
-            width.saturating_sub(right.width()).max(line.width() + 1),
-            dim,
-        );
+        line.pad_to(width.saturating_sub(right.width()).max(line.width() + 1), dim);
         line.append(&right);
         if is_selected {
             line.over(look.style(Role::SelectedBg));
@@ -684,9 +650,7 @@ impl Picker {
                 format!("  No named sessions in current folder. {all}, or Tab to view all.")
             }
             (false, Scope::All) => "  No sessions found".to_owned(),
-            (false, Scope::Current) => {
-                "  No sessions in current folder. Press Tab to view all.".to_owned()
-            }
+            (false, Scope::Current) => "  No sessions in current folder. Press Tab to view all.".to_owned(),
         }
     }
 }
@@ -704,13 +668,7 @@ fn trash(paths: &[PathBuf], cancel: &CancelToken) {
     let Some(names) = names else {
         return;
     };
-    let job = Job {
-        arguments: &names,
-        input: Vec::new(),
-        is_read: false,
-        limit: TRASH_LIMIT,
-        cancel,
-    };
+    let job = Job { arguments: &names, input: Vec::new(), is_read: false, limit: TRASH_LIMIT, cancel };
     // Whether it has taken them is seen.
     let _ = program::run("trash", job);
 }

@@ -39,20 +39,14 @@ fn wait(bench: &mut Bench, part: &str) -> String {
     }
 }
 
-const SOME: &[(&str, &str, &str)] = &[
-    ("one", "", "fix the parser"),
-    ("two", "My name", "write tests"),
-    ("three", "", "a third thing"),
-];
+const SOME: &[(&str, &str, &str)] =
+    &[("one", "", "fix the parser"), ("two", "My name", "write tests"), ("three", "", "a third thing")];
 
 #[test]
 fn sessions_are_listed_and_searched_by_row_and_by_text() {
     let mut bench = bench(SOME);
     let screen = bench.screen(100);
-    assert!(
-        screen.contains("Resume Session (Current Folder)"),
-        "{screen}"
-    );
+    assert!(screen.contains("Resume Session (Current Folder)"), "{screen}");
     assert!(screen.contains("› a third thing"), "{screen}");
     assert!(screen.contains("  My name"), "{screen}");
     assert!(screen.contains("Sort: Threaded"), "{screen}");
@@ -79,17 +73,11 @@ fn keys_sort_filter_and_show_paths() {
     let mut bench = bench(SOME);
     bench.press("ctrl+n");
     let screen = bench.screen(100);
-    assert!(
-        screen.contains("› My name") && !screen.contains("third"),
-        "{screen}"
-    );
+    assert!(screen.contains("› My name") && !screen.contains("third"), "{screen}");
     assert!(screen.contains("Name: Named"), "{screen}");
     bench.press("ctrl+n ctrl+s ctrl+p");
     let screen = bench.screen(100);
-    assert!(
-        screen.contains("Sort: Recent") && screen.contains("path (on)"),
-        "{screen}"
-    );
+    assert!(screen.contains("Sort: Recent") && screen.contains("path (on)"), "{screen}");
     assert!(screen.contains("three.jsonl"), "{screen}");
     bench.press("tab");
     wait(&mut bench, "◉ All");
@@ -118,11 +106,7 @@ fn a_session_is_renamed_and_deleted_after_a_question() {
 #[test]
 fn the_session_that_is_open_is_not_deleted() {
     let mut bench = bench(&[]);
-    assert!(
-        bench
-            .screen(100)
-            .contains("No sessions in current folder. Press Tab to view all.")
-    );
+    assert!(bench.screen(100).contains("No sessions in current folder. Press Tab to view all."));
     bench.press("ctrl+d enter");
     assert!(bench.app.has_dialog());
 }

@@ -47,11 +47,7 @@ pub fn open(app: &mut App, begin: Option<String>) {
         return app.say(Weight::Info, "No entries in session");
     }
     let ground = app.control.ground();
-    let filter = ground
-        .settings
-        .get("treeFilterMode")
-        .and_then(Value::as_str)
-        .and_then(Filter::parse);
+    let filter = ground.settings.get("treeFilterMode").and_then(Value::as_str).and_then(Filter::parse);
     let mut tree = Tree::new(filter.unwrap_or_default(), begin);
     let home = app.stage.home.clone();
     if count <= AT_ONCE {
@@ -83,15 +79,7 @@ enum Wish {
 
 impl Tree {
     fn new(filter: Filter, begin: Option<String>) -> Self {
-        Self {
-            shape: None,
-            filter,
-            at: 0,
-            height: ROWS_MIN,
-            shows_times: false,
-            label: None,
-            begin,
-        }
+        Self { shape: None, filter, at: 0, height: ROWS_MIN, shows_times: false, label: None, begin }
     }
 
     fn take(&mut self, outline: Outline) {
@@ -278,19 +266,13 @@ impl Tree {
         head.push(search);
         head.push(Line::new());
         let used = head.len() + 3;
-        let height = (rows / 2)
-            .max(ROWS_MIN)
-            .min(rows.saturating_sub(used))
-            .max(1);
+        let height = (rows / 2).max(ROWS_MIN).min(rows.saturating_sub(used)).max(1);
         self.height = height;
         let mut body = head;
         if let Some(label) = &mut self.label {
             body.push(Line::of("Label (empty to remove):", muted));
             body.push(label.render(look.width.saturating_sub(2).max(1), &looks));
-            let keys = [
-                (Action::SelectConfirm, "save"),
-                (Action::SelectCancel, "cancel"),
-            ];
+            let keys = [(Action::SelectConfirm, "save"), (Action::SelectCancel, "cancel")];
             body.push(hints(&keys, look.keymap, &looks));
             return frame::indented(body, look, rows);
         }
@@ -310,17 +292,8 @@ impl Tree {
             self.shows_times,
             &look.within(look.width.saturating_sub(1)),
         ));
-        let times = if self.shows_times {
-            " [+label time]"
-        } else {
-            ""
-        };
-        let counter = format!(
-            "({}/{}){}{times}",
-            self.at + 1,
-            shape.rows.len(),
-            shape.filter.mark()
-        );
+        let times = if self.shows_times { " [+label time]" } else { "" };
+        let counter = format!("({}/{}){}{times}", self.at + 1, shape.rows.len(), shape.filter.mark());
         body.push(Line::of(&counter, muted));
         frame::indented(body, look, rows)
     }
@@ -345,13 +318,7 @@ fn help(look: &Look<'_>) -> Vec<Line> {
             ],
             "filters",
         ),
-        (
-            &[
-                Action::TreeFilterCycleForward,
-                Action::TreeFilterCycleBackward,
-            ],
-            "cycle",
-        ),
+        (&[Action::TreeFilterCycleForward, Action::TreeFilterCycleBackward], "cycle"),
     ];
     let muted = look.style(Role::Muted);
     let parts = KEYS.iter().filter_map(|(actions, about)| {
@@ -364,10 +331,8 @@ fn help(look: &Look<'_>) -> Vec<Line> {
 
 /// The first keys of some actions, their modifiers once where they share them: `ctrl+d/t/u`.
 fn keys(actions: &[Action], look: &Look<'_>) -> Option<String> {
-    let keys: Vec<Key> = actions
-        .iter()
-        .filter_map(|action| look.keymap.keys(*action).first().copied())
-        .collect();
+    let keys: Vec<Key> =
+        actions.iter().filter_map(|action| look.keymap.keys(*action).first().copied()).collect();
     let first = keys.first()?;
     let shared = first.modifiers;
     let name = |key: &Key| match key.code {

@@ -31,9 +31,8 @@ pub fn rows(
     shows_times: bool,
     look: &Look<'_>,
 ) -> Vec<Line> {
-    let drawn: Vec<Drawn> = window
-        .map(|index| draw(shape, index, index == selected, shows_times, look))
-        .collect();
+    let drawn: Vec<Drawn> =
+        window.map(|index| draw(shape, index, index == selected, shows_times, look)).collect();
     let accent = look.style(Role::Accent);
     let room = look.width.saturating_sub(2);
     let shift = shift(&drawn, room);
@@ -73,26 +72,13 @@ fn shift(drawn: &[Drawn], room: usize) -> usize {
     anchor.saturating_sub(lines).min(most)
 }
 
-fn draw(
-    shape: &Shape,
-    index: usize,
-    is_selected: bool,
-    shows_times: bool,
-    look: &Look<'_>,
-) -> Drawn {
+fn draw(shape: &Shape, index: usize, is_selected: bool, shows_times: bool, look: &Look<'_>) -> Drawn {
     let accent = look.style(Role::Accent);
-    let mut body = Line::of(
-        &shape.lines_before(index, look.is_plain),
-        look.style(Role::Dim),
-    );
+    let mut body = Line::of(&shape.lines_before(index, look.is_plain), look.style(Role::Dim));
     let row = shape.rows.get(index);
     let item = row.and_then(|row| Some((row, shape.item(row.item)?)));
     let Some((row, item)) = item else {
-        return Drawn {
-            body,
-            anchor: 0,
-            is_selected,
-        };
+        return Drawn { body, anchor: 0, is_selected };
     };
     let mark = if look.is_plain { "folded: " } else { "⊞ " };
     if shape.is_folded(row.item) && (!row.is_branch || look.is_plain) {
@@ -116,68 +102,28 @@ fn draw(
     let role = |role: Role| bold(look.style(role));
     let (head, head_style, rest, rest_style) = match &item.said {
         Said::User(said) => ("user: ".into(), role(Role::Accent), said.clone(), text),
-        Said::Answer(said) => (
-            "assistant: ".into(),
-            role(Role::Success),
-            said.clone(),
-            text,
-        ),
-        Said::Aborted => (
-            "assistant: ".into(),
-            role(Role::Success),
-            "(aborted)".into(),
-            role(Role::Muted),
-        ),
-        Said::Failed(error) => (
-            "assistant: ".into(),
-            role(Role::Success),
-            error.clone(),
-            role(Role::Error),
-        ),
-        Said::Silent => (
-            "assistant: ".into(),
-            role(Role::Success),
-            "(no content)".into(),
-            role(Role::Muted),
-        ),
+        Said::Answer(said) => ("assistant: ".into(), role(Role::Success), said.clone(), text),
+        Said::Aborted => ("assistant: ".into(), role(Role::Success), "(aborted)".into(), role(Role::Muted)),
+        Said::Failed(error) => ("assistant: ".into(), role(Role::Success), error.clone(), role(Role::Error)),
+        Said::Silent => ("assistant: ".into(), role(Role::Success), "(no content)".into(), role(Role::Muted)),
         Said::Tool(asked) => (format!("[{asked}]"), role(Role::Muted), String::new(), text),
-        Said::Shell(command) => (
-            format!("[bash]: {command}"),
-            role(Role::Dim),
-            String::new(),
-            text,
-        ),
+        Said::Shell(command) => (format!("[bash]: {command}"), role(Role::Dim), String::new(), text),
         Said::Message(name) | Said::Setting(name) => {
             (format!("[{name}]"), role(Role::Dim), String::new(), text)
         }
-        Said::Custom { kind, text: said } => (
-            format!("[{kind}]: "),
-            role(Role::CustomMessageLabel),
-            said.clone(),
-            text,
-        ),
+        Said::Custom { kind, text: said } => {
+            (format!("[{kind}]: "), role(Role::CustomMessageLabel), said.clone(), text)
+        }
         Said::Compaction { tokens } => (
-            format!(
-                "[compaction: {}k tokens]",
-                tokens.saturating_add(500) / 1000
-            ),
+            format!("[compaction: {}k tokens]", tokens.saturating_add(500) / 1000),
             role(Role::BorderAccent),
             String::new(),
             text,
         ),
-        Said::Summary(summary) => (
-            "[branch summary]: ".into(),
-            role(Role::Warning),
-            summary.clone(),
-            text,
-        ),
+        Said::Summary(summary) => ("[branch summary]: ".into(), role(Role::Warning), summary.clone(), text),
         Said::Usage | Said::Unknown => (String::new(), text, String::new(), text),
     };
     body.push(&head, head_style);
     body.push(&rest, rest_style);
-    Drawn {
-        body,
-        anchor,
-        is_selected,
-    }
+    Drawn { body, anchor, is_selected }
 }

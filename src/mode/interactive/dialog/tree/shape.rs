@@ -19,13 +19,7 @@ pub enum Filter {
 }
 
 impl Filter {
-    pub const ALL: [Self; 5] = [
-        Self::Default,
-        Self::NoTools,
-        Self::UserOnly,
-        Self::LabeledOnly,
-        Self::All,
-    ];
+    pub const ALL: [Self; 5] = [Self::Default, Self::NoTools, Self::UserOnly, Self::LabeledOnly, Self::All];
 
     /// As the setting `treeFilterMode` has them.
     pub fn parse(name: &str) -> Option<Self> {
@@ -55,10 +49,7 @@ impl Filter {
 
     /// The next one, or the one before.
     pub fn turned(self, is_forward: bool) -> Self {
-        let at = Self::ALL
-            .iter()
-            .position(|&filter| filter == self)
-            .unwrap_or(0);
+        let at = Self::ALL.iter().position(|&filter| filter == self).unwrap_or(0);
         let step = if is_forward { 1 } else { Self::ALL.len() - 1 };
         let next = Self::ALL.get((at + step) % Self::ALL.len());
         next.copied().unwrap_or_default()
@@ -184,10 +175,8 @@ impl Shape {
 
     pub fn set_label(&mut self, at: u32, label: Option<&str>, now: String) {
         if let Some(Some(item)) = self.outline.items.get_mut(at as usize) {
-            item.bookmark = label.map(|label| crate::runtime::outline::Bookmark {
-                label: label.to_owned(),
-                timestamp: now,
-            });
+            item.bookmark = label
+                .map(|label| crate::runtime::outline::Bookmark { label: label.to_owned(), timestamp: now });
             if let Some(text) = self.texts.get_mut(at as usize) {
                 *text = searchable(&item.said, label.unwrap_or_default());
             }
@@ -196,20 +185,14 @@ impl Shape {
 
     /// What the filter, the search or folding changed is laid out anew.
     pub fn lay_out(&mut self) {
-        let words: Vec<String> = self
-            .query
-            .to_lowercase()
-            .split_whitespace()
-            .map(str::to_owned)
-            .collect();
+        let words: Vec<String> = self.query.to_lowercase().split_whitespace().map(str::to_owned).collect();
         let is_shown = |at: u32| {
             let Some(item) = self.item(at) else {
                 return false;
             };
             let is_leaf = self.outline.leaf == Some(at);
             let text = self.texts.get(at as usize).map_or("", String::as_str);
-            self.filter
-                .shows(&item.said, item.bookmark.is_some(), is_leaf)
+            self.filter.shows(&item.said, item.bookmark.is_some(), is_leaf)
                 && words.iter().all(|word| text.contains(word.as_str()))
         };
         // For each entry: the row that what hangs on it is under, and whether that is folded away.
@@ -220,8 +203,7 @@ impl Shape {
         for &at in &self.order {
             let parent = self.parents.get(at as usize).copied().flatten();
             let is_gone = parent.is_some_and(|parent| {
-                self.folded.contains(&parent)
-                    || is_hidden.get(parent as usize).copied().unwrap_or(false)
+                self.folded.contains(&parent) || is_hidden.get(parent as usize).copied().unwrap_or(false)
             });
             if let Some(hidden) = is_hidden.get_mut(at as usize) {
                 *hidden = is_gone;
@@ -348,10 +330,7 @@ impl Shape {
             for (cell, mark) in cells.iter_mut().skip(column).zip(marks) {
                 *cell = *mark;
             }
-            next = branch
-                .parent
-                .and_then(|parent| self.rows.get(parent))
-                .and_then(|parent| parent.branch);
+            next = branch.parent.and_then(|parent| self.rows.get(parent)).and_then(|parent| parent.branch);
         }
         cells.into_iter().collect()
     }
@@ -359,9 +338,7 @@ impl Shape {
     /// The rows that a window of `height` shows, with `index` in the middle.
     pub fn window(&self, index: usize, height: usize) -> Range<usize> {
         let height = height.min(self.rows.len());
-        let start = index
-            .saturating_sub(height / 2)
-            .min(self.rows.len() - height);
+        let start = index.saturating_sub(height / 2).min(self.rows.len() - height);
         start..start + height
     }
 }
@@ -422,11 +399,7 @@ fn place(rows: &mut [Row], roots: &[usize]) {
         let new = match parent {
             None => {
                 placed_roots += 1;
-                Row {
-                    has_branched: has_many_roots,
-                    is_last: placed_roots == roots.len(),
-                    ..row
-                }
+                Row { has_branched: has_many_roots, is_last: placed_roots == roots.len(), ..row }
             }
             Some((at, parent)) => {
                 let before = placed.get_mut(at);
@@ -435,18 +408,13 @@ fn place(rows: &mut [Row], roots: &[usize]) {
                     *before
                 });
                 let is_branch = parent.children > 1;
-                let goes_in =
-                    is_branch || (parent.has_branched && (parent.indent > 0 || parent.is_root));
+                let goes_in = is_branch || (parent.has_branched && (parent.indent > 0 || parent.is_root));
                 Row {
                     indent: parent.indent + usize::from(goes_in),
                     is_branch,
                     has_branched: is_branch,
                     is_last: nth == parent.children,
-                    branch: if is_branch {
-                        Some(index)
-                    } else {
-                        parent.branch
-                    },
+                    branch: if is_branch { Some(index) } else { parent.branch },
                     ..row
                 }
             }

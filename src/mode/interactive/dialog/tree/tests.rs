@@ -9,12 +9,7 @@ use std::path::Path;
 
 fn tree() -> Tree {
     let item = |id: &str, children: &[u32], said: Said| {
-        Some(Item {
-            id: id.to_owned(),
-            children: children.to_vec(),
-            said,
-            bookmark: None,
-        })
+        Some(Item { id: id.to_owned(), children: children.to_vec(), said, bookmark: None })
     };
     let mut tree = Tree::new(Filter::Default, None);
     tree.take(Outline {
@@ -61,19 +56,13 @@ fn text(tree: &mut Tree, columns: usize, rows: usize) -> Vec<String> {
         assert!(line.width() <= columns, "{:?}", line.text());
     }
     assert!(lines.len() <= rows.max(12), "{}", lines.len());
-    lines
-        .iter()
-        .map(|line| line.text().trim_end().to_owned())
-        .collect()
+    lines.iter().map(|line| line.text().trim_end().to_owned()).collect()
 }
 
 #[test]
 fn it_is_drawn_with_the_cursor_where_one_is() {
     let lines = text(&mut tree(), 60, 30);
-    let from = lines
-        .iter()
-        .position(|line| line.contains("first"))
-        .unwrap();
+    let from = lines.iter().position(|line| line.contains("first")).unwrap();
     assert_eq!(
         lines[from..],
         [
@@ -88,10 +77,7 @@ fn it_is_drawn_with_the_cursor_where_one_is() {
         ]
     );
     assert_eq!(lines[1], " Session Tree");
-    assert!(
-        lines.iter().any(|line| line.contains("ctrl+x copy")),
-        "{lines:?}"
-    );
+    assert!(lines.iter().any(|line| line.contains("ctrl+x copy")), "{lines:?}");
     for (columns, rows) in [(1, 1), (7, 5), (20, 12), (200, 80)] {
         text(&mut tree(), columns, rows);
     }
@@ -121,43 +107,18 @@ fn keys_move_search_fold_and_choose() {
 fn entries_are_named() {
     let mut tree = tree();
     press(&mut tree, "shift+l m y");
-    assert!(
-        text(&mut tree, 60, 30)
-            .join("\n")
-            .contains("Label (empty to remove):")
-    );
-    assert_eq!(
-        press(&mut tree, "enter"),
-        Wish::Label("f".into(), Some("my".into()))
-    );
-    assert!(
-        text(&mut tree, 60, 30)
-            .join("\n")
-            .contains("[my] assistant: the end")
-    );
+    assert!(text(&mut tree, 60, 30).join("\n").contains("Label (empty to remove):"));
+    assert_eq!(press(&mut tree, "enter"), Wish::Label("f".into(), Some("my".into())));
+    assert!(text(&mut tree, 60, 30).join("\n").contains("[my] assistant: the end"));
     press(&mut tree, "shift+t");
     let lines = text(&mut tree, 60, 30).join("\n");
-    assert!(
-        lines.contains("[+label time]") && lines.contains(':'),
-        "{lines}"
-    );
+    assert!(lines.contains("[+label time]") && lines.contains(':'), "{lines}");
     press(&mut tree, "ctrl+l");
-    assert!(
-        text(&mut tree, 60, 30)
-            .join("\n")
-            .contains("(1/1) [labeled]")
-    );
-    assert_eq!(
-        press(&mut tree, "shift+l escape enter"),
-        Wish::Go("f".into())
-    );
+    assert!(text(&mut tree, 60, 30).join("\n").contains("(1/1) [labeled]"));
+    assert_eq!(press(&mut tree, "shift+l escape enter"), Wish::Go("f".into()));
     press(&mut tree, "shift+l backspace backspace");
     assert_eq!(press(&mut tree, "enter"), Wish::Label("f".into(), None));
-    assert!(
-        text(&mut tree, 60, 30)
-            .join("\n")
-            .contains("No entries found")
-    );
+    assert!(text(&mut tree, 60, 30).join("\n").contains("No entries found"));
 }
 
 /// A bench whose session holds these prompts, one behind the other.
@@ -178,11 +139,7 @@ fn a_choice_is_asked_about_and_each_question_leads_back_to_the_one_before() {
     bench.press("up enter");
     assert!(bench.screen(80).contains("Summarize with custom prompt"));
     bench.press("up enter");
-    assert!(
-        bench
-            .screen(80)
-            .contains("Custom summarization instructions")
-    );
+    assert!(bench.screen(80).contains("Custom summarization instructions"));
     bench.type_text("the numbers");
     assert!(bench.screen(80).contains("the numbers"));
     bench.press("escape");
@@ -197,10 +154,7 @@ fn a_choice_is_asked_about_and_each_question_leads_back_to_the_one_before() {
 
 #[test]
 fn the_setting_goes_without_asking() {
-    let mut bench = Bench::with(&[(
-        "settings.json",
-        r#"{"branchSummary": {"skipPrompt": true}}"#,
-    )]);
+    let mut bench = Bench::with(&[("settings.json", r#"{"branchSummary": {"skipPrompt": true}}"#)]);
     for prompt in ["first", "second"] {
         let message = user_message(prompt.to_owned(), Vec::new());
         bench.app.control.log().append_message(&message).unwrap();
@@ -220,14 +174,8 @@ fn a_label_is_stored_and_a_text_is_copied() {
     bench.type_text("Here");
     bench.press("enter");
     assert!(bench.screen(80).contains("[Here] user: first"));
-    let marks: Vec<String> = bench
-        .app
-        .control
-        .log()
-        .bookmarks()
-        .into_values()
-        .map(|mark| mark.label)
-        .collect();
+    let marks: Vec<String> =
+        bench.app.control.log().bookmarks().into_values().map(|mark| mark.label).collect();
     assert_eq!(marks, ["Here"]);
     bench.press("escape");
     bench.send("/fork");

@@ -18,12 +18,7 @@ fn outline(rows: &[(Option<u32>, &str)]) -> Outline {
                 "tool" => Said::Tool(text.to_owned()),
                 _ => Said::Setting(text.to_owned()),
             };
-            Some(Item {
-                id: at.to_string(),
-                children: Vec::new(),
-                said,
-                bookmark: None,
-            })
+            Some(Item { id: at.to_string(), children: Vec::new(), said, bookmark: None })
         })
         .collect();
     let mut roots = Vec::new();
@@ -33,11 +28,7 @@ fn outline(rows: &[(Option<u32>, &str)]) -> Outline {
             None => roots.push(at),
         }
     }
-    Outline {
-        leaf: u32::try_from(rows.len()).unwrap().checked_sub(1),
-        items,
-        roots,
-    }
+    Outline { leaf: u32::try_from(rows.len()).unwrap().checked_sub(1), items, roots }
 }
 
 fn drawn(shape: &Shape) -> Vec<String> {
@@ -50,11 +41,7 @@ fn drawn(shape: &Shape) -> Vec<String> {
                 }
                 _ => "-",
             };
-            let fold = if shape.is_folded(shape.rows[index].item) {
-                " +"
-            } else {
-                ""
-            };
+            let fold = if shape.is_folded(shape.rows[index].item) { " +" } else { "" };
             format!("{}{text}{fold}", shape.lines_before(index, false))
         })
         .collect()
@@ -106,11 +93,7 @@ fn branches_go_in_and_the_one_in_use_comes_first() {
 
 #[test]
 fn filters_pass_over_what_they_hide() {
-    check(
-        BRANCHED,
-        Filter::UserOnly,
-        &["one", "├⊟ right", "│  ├─ deep b", "│  └─ deep a", "└─ left"],
-    );
+    check(BRANCHED, Filter::UserOnly, &["one", "├⊟ right", "│  ├─ deep b", "│  └─ deep a", "└─ left"]);
     let all = Shape::new(outline(BRANCHED), Filter::All);
     assert_eq!(drawn(&all)[0], "model");
     let without = Shape::new(outline(BRANCHED), Filter::NoTools);
@@ -137,11 +120,9 @@ fn some_roots_stand_side_by_side() {
 #[test]
 fn a_search_wants_all_words_of_text_label_and_kind() {
     let mut shape = Shape::new(outline(BRANCHED), Filter::Default);
-    for (query, expected) in [
-        ("RIGHT", &["right", "└⊟ right middle"][..]),
-        ("right user", &["right"]),
-        ("nothing", &[]),
-    ] {
+    for (query, expected) in
+        [("RIGHT", &["right", "└⊟ right middle"][..]), ("right user", &["right"]), ("nothing", &[])]
+    {
         shape.query = query.to_owned();
         shape.lay_out();
         assert_eq!(drawn(&shape).len(), expected.len(), "{:?}", drawn(&shape));
@@ -162,10 +143,7 @@ fn branches_fold_and_one_moves_from_one_to_the_next() {
     assert_eq!(shape.branch_above(2), 0);
     let right = shape.rows[2].item;
     shape.fold(right, true);
-    assert_eq!(
-        drawn(&shape),
-        ["one", "two", "├⊞ right +", "└⊟ left", "      left end"]
-    );
+    assert_eq!(drawn(&shape), ["one", "two", "├⊞ right +", "└⊟ left", "      left end"]);
     // What is folded away is found by what it is under.
     assert_eq!(shape.nearest(Some(10)), 2);
     shape.fold(right, false);
@@ -184,9 +162,8 @@ fn a_window_is_around_the_chosen_row() {
 
 #[test]
 fn a_long_session_is_laid_out_at_once() {
-    let rows: Vec<(Option<u32>, &str)> = (0..10_000_u32)
-        .map(|at| (at.checked_sub(1 + at % 3), "user x"))
-        .collect();
+    let rows: Vec<(Option<u32>, &str)> =
+        (0..10_000_u32).map(|at| (at.checked_sub(1 + at % 3), "user x")).collect();
     let mut shape = Shape::new(outline(&rows), Filter::Default);
     assert_eq!(shape.rows.len(), 10_000);
     let all = shape.rows.len();
