@@ -15,6 +15,8 @@
 //! | [`cli`] | flags and subcommands | – |
 //! | [`client`] | a client of RPC mode, for other programs | everything else |
 //!
+//! [`visible`] is below all of them: characters that hide in a text.
+//!
 //! `tests/tidy.rs` holds the arrows between them.
 
 pub mod agent;
@@ -30,3 +32,4 @@ pub mod runtime;
 pub mod session;
 pub mod tools;
 pub mod tui;
+pub mod visible;

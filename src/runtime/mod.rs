@@ -62,12 +62,22 @@ pub use crate::tools::edit::preview as preview_edit;
 pub use crate::tools::find::each_path;
 pub use crate::tools::image::{Kind as ImageKind, size_of as image_size};
 pub use crate::tools::path::{file_url, normalize as normalize_path, resolve_existing as resolve_path};
-pub use crate::tools::plain::text as plain_text;
+pub use crate::tools::plain::text as without_controls;
+pub use crate::tools::process::lifeline;
 pub use crate::tools::truncate::size as size_text;
 pub use crate::tools::{Workspace, backend, sandbox};
 
 #[cfg(test)]
 pub use crate::tools::testing::TempDir;
+
+/// `bytes` as a terminal may show them: without control sequences, and with characters that hide marked.
+pub fn plain_text(bytes: &[u8]) -> String {
+    let text = without_controls(bytes);
+    match crate::visible::shown(&text) {
+        std::borrow::Cow::Owned(shown) => shown,
+        std::borrow::Cow::Borrowed(_) => text,
+    }
+}
 
 /// Ends every process that tools started, and lets none start any more. For every way out of pi.
 /// Gives those that had outlived their command.

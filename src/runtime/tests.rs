@@ -276,3 +276,14 @@ fn a_compaction_that_is_over_leaves_the_next_one_alone() {
     drop(second);
     assert!(control.is_idle());
 }
+
+#[test]
+fn plain_text_neither_drives_a_terminal_nor_hides_anything() {
+    for (text, expected) in [
+        ("a\x1b[31mb\u{202e}c", "ab\u{fffd}c"),
+        ("a\u{200b}b \u{e0041}", "a\u{fffd}b \u{fffd}"),
+        ("👨\u{200d}👩 ok", "👨\u{200d}👩 ok"),
+    ] {
+        assert_eq!(super::plain_text(text.as_bytes()), expected);
+    }
+}

@@ -1,11 +1,12 @@
 //! A line of styled text, ready for a row of the terminal.
 //!
 //! A line holds no control character: they are dropped when text comes in, and a tab becomes spaces. So
-//! nothing that is shown can drive the terminal, whoever wrote it. What would turn the order of
-//! characters around, so that code reads as what it is not, is shown as `�`.
+//! nothing that is shown can drive the terminal, whoever wrote it. Characters that hide are shown as `�`
+//! (see [`visible`]).
 
 use super::style::{Depth, Style};
 use super::width::{self, clusters};
+use crate::visible;
 use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,8 +71,9 @@ impl Line {
     /// Adds text that leads somewhere, in terminals that have such links.
     pub fn push_link(&mut self, text: &str, style: Style, link: Option<&Arc<str>>) {
         let start = self.text.len();
-        let mut parts = text.split(is_control);
-        let mut rest = text;
+        let shown = visible::shown(text);
+        let mut parts = shown.split(is_control);
+        let mut rest = &*shown;
         if let Some(first) = parts.next() {
             self.text.push_str(first);
             self.width += width::width(first);
@@ -82,9 +84,6 @@ impl Line {
                 let spaces = TAB - self.width % TAB;
                 self.text.extend(std::iter::repeat_n(' ', spaces));
                 self.width += spaces;
-            } else if rest.starts_with(turns_around) {
-                self.text.push('\u{fffd}');
-                self.width += 1;
             }
             self.text.push_str(part);
             self.width += width::width(part);
@@ -209,19 +208,15 @@ impl Line {
 
 /// Those of C1 count too: some terminals obey them.
 fn is_control(letter: char) -> bool {
-    letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}') || turns_around(letter)
-}
-
-/// Embeddings, overrides and isolates of writing direction.
-fn turns_around(letter: char) -> bool {
-    matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}')
 }
 
 /// A link as a terminal may be told of it: a web or file address without control characters.
 pub fn link(address: &str) -> Option<Arc<str>> {
     const SCHEMES: [&str; 4] = ["https://", "http://", "file://", "mailto:"];
     let is_safe = SCHEMES.iter().any(|scheme| address.starts_with(scheme))
-        && address.chars().all(|letter| !is_control(letter) && letter != ' ');
+        && address.chars().all(|letter| !is_control(letter) && letter != ' ')
+        && visible::shown(address) == address;
     is_safe.then(|| address.into())
 }
 
@@ -283,7 +278,7 @@ mod tests {
 
     #[test]
     fn links_that_could_do_harm_are_none() {
-        for bad in ["javascript:x", "https://a\x1b\\b", "https://a b", ""] {
+        for bad in ["javascript:x", "https://a\x1b\\b", "https://a b", "https://a\u{202e}b", ""] {
             assert_eq!(link(bad), None, "{bad:?}");
         }
     }

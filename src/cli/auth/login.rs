@@ -255,7 +255,7 @@ fn table(rows: &[Row]) -> String {
     for row in rows {
         let state = row.expires.map_or_else(String::new, state);
         let line = format!("{:provider$}  {:kind$}  {}{state}", row.provider, row.kind, row.source);
-        text.push_str(&crate::tools::plain::text(line.as_bytes()));
+        text.push_str(&crate::runtime::plain_text(line.as_bytes()));
         text.push('\n');
     }
     text

@@ -8,7 +8,7 @@ use super::app::App;
 use super::card::Weight;
 use super::program::{self, Job};
 use super::stage;
-use crate::runtime::{CancelToken, ImageKind, plain_text, unique_id};
+use crate::runtime::{CancelToken, ImageKind, unique_id, without_controls};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use std::fs::OpenOptions;
@@ -154,7 +154,7 @@ impl App {
                 Some(path) => Some(path.to_string_lossy().into_owned()),
                 None => first_of(&desktop.readers(), b"", true, &cancel).map(|mut bytes| {
                     bytes.truncate(TEXT_MAX);
-                    plain_text(&bytes)
+                    without_controls(&bytes)
                 }),
             };
             let Some(text) = text.filter(|text| !text.is_empty()) else {
