@@ -96,10 +96,11 @@ impl Writer<'_, '_> {
     }
 
     fn open_link(&mut self, url: &str, text: &str) {
-        let address = Some(url).filter(|_| self.look.hyperlinks).and_then(line::link);
-        let is_told = address.is_some() || text == url.strip_prefix("mailto:").unwrap_or(url);
+        let is_offered = self.look.hyperlinks && markdown::is_safe_link(url);
+        let address = Some(url).filter(|_| is_offered).and_then(line::link);
         let written = match url {
-            _ if is_told || url.is_empty() => None,
+            _ if url.is_empty() || text == url.strip_prefix("mailto:").unwrap_or(url) => None,
+            _ if address.is_some() => other_host(url, text),
             _ if url.starts_with("data:") => Some(DATA_SHOWN.to_owned()),
             _ => Some(url.to_owned()),
         };
@@ -120,4 +121,27 @@ impl Writer<'_, '_> {
             self.text(")", style);
         }
     }
+}
+
+/// The host that a link leads to, where its text names another one.
+fn other_host(url: &str, text: &str) -> Option<String> {
+    let real = host(url)?;
+    let differs = |word: &str| host(word).is_some_and(|named| named != real);
+    text.split_whitespace().any(differs).then_some(real)
+}
+
+/// The host of an address, which may lack its scheme; none where a word is no address.
+fn host(word: &str) -> Option<String> {
+    let word = word.trim_matches(|letter: char| !letter.is_alphanumeric() && letter != '/');
+    let rest = word.split_once("://").map_or(word, |(_, rest)| rest);
+    let rest = rest.strip_prefix("mailto:").unwrap_or(rest);
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    let (_, place) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let name = place.split(':').next()?.to_lowercase();
+    let name = name.strip_prefix("www.").unwrap_or(&name);
+    let is_named = word.contains("://")
+        || name.rsplit_once('.').is_some_and(|(above, top)| {
+            !above.is_empty() && top.chars().count() > 1 && top.chars().all(char::is_alphabetic)
+        });
+    (is_named && !name.is_empty()).then(|| name.to_owned())
 }

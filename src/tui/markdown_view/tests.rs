@@ -173,3 +173,29 @@ proptest! {
         prop_assert_eq!(streamed(&text, step, width), lines(&text, &look(width)), "{}", text);
     }
 }
+
+/// What a link leads to is a web or mail address, and is told where its text says otherwise.
+#[test]
+fn a_link_cannot_pass_for_another() {
+    let look = Look { hyperlinks: true, ..look(80) };
+    for (text, shown, is_link) in [
+        ("[docs](https://a.example/x)", "docs", true),
+        ("[https://a.example/x](https://a.example/x)", "https://a.example/x", true),
+        (
+            "[https://github.com/login](https://evil.example/a)",
+            "https://github.com/login (evil.example)",
+            true,
+        ),
+        ("[go to github.com now](https://evil.example)", "go to github.com now (evil.example)", true),
+        ("[www.a.example](https://a.example/x)", "www.a.example", true),
+        ("[https://github.com](https://github.com@evil.example)", "https://github.com (evil.example)", true),
+        ("[me@a.example](mailto:you@evil.example)", "me@a.example (evil.example)", true),
+        ("[report](file:///tmp/evil.command)", "report (file:///tmp/evil.command)", false),
+        ("[share](file://evil.host/x)", "share (file://evil.host/x)", false),
+        ("[src/main.x1](https://a.example)", "src/main.x1", true),
+    ] {
+        let lines = lines(text, &look);
+        assert_eq!(lines[0].text(), shown, "{text}");
+        assert_eq!(lines[0].spans().any(|span| span.link.is_some()), is_link, "{text}");
+    }
+}
