@@ -8,6 +8,7 @@
 mod call;
 mod entry;
 mod html;
+mod inert;
 mod jsonl;
 mod markup;
 mod page;

@@ -3,6 +3,7 @@
 use super::call;
 use super::entry::{Turn, minute};
 use super::html::{brief, clean};
+use super::inert;
 use super::source::Source;
 use super::survey::{Survey, spent, thousands};
 use crate::agent::message::AgentMessage;
@@ -87,7 +88,8 @@ fn answer(turn: &Turn, answer: &AssistantMessage) -> String {
         match block {
             Block::Thinking(thinking) if thinking.thinking.trim().is_empty() => {}
             Block::Thinking(thinking) => {
-                let lines = thinking.thinking.trim().lines();
+                let text = inert::markdown(thinking.thinking.trim());
+                let lines = text.lines();
                 let quoted: String = lines.map(|line| format!("> {line}\n")).collect();
                 parts.push(format!("> *Thinking*\n>\n{quoted}"));
             }
@@ -164,11 +166,11 @@ fn branch_summary(text: &str) -> String {
 }
 
 fn ended(text: &str) -> String {
-    format!("{}\n", text.trim_end())
+    format!("{}\n", inert::markdown(text.trim_end()))
 }
 
 fn one_line(text: &str) -> String {
-    brief(text, 200)
+    inert::markdown(&brief(text, 200))
 }
 
 /// Text between fences that are longer than any in it.
