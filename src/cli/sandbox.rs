@@ -5,6 +5,7 @@ use super::print;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
+use crate::tools::process::core_file;
 use crate::tools::sandbox::{Mode, Policy, Sandbox};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -111,6 +112,8 @@ fn wait(sandbox: &Sandbox, program: &Path, arguments: &[OsString]) -> io::Result
     // Ctrl-C reaches the command too: whether that is the end is for it to say.
     let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
     let (mut command, confinement) = sandbox.command(program)?;
+    // No key is in this process.
+    core_file::allow()?;
     let mut child = command.args(arguments).spawn()?;
     drop((command, confinement));
     let pid = libc::pid_t::try_from(child.id()).map_err(io::Error::other)?;

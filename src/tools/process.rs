@@ -11,6 +11,7 @@
 //!
 //! Not here: time limits, output, texts (`super::bash`).
 
+pub mod core_file;
 mod drain;
 mod family;
 mod group;
@@ -195,7 +196,7 @@ fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io:
     unsafe {
         process.pre_exec(|| match libc::setsid() {
             -1 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
+            _ => core_file::allow(),
         });
     }
     let start = lifeline::begins(id);
