@@ -16,7 +16,7 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
     let spec = ToolSpec {
         name: "ls".into(),
         description: format!(
-            "List a folder, hidden files too, in alphabetical order. Folders end in /. Shows up to {LIMIT} entries or 50KB."
+            "List a folder, hidden files too, in alphabetical order. Folders end in /, links that lead nowhere in @. Shows up to {LIMIT} entries or 50KB."
         ),
         parameters: json!({
             "type": "object",
@@ -74,8 +74,7 @@ impl Tool for Ls {
         entries.sort_unstable_by(|a, b| (&a.0, &a.1.name).cmp(&(&b.0, &b.1.name)));
 
         let mut listing = Listing::default();
-        let mut listed = 0;
-        for (_, entry) in entries {
+        for (listed, (_, entry)) in entries.into_iter().enumerate() {
             if call.cancel.is_cancelled() {
                 return Err(ToolError::aborted());
             }
@@ -86,16 +85,15 @@ impl Tool for Ls {
                 break;
             }
             let kind = match entry.kind {
-                Kind::Symlink => match backend.stat(&folder.join(&entry.name)) {
-                    Ok(stat) => stat.kind,
-                    // It leads nowhere.
-                    Err(_) => continue,
-                },
+                Kind::Symlink => backend.stat(&folder.join(&entry.name)).map_or(Kind::Symlink, |it| it.kind),
                 kind => kind,
             };
-            let slash = if kind == Kind::Dir { "/" } else { "" };
-            listing.push(&format!("{}{slash}", shown(entry.name.as_bytes())));
-            listed += 1;
+            let mark = match kind {
+                Kind::Dir => "/",
+                Kind::Symlink => "@",
+                Kind::File | Kind::Other => "",
+            };
+            listing.push(&format!("{}{mark}", shown(entry.name.as_bytes())));
         }
         Ok(listing.finish("(empty directory)"))
     }
@@ -124,7 +122,7 @@ mod tests {
         }
         symlink("C", tree.path().join("link")).unwrap();
         symlink("nowhere", tree.path().join("lost")).unwrap();
-        let expected = ".dot\nA\na\nb\nC/\nlink/\nÉa";
+        let expected = ".dot\nA\na\nb\nC/\nlink/\nlost@\nÉa";
         for arguments in [json!({}), json!({"path": "."}), json!({"path": ""})] {
             assert_eq!(ls(&tree, arguments), (expected.to_owned(), Value::Null));
         }
@@ -136,7 +134,7 @@ mod tests {
                 json!({"entryLimitReached": 2})
             )
         );
-        assert_eq!(ls(&tree, json!({"limit": 7})).0, expected);
+        assert_eq!(ls(&tree, json!({"limit": 8})).0, expected);
     }
 
     #[test]
