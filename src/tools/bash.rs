@@ -22,7 +22,7 @@ use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,14 +39,28 @@ const TIMEOUT_SECONDS_MAX: f64 = 2_147_483.647;
 const SESSION_VARIABLES: [&str; 5] =
     ["PI_SESSION_ID", "PI_SESSION_FILE", "PI_PROVIDER", "PI_MODEL", "PI_REASONING_LEVEL"];
 
-/// Say who is calling, and that nobody can answer a prompt or turn a page.
-const OWN_VARIABLES: [(&str, &str); 5] = [
-    ("AI_AGENT", "pi"),
-    ("PI_CODING_AGENT", "true"),
-    ("GIT_TERMINAL_PROMPT", "0"),
-    ("PAGER", "cat"),
-    ("GIT_PAGER", "cat"),
+/// Say who is calling.
+const OWN_VARIABLES: [(&str, &str); 2] = [("AI_AGENT", "pi"), ("PI_CODING_AGENT", "true")];
+
+/// Say that nobody can answer a prompt or turn a page.
+const QUIET_VARIABLES: [(&str, &str); 3] =
+    [("GIT_TERMINAL_PROMPT", "0"), ("PAGER", "cat"), ("GIT_PAGER", "cat")];
+
+/// Have programs that would wait for somebody at a window or in an editor fail at once.
+const NOBODY_VARIABLES: [(&str, &str); 7] = [
+    ("EDITOR", NO_EDITOR),
+    ("VISUAL", NO_EDITOR),
+    ("GIT_EDITOR", NO_EDITOR),
+    ("GIT_SEQUENCE_EDITOR", NO_EDITOR),
+    ("SSH_ASKPASS", ""),
+    ("SSH_ASKPASS_REQUIRE", "never"),
+    ("GCM_INTERACTIVE", "never"),
 ];
+
+/// For programs that run their editor by a shell, which nearly all do. One that splits words itself gets a command
+/// that fails too.
+const NO_EDITOR: &str = "sh -c 'echo \"No editor can be used here. Give the text as an argument or in a file \
+    (git commit -m or -F), or keep the proposed one with GIT_EDITOR=true.\" >&2; exit 1' editor";
 
 /// The tool that models call.
 pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
@@ -374,7 +388,16 @@ fn environment(workspace: &Workspace, session_variables: bool) -> BTreeMap<OsStr
     for (name, value) in OWN_VARIABLES {
         env.insert(name.into(), value.into());
     }
+    for (name, value) in QUIET_VARIABLES {
+        // What the user has set counts for the user's own commands.
+        if session_variables || !env.contains_key(OsStr::new(name)) {
+            env.insert(name.into(), value.into());
+        }
+    }
     if session_variables {
+        for (name, value) in NOBODY_VARIABLES {
+            env.insert(name.into(), value.into());
+        }
         for name in SESSION_VARIABLES {
             env.remove(&OsString::from(name));
         }

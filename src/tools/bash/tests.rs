@@ -74,9 +74,35 @@ fn nothing_can_be_asked_of_anyone() {
         ("[ -t 0 ] || [ -t 1 ] || [ -t 2 ] || echo none", "none\n"),
         ("ps -o sid= -p $$ | tr -d ' ' | grep -qx $$ && echo own session", "own session\n"),
         ("echo $GIT_TERMINAL_PROMPT $PAGER $GIT_PAGER $AI_AGENT", "0 cat cat pi\n"),
+        ("echo $SSH_ASKPASS_REQUIRE \"$SSH_ASKPASS\" $GCM_INTERACTIVE", "never never\n"),
     ] {
-        assert_eq!(run(command), expected, "{command}");
+        assert_eq!(run(command).replace("  ", " "), expected, "{command}");
     }
+}
+
+/// As git and others start an editor: by a shell, with the file as one more argument; or by words.
+#[test]
+fn an_editor_fails_at_once_and_says_what_to_do() {
+    let _guard = LeakGuard::new();
+    for name in ["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"] {
+        let said = run(&format!("sh -c \"${name} \\\"\\$@\\\"\" \"${name}\" 'a file'"));
+        assert!(
+            said.contains("No editor can be used here.") && said.contains("exited with code 1"),
+            "{said}"
+        );
+        let split = run(&format!("set -f; ${name} file 2>/dev/null || echo failed"));
+        assert!(split.ends_with("failed\n"), "{split}");
+    }
+}
+
+#[test]
+fn commands_of_the_user_keep_the_users_editor() {
+    let _guard = LeakGuard::new();
+    let dir = TempDir::create();
+    let editor = std::env::var("EDITOR").unwrap_or_default();
+    let shown = execute_quietly(&workspace(&dir, |_| {}), "echo \"$EDITOR|$SSH_ASKPASS_REQUIRE\"");
+    assert!(!shown.output().contains("No editor"), "{}", shown.output());
+    assert!(shown.output().starts_with(&editor), "{}", shown.output());
 }
 
 #[test]
