@@ -58,6 +58,18 @@ struct Entry {
     keep: bool,
 }
 
+impl Commands {
+    fn take_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+}
+
+/// A number that no other command has.
+fn next_id() -> u64 {
+    commands().take_id()
+}
+
 fn commands() -> MutexGuard<'static, Commands> {
     COMMANDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -161,8 +173,7 @@ fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io:
         if commands.closed {
             return Err(io::Error::other("pi is ending"));
         }
-        commands.next_id += 1;
-        commands.next_id - 1
+        commands.take_id()
     };
     let (output, writer) = io::pipe()?;
     poll::widen(&output);
@@ -192,7 +203,7 @@ fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io:
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
         .stderr(writer);
-    // SAFETY: setsid is async-signal-safe, and the closure touches no memory.
+    // SAFETY: both calls are async-signal-safe, and the closure only reads memory.
     unsafe {
         process.pre_exec(|| match libc::setsid() {
             -1 => Err(io::Error::last_os_error()),

@@ -1,7 +1,8 @@
 //! The real terminal: raw mode, what is switched on in it, what comes from it.
 //!
 //! Whatever is switched on is switched off again on every way out: when [`Terminal`] is dropped, when a thread
-//! panics, when the process exits from anywhere, when it is suspended. Only SIGKILL leaves it.
+//! panics, when the process exits from anywhere, when it is suspended. For SIGKILL there is a [`Keeper`]: it is
+//! told from the first frame on what another process has to do to the terminal.
 //!
 //! One thread waits for bytes, signals and the end, and sends them as [`Event`]s over a bounded channel; nothing
 //! is asked for in turns. SIGTERM and its like are events too, so that the loop ends in order; who makes the
@@ -17,6 +18,7 @@ mod restore;
 
 pub use inputs::{ASK_POSITION, Inputs, escape_timeout};
 pub use modes::Modes;
+pub use restore::{Keeper, Lost};
 
 use super::decode::Decoder;
 use super::key::{Input, Reply};
@@ -68,14 +70,16 @@ pub struct Terminal {
     wake: Arc<PipeReader>,
     thread: Option<(JoinHandle<()>, Sender<()>)>,
     signals: Vec<SigId>,
+    keeper: Option<Keeper>,
 }
 
 impl Terminal {
     /// Takes the terminal on stdin and stdout.
-    pub fn open(modes: Modes) -> io::Result<Self> {
+    pub fn open(modes: Modes, keeper: Keeper) -> io::Result<Self> {
         let input = io::stdin().as_fd().try_clone_to_owned()?;
         let output = io::stdout().as_fd().try_clone_to_owned()?;
-        let terminal = Self::on(input, output, modes)?;
+        let mut terminal = Self::on(input, output, modes)?;
+        terminal.keeper = Some(keeper);
         restore::guard(&terminal.tty);
         Ok(terminal)
     }
@@ -93,6 +97,7 @@ impl Terminal {
             wake: Arc::new(reader),
             thread: None,
             signals: Vec::new(),
+            keeper: None,
         };
         for signal in [SIGWINCH, SIGTSTP, SIGCONT, SIGTERM, SIGHUP, SIGINT, SIGQUIT] {
             // `nohup`, and shells without job control, ask not to be disturbed by some.
@@ -122,8 +127,18 @@ impl Terminal {
         Size { columns: or(columns, "COLUMNS", 80), rows: or(rows, "LINES", 24) }
     }
 
-    pub fn write(&self, text: &str) -> io::Result<()> {
-        self.tty.write(text.as_bytes())
+    pub fn write(&mut self, text: &str) -> io::Result<()> {
+        let written = self.tty.write(text.as_bytes());
+        // Not before the first frame, which is not to wait for it.
+        if let Some(keeper) = self.keeper.take() {
+            self.tty.keep(keeper);
+        }
+        written
+    }
+
+    /// What gives the terminal its title back and the like, should this process be killed.
+    pub fn set_farewell(&self, text: &str) {
+        self.tty.set_farewell(text);
     }
 
     /// Switches something on or off, besides what is on.
@@ -182,6 +197,12 @@ impl Terminal {
             self.drain();
             self.tty.give_back();
         }
+    }
+
+    /// As [`Self::pause`], for a program that changes the terminal's modes.
+    pub fn lend(&mut self) {
+        self.pause();
+        self.tty.lend();
     }
 
     /// Takes the terminal again.

@@ -114,6 +114,20 @@ impl World {
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_ours).collect()
     }
 
+    /// Waits until the process that outlives a killed pi is there.
+    #[track_caller]
+    pub fn wait_until_watched(&self) {
+        let is_watcher = |pid: &u32| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            words.starts_with(b"pi-lifeline\0")
+        };
+        let start = Instant::now();
+        while !self.processes().iter().any(is_watcher) {
+            assert!(start.elapsed() < PATIENCE, "not watched");
+            thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+
     /// Those that do not go by themselves, as the last ones of a pi that was killed do.
     pub fn processes_left(&self) -> Vec<u32> {
         let start = Instant::now();

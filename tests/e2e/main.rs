@@ -25,6 +25,7 @@ mod output;
 mod print;
 mod protocol;
 mod question;
+mod restore;
 mod retry;
 mod rpc;
 mod sandbox;

@@ -231,6 +231,41 @@ impl Screen {
         (status, raw)
     }
 
+    /// Kills pi, and waits until the terminal is as it was before; gives all that was written.
+    #[track_caller]
+    pub fn kill(mut self) -> String {
+        self.signal("KILL");
+        drop(self.child.wait());
+        let start = Instant::now();
+        while let Some(what) = self.left_on() {
+            assert!(start.elapsed() < PATIENCE, "{what} is left on:\n{}", self.text());
+            thread::sleep(std::time::Duration::from_millis(2));
+        }
+        String::from_utf8_lossy(&self.raw()).into_owned()
+    }
+
+    /// Something that is not as it was before pi came.
+    fn left_on(&self) -> Option<&'static str> {
+        let after = modes(&self.ours);
+        let flags =
+            |modes: &libc::termios| (modes.c_lflag, modes.c_iflag, modes.c_oflag, modes.c_cflag, modes.c_cc);
+        let state = self.seen.state.lock().unwrap();
+        let screen = state.parser.screen();
+        let raw = String::from_utf8_lossy(&state.raw);
+        let is_last = |on: &str, off: &str| raw.rfind(on) > raw.rfind(off);
+        let all = [
+            (flags(&after) != flags(&self.modes), "raw mode"),
+            (screen.alternate_screen(), "the alternate screen"),
+            (screen.bracketed_paste(), "bracketed paste"),
+            (screen.hide_cursor(), "a hidden cursor"),
+            (screen.mouse_protocol_mode() != vt100::MouseProtocolMode::None, "the mouse"),
+            (is_last("\x1b[>7u", "\x1b[<u"), "the keyboard protocol"),
+            (is_last("\x1b[?1004h", "\x1b[?1004l"), "focus reporting"),
+            (is_last("\x1b]0;π", "\x1b]0;\x07"), "the title"),
+        ];
+        all.into_iter().find(|(is_on, _)| *is_on).map(|(_, what)| what)
+    }
+
     /// Leaves with `/quit`, and waits for the end.
     #[track_caller]
     pub fn quit(self) -> String {

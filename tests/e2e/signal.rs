@@ -65,18 +65,12 @@ const TREE: &str = "trap '' TERM HUP; (setsid sleep 300 &); nohup sleep 300 >/de
 /// Waits until [`TREE`] is up and watched, kills pi, and waits until nothing is left.
 #[track_caller]
 fn kill_leaves_nothing(world: &World, pid: u32) {
-    let is_watched = || {
-        let is_watcher = |pid: &u32| {
-            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            words.starts_with(b"pi-lifeline\0")
-        };
-        world.processes().iter().any(is_watcher)
-    };
     let start = Instant::now();
-    while !world.work().join("started").exists() || !is_watched() {
-        assert!(start.elapsed() < PATIENCE, "not watched");
+    while !world.work().join("started").exists() {
+        assert!(start.elapsed() < PATIENCE, "not started");
         std::thread::sleep(Duration::from_millis(5));
     }
+    world.wait_until_watched();
     let kill = Command::new("kill").args(["-9", &pid.to_string()]).status();
     assert!(kill.unwrap().success());
     assert_eq!(world.processes_left(), [0u32; 0]);

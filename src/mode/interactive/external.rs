@@ -1,11 +1,14 @@
-//! The prompt in an editor of the user's own.
+//! The prompt in an editor of the user's own, and what becomes of the terminal when pi is killed.
 
 use super::app::App;
 use super::card::Weight;
 use crate::mode::signal;
+use crate::runtime::lifeline;
+use crate::tui::terminal::Lost;
 use serde_json::Value;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -36,6 +39,12 @@ impl App {
     }
 }
 
+/// Has the terminal restored when this process is killed.
+pub fn keep(tty: BorrowedFd<'_>, lost: Option<&Lost<'_>>) {
+    let lost = lost.map(|&Lost { before, off, is_lent }| lifeline::Lost { before, off, is_lent });
+    lifeline::hold_terminal(tty, lost.as_ref());
+}
+
 /// An editor that nearly every machine has one of.
 fn installed() -> &'static str {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -49,11 +58,15 @@ fn edit(command: &str, text: &str) -> io::Result<Option<String>> {
     let status = {
         // Ctrl+C is for the editor now.
         let _held = signal::hold_interrupts();
+        // It must not outlive a pi that is killed: nobody could get it to the terminal again.
+        let known = lifeline::Guarded::new();
+        let (name, mark) = known.mark();
         let mut child = Command::new("sh")
             .arg("-c")
             .arg(format!("{command} \"$1\""))
             .arg("sh")
             .arg(&draft.0)
+            .env(name, mark)
             .stdin(Stdio::inherit())
             .spawn()?;
         wait_with(child.id())?;

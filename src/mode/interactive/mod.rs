@@ -119,7 +119,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         true => Modes::usual(true),
         false => Modes::usual(false) | Modes::SCHEME,
     };
-    let mut terminal = match Terminal::open(modes) {
+    let mut terminal = match Terminal::open(modes, external::keep) {
         Ok(terminal) => terminal,
         Err(error) => {
             // What there is of the session is worth more than a second error.

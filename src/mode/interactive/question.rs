@@ -128,7 +128,7 @@ fn ask<A: Asked>(
     mut asked: A,
     tasks: &Receiver<A::Task>,
 ) -> io::Result<Answer<A::Answer>> {
-    let mut terminal = Terminal::open(Modes::usual(stage::is_dumb()))?;
+    let mut terminal = Terminal::open(Modes::usual(stage::is_dumb()), super::external::keep)?;
     let places = Places {
         cwd: ground.cwd.to_owned(),
         home: ground.dirs.home().unwrap_or(Path::new("/")).to_owned(),

@@ -183,7 +183,7 @@ impl<'a> Serving<'a> {
                 self.leave_other(now)?;
                 let text = self.screen.clear();
                 self.terminal.write(&text)?;
-                self.terminal.pause();
+                self.terminal.lend();
                 lend(self.app);
                 self.terminal.resume()?;
                 self.begin()?;
@@ -284,6 +284,7 @@ impl<'a> Serving<'a> {
         };
         let app = &mut *self.app;
         app.tell_terminal(now);
+        self.terminal.set_farewell(&app.title.ending());
         let mut text = String::new();
         if std::mem::take(&mut app.redraws) {
             screen.set_abilities(app.stage.abilities());
@@ -309,6 +310,7 @@ impl<'a> Serving<'a> {
         self.leave_other(now)?;
         let app = &mut *self.app;
         app.tell_terminal(now);
+        self.terminal.set_farewell(&app.title.ending());
         self.backlog.extend(app.settle(now));
         let rows = match (self.pace.is_slow(), self.pace.is_urgent()) {
             (false, _) => usize::MAX,

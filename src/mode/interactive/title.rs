@@ -18,14 +18,16 @@ pub struct Title {
 impl Title {
     /// What gives the terminal its own title and progress back.
     pub fn end(&mut self) -> String {
-        let mut out = String::new();
-        if !std::mem::take(&mut self.shown).is_empty() {
-            out.push_str("\x1b]0;\x07");
-        }
-        if std::mem::take(&mut self.has_progress) {
-            out.push_str(PROGRESS_OFF);
-        }
-        out
+        let ending = self.ending();
+        (self.shown, self.has_progress) = Default::default();
+        ending
+    }
+
+    /// What [`Self::end`] would give now.
+    pub fn ending(&self) -> String {
+        let title = if self.shown.is_empty() { "" } else { "\x1b]0;\x07" };
+        let progress = if self.has_progress { PROGRESS_OFF } else { "" };
+        format!("{title}{progress}")
     }
 }
 

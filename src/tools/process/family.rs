@@ -18,6 +18,8 @@ pub const MARKER: &str = "PI_SPAWN_ID";
 
 /// A killed process is gone when the system gets round to it, which takes a while on a busy machine.
 const KILL_TIME_MAX: Duration = Duration::from_secs(1);
+/// How long an editor may take to save what it holds when its terminal and pi are gone.
+const HANG_UP_TIME_MAX: Duration = Duration::from_millis(300);
 /// Between two looks at first; doubled each time.
 const KILL_PAUSE: Duration = Duration::from_millis(1);
 
@@ -87,7 +89,7 @@ impl Family {
 
     /// Kills all. True when nothing is left that can be killed, false when that takes too long.
     pub fn kill(&self) -> bool {
-        until_none(|| self.strike())
+        until_none(KILL_TIME_MAX, || self.strike())
     }
 
     /// Kills those that are there, without waiting. How many that were; another user's process (`sudo`)
@@ -114,20 +116,36 @@ impl Orphans {
 
     /// As for a [`Family`].
     pub fn kill(&mut self) -> bool {
-        until_none(|| self.strike())
+        until_none(KILL_TIME_MAX, || self.strike())
     }
 
     /// As for a [`Family`].
     pub fn strike(&mut self) -> usize {
-        let members = look::members(&self.marker, self.number, &mut self.known);
+        let members = self.members();
         self.number.signal(libc::SIGKILL);
         kill_each(&members)
     }
+
+    /// Tells all that their terminal is gone, and gives them a moment to end by themselves.
+    pub fn hang_up(all: &mut [Self]) {
+        for orphans in &mut *all {
+            for member in orphans.members() {
+                for signal in [libc::SIGHUP, libc::SIGCONT] {
+                    send(member.pid, signal);
+                }
+            }
+        }
+        until_none(HANG_UP_TIME_MAX, || all.iter_mut().map(|orphans| orphans.members().len()).sum());
+    }
+
+    fn members(&mut self) -> Vec<Survivor> {
+        look::members(&self.marker, self.number, &mut self.known)
+    }
 }
 
-/// Strikes again and again, with pauses. False if something is left after a while.
-fn until_none(mut strike: impl FnMut() -> usize) -> bool {
-    let until = Instant::now() + KILL_TIME_MAX;
+/// Strikes again and again, with pauses. False if something is left after `time_max`.
+fn until_none(time_max: Duration, mut strike: impl FnMut() -> usize) -> bool {
+    let until = Instant::now() + time_max;
     let mut pause = KILL_PAUSE;
     loop {
         if strike() == 0 {

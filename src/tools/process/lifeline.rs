@@ -1,9 +1,9 @@
 //! Has the commands killed when pi is: a signal that cannot be caught ends pi, but not what it started.
 //!
-//! With the first command comes a second process of this program, the watcher, at the other end of a
-//! pipe that only pi can write to. It is told of each command that begins and ends. When the pipe ends,
-//! however that came about, it kills what has not ended, and goes. After an orderly end nothing is left
-//! to kill.
+//! With the first command, or with a terminal that is put into raw mode, comes a second process of this program,
+//! the watcher, at the other end of a pipe that only pi can write to. It is told of each command that begins and
+//! ends, and of how the terminal was. When the pipe ends, however that came about, it kills what has not ended,
+//! restores the terminal, and goes. After an orderly end nothing is left to do.
 //!
 //! No command waits for it: the pipe is there at once, and the watcher is started beside the command. If
 //! it cannot be started, or is killed, or does not read, all goes on without it.
@@ -11,12 +11,15 @@
 //! It is the program itself, not a fork of it: a fork would hold all the memory that pi had then. So
 //! there is one only where [`enable`] was called, by a `main` that begins with [`watch_if_asked`].
 
+mod terminal;
 mod watcher;
+
+pub use terminal::Lost;
 
 use super::{family, poll};
 use std::fmt::Display;
 use std::io::{self, PipeReader, PipeWriter, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -33,7 +36,7 @@ static LIFELINE: Mutex<Lifeline> = Mutex::new(Lifeline::Disabled);
 
 enum Lifeline {
     Disabled,
-    /// There was no command yet.
+    /// There was no command yet, and no terminal.
     Ready,
     Open {
         wire: PipeWriter,
@@ -74,27 +77,34 @@ pub fn enable() {
 
 /// What a watcher can be started with.
 #[must_use]
-pub struct Start(PipeReader);
+pub struct Start {
+    wire: PipeReader,
+    terminal: Option<OwnedFd>,
+}
 
 /// A command is about to run. The first one gets the means to start the watcher.
 pub fn begins(id: u64) -> Option<Start> {
     let mut lifeline = lifeline();
-    let start = match *lifeline {
-        Lifeline::Ready => match open() {
-            Ok((wire, start)) => {
-                let watcher = None;
-                *lifeline = Lifeline::Open { wire, watcher };
-                Some(start)
-            }
-            Err(_) => {
-                *lifeline = Lifeline::Over;
-                None
-            }
-        },
-        _ => None,
-    };
+    let start = lifeline.open(None);
     lifeline.say(format_args!("+{id}\n"));
     start
+}
+
+/// Says what is to be done to the terminal on `tty` if pi is killed; `None`: it is as it was.
+///
+/// A watcher that was started without a terminal restores none.
+pub fn hold_terminal(tty: BorrowedFd<'_>, lost: Option<&Lost<'_>>) {
+    let mut lifeline = lifeline();
+    let start = lost.and_then(|_| lifeline.open(tty.try_clone_to_owned().ok()));
+    match lost {
+        Some(lost) => lifeline.say(lost),
+        None => lifeline.say("=\n"),
+    }
+    drop(lifeline);
+    if let Some(start) = start {
+        // Nobody waits for it. Without the thread the pipe ends, and with it the lifeline.
+        let _ = std::thread::Builder::new().name("pi-lifeline".into()).spawn(move || start.launch());
+    }
 }
 
 /// The command runs, in this group.
@@ -112,9 +122,45 @@ pub fn ended(id: u64) {
     lifeline().say(format_args!("-{id}\n"));
 }
 
+/// A program in the foreground, killed when pi is. Known by its mark alone, which it must carry in its
+/// environment.
+pub struct Guarded(u64);
+
+impl Guarded {
+    pub fn new() -> Self {
+        let id = super::next_id();
+        if let Some(start) = begins(id) {
+            start.launch();
+        }
+        Self(id)
+    }
+
+    /// The name and value of the variable that it is known by.
+    pub fn mark(&self) -> (&'static str, String) {
+        (family::MARKER, family::marker(self.0))
+    }
+}
+
+impl Default for Guarded {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        ended(self.0);
+    }
+}
+
 /// Nothing will be said any more. Returns when the watcher is gone, unless that takes long.
 pub fn end() {
-    let over = std::mem::replace(&mut *lifeline(), Lifeline::Over);
+    let over = {
+        let mut lifeline = lifeline();
+        // A terminal that is still in raw mode is restored by the exit itself.
+        lifeline.say("=\n");
+        std::mem::replace(&mut *lifeline, Lifeline::Over)
+    };
     let Lifeline::Open { wire, watcher } = over else {
         return;
     };
@@ -127,13 +173,30 @@ pub fn end() {
     }
 }
 
-fn open() -> io::Result<(PipeWriter, Start)> {
+fn open(terminal: Option<OwnedFd>) -> io::Result<(PipeWriter, Start)> {
     let (reader, wire) = io::pipe()?;
     poll::never_block(&wire)?;
-    Ok((wire, Start(reader)))
+    Ok((wire, Start { wire: reader, terminal }))
 }
 
 impl Lifeline {
+    /// Makes the pipe, if there is none yet, and gives the means to start the watcher.
+    fn open(&mut self, terminal: Option<OwnedFd>) -> Option<Start> {
+        if !matches!(self, Self::Ready) {
+            return None;
+        }
+        match open(terminal) {
+            Ok((wire, start)) => {
+                *self = Self::Open { wire, watcher: None };
+                Some(start)
+            }
+            Err(_) => {
+                *self = Self::Over;
+                None
+            }
+        }
+    }
+
     /// In one write, which a pipe takes whole or not at all.
     fn say(&mut self, line: impl Display) {
         let Self::Open { wire, watcher } = self else {
@@ -175,9 +238,9 @@ impl Start {
             .arg0(NAME)
             .arg(family::process_mark())
             .current_dir("/")
-            .stdin(self.0)
+            .stdin(self.wire)
             .stdout(end)
-            .stderr(Stdio::null())
+            .stderr(self.terminal.map_or_else(Stdio::null, Stdio::from))
             .spawn()?;
         Ok(Watcher { process, alive })
     }

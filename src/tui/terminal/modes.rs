@@ -19,6 +19,7 @@ impl Modes {
     pub const MOUSE: Self = Self(32);
     /// Another screen, without scrollback; what was shown is there again afterwards.
     pub const ALTERNATE: Self = Self(64);
+    pub(super) const ALL: Self = Self(127);
 
     /// What a conversation needs; nothing where a terminal would only show the sequences.
     pub fn usual(is_dumb: bool) -> Self {

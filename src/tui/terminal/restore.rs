@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGCONT, SIGTSTP, SIGWINCH};
 use std::fs::File;
 use std::io::{self, PipeWriter, Read, Write};
 use std::ops::Deref;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 use std::time::Duration;
@@ -26,11 +26,30 @@ const PLAIN: &str = "\x1b[?2026l\x1b[0m\x1b[?25h";
 /// How long a terminal that takes nothing is waited for.
 const WRITE: Duration = Duration::from_secs(5);
 
+/// How the terminal becomes what it was when this process has been killed.
+pub struct Lost<'a> {
+    pub before: &'a libc::termios,
+    /// What switches off the modes that are on.
+    pub off: &'a str,
+    /// Another program uses the terminal.
+    pub is_lent: bool,
+}
+
+/// Is told of each change; `None` when the terminal is as it was.
+pub type Keeper = fn(BorrowedFd<'_>, Option<&Lost<'_>>);
+
+/// What a program that was lent the terminal may have left on it.
+const LENT_OFF: &str = "\x1b[?1l\x1b>\x1b[0 q";
+
 pub(super) struct Tty {
     input: File,
     output: RawTerminal<File>,
+    before: libc::termios,
     /// Bits of [`Modes`] and [`RAW`].
     on: AtomicU32,
+    keeper: Mutex<Option<Keeper>>,
+    /// What gives the title back, and the like.
+    farewell: Mutex<String>,
     pub(super) notes: Notes,
     wake: PipeWriter,
 }
@@ -54,8 +73,11 @@ impl Tty {
                 return Err(io::Error::other("not a terminal"));
             }
         }
+        let before = modes_of(&output)?;
         let output = output.into_raw_mode()?;
-        Ok(Arc::new(Self { input, output, on: AtomicU32::new(RAW), notes: Notes::default(), wake }))
+        let on = AtomicU32::new(RAW);
+        let (keeper, farewell, notes) = Default::default();
+        Ok(Arc::new(Self { input, output, before, on, keeper, farewell, notes, wake }))
     }
 
     /// Makes a signal wake the thread.
@@ -136,13 +158,16 @@ impl Tty {
         // Noted first: better switched off without need than left on.
         let knows = if modes == Modes::NONE { 0 } else { KNOWS };
         self.on.fetch_or(modes.bits() | knows, Ordering::SeqCst);
+        self.tell();
         self.write(modes.on().as_bytes())
     }
 
     pub(super) fn leave(&self, modes: Modes) -> io::Result<()> {
         let on = self.on.fetch_and(!modes.bits(), Ordering::SeqCst);
         let modes = Modes::of_bits(on & modes.bits());
-        self.write(modes.off().as_bytes())
+        let written = self.write(modes.off().as_bytes());
+        self.tell();
+        written
     }
 
     pub(super) fn take(&self) -> io::Result<()> {
@@ -161,7 +186,67 @@ impl Tty {
             let _ = self.write(format!("{off}{PLAIN}").as_bytes());
         }
         let _ = self.output.suspend_raw_mode();
+        self.tell();
         true
+    }
+
+    /// From now on `keeper` knows how the terminal is to be restored.
+    pub(super) fn keep(&self, keeper: Keeper) {
+        let mut place = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        if place.is_none() {
+            *place = Some(keeper);
+            drop(place);
+            self.tell();
+        }
+    }
+
+    pub(super) fn set_farewell(&self, text: &str) {
+        let mut farewell = self.farewell.lock().unwrap_or_else(PoisonError::into_inner);
+        if *farewell != text {
+            text.clone_into(&mut farewell);
+            drop(farewell);
+            self.tell();
+        }
+    }
+
+    /// Another program uses the terminal, until it is taken again.
+    pub(super) fn lend(&self) {
+        let (off, farewell) = (Modes::ALL.off(), self.farewell());
+        self.say(Some(&format!("{off}{LENT_OFF}{PLAIN}{farewell}")), true);
+    }
+
+    fn farewell(&self) -> String {
+        // A panic may have come while it was changed.
+        self.farewell.try_lock().map(|text| text.clone()).unwrap_or_default()
+    }
+
+    fn tell(&self) {
+        let on = self.on.load(Ordering::SeqCst);
+        let off = match on & KNOWS {
+            0 => String::new(),
+            _ => format!("{}{PLAIN}{}", Modes::of_bits(on).off(), self.farewell()),
+        };
+        self.say((on & RAW != 0).then_some(&off), false);
+    }
+
+    fn say(&self, off: Option<&str>, is_lent: bool) {
+        let keeper = self.keeper.try_lock().ok().and_then(|keeper| *keeper);
+        if let Some(keeper) = keeper {
+            let output: &File = self.output.deref();
+            let lost = off.map(|off| Lost { before: &self.before, off, is_lent });
+            keeper(output.as_fd(), lost.as_ref());
+        }
+    }
+}
+
+fn modes_of(terminal: &File) -> io::Result<libc::termios> {
+    // SAFETY: all zeros are a valid value; the call fills it in, and it outlives the call.
+    unsafe {
+        let mut modes: libc::termios = std::mem::zeroed();
+        match libc::tcgetattr(terminal.as_raw_fd(), &raw mut modes) {
+            0 => Ok(modes),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 }
 

@@ -94,7 +94,7 @@ fn next(terminal: &Terminal) -> Event {
 fn the_terminal_is_afterwards_what_it_was() {
     let mut pty = Pty::new();
     let before = pty.termios();
-    let terminal = pty.terminal(Modes::usual(false));
+    let mut terminal = pty.terminal(Modes::usual(false));
     assert_ne!(pty.termios(), before);
     pty.seen(&Modes::usual(false).on());
     terminal.write("hello\r\n").unwrap();

@@ -2,24 +2,39 @@
 
 use super::super::family::{self, Orphans};
 use super::super::group::Number;
+use super::terminal::Terminal;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
 /// Listens until pi is gone, and kills what it leaves.
 pub fn run(process_mark: &str) {
-    detach();
+    let mut terminal = Terminal::of_stderr();
+    detach(terminal.is_some());
     let mut running = Running::default();
     for line in io::stdin().lock().split(b'\n').map_while(Result::ok) {
-        running.note(&line);
+        if !terminal.as_mut().is_some_and(|terminal| terminal.note(&line)) {
+            running.note(&line);
+        }
     }
     let mut left: Vec<Orphans> = running
         .0
         .into_iter()
         .map(|(id, number)| Orphans::new(family::marker_of(process_mark, id), number))
         .collect();
+    let is_lent = terminal.as_ref().is_some_and(Terminal::is_lent);
+    if is_lent {
+        // An editor saves what it can when it is hung up.
+        Orphans::hang_up(&mut left);
+    } else if let Some(terminal) = &terminal {
+        // First of all: who waits for pi's end goes on with the terminal.
+        terminal.restore();
+    }
     // All before waiting for any.
     for orphans in &mut left {
         orphans.strike();
+    }
+    if let Some(terminal) = terminal.filter(|_| is_lent) {
+        terminal.restore();
     }
     for mut orphans in left {
         orphans.kill();
@@ -63,11 +78,17 @@ impl Running {
 }
 
 /// Away from what could end this process before its time, or be held up by it.
-fn detach() {
+///
+/// The terminal's foreground group is told only to who stays in the terminal's session.
+fn detach(has_terminal: bool) {
     // SAFETY: no memory is involved in any of these calls. Descriptors from 3 on belong to nobody in
     // this process, which has only begun.
     unsafe {
-        libc::setsid();
+        if has_terminal {
+            libc::setpgid(0, 0);
+        } else {
+            libc::setsid();
+        }
         for signal in [
             libc::SIGHUP,
             libc::SIGINT,
@@ -76,6 +97,8 @@ fn detach() {
             libc::SIGUSR1,
             libc::SIGUSR2,
             libc::SIGTSTP,
+            libc::SIGTTIN,
+            libc::SIGTTOU,
         ] {
             libc::signal(signal, libc::SIG_IGN);
         }
