@@ -1,12 +1,13 @@
 //! `pi undo`: takes back what the write and edit tools did to files in a session.
 
-use super::open;
+use super::flags::Args;
+use super::{ask, open, sandbox};
 use crate::mode::{print, report};
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::runtime::plain_text;
 use crate::runtime::undo::{self, Action, Journal, Plan, Step};
-use crate::session::{Log, SessionError, SyncMode};
+use crate::session::{Log, SessionError, Store, SyncMode};
 use lexopt::{Arg, Parser, ValueExt};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -18,8 +19,9 @@ pi undo [<n>]            take back the last change of a file by a tool, or the l
 pi undo --to <entry>     all changes since this entry of the session (a message's id)
 pi undo --list           show what can be taken back, and change nothing
 With --dry-run: show what would happen. --force: also where a file was changed
-since. --session <path|id>: another session than the newest of this folder.
-Also: --json, --cwd <dir>, --session-dir <dir>.";
+since. --yes: also files outside the session's folder, and with a session file
+that is not in pi's folder of sessions; a terminal is asked. --session <path|id>:
+another session than the newest of this folder. Also: --json, --cwd <dir>, --session-dir <dir>.";
 
 #[derive(Default)]
 struct Options {
@@ -28,6 +30,7 @@ struct Options {
     list: bool,
     dry_run: bool,
     force: bool,
+    yes: bool,
     json: bool,
     help: bool,
     session: Option<String>,
@@ -45,6 +48,7 @@ impl Options {
                 Arg::Long("list") => options.list = true,
                 Arg::Long("dry-run") | Arg::Short('n') => options.dry_run = true,
                 Arg::Long("force") => options.force = true,
+                Arg::Long("yes") | Arg::Short('y') => options.yes = true,
                 Arg::Long("json") => options.json = true,
                 Arg::Long("help") | Arg::Short('h') => options.help = true,
                 Arg::Long("session") => options.session = Some(parser.value()?.string()?),
@@ -80,7 +84,8 @@ pub fn run(words: &[OsString]) -> u8 {
 }
 
 fn try_run(options: &Options) -> Result<u8, String> {
-    let session = session_of(options)?;
+    let found = find(options)?;
+    let session = found.session;
     let journal = Journal::new(&session);
     let all = journal.steps().map_err(|error| format!("Could not read what can be undone: {error}"))?;
     if options.list {
@@ -99,9 +104,13 @@ fn try_run(options: &Options) -> Result<u8, String> {
     // A run that is under way would not know what has become of its files. A session that cannot be
     // written to is no reason to leave them as they are.
     let cwd = session.parent().unwrap_or(Path::new("/"));
-    let log = match Log::open(&session, cwd, SyncMode::Turn) {
+    let written = match Log::open(&session, cwd, SyncMode::Turn) {
         Err(error @ SessionError::Held { .. }) => return Err(error.to_string()),
         opened => opened.ok(),
+    };
+    let home = match &written {
+        Some(log) => log.header().cwd.clone(),
+        None => Log::open_to_read(&session).map(|log| log.header().cwd.clone()).unwrap_or_default(),
     };
     let plans = undo::plan(&journal, &steps);
     let conflicts: Vec<String> = plans
@@ -114,8 +123,13 @@ fn try_run(options: &Options) -> Result<u8, String> {
             conflicts.concat()
         ));
     }
-    let done = undo::carry_out(&journal, plans, options.force);
-    if let (Some(note), Some(mut log)) = (undo::note(&done), log) {
+    let doubts = undo::doubts(&session, &home, &found.store, &plans);
+    if !options.yes && !doubts.is_empty() {
+        agree(&doubts, &plans)?;
+    }
+    let sandbox = sandbox::choose(&Args::default(), &found.settings, &found.dirs, Path::new(&home))?;
+    let done = undo::carry_out(&journal, plans, options.force, sandbox.as_deref());
+    if let (Some(note), Some(mut log)) = (undo::note(&done), written) {
         match log.append(note) {
             Ok(_) => log.turn_ended(),
             Err(error) => report::warning(format_args!("The model is not told: {error}")),
@@ -128,8 +142,29 @@ fn try_run(options: &Options) -> Result<u8, String> {
     Ok(if failed { print::FAILED } else { code })
 }
 
-/// The file of the session that is meant.
-fn session_of(options: &Options) -> Result<PathBuf, String> {
+/// Asks about what should not happen unasked.
+fn agree(doubts: &[String], plans: &[Plan]) -> Result<(), String> {
+    let doubts: String = doubts.iter().map(|doubt| format!("\n  {doubt}")).collect();
+    if !ask::possible() {
+        return Err(format!("Nothing was undone:{doubts}\nWith --yes it is undone all the same."));
+    }
+    let would = told(plans.iter().map(|plan| (plan, plan.conflict.clone())), true, false);
+    match ask::confirm(&format!("{}\n{would}Undo this?", doubts.trim_start_matches('\n'))) {
+        true => Ok(()),
+        false => Err("Nothing was undone".into()),
+    }
+}
+
+/// The session that is meant, and what is to be known of the place.
+struct Meant {
+    session: PathBuf,
+    /// As settings and environment have it, whatever folder a flag names.
+    store: Store,
+    settings: Settings,
+    dirs: Dirs,
+}
+
+fn find(options: &Options) -> Result<Meant, String> {
     if let Some(dir) = &options.cwd {
         std::env::set_current_dir(dir).map_err(|error| format!("Cannot work in {dir}: {error}"))?;
     }
@@ -138,16 +173,16 @@ fn session_of(options: &Options) -> Result<PathBuf, String> {
     let dirs = Dirs::find().map_err(|error| error.to_string())?;
     let (settings, _) = Settings::load(dirs.agent());
     let store = open::store(&dirs, &settings, options.session_dir.as_deref(), &cwd);
-    if let Some(wanted) = &options.session {
+    let session = if let Some(wanted) = &options.session {
         let path = dirs.resolve(wanted, &cwd);
         let wanted = if wanted.starts_with('~') { path.to_string_lossy() } else { wanted.into() };
-        let found = store.find(&cwd, &wanted).map_err(|error| error.to_string())?;
-        return Ok(open::path_of(found));
-    }
-    let newest = store.list(&cwd).into_iter().next();
-    newest
-        .map(|stored| stored.path)
-        .ok_or_else(|| "There is no session of this folder. Name one with --session.".to_owned())
+        open::path_of(store.find(&cwd, &wanted).map_err(|error| error.to_string())?)
+    } else {
+        let newest = store.list(&cwd).into_iter().next();
+        newest.ok_or("There is no session of this folder. Name one with --session.")?.path
+    };
+    let store = open::store(&dirs, &settings, None, &cwd);
+    Ok(Meant { session, store, settings, dirs })
 }
 
 fn select(options: &Options, session: &Path, all: &[Step]) -> Result<Vec<Step>, String> {

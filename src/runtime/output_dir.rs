@@ -25,12 +25,13 @@ impl Beside {
 impl OutputDir for Beside {
     fn path(&self) -> io::Result<PathBuf> {
         let folder = self.folder();
+        beside::refuse_link(&folder)?;
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         Ok(folder)
     }
 
     fn if_there(&self) -> Option<PathBuf> {
-        Some(self.folder()).filter(|folder| folder.is_dir())
+        Some(self.folder()).filter(|folder| folder.symlink_metadata().is_ok_and(|there| there.is_dir()))
     }
 
     fn follow(&self, session_file: &Path) {

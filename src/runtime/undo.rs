@@ -5,9 +5,13 @@
 //! will hold. So a change can be taken back exactly, and a file that somebody else has changed since is
 //! seen. Commands of the bash tool are not covered.
 //!
+//! What a journal says is not believed where it could do harm: a file is reached without following links
+//! ([`place`]), inside the sandbox if there is one, and a mode gives permissions only.
+//!
 //! Contents are kept up to a limit; past it the oldest go. The journal outlives them and says so.
 
 mod journal;
+mod place;
 
 pub use journal::{Journal, Step};
 
@@ -16,18 +20,20 @@ use super::session::Session;
 use crate::agent::run::Fatal;
 use crate::llm::cancel::CancelToken;
 use crate::llm::message::Content;
+use crate::session::Store;
 use crate::session::entry::CustomMessage;
 use crate::session::failpoint;
-use crate::tools::backend::Backend;
 use crate::tools::diff::changes;
-use crate::tools::local::Local;
+use crate::tools::local::write_here;
 use crate::tools::mutation;
+use crate::tools::sandbox::Sandbox;
 use journal::State;
+use place::Place;
 use serde_json::json;
 use std::collections::HashMap;
-use std::fs::{self, Permissions};
+use std::fs::{self, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// What is to happen to one file.
@@ -79,7 +85,15 @@ pub fn plan(journal: &Journal, steps: &[Step]) -> Vec<Plan> {
 fn plan_file(journal: &Journal, steps: &[&Step]) -> Option<Plan> {
     let (newest, oldest) = (steps.first()?, steps.last()?);
     let path = newest.path.clone();
-    let now = State::of(&path);
+    let steps_of_it = || steps.iter().map(|step| (*step).clone()).collect();
+    let now = match Place::find(&path, false) {
+        Ok(Some(place)) => State::of(&place.file()),
+        Ok(None) => State::Missing,
+        Err(why) => {
+            let action = Action::Impossible(why);
+            return Some(Plan { path, action, conflict: None, steps: steps_of_it() });
+        }
+    };
     let mut expected = now.clone();
     let mut conflict = None;
     for step in steps {
@@ -107,24 +121,40 @@ fn plan_file(journal: &Journal, steps: &[&Step]) -> Option<Plan> {
         (_, action) => action,
     };
     let conflict = conflict.filter(|_| action != Action::Nothing);
-    Some(Plan { path, action, conflict, steps: steps.iter().map(|step| (*step).clone()).collect() })
+    Some(Plan { path, action, conflict, steps: steps_of_it() })
 }
 
-/// Carries plans out. Those with a conflict only when `force` says so: the caller asks before.
-pub fn carry_out(journal: &Journal, plans: Vec<Plan>, force: bool) -> Vec<Undone> {
+/// Why the user should agree to `plans` first: the session file at `session`, whose folder is `cwd`, may come from
+/// somebody else.
+pub fn doubts(session: &Path, cwd: &str, store: &Store, plans: &[Plan]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if !store.holds(session) {
+        doubts.push(format!("{} is not in the folder of sessions", session.display()));
+    }
+    let folder = Path::new(cwd).canonicalize().ok();
+    let changes = plans.iter().filter(|plan| matches!(plan.action, Action::Restore | Action::Remove));
+    let is_outside = |path: &Path| folder.as_ref().is_none_or(|folder| !path.starts_with(folder));
+    for plan in changes.filter(|plan| is_outside(&plan.path)) {
+        doubts.push(format!("{} is outside the session's folder", plan.path.display()));
+    }
+    doubts
+}
+
+/// Carries plans out, inside the sandbox if there is one. Those with a conflict only when `force` says so: the caller asks before.
+pub fn carry_out(journal: &Journal, plans: Vec<Plan>, force: bool, sandbox: Option<&Sandbox>) -> Vec<Undone> {
     let mut done = Vec::new();
     for plan in plans {
         let result = match (&plan.conflict, &plan.action) {
             (Some(why), _) if !force => Err(why.clone()),
             (_, Action::Impossible(why)) => Err(why.clone()),
-            _ => file(journal, &plan),
+            _ => file(journal, &plan, sandbox),
         };
         done.push(Undone { plan, error: result.err() });
     }
     done
 }
 
-fn file(journal: &Journal, plan: &Plan) -> Result<(), String> {
+fn file(journal: &Journal, plan: &Plan, sandbox: Option<&Sandbox>) -> Result<(), String> {
     let Some(oldest) = plan.steps.last() else {
         return Ok(());
     };
@@ -138,32 +168,56 @@ fn file(journal: &Journal, plan: &Plan) -> Result<(), String> {
     }
     let say = |error: io::Error| error.to_string();
     failpoint::hit("undo.file").map_err(say)?;
-    match &plan.action {
-        Action::Restore => {
-            let content = journal.content(oldest)?;
-            if fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink()) {
-                fs::remove_file(path).map_err(say)?;
-            }
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder).map_err(say)?;
-            }
-            Local.write(path, &content).map_err(say)?;
-            if let State::File { mode: Some(mode), .. } = oldest.before {
-                fs::set_permissions(path, Permissions::from_mode(mode)).map_err(say)?;
-            }
-        }
-        Action::Remove => {
-            fs::remove_file(path).map_err(say)?;
-            // Folders that came with the file go with it, as long as nothing else is in them.
-            let folders = oldest.folders.iter();
-            let _ = folders.take_while(|folder| fs::remove_dir(folder).is_ok()).count();
-        }
-        Action::Nothing | Action::Impossible(_) => {}
+    let content = match plan.action {
+        Action::Restore => Some(journal.content(oldest)?),
+        _ => None,
+    };
+    let work = || match &plan.action {
+        Action::Restore => restore(oldest, content.as_deref().unwrap_or_default()),
+        Action::Remove => remove(oldest),
+        Action::Nothing | Action::Impossible(_) => Ok(()),
+    };
+    match sandbox {
+        None => work()?,
+        Some(sandbox) if sandbox.allows(path) => sandbox.run(|| Ok(work())).map_err(say)??,
+        Some(sandbox) => return Err(format!("the sandbox forbids it. {sandbox}")),
     }
     let numbers: Vec<u64> = plan.steps.iter().map(|step| step.number).collect();
     journal
         .mark_undone(&numbers)
         .map_err(|error| format!("is as it was, but that could not be noted: {error}"))
+}
+
+fn restore(step: &Step, content: &[u8]) -> Result<(), String> {
+    let say = |error: io::Error| error.to_string();
+    let place = Place::find(&step.path, true)?.ok_or("its folder was removed just now")?;
+    let path = place.file();
+    if fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink()) {
+        fs::remove_file(&path).map_err(say)?;
+    }
+    write_here(&path, content).map_err(say)?;
+    if let State::File { mode: Some(mode), .. } = step.before {
+        let open =
+            |options: &mut OpenOptions| options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&path);
+        let file = open(OpenOptions::new().read(true)).or_else(|_| open(OpenOptions::new().write(true)));
+        // Permissions only: what runs as another user is not made by undoing.
+        file.and_then(|file| file.set_permissions(Permissions::from_mode(mode & 0o777))).map_err(say)?;
+    }
+    Ok(())
+}
+
+fn remove(step: &Step) -> Result<(), String> {
+    if let Some(place) = Place::find(&step.path, false)? {
+        fs::remove_file(place.file()).map_err(|error| error.to_string())?;
+    }
+    // Folders that came with the file go with it, as long as nothing else is in them.
+    let is_above = |folder: &&PathBuf| step.path != **folder && step.path.starts_with(folder);
+    let is_removed = |folder: &PathBuf| {
+        let place = Place::find(folder, false).ok().flatten();
+        place.is_some_and(|place| fs::remove_dir(place.file()).is_ok())
+    };
+    let _ = step.folders.iter().take_while(is_above).take_while(|folder| is_removed(folder)).count();
+    Ok(())
 }
 
 /// What the model is told at the next request: it believes that its changes stand. None when no file is
@@ -201,8 +255,10 @@ pub fn preview(journal: &Journal, plan: &Plan) -> Option<String> {
         Action::Nothing | Action::Impossible(_) => return None,
     };
     let is_short = |length: u64| usize::try_from(length).is_ok_and(|length| length <= MOST);
-    let now = match fs::metadata(&plan.path) {
-        Ok(file) if is_short(file.len()) => fs::read(&plan.path).ok()?,
+    let place = Place::find(&plan.path, false).ok()?;
+    let path = place.as_ref().map_or_else(|| plan.path.clone(), Place::file);
+    let now = match fs::symlink_metadata(&path) {
+        Ok(file) if file.is_file() && is_short(file.len()) => fs::read(&path).ok()?,
         Ok(_) => return None,
         Err(_) => Vec::new(),
     };

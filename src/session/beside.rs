@@ -6,6 +6,16 @@ use super::file::create_folder;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// An error where a folder beside a session file leads elsewhere: who made the file may have meant that.
+pub fn refuse_link(folder: &Path) -> io::Result<()> {
+    match folder.symlink_metadata() {
+        Ok(there) if there.is_symlink() => {
+            Err(io::Error::other(format!("{} is a symbolic link", folder.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The folder of whole tool outputs.
 pub fn outputs(session_file: &Path) -> PathBuf {
     session_file.with_extension("outputs")
@@ -21,13 +31,14 @@ pub fn undo(session_file: &Path) -> PathBuf {
 /// out, since a conversation can go on without.
 pub(super) fn share_outputs(from: &Path, to: &Path) {
     let (from, to) = (outputs(from), outputs(to));
-    let Ok(files) = from.read_dir() else {
+    let Ok(files) = refuse_link(&from).and_then(|()| from.read_dir()) else {
         return;
     };
-    if create_folder(&to).is_err() {
+    if refuse_link(&to).is_err() || create_folder(&to).is_err() {
         return;
     }
-    for file in files.flatten() {
+    let is_file = |file: &std::fs::DirEntry| file.file_type().is_ok_and(|kind| kind.is_file());
+    for file in files.flatten().filter(is_file) {
         let name = to.join(file.file_name());
         if std::fs::hard_link(file.path(), &name).is_err() {
             let _ = std::fs::copy(file.path(), &name);

@@ -67,6 +67,19 @@ impl Store {
         }
     }
 
+    /// Whether pi itself puts session files into the folder of `path`. A folder inside the current one may have come
+    /// with what is in that.
+    pub fn holds(&self, path: &Path) -> bool {
+        let Ok(path) = path.canonicalize() else {
+            return false;
+        };
+        let here = std::env::current_dir().ok();
+        let named = self.named.as_ref().and_then(|folder| folder.canonicalize().ok());
+        let named = named.filter(|folder| here.is_some_and(|here| !folder.starts_with(here)));
+        let sessions = self.sessions.canonicalize().ok();
+        sessions.into_iter().chain(named).any(|folder| path.starts_with(folder))
+    }
+
     /// A new session of `cwd`, with an id of the user's or a new one.
     pub fn create(&self, cwd: &Path, id: Option<&str>) -> Result<Log, SessionError> {
         Log::create(&self.folder(cwd), cwd, id, self.sync)

@@ -17,6 +17,11 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Local;
 
+/// Gives the file at `path` this content, as [`Local::write`] does, but never through a link at `path`.
+pub fn write_here(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace::replace_here(path, &|file: &mut File| io::Write::write_all(file, content))
+}
+
 impl Backend for Local {
     fn open(&self, path: &Path) -> io::Result<Box<dyn Source>> {
         // Looked at before it is opened, since opening a device can have an effect; and after, since

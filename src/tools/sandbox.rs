@@ -101,7 +101,7 @@ impl Sandbox {
     }
 
     /// Does `work` where it can write no more than a command could.
-    fn run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         platform::run(self, work)
     }
 

@@ -4,6 +4,7 @@ use crate::agent::{World, lines};
 use crate::server::{Reply, Server};
 use crate::world;
 use serde_json::json;
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 /// A session in which `a.txt` is edited twice and `new/b.txt` is made.
@@ -118,4 +119,58 @@ fn the_model_is_told_what_was_taken_back() {
         "{told}"
     );
     assert_eq!(requests[0].last_text(), "next");
+}
+
+#[test]
+fn files_outside_of_the_sessions_folder_are_not_touched_unasked() {
+    let world = World::new();
+    let path = world.home().join("notes");
+    fs::write(&path, "old").unwrap();
+    let server = Server::start([
+        Reply::tool("call_1", "write", &json!({"path": path, "content": "new"})),
+        Reply::text("done"),
+    ]);
+    world.use_server(&server);
+    world.pi().args(["--model", "mock/m1", "-p", "go"]).run().success();
+    let refused = world.pi().words("undo").run().fails_with(1);
+    refused.stderr_has("notes is outside the session's folder").stderr_has("With --yes");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+    let asked = world.pi().words("undo").spawn_on_terminal();
+    asked.wait_until_shown("Undo this? [y/N]");
+    asked.type_keys("n\n");
+    asked.wait().fails_with(1).stderr_has("Would restore ").stderr_has("Nothing was undone");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+    world.pi().words("undo --yes").run().success();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+}
+
+/// A repository can hold a session file with a journal that says anything.
+#[test]
+fn the_journal_of_a_session_that_came_from_elsewhere_is_not_believed_unasked() {
+    let (world, _server) = changed();
+    let session =
+        world.session_files().into_iter().find(|path| path.extension().unwrap() == "jsonl").unwrap();
+    let foreign = world.work().join("talk.jsonl");
+    fs::rename(&session, &foreign).unwrap();
+    fs::rename(session.with_extension("undo"), foreign.with_extension("undo")).unwrap();
+    for words in ["undo --session ./talk.jsonl", "undo --session ./talk.jsonl --session-dir ."] {
+        let refused = world.pi().words(words).run().fails_with(1);
+        refused.stderr_has("talk.jsonl is not in the folder of sessions").stderr_has("With --yes");
+    }
+    assert!(world.work().join("new/b.txt").exists());
+    world.pi().words("undo --session ./talk.jsonl --yes").run().success();
+    assert!(!world.work().join("new/b.txt").exists());
+}
+
+#[test]
+fn undoing_stays_inside_the_sandbox() {
+    let (world, _server) = changed();
+    world.write_config("settings.json", r#"{"sandbox": {"mode": "read-only"}, "retry": {"enabled": false}}"#);
+    let refused = world.pi().words("undo").run().fails_with(1);
+    assert!(refused.stdout.contains("new/b.txt: the sandbox forbids it."), "{}", refused.stdout);
+    assert!(world.work().join("new/b.txt").exists());
+    world.write_config("settings.json", r#"{"sandbox": {"mode": "workspace"}, "retry": {"enabled": false}}"#);
+    world.pi().words("undo 3").run().success();
+    assert_eq!(world.read("a.txt"), "one\r\n");
+    assert!(!world.work().join("new").exists());
 }

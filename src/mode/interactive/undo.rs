@@ -41,6 +41,8 @@ pub fn run(app: &mut App, arguments: &str) {
         return app
             .say(Weight::Warning, "This session is not stored, and so are no earlier contents of files");
     };
+    let home = app.control.log().header().cwd.clone();
+    let store = app.store.clone();
     let feed = app.feed.clone();
     app.begin_thread("undo", move || {
         let journal = Journal::new(&session);
@@ -53,13 +55,14 @@ pub fn run(app: &mut App, arguments: &str) {
         };
         let first = steps.len().saturating_sub(count);
         let plans = undo::plan(&journal, steps.get(first..).unwrap_or_default());
+        let doubts = undo::doubts(&session, &home, &store, &plans);
         let planned: Vec<Planned> =
             plans.into_iter().map(|plan| Planned { diff: undo::preview(&journal, &plan), plan }).collect();
-        feed.task(move |app| ask(app, session, planned));
+        feed.task(move |app| ask(app, session, planned, &doubts));
     });
 }
 
-fn ask(app: &mut App, session: PathBuf, planned: Vec<Planned>) {
+fn ask(app: &mut App, session: PathBuf, planned: Vec<Planned>, doubts: &[String]) {
     let is_open = |planned: &Planned| matches!(planned.plan.action, Action::Restore | Action::Remove);
     if planned.is_empty() {
         return app.say(Weight::Info, "There is nothing to undo");
@@ -76,6 +79,10 @@ fn ask(app: &mut App, session: PathBuf, planned: Vec<Planned>) {
         0 => "The changes above are made.".to_owned(),
         _ => "Files marked above were changed by somebody else since; that would be lost.".to_owned(),
     };
+    let mut text = text;
+    for doubt in doubts {
+        text.push_str(&format!("\n{doubt}"));
+    }
     let answers: &[&str] = match conflicts {
         0 => &["Undo", "Cancel"],
         _ => &["Undo only what nobody else has changed", "Undo all, and lose what others changed", "Cancel"],
@@ -95,7 +102,8 @@ fn ask(app: &mut App, session: PathBuf, planned: Vec<Planned>) {
 /// On the session's thread: no run can begin meanwhile.
 fn carry_out(app: &mut App, session: PathBuf, plans: Vec<Plan>, forces: bool) {
     app.run(move |conversation, feed| {
-        let done = undo::carry_out(&Journal::new(&session), plans, forces);
+        let backend = conversation.workspace().backend.clone();
+        let done = undo::carry_out(&Journal::new(&session), plans, forces, backend.sandbox());
         let told = conversation.note_undone(&done);
         feed.task(move |app| {
             let look = app.stage.look();

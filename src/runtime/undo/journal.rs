@@ -20,6 +20,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Bytes of one file that are kept.
 const FILE_MAX: u64 = 16 << 20;
+/// Bytes of a journal.
+const JOURNAL_MAX: u64 = 256 << 20;
 /// Bytes of all files of a session that are kept.
 const TOTAL_MAX: u64 = 128 << 20;
 
@@ -73,7 +75,9 @@ impl State {
         if !there.is_file() {
             return Self::Other("no file".into());
         }
-        match File::open(path).and_then(hash_of) {
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        match options.open(path).and_then(hash_of) {
             Ok(sha256) => Self::File { sha256, mode: Some(there.permissions().mode() & 0o7777) },
             Err(error) => Self::Other(format!("a file that cannot be read ({error})")),
         }
@@ -124,9 +128,9 @@ impl Journal {
         Self { folder: Mutex::new(beside::undo(session_file)), state: Mutex::new(None) }
     }
 
-    fn folder(&self) -> PathBuf {
-        let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
-        folder.clone()
+    fn folder(&self) -> io::Result<PathBuf> {
+        let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        beside::refuse_link(&folder).map(|()| folder)
     }
 
     /// The changes that can be taken back, the oldest first.
@@ -145,7 +149,7 @@ impl Journal {
     }
 
     fn lines(&self) -> io::Result<Vec<Line>> {
-        let bytes = match fs::read(self.folder().join("journal")) {
+        let bytes = match read(&self.folder()?.join("journal"), JOURNAL_MAX) {
             Err(error) if is_missing(&error) => return Ok(Vec::new()),
             read => read?,
         };
@@ -158,7 +162,9 @@ impl Journal {
         if let Some(why) = &step.not_kept {
             return Err(format!("its earlier content was not kept: {why}"));
         }
-        let content = fs::read(content_path(&self.folder(), step.number))
+        let content = self
+            .folder()
+            .and_then(|folder| read(&content_path(&folder, step.number), FILE_MAX))
             .map_err(|error| format!("its earlier content is not kept any more ({error})"))?;
         match step.before.content() {
             Some(expected) if expected == hash(&content) => Ok(content),
@@ -174,8 +180,9 @@ impl Journal {
         let mut bytes = serde_json::to_vec(line)?;
         bytes.push(b'\n');
         let mut options = OpenOptions::new();
-        let path = self.folder().join("journal");
-        let mut file = options.append(true).create(true).mode(0o600).read(true).open(path)?;
+        let path = self.folder()?.join("journal");
+        options.append(true).create(true).mode(0o600).read(true).custom_flags(libc::O_NOFOLLOW);
+        let mut file = options.open(path)?;
         // Behind a line that was cut off a new one begins.
         if !ends_in_newline(&file)? {
             bytes.insert(0, b'\n');
@@ -184,7 +191,7 @@ impl Journal {
     }
 
     fn keep(&self, change: &Change<'_>) -> io::Result<u64> {
-        let folder = self.folder();
+        let folder = self.folder()?;
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700).create(&folder)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -280,7 +287,9 @@ impl Changes for Journal {
 
     fn withdraw(&self, number: u64) {
         let _ = self.append(&Line::Withdrawn { number });
-        let _ = fs::remove_file(content_path(&self.folder(), number));
+        if let Ok(folder) = self.folder() {
+            let _ = fs::remove_file(content_path(&folder, number));
+        }
     }
 
     fn follow(&self, session_file: &Path) {
@@ -318,6 +327,20 @@ fn missing_folders(path: &Path) -> Vec<PathBuf> {
 
 fn content_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:08}.before"))
+}
+
+/// The content of a regular file, which is no link.
+fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    let mut bytes = Vec::new();
+    match file.take(bytes_max + 1).read_to_end(&mut bytes)? {
+        count if count as u64 > bytes_max => Err(io::ErrorKind::FileTooLarge.into()),
+        _ => Ok(bytes),
+    }
 }
 
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {

@@ -36,7 +36,7 @@ impl Desk {
     fn undo(&self, count: usize, force: bool) -> Vec<Option<String>> {
         let steps = self.journal.steps().unwrap();
         let last = &steps[steps.len().saturating_sub(count)..];
-        let done = carry_out(&self.journal, plan(&self.journal, last), force);
+        let done = carry_out(&self.journal, plan(&self.journal, last), force, None);
         done.into_iter().map(|undone| undone.error).collect()
     }
 
@@ -187,4 +187,79 @@ fn steps_are_chosen_by_time() {
     assert_eq!(since(&steps, &steps[0].time).len(), 1);
     assert_eq!(since(&steps, "9999-01-01T00:00:00.000Z"), []);
     assert_eq!(since(&steps, "junk"), []);
+}
+
+/// A folder that was swapped for a link leads elsewhere: nothing there is changed or removed.
+#[test]
+fn a_folder_that_became_a_link_is_refused() {
+    for (first, second) in [(Some("EVIL"), "same"), (None, "same")] {
+        let desk = Desk::new();
+        desk.dir.write("out/f", "same");
+        if let Some(first) = first {
+            desk.write("d/f", first);
+        }
+        desk.write("d/f", second);
+        let d = desk.dir.path().join("d");
+        fs::rename(&d, desk.dir.path().join("d.old")).unwrap();
+        symlink("out", &d).unwrap();
+        let errors = desk.undo(1, true);
+        assert!(errors[0].as_ref().unwrap().ends_with("/d is not the folder that it was"), "{errors:?}");
+        assert_eq!(desk.dir.read("out/f"), b"same");
+        let plans = plan(&desk.journal, &desk.journal.steps().unwrap());
+        assert_eq!(preview(&desk.journal, &plans[0]), None);
+    }
+}
+
+/// The journal's words are another's: paths, modes and folders are not believed.
+#[test]
+fn a_journal_that_was_made_up_does_no_harm() {
+    let desk = Desk::new();
+    let path = desk.dir.write("f", "old");
+    fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    desk.write("f", "new");
+    let journal = desk.dir.path().join("session.undo/journal");
+    let honest = fs::read_to_string(&journal).unwrap();
+    let write = |path: &str, mode: &str, folders: &str| {
+        let made_up = honest
+            .replace(
+                &format!("{:?}", desk.dir.path().join("f").canonicalize().unwrap()),
+                &format!("{path:?}"),
+            )
+            .replace("\"mode\":420", mode)
+            .replace("\"after\":", &format!("\"folders\":{folders},\"after\":"));
+        assert_ne!(made_up, honest);
+        fs::write(&journal, made_up).unwrap();
+    };
+    for path in ["f", "../f", "/tmp/../f", "", "/"] {
+        write(path, "\"mode\":420", "[]");
+        let errors = desk.undo(1, true);
+        assert_eq!(errors, [Some("its path in the journal is not an absolute one".to_owned())], "{path}");
+    }
+    write(path.canonicalize().unwrap().to_str().unwrap(), "\"mode\":2541", "[]");
+    assert_eq!(desk.undo(1, true), [None]);
+    assert_eq!((desk.dir.read("f").as_slice(), desk.mode("f")), (&b"old"[..], 0o755));
+    // An empty folder elsewhere is none that came with the file.
+    let desk = Desk::new();
+    desk.write("made/f", "x");
+    let empty = desk.dir.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let journal = desk.dir.path().join("session.undo/journal");
+    let made = desk.dir.path().join("made").canonicalize().unwrap();
+    let text = fs::read_to_string(&journal).unwrap();
+    fs::write(&journal, text.replace(&format!("[{made:?}]"), &format!("[{empty:?}]"))).unwrap();
+    assert_eq!(desk.undo(1, true), [None]);
+    assert!(empty.exists() && made.exists());
+}
+
+#[test]
+fn a_journal_behind_a_link_is_not_read_or_written() {
+    let desk = Desk::new();
+    desk.write("f", "new");
+    let folder = desk.dir.path().join("session.undo");
+    fs::rename(&folder, desk.dir.path().join("elsewhere")).unwrap();
+    symlink("elsewhere", &folder).unwrap();
+    assert!(desk.journal.steps().unwrap_err().to_string().ends_with("is a symbolic link"));
+    let before = desk.dir.read("elsewhere/journal");
+    desk.write("g", "new");
+    assert_eq!(desk.dir.read("elsewhere/journal"), before);
 }

@@ -24,11 +24,15 @@ const MAX_LINKS: usize = 40;
 type Fill<'a> = &'a dyn Fn(&mut File) -> io::Result<()>;
 
 pub fn replace(path: &Path, fill: Fill<'_>) -> io::Result<()> {
-    let target = follow_links(path)?;
-    let old = match fs::symlink_metadata(&target) {
+    replace_here(&follow_links(path)?, fill)
+}
+
+/// The same for what is at `target` itself, which is no link.
+pub fn replace_here(target: &Path, fill: Fill<'_>) -> io::Result<()> {
+    let old = match fs::symlink_metadata(target) {
         Ok(old) => old,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return match swap(&target, None, fill)? {
+            return match swap(target, None, fill)? {
                 Swap::Done => Ok(()),
                 Swap::Refused(error) => Err(error),
             };
@@ -36,13 +40,13 @@ pub fn replace(path: &Path, fill: Fill<'_>) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     super::only_regular(old.file_type())?;
-    check_writable(&target)?;
+    check_writable(target)?;
     if old.nlink() > 1 {
-        return in_place(&target, fill);
+        return in_place(target, fill);
     }
-    match swap(&target, Some(&old), fill)? {
+    match swap(target, Some(&old), fill)? {
         Swap::Done => Ok(()),
-        Swap::Refused(_) => in_place(&target, fill),
+        Swap::Refused(_) => in_place(target, fill),
     }
 }
 
@@ -63,7 +67,8 @@ pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
 
 /// A file that its owner made read-only stays as it is, though a rename would get around that.
 fn check_writable(target: &Path) -> io::Result<()> {
-    let opened = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(target);
+    let opened =
+        OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(target);
     match opened {
         // A running program cannot be written to, but it can be replaced.
         Err(error) if error.kind() != io::ErrorKind::ExecutableFileBusy => Err(error),
@@ -229,7 +234,8 @@ fn with_new_name<T>(
 
 /// Writes over the old content. When that fails the old content is put back.
 fn in_place(target: &Path, fill: Fill<'_>) -> io::Result<()> {
-    let mut file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(target)?;
+    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    let mut file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(target)?;
     super::only_regular(file.metadata()?.file_type())?;
     let folder = target.parent().unwrap_or(Path::new("/"));
     let (mut saved, saved_path) = save(&mut file, folder)?;
