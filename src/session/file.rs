@@ -10,10 +10,16 @@
 use super::SessionError;
 use super::failpoint;
 use super::index::{Scan, scan};
-use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long an owner that is ending may take to let a file go.
+const OWNER_ENDS_MAX: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 pub(super) struct SessionFile {
     file: File,
@@ -86,8 +92,9 @@ impl SessionFile {
             return Err(SessionError::NotASession { path: path.to_owned() });
         }
         let file = OpenOptions::new().read(true).append(writable).open(path).map_err(io)?;
-        if writable {
-            lock(&file, path)?;
+        if writable && wait_for_lock(&file, path)? && !is_at(&file, path) {
+            // Its owner has given it another name, or removed it, as one does that ends.
+            return Self::open(path, writable);
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let name = name.strip_suffix(".jsonl").unwrap_or(&name);
@@ -323,6 +330,30 @@ fn lock(file: &File, path: &Path) -> Result<(), SessionError> {
     }
 }
 
+/// Takes the lock of a file whose owner may be about to end. Gives whether that took a wait.
+fn wait_for_lock(file: &File, path: &Path) -> Result<bool, SessionError> {
+    let until = Instant::now() + OWNER_ENDS_MAX;
+    let mut has_waited = false;
+    loop {
+        match lock(file, path) {
+            // The system has no lock that is waited for with a limit.
+            Err(SessionError::Held { pid, .. })
+                if pid != Some(std::process::id()) && Instant::now() < until =>
+            {
+                has_waited = true;
+                thread::sleep(LOOK_AGAIN);
+            }
+            taken => return taken.map(|()| has_waited),
+        }
+    }
+}
+
+/// Whether `path` leads to this file.
+fn is_at(file: &File, path: &Path) -> bool {
+    let place = |file: Metadata| (file.dev(), file.ino());
+    file.metadata().is_ok_and(|file| path.metadata().is_ok_and(|there| place(there) == place(file)))
+}
+
 /// A stored file that nobody else may write to while this lives.
 #[must_use]
 pub struct Hold(File);
@@ -344,8 +375,13 @@ impl Drop for Hold {
 
 /// Whether a process has `path` open to write to it.
 pub(super) fn is_held(path: &Path) -> bool {
-    let opened = File::open(path);
-    opened.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    held_by(path).is_some()
+}
+
+/// The process that has `path` open to write to it, where that can be told.
+pub(super) fn held_by(path: &Path) -> Option<Option<u32>> {
+    let file = File::open(path).ok()?;
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| holder(&file))
 }
 
 /// The process that holds the lock: Linux lists locks by inode. Elsewhere it cannot be told.

@@ -121,6 +121,13 @@ impl Store {
     pub fn open_latest(&self, cwd: &Path) -> Result<Option<Log>, SessionError> {
         let mut notices = Vec::new();
         for stored in self.list(cwd) {
+            // Opening the newest waits for an owner that is ending. An older one is not worth a wait.
+            if !notices.is_empty()
+                && let Some(pid) = file::held_by(&stored.path)
+            {
+                notices.push(Notice::PassedOver { path: stored.path, pid });
+                continue;
+            }
             match self.open(&stored.path, cwd) {
                 Ok(mut log) => {
                     log.add_notices(notices);

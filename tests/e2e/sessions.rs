@@ -323,3 +323,15 @@ fn a_whole_output_is_found_by_later_runs_and_forks_and_goes_with_the_session() {
 fn read_id(path: &Path) -> String {
     read(path)[0]["id"].as_str().unwrap().to_owned()
 }
+
+#[test]
+fn a_session_whose_owner_is_about_to_end_is_waited_for() {
+    let (world, _server) = world([Reply::text("here")]);
+    let path = stored(&world, &world.work(), "new", "first");
+    let owner = fs::File::open(&path).unwrap();
+    owner.lock().unwrap();
+    let running = ask(&world, "-p go --session new").spawn();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    drop(owner);
+    running.wait().success().stdout_is("here\n");
+}
