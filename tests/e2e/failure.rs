@@ -3,6 +3,8 @@
 use crate::agent::World;
 use crate::server::{Reply, Server, Step};
 use crate::world;
+use serde_json::json;
+use std::os::unix::process::CommandExt;
 
 const PRINT: [&str; 4] = ["--model", "mock/m1", "-p", "hi"];
 
@@ -152,4 +154,44 @@ fn keys_are_in_no_output() {
     for file in world.session_files() {
         assert!(!std::fs::read_to_string(&file).unwrap().contains(canary), "{}", file.display());
     }
+}
+
+#[test]
+fn an_answer_with_thousands_of_tool_calls_runs_none_of_them() {
+    let call = |reply: Reply, index: usize| {
+        reply.then_tool(index, &format!("call_{index}"), "bash", &json!({"command": "touch ran"}))
+    };
+    let (world, server) = world([(0..5000).fold(Reply::stream(), call)]);
+    let refused = world.pi().args(PRINT).run().fails_with(1);
+    refused.stderr_has("the answer was refused: it has more than 1000 tool calls");
+    assert_eq!(server.requests().len(), 1);
+    assert!(!world.work().join("ran").exists());
+    let last = world.session().pop().unwrap();
+    assert_eq!(last["message"]["stopReason"], "error");
+}
+
+#[test]
+fn a_crash_of_pi_leaves_no_core_file_and_commands_may_leave_theirs() {
+    let command = "ulimit -Sc; grep 'core file' /proc/$PPID/limits";
+    let (world, _server) =
+        world([Reply::tool("t", "bash", &json!({"command": command})), Reply::text("done")]);
+    let mut pi = world.pi().args(PRINT);
+    // SAFETY: the call is safe between fork and exec, and the value outlives it.
+    unsafe {
+        pi.command().pre_exec(|| {
+            let limit = libc::rlimit { rlim_cur: 4096, rlim_max: 4096 };
+            match libc::setrlimit(libc::RLIMIT_CORE, &raw const limit) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+    pi.run().success();
+    let session = world.session();
+    let result = session.iter().find(|entry| entry["message"]["role"] == "toolResult").unwrap();
+    let text = result["message"]["content"][0]["text"].as_str().unwrap();
+    let (own, of_pi) = text.split_once('\n').unwrap();
+    assert_eq!(own, "4", "in blocks of 1024 bytes: {text}");
+    let of_pi: Vec<&str> = of_pi.split_whitespace().collect();
+    assert_eq!(of_pi.get(4), Some(&"0"), "{text}");
 }

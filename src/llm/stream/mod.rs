@@ -113,10 +113,54 @@ impl std::fmt::Debug for Secret {
 
 /// A running request. Dropping it ends the request.
 pub struct StreamHandle {
+/// Bytes of text, thinking and arguments that an answer may have. No model writes as much.
+const ANSWER_MAX: usize = 64 << 20;
+/// Tool calls that an answer may have.
+const CALLS_MAX: usize = 1000;
+/// What a block takes besides its text, in bytes.
+const BLOCK_BYTES: usize = 256;
+
+/// What an answer came to so far.
+#[derive(Default)]
+struct Measure {
+    bytes: usize,
+    calls: usize,
+}
+
+impl Measure {
+    /// Adds an event. An error when the answer has become too large to be one.
+    fn add(&mut self, event: &AssistantEvent) -> Result<(), StreamError> {
+        use AssistantEvent as E;
+        self.bytes += match event {
+            E::TextDelta { delta, .. } | E::ThinkingDelta { delta, .. } | E::ToolCallDelta { delta, .. } => {
+                delta.len()
+            }
+            E::ToolCallStart { id, name, .. } => {
+                self.calls += 1;
+                BLOCK_BYTES + id.len() + name.len()
+            }
+            E::TextStart { .. } | E::ThinkingStart { .. } => BLOCK_BYTES,
+            E::TextEnd { signature, .. } | E::ThinkingEnd { signature, .. } => {
+                signature.as_ref().map_or(0, String::len)
+            }
+            E::ToolCallEnd { thought_signature, .. } => thought_signature.as_ref().map_or(0, String::len),
+            E::Start | E::Info(_) | E::Done { .. } | E::Error(_) => 0,
+        };
+        let what = match self {
+            Self { calls, .. } if *calls > CALLS_MAX => format!("{CALLS_MAX} tool calls"),
+            Self { bytes, .. } if *bytes > ANSWER_MAX => format!("{} MB", ANSWER_MAX >> 20),
+            _ => return Ok(()),
+        };
+        let text = format!("the answer was refused: it has more than {what}");
+        Err(StreamError::new(ErrorKind::Protocol, text))
+    }
+}
+
     fold: Fold,
     error: Option<StreamError>,
     mailbox: Option<mailbox::Reader>,
     /// Taken from the mailbox.
+    measure: Measure,
     events: VecDeque<AssistantEvent>,
     cancel: CancelToken,
     /// Ends the provider thread; also cancelled by `cancel`.
@@ -234,6 +278,7 @@ impl StreamHandle {
             error: None,
             mailbox,
             events: VecDeque::new(),
+            measure: Measure::default(),
             stop: cancel.child(),
             cancel,
             clocks,
@@ -256,6 +301,9 @@ impl StreamHandle {
         let mut event = self.next_raw();
         if !self.started && !matches!(event, AssistantEvent::Error(_)) {
             self.started = true;
+        if let Err(error) = self.measure.add(&event) {
+            event = AssistantEvent::Error(error);
+        }
             if event != AssistantEvent::Start {
                 self.events.push_front(event); // of a provider that forgot to start
                 event = AssistantEvent::Start;

@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// Events that are passed on at once: a read can hold thousands of small ones.
 const BATCH_LIMIT: usize = 512;
+/// Bytes of an answer with all that frames it: some protocols say much for each word.
+const BODY_MAX: u64 = 1 << 30;
 /// Bytes of one read.
 const READ_SIZE: usize = 64 << 10;
 /// Of the body of an error, in bytes, and for each part of it.
@@ -250,6 +252,7 @@ impl Reader<'_> {
         let mut body = Body::Unknown;
         let mut buffer = vec![0; READ_SIZE];
         let mut lost = None;
+        let mut total = 0;
         while !self.decoder.is_done() {
             let bytes = match answer.read(&mut buffer) {
                 Ok(0) => break,
@@ -259,6 +262,11 @@ impl Reader<'_> {
                     break;
                 }
             };
+            total += bytes.len() as u64;
+            if total > BODY_MAX {
+                let text = format!("the server sent more than {} MB for one answer", BODY_MAX >> 20);
+                return Err(StreamError::new(ErrorKind::Protocol, text).into());
+            }
             if let Body::Unknown = body {
                 body = Body::guess(bytes);
             }

@@ -121,3 +121,36 @@ fn an_event_stream_is_told_by_its_first_byte_and_never_taken_for_whole_when_it_i
     let text = [&event("x", "+a")[..], b"no message at all"].concat();
     answer(&text).failed(ErrorKind::Transport, &["checksum"]);
 }
+
+/// However small or large the pieces are, the end comes by itself and the connection is closed.
+#[test]
+fn an_answer_without_end_is_refused() {
+    let (left, gone) = mpsc::channel();
+    let server = Server::start(move |connection| {
+        connection.request();
+        connection.begin();
+        let event = format!("data: +{}\n\n", "x".repeat(1 << 20));
+        while connection.send(&event) {}
+        left.send(()).unwrap();
+    });
+    let asker = Asker::new(server.url("/"));
+    let outcome = asker.ask();
+    assert_eq!(outcome.text.len(), ANSWER_MAX - (1 << 20));
+    outcome.failed(ErrorKind::Protocol, &["more than 64 MB"]);
+    gone.recv().unwrap();
+    asker.settle();
+}
+
+#[test]
+fn blocks_and_calls_without_end_are_refused() {
+    let call = |index| AssistantEvent::ToolCallStart { index, id: "c".into(), name: "bash".into() };
+    let mut measure = Measure::default();
+    assert!((0..CALLS_MAX).all(|index| measure.add(&call(index)).is_ok()));
+    let error = measure.add(&call(CALLS_MAX)).unwrap_err();
+    assert!(error.message.ends_with("more than 1000 tool calls"), "{error}");
+    assert!(!crate::llm::classify::classify(&error).is_passing(), "it is not asked for again");
+    let mut measure = Measure::default();
+    let text = |index| AssistantEvent::TextStart { index };
+    let first = (0..).find(|&index| measure.add(&text(index)).is_err());
+    assert_eq!(first, Some(ANSWER_MAX / BLOCK_BYTES));
+}
