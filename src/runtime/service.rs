@@ -54,6 +54,7 @@ impl Services {
     pub fn follow(&mut self, settings: &Settings) {
         self.clocks.first = settings.request_timeout();
         self.clocks.idle = settings.http_idle_timeout();
+        self.clocks.is_chosen = settings.chooses_request_timeout();
         self.thinking_budgets = settings.thinking_budgets();
         self.retry = settings.retry();
         self.compaction = settings.compaction();

@@ -81,12 +81,14 @@ pub struct Clocks {
     pub first: Option<Duration>,
     /// Between two events.
     pub idle: Option<Duration>,
+    /// The user has chosen `first`: it counts for a server on this machine too.
+    pub is_chosen: bool,
 }
 
 impl Default for Clocks {
     fn default() -> Self {
         let limit = Some(Duration::from_secs(300));
-        Self { first: limit, idle: limit }
+        Self { first: limit, idle: limit, is_chosen: false }
     }
 }
 
@@ -111,8 +113,6 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// A running request. Dropping it ends the request.
-pub struct StreamHandle {
 /// Bytes of text, thinking and arguments that an answer may have. No model writes as much.
 const ANSWER_MAX: usize = 64 << 20;
 /// Tool calls that an answer may have.
@@ -156,11 +156,13 @@ impl Measure {
     }
 }
 
+/// A running request. Dropping it ends the request.
+pub struct StreamHandle {
     fold: Fold,
     error: Option<StreamError>,
+    measure: Measure,
     mailbox: Option<mailbox::Reader>,
     /// Taken from the mailbox.
-    measure: Measure,
     events: VecDeque<AssistantEvent>,
     cancel: CancelToken,
     /// Ends the provider thread; also cancelled by `cancel`.
@@ -229,7 +231,7 @@ fn start(
     };
     let (writer, reader) = mailbox::mailbox();
     let mut clocks = options.clocks;
-    if host_of(&model.base_url).is_some_and(http::is_loopback) {
+    if !clocks.is_chosen && host_of(&model.base_url).is_some_and(http::is_loopback) {
         clocks.first = None; // to read a long prompt can take this machine minutes
     }
     let mut handle = StreamHandle::new(model, Some(reader), clocks, cancel.clone());
@@ -276,9 +278,9 @@ impl StreamHandle {
         Self {
             fold: Fold::new(message),
             error: None,
+            measure: Measure::default(),
             mailbox,
             events: VecDeque::new(),
-            measure: Measure::default(),
             stop: cancel.child(),
             cancel,
             clocks,
@@ -299,11 +301,11 @@ impl StreamHandle {
             return None;
         }
         let mut event = self.next_raw();
-        if !self.started && !matches!(event, AssistantEvent::Error(_)) {
-            self.started = true;
         if let Err(error) = self.measure.add(&event) {
             event = AssistantEvent::Error(error);
         }
+        if !self.started && !matches!(event, AssistantEvent::Error(_)) {
+            self.started = true;
             if event != AssistantEvent::Start {
                 self.events.push_front(event); // of a provider that forgot to start
                 event = AssistantEvent::Start;

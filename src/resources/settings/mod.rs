@@ -269,6 +269,12 @@ impl Settings {
         }
     }
 
+    /// Whether the user has said how long a server may take to begin.
+    pub fn chooses_request_timeout(&self) -> bool {
+        let keys = ["retry.provider.timeoutMs", "httpIdleTimeoutMs"];
+        keys.iter().any(|key| self.get(key).and_then(timeout_ms).is_some())
+    }
+
     /// Whether routers that list their clients are told who asks.
     pub fn names_itself(&self) -> bool {
         self.flag("enableInstallTelemetry")

@@ -122,7 +122,11 @@ impl Asker {
             options: StreamOptions {
                 api_key: Some(Secret::new("sk-canary-0123456789")),
                 // Far beyond what any test needs: a hang fails instead of lasting.
-                clocks: Clocks { first: Some(Duration::from_secs(20)), idle: Some(Duration::from_secs(20)) },
+                clocks: Clocks {
+                    first: Some(Duration::from_secs(20)),
+                    idle: Some(Duration::from_secs(20)),
+                    is_chosen: false,
+                },
                 ..StreamOptions::default()
             },
             cancel: CancelToken::new(),

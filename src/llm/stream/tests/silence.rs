@@ -146,8 +146,8 @@ fn a_silent_server_runs_out_of_time() {
         let soon = Some(Duration::from_millis(50));
         let late = Some(Duration::from_secs(20));
         asker.options.clocks = match text.is_empty() {
-            true => Clocks { first: soon, idle: late },
-            false => Clocks { first: late, idle: soon },
+            true => Clocks { first: soon, idle: late, is_chosen: false },
+            false => Clocks { first: late, idle: soon, is_chosen: false },
         };
         let outcome = asker.ask();
         assert_eq!(outcome.text, text, "silence {number}");
@@ -170,6 +170,26 @@ fn a_server_on_this_machine_may_take_its_time_for_the_first_event() {
     model.base_url = server.url("/v1");
     asker.model = Arc::new(model);
     asker.ask().whole("Hello");
+}
+
+/// Comments are no events, before the first one either.
+#[test]
+fn a_time_that_was_chosen_counts_for_a_server_on_this_machine() {
+    let server = Server::start(|connection| {
+        connection.request();
+        connection.begin();
+        while connection.send(": ping\n\n") {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let mut asker = Asker::new(server.url("/"));
+    asker.options.clocks.first = Some(Duration::from_millis(50));
+    asker.options.clocks.is_chosen = true;
+    let mut model = Model::clone(&asker.model);
+    model.base_url = server.url("/v1");
+    asker.model = Arc::new(model);
+    asker.ask().failed(ErrorKind::Timeout, &["timed out", "0.05 seconds"]);
+    asker.settle();
 }
 
 #[test]
