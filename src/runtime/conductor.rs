@@ -39,6 +39,8 @@ pub(super) struct Conductor<'a> {
     pub last_entry: String,
 }
 
+    /// No request was made: a steering message that came since the prompt waits for the second one.
+    pub is_first: bool,
 impl Conductor<'_> {
     pub fn compactor(&mut self) -> Compactor<'_> {
         Compactor {
@@ -224,7 +226,9 @@ impl Host for Conductor<'_> {
     }
 
     fn steering(&mut self) -> Vec<AgentMessage> {
-        self.control.queues().steering.take()
+        let is_first = std::mem::take(&mut self.is_first);
+        let steering = &mut self.control.queues().steering;
+        if is_first { steering.take_marked() } else { steering.take() }
     }
 
     fn follow_up(&mut self) -> Vec<AgentMessage> {

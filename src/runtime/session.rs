@@ -301,6 +301,7 @@ impl Session {
             } else {
                 Input::Queued(conductor.queued())
             };
+            is_first: true,
         }
     }
 
