@@ -48,6 +48,8 @@ pub struct Session {
     guard: Guard,
     /// The limit that ended the last run.
     ended_by: Option<String>,
+    /// Why the last attempt of the last run failed.
+    failure: Option<String>,
     /// The value that the last run ended with, or why with none.
     outcome: Option<Result<Value, String>>,
     succession: Option<Succession>,
@@ -136,6 +138,7 @@ impl Session {
             agent,
             guard: Guard::new(ground.limits.clone(), control.spent(&ground.limits)),
             ended_by: None,
+            failure: None,
             outcome: None,
             control,
             ground,
@@ -222,7 +225,7 @@ impl Session {
         // Without a key nothing is stored: there was no conversation yet.
         self.check_key(&cancel)?;
         self.guard.begin();
-        self.ended_by = None;
+        (self.ended_by, self.failure) = (None, None);
         if let Some(limit) = self.guard.passed() {
             return Err(Fatal(format!("The model was not asked: {limit}")));
         }
@@ -240,7 +243,10 @@ impl Session {
             &cancel,
         );
         if let Some(limit) = time.end() {
-            self.ended_by = Some(limit);
+            self.ended_by = Some(match self.failure.take() {
+                Some(failure) => format!("{limit}; the last attempt failed: {failure}"),
+                None => limit,
+            });
         }
         let outcome = match (outcome, &self.ended_by) {
             (Ok(()), Some(reason)) => listener(&Event::LimitReached { reason }),
@@ -289,11 +295,13 @@ impl Session {
             compaction: &mut self.compaction,
             guard: &mut self.guard,
             ended_by: &mut self.ended_by,
+            failure: &mut self.failure,
             listener,
             cancel,
             attempt: 0,
             mends: 0,
             last_entry: String::new(),
+            is_first: true,
         };
         conductor.take_up(&mut self.agent);
         conductor.compactor().check(&mut self.agent, Moment::BeforePrompt)?;
@@ -315,7 +323,6 @@ impl Session {
             } else {
                 Input::Queued(conductor.queued())
             };
-            is_first: true,
         }
     }
 
@@ -407,13 +414,6 @@ impl Session {
     }
 }
 
-impl Parts {
-    fn into_start(self, queues: Queues) -> (Agent, Arc<Ground>, Map<String, Value>, control::Start) {
-        let sections = (self.ground.prompt)(&self.tools);
-        let agent = Agent {
-            messages: self.messages.clone(),
-            model: self.model.clone(),
-            thinking: self.thinking,
 /// How far the events of a run have come, so that those of one that fails can be completed.
 #[derive(Default)]
 struct OpenRun {
@@ -466,6 +466,13 @@ impl OpenRun {
     }
 }
 
+impl Parts {
+    fn into_start(self, queues: Queues) -> (Agent, Arc<Ground>, Map<String, Value>, control::Start) {
+        let sections = (self.ground.prompt)(&self.tools);
+        let agent = Agent {
+            messages: self.messages.clone(),
+            model: self.model.clone(),
+            thinking: self.thinking,
             tools: self.tools.clone(),
             sequential: false,
             failure: None,
