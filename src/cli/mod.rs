@@ -23,6 +23,7 @@ mod update;
 
 use crate::llm::cancel::CancelToken;
 use crate::llm::list_models::list_models;
+use crate::mode::REFERENCE_VERSION;
 use crate::mode::interactive;
 use crate::mode::print::{self, Form, Prompts};
 use crate::mode::report;
@@ -82,7 +83,7 @@ pub fn main() -> ExitCode {
 
 fn run(args: &Args) -> u8 {
     if args.version {
-        return say(concat!(env!("CARGO_PKG_VERSION"), "\n"));
+        return say(&version(io::stdout().is_terminal()));
     }
     if args.help {
         return say(&help::text());
@@ -191,6 +192,15 @@ fn serve(args: &Args, mut world: start::World) -> Result<u8, String> {
     let watch =
         signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
     let session = start::session(args, world, log, &cancel)?;
+/// The version of the TypeScript pi that is followed, since programs that drive pi compare it with what they
+/// need. Many take all of stdout for the number, so this program's own version is told to people only.
+fn version(is_terminal: bool) -> String {
+    match is_terminal {
+        true => format!("{REFERENCE_VERSION} (native pi {})\n", env!("CARGO_PKG_VERSION")),
+        false => format!("{REFERENCE_VERSION}\n"),
+    }
+}
+
     let options = rpc::Options { cumulative: args.cumulative_events, ready: args.ready };
     rpc::run(session, options, &cancel, &watch)
 }

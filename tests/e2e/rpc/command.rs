@@ -33,6 +33,7 @@ fn rows() -> Vec<Row> {
                 "activeTools",
                 "cwd",
                 "protocolVersion",
+                "referenceVersion",
                 "capabilities",
             ],
             None,
