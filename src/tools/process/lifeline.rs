@@ -14,12 +14,13 @@
 mod watcher;
 
 use super::{family, poll};
+use crate::llm::null;
 use std::fmt::Display;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -177,7 +178,7 @@ impl Start {
             .current_dir("/")
             .stdin(self.0)
             .stdout(end)
-            .stderr(Stdio::null())
+            .stderr(null::output()?)
             .spawn()?;
         Ok(Watcher { process, alive })
     }
