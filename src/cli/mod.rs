@@ -29,6 +29,7 @@ use crate::mode::print::{self, Form, Prompts};
 use crate::mode::report;
 use crate::mode::rpc;
 use crate::mode::signal;
+use crate::mode::stdout;
 use crate::runtime::plain_text;
 use crate::tools::process::lifeline;
 use flags::{Args, Mode, UsageError};
@@ -191,7 +192,6 @@ fn serve(args: &Args, mut world: start::World) -> Result<u8, String> {
     let cancel = CancelToken::new();
     let watch =
         signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
-    let session = start::session(args, world, log, &cancel)?;
 /// The version of the TypeScript pi that is followed, since programs that drive pi compare it with what they
 /// need. Many take all of stdout for the number, so this program's own version is told to people only.
 fn version(is_terminal: bool) -> String {
@@ -201,14 +201,18 @@ fn version(is_terminal: bool) -> String {
     }
 }
 
+    let session = start::session(args, world, log, &cancel)?;
     let options = rpc::Options { cumulative: args.cumulative_events, ready: args.ready };
     rpc::run(session, options, &cancel, &watch)
 }
 
 /// Prints what was asked for. Gives the exit code.
 fn say(text: &str) -> u8 {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    let write = || {
+        let mut stdout = stdout::open()?.lock();
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+    };
+    match write() {
         Ok(()) => print::DONE,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => print::PIPE_CLOSED,
         Err(error) => {

@@ -3,6 +3,7 @@
 use super::output::Output;
 use super::report;
 use super::signal::Watch;
+use super::stdout;
 use crate::runtime::event::Event;
 use crate::runtime::session::Session;
 use crate::runtime::{self, AssistantMessage, Block, CancelToken, Fatal, StopReason, plain_text};
@@ -124,8 +125,11 @@ fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result
     if io::stdout().is_terminal() {
         said = plain_text(said.as_bytes());
     }
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(said.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| broken_stdout(&error))?;
+    let write = || {
+        let mut stdout = stdout::open()?.lock();
+        stdout.write_all(said.as_bytes()).and_then(|()| stdout.flush())
+    };
+    write().map_err(|error| broken_stdout(&error))?;
     Ok(DONE)
 }
 
