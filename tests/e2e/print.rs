@@ -93,17 +93,17 @@ fn a_missing_file_is_named_before_anything_is_sent() {
 }
 
 #[test]
-fn nothing_to_ask_is_no_error() {
+fn nothing_to_ask_is_bad_usage() {
     let (world, server) = world([]);
-    world.pi().args(MODEL).args(["-p"]).stdin("").run().success().stdout_is("");
+    world.write("empty.txt", "");
+    for words in ["-p", "--mode json", "-p @empty.txt", "-p -c"] {
+        for stdin in ["", " \n"] {
+            let outcome = world.pi().args(MODEL).words(words).stdin(stdin).run().fails_with(2);
+            outcome.stdout_is("").stderr_has("Usage: pi -p");
+        }
+    }
+    world.pi().args(MODEL).args(["-p", ""]).run().fails_with(2).stderr_has("nothing to ask");
     assert!(server.requests().is_empty());
-}
-
-#[test]
-fn a_prompt_may_begin_with_a_dash() {
-    let (world, server) = world([Reply::text("ok")]);
-    world.pi().args(MODEL).args(["-p", "--", "- a", "-c"]).run().fails_with(1);
-    assert_eq!(server.requests()[0].last_text(), "- a");
     assert_eq!(world.session_files(), [] as [std::path::PathBuf; 0]);
 }
 
@@ -152,6 +152,13 @@ fn names_and_prompts_that_are_not_utf8_can_be_given() {
     pi.run().success().stderr_has("not valid UTF-8");
     let text = server.requests()[0].last_text();
     assert!(text.contains("\ninside\n") && text.ends_with("d\u{fffd}j\u{fffd}"), "{text}");
+}
+
+#[test]
+fn a_prompt_may_begin_with_a_dash() {
+    let (world, server) = world([Reply::text("ok")]);
+    world.pi().args(MODEL).args(["-p", "--", "- a", "-c"]).run().fails_with(1);
+    assert_eq!(server.requests()[0].last_text(), "- a");
 }
 
 #[test]
