@@ -113,6 +113,11 @@ fn named_local(args: &Args, found: &local::Found, name: &str) -> Result<Choice, 
         return Ok(Choice { thinking: Some(level), ..told(args, offer) });
     }
     if found.offers.is_empty() {
+    if !found.refusals.is_empty() {
+        return Err(format!(
+            "No server on this machine could be used, so there is no model \"{name}\". See: pi docs local"
+        ));
+    }
         return Err(format!(
             "No server on this machine answered, so there is no model \"{name}\". See: pi docs local"
         ));

@@ -204,6 +204,7 @@ impl World {
     /// Asks the servers of this machine for their models, and adds them.
     pub fn find_local(&mut self) -> local::Found {
         let found = local::discover(self.services.credentials.env(), LOCAL_LIMIT);
+        found.refusals.iter().for_each(warn);
         self.services.registry.add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
         found
     }
