@@ -28,7 +28,7 @@ impl Reason {
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     Agent(AgentEvent<'a>),
     /// Nothing more happens by itself. Once for each prompt.
