@@ -8,7 +8,7 @@
 //! | [`session`] | entries, the log file, the tree | terminal |
 //! | [`markdown`] | Markdown into blocks and inlines | all else |
 //! | [`resources`] | settings, context files, system prompt | llm's wire, terminal |
-//! | [`jsonrpc`] | JSON-RPC messages and their framing | all else |
+//! | [`jsonrpc`] | JSON-RPC messages, their framing, and lines of JSON as others write them | all else |
 //! | [`runtime`] | one conversation with its agent, log and resources | terminal |
 //! | [`tui`] | what is on a terminal and what is typed on it | llm, agent, session |
 //! | [`mode`] | print, json, rpc, acp: a surface each | wire protocols |

@@ -10,7 +10,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
     ("tui", &["markdown"], &[]),
     ("tools", &["agent", "llm"], &["llm::api", "llm::http", "llm::sse", "llm::stream"]),
     ("markdown", &[], &[]),
-    ("session", &["llm", "agent", "markdown"], &["llm::http", "llm::sse"]),
+    ("session", &["llm", "agent", "markdown", "jsonrpc"], &["llm::http", "llm::sse"]),
     ("resources", &["llm"], &["llm::api", "llm::http", "llm::sse", "llm::stream"]),
     ("runtime", &["llm", "agent", "tools", "session", "resources"], &["llm::http", "llm::sse"]),
     ("jsonrpc", &[], &[]),

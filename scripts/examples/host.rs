@@ -4,8 +4,10 @@
 //!     cargo run --example host -- anthropic/claude-sonnet-4-5     # with ANTHROPIC_API_KEY
 
 use pi::resources::dirs::Dirs;
+use pi::runtime::event::Event;
 use pi::runtime::setup::Setup;
-use pi::runtime::{Block, CancelToken, FnTool, ToolError, ToolOutput};
+use pi::runtime::{AgentEvent, AssistantEvent, CancelToken, FnTool, ToolError, ToolOutput};
+use pi::runtime::{end_children, plain_text};
 use serde_json::json;
 use std::error::Error;
 
@@ -19,13 +21,24 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     });
     let model = std::env::args().nth(1).unwrap_or("faux/script".into());
-    let (mut session, _) = Setup::new(std::env::current_dir()?, Dirs::find()?.agent(), model)
+    let (mut session, warnings) = Setup::new(std::env::current_dir()?, Dirs::find()?.agent(), model)
         .system_prompt("You tell the weather in one sentence.")
         .tool(weather)
         .start(&CancelToken::new())?;
-    session.prompt("Do I need an umbrella in Lisbon?".into(), Vec::new(), &mut |_| Ok(()))?;
-    let answer = session.last_answer().ok_or("There is no answer")?;
-    let text: String = answer.content.iter().filter_map(Block::as_text).collect();
-    println!("{text}");
-    Ok(answer.error_message.clone().map_or(Ok(()), Err)?)
+    warnings.iter().for_each(|warning| eprintln!("{warning}"));
+    session.prompt("Do I need an umbrella in Lisbon?".into(), Vec::new(), &mut |event| {
+        if let Event::Agent(AgentEvent::MessageUpdate {
+            event: AssistantEvent::TextDelta { delta, .. },
+            ..
+        }) = event
+        {
+            print!("{}", plain_text(delta.as_bytes()));
+        }
+        Ok(())
+    })?;
+    println!();
+    let failure = session.last_answer().ok_or("There is no answer")?.error_message.clone();
+    session.close()?;
+    end_children();
+    Ok(failure.map_or(Ok(()), Err)?)
 }

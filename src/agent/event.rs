@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The order of a plain run: `AgentStart`, `TurnStart`, start and end of each message that goes in,
 /// start, updates and end of the answer, the tools' events, start and end of each result, `TurnEnd`,
 /// further turns, `AgentEnd`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum AgentEvent<'a> {
     AgentStart,
     /// `messages` are those the run added. `will_retry`: another run follows by itself.

@@ -34,6 +34,8 @@ pub struct Queue {
     /// Taken by the run, and not yet in the conversation.
     leaving: VecDeque<AgentMessage>,
     waiting: VecDeque<AgentMessage>,
+    /// How many of the waiting ones came before the last [`Queue::mark`].
+    marked: usize,
 }
 
 impl Queue {
@@ -45,12 +47,27 @@ impl Queue {
         self.waiting.push_back(message);
     }
 
+    /// A prompt is accepted: what waits now may go with it, what comes later may not.
+    pub fn mark(&mut self) {
+        self.marked = self.waiting.len();
+    }
+
+    /// Takes as [`Queue::take`] does, but only what waited at the last [`Queue::mark`].
+    pub fn take_marked(&mut self) -> Vec<AgentMessage> {
+        self.take_of(self.marked)
+    }
+
     /// The messages whose moment has come. They stay in the list until they have [`Queue::started`].
     pub fn take(&mut self) -> Vec<AgentMessage> {
+        self.take_of(self.waiting.len())
+    }
+
+    fn take_of(&mut self, most: usize) -> Vec<AgentMessage> {
         let count = match self.mode {
-            QueueMode::All => self.waiting.len(),
-            QueueMode::OneAtATime => self.waiting.len().min(1),
+            QueueMode::All => most,
+            QueueMode::OneAtATime => most.min(1),
         };
+        self.marked = self.marked.saturating_sub(count);
         let taken: Vec<AgentMessage> = self.waiting.drain(..count).collect();
         self.leaving.extend(taken.iter().cloned());
         taken
@@ -64,6 +81,7 @@ impl Queue {
 
     /// Empties the list. A message that was taken goes on its way all the same.
     pub fn clear(&mut self) -> Vec<AgentMessage> {
+        self.marked = 0;
         self.leaving.drain(..).chain(self.waiting.drain(..)).collect()
     }
 
@@ -112,6 +130,27 @@ mod tests {
             assert_eq!(queue.is_empty(), mode == QueueMode::All);
             assert_eq!(texts(&queue.clear()), ["b"]);
             assert_eq!((queue.len(), queue.take().len()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn what_comes_after_a_mark_is_not_taken_with_it() {
+        for (mode, first, then) in
+            [(QueueMode::OneAtATime, vec!["a"], vec!["b"]), (QueueMode::All, vec!["a", "b"], vec!["c"])]
+        {
+            let mut queue = Queue::new(mode);
+            queue.push(message("a"));
+            queue.push(message("b"));
+            queue.mark();
+            queue.push(message("c"));
+            assert_eq!(texts(&queue.take_marked()), first);
+            assert_eq!(texts(&queue.take()), then);
+            // What was marked is gone with the rest.
+            queue.mark();
+            queue.clear();
+            queue.push(message("d"));
+            assert_eq!(texts(&queue.take_marked()), [""; 0]);
+            assert_eq!(texts(&queue.take()), ["d"]);
         }
     }
 }

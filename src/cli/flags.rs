@@ -8,7 +8,8 @@ use super::table::{Flag, GROUPS, Set, Value};
 use crate::llm::model::ThinkingLevel;
 use crate::llm::resolve::distance::{Compare, between, letters};
 use lexopt::{Arg, Parser, ValueExt};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// What the command line said.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -141,14 +142,22 @@ fn parse_into(args: &mut Args, parser: &mut Parser) -> Result<(), String> {
 }
 
 fn positional(args: &mut Args, word: OsString) -> Result<(), String> {
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
     match word.as_bytes() {
         // Stdin is read whenever it is not a terminal; the dash only says so.
         b"-" => args.dash = true,
         [b'@', path @ ..] if !path.is_empty() => args.files.push(OsString::from_vec(path.to_vec())),
-        _ => args.messages.push(string(word)?),
+        _ => message(args, &word),
     }
     Ok(())
+}
+
+/// A prompt in another encoding is taken as far as it can be, as stdin is.
+fn message(args: &mut Args, word: &OsStr) {
+    let text = word.to_string_lossy();
+    if word.to_str().is_none() {
+        args.warnings.push(format!("A message is not valid UTF-8; it is read as {text:?}"));
+    }
+    args.messages.push(text.into_owned());
 }
 
 fn string(word: OsString) -> Result<String, String> {
@@ -172,7 +181,13 @@ fn set(args: &mut Args, flag: &Flag, parser: &mut Parser) -> Result<(), String> 
             let value = parser.value().map_err(|_| format!("--{} requires a value", flag.long))?;
             Some(string(value)?)
         }
-        Value::Optional(_) => Some(optional(flag, parser)?.unwrap_or_default()),
+        Value::Optional(_) if flag.long == "print" => {
+            if let Some(word) = optional(flag, parser).filter(|word| !word.is_empty()) {
+                message(args, &word);
+            }
+            None
+        }
+        Value::Optional(_) => Some(optional(flag, parser).map_or(Ok(String::new()), string)?),
     };
     let value = value.unwrap_or_default();
     match &flag.set {
@@ -186,22 +201,18 @@ fn set(args: &mut Args, flag: &Flag, parser: &mut Parser) -> Result<(), String> 
     Ok(())
 }
 
-fn optional(flag: &Flag, parser: &mut Parser) -> Result<Option<String>, String> {
+fn optional(flag: &Flag, parser: &mut Parser) -> Option<OsString> {
     if let Some(value) = parser.optional_value() {
-        return string(value).map(Some);
+        return Some(value);
     }
-    let Some(mut raw) = parser.try_raw_args() else {
-        return Ok(None);
-    };
+    let mut raw = parser.try_raw_args()?;
     // A prompt may begin with dashes like the `---` of a document's head.
-    let is_value = |word: &str| {
-        !word.starts_with('@')
-            && (!word.starts_with('-') || (flag.long == "print" && word.starts_with("---")))
+    let is_value = |word: &[u8]| match word {
+        [b'@', ..] => false,
+        [b'-', ..] => flag.long == "print" && word.starts_with(b"---"),
+        _ => true,
     };
-    match raw.peek().map(|word| word.to_str().is_none_or(is_value)) {
-        Some(true) => raw.next().map(string).transpose(),
-        _ => Ok(None),
-    }
+    raw.peek().is_some_and(|word| is_value(word.as_bytes())).then(|| raw.next()).flatten()
 }
 
 fn unknown(name: &str) -> String {
@@ -289,6 +300,22 @@ mod tests {
             (args.print, args.files, args.messages) = (true, vec!["a".into()], vec!["b".into()]);
         });
         check("-p", |args| args.print = true);
+    }
+
+    #[test]
+    fn words_that_are_not_utf8_are_paths_and_lossy_prompts() {
+        let word = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        for print in ["-p", "--"] {
+            let args = parse([word(print.as_bytes()), word(b"caf\xe9")]).unwrap();
+            assert_eq!(args.messages, ["caf\u{fffd}"]);
+            assert_eq!(args.warnings.len(), 1);
+        }
+        for words in [vec![word(b"-p"), word(b"@caf\xe9")], vec![word(b"@caf\xe9")]] {
+            let args = parse(words).unwrap();
+            assert_eq!(args.files, [word(b"caf\xe9")]);
+            assert_eq!(args.warnings, [""; 0]);
+        }
+        assert!(parse([word(b"--model"), word(b"caf\xe9")]).is_err());
     }
 
     #[test]

@@ -1,18 +1,27 @@
 //! What the user hands over beside the prompt: piped text and `@file` arguments.
 
+use crate::agent::tool::ToolError;
 use crate::llm::cancel::CancelToken;
 use crate::llm::message::Block;
 use crate::llm::model::Model;
+use crate::mode::report;
 use crate::tools::image::{self, Kind, Limits};
 use crate::tools::text::{self, Content, Encoding};
 use crate::tools::{Workspace, path};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Bytes; more than this is no prompt.
 const INPUT_MAX: u64 = 100 << 20;
+
+/// How long a pipe may be silent where there is a prompt without it.
+const SILENCE_MAX: Duration = Duration::from_secs(3);
+
+/// When the user is told that stdin is waited for.
+const NOTE_AFTER: Duration = Duration::from_secs(2);
 
 /// The first prompt, put together.
 #[derive(Debug, Default, PartialEq)]
@@ -23,17 +32,22 @@ pub struct Prompt {
 
 /// The text on stdin, trimmed; `None` at a terminal or when there is none.
 ///
-/// A pipe that says nothing makes the program wait, since its text belongs to the prompt. `note` is
-/// called when that takes two seconds, so that nobody wonders.
-pub fn piped(note: impl FnOnce()) -> Result<Option<String>, String> {
+/// A pipe that says nothing makes the program wait, since its text is the prompt. Where there is another
+/// prompt, the wait has an end: programs start others with a stdin that they never use and never close.
+pub fn piped(has_prompt: bool) -> Result<Option<String>, String> {
     let stdin = io::stdin();
     if stdin.is_terminal() {
         return Ok(None);
     }
-    let mut wait = libc::pollfd { fd: stdin.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one valid pollfd, and the count says one.
-    if unsafe { libc::poll(&raw mut wait, 1, 2000) } == 0 {
-        note();
+    if has_prompt && !is_ready(&stdin, SILENCE_MAX) {
+        let seconds = SILENCE_MAX.as_secs();
+        report::note(format_args!(
+            "Nothing came on stdin for {seconds} s: going on without it. Start pi with </dev/null where there is no input, or let pi wait by giving no message"
+        ));
+        return Ok(None);
+    }
+    if !has_prompt && !is_ready(&stdin, NOTE_AFTER) {
+        report::note("Reading from stdin; end it with Ctrl-D, or start pi with </dev/null");
     }
     let mut bytes = Vec::new();
     match stdin.lock().take(INPUT_MAX + 1).read_to_end(&mut bytes) {
@@ -47,6 +61,23 @@ pub fn piped(note: impl FnOnce()) -> Result<Option<String>, String> {
     }
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
     Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// Whether there is something to read, or the end, before `limit` is over.
+fn is_ready(source: &impl AsRawFd, limit: Duration) -> bool {
+    let end = Instant::now() + limit;
+    loop {
+        let left = end.saturating_duration_since(Instant::now()).as_millis();
+        let left = i32::try_from(left).unwrap_or(i32::MAX);
+        let mut wait = libc::pollfd { fd: source.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid pollfd, and the count says one.
+        match unsafe { libc::poll(&raw mut wait, 1, left) } {
+            0 => return false,
+            -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+            // What is wrong is found by reading.
+            _ => return true,
+        }
+    }
 }
 
 /// What attaching a file depends on.
@@ -73,19 +104,27 @@ pub fn assemble(
         }
     }
     for file in files {
-        attach.add(&mut prompt, &file.to_string_lossy())?;
+        attach.add(&mut prompt, file)?;
     }
     prompt.text.push_str(message.as_deref().unwrap_or_default());
     Ok(prompt)
 }
 
 impl Attach<'_> {
-    fn add(&self, prompt: &mut Prompt, file: &str) -> Result<(), String> {
-        let given = match file.strip_prefix('~') {
-            Some(_) => file.to_owned(),
-            None => self.from.join(file).to_string_lossy().into_owned(),
+    fn find(&self, file: &OsStr) -> Result<PathBuf, ToolError> {
+        let given = match file.to_str().filter(|file| file.starts_with('~')) {
+            Some(_) => PathBuf::from(file),
+            None => self.from.join(file),
         };
-        let path = path::resolve_existing(self.workspace, &given).map_err(|error| error.to_string())?;
+        match given.to_str() {
+            Some(text) => path::resolve_existing(self.workspace, text),
+            // A name that is no text is meant as it is.
+            None => Ok(path::normalize(&given)),
+        }
+    }
+
+    fn add(&self, prompt: &mut Prompt, file: &OsStr) -> Result<(), String> {
+        let path = self.find(file).map_err(|error| error.to_string())?;
         let shown = path.display();
         let fault = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => format!("File not found: {shown}"),
@@ -131,5 +170,24 @@ fn text_of(bytes: &[u8]) -> Option<String> {
         Content::Binary => None,
         Content::Text(Encoding::Utf8, mark) => Some(String::from_utf8_lossy(&bytes[mark..]).into_owned()),
         Content::Text(encoding, mark) => encoding.decode(&bytes[mark..]).map(std::borrow::Cow::into_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_pipe_is_ready_when_it_speaks_or_ends() {
+        let moment = Duration::from_millis(1);
+        let (reader, mut writer) = io::pipe().unwrap();
+        assert!(!is_ready(&reader, moment));
+        writer.write_all(b"x").unwrap();
+        assert!(is_ready(&reader, moment));
+        let (reader, writer) = io::pipe().unwrap();
+        drop(writer);
+        assert!(is_ready(&reader, moment));
+        assert!(is_ready(&std::fs::File::open("/dev/null").unwrap(), moment));
     }
 }

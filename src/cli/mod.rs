@@ -23,11 +23,13 @@ mod update;
 
 use crate::llm::cancel::CancelToken;
 use crate::llm::list_models::list_models;
+use crate::mode::REFERENCE_VERSION;
 use crate::mode::interactive;
 use crate::mode::print::{self, Form, Prompts};
 use crate::mode::report;
 use crate::mode::rpc;
 use crate::mode::signal;
+use crate::mode::stdout;
 use crate::runtime::plain_text;
 use crate::tools::process::{core_file, lifeline};
 use flags::{Args, Mode, UsageError};
@@ -83,7 +85,7 @@ pub fn main() -> ExitCode {
 
 fn run(args: &Args) -> u8 {
     if args.version {
-        return say(concat!(env!("CARGO_PKG_VERSION"), "\n"));
+        return say(&version(io::stdout().is_terminal()));
     }
     if args.help {
         return say(&help::text());
@@ -122,11 +124,14 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
     if args.mode == Some(Mode::Rpc) {
         return serve(args, world);
     }
-    let piped =
-        input::piped(|| report::note("Reading from stdin; end it with Ctrl-D, or start pi with </dev/null"))?;
+    let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
+    let piped = input::piped(has_prompt)?;
     let is_print = args.print || args.mode.is_some() || piped.is_some();
     if !is_print && io::stdin().is_terminal() && io::stdout().is_terminal() {
         return talk(args, world);
+    }
+    if piped.is_none() && args.files.is_empty() && args.messages.iter().all(String::is_empty) {
+        return Ok(nothing_to_ask());
     }
     // Questions are asked before signals are watched: there Ctrl-C simply ends the program.
     let log = open::log(args, &mut world)?;
@@ -142,11 +147,22 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
     let is_empty = prompt.text.is_empty() && prompt.images.is_empty();
     let first = (!is_empty).then_some((prompt.text, prompt.images));
     let prompts = Prompts { first, rest: messages.collect() };
+    if prompts.first.is_none() && prompts.rest.is_empty() {
+        return session.close().map_or_else(|fatal| Err(fatal.to_string()), |()| Ok(nothing_to_ask()));
+    }
     let form = match args.mode {
         Some(Mode::Json) => Form::Json { cumulative: args.cumulative_events },
         _ => Form::Text,
     };
     Ok(print::run(session, prompts, form, &cancel, &watch))
+}
+
+/// A script whose input is empty by mistake learns of it.
+fn nothing_to_ask() -> u8 {
+    report::error(
+        "There is nothing to ask: no message, no text on stdin, no file with content.\nUsage: pi -p \"message\", or: command | pi -p",
+    );
+    BAD_USAGE
 }
 
 /// Serves the user at the terminal. Gives the exit code.
@@ -177,6 +193,15 @@ fn talk(args: &Args, mut world: start::World) -> Result<u8, String> {
     interactive::run(session, options, &cancel, &watch)
 }
 
+/// The version of the TypeScript pi that is followed, since programs that drive pi compare it with what they
+/// need. Many take all of stdout for the number, so this program's own version is told to people only.
+fn version(is_terminal: bool) -> String {
+    match is_terminal {
+        true => format!("{REFERENCE_VERSION} (native pi {})\n", env!("CARGO_PKG_VERSION")),
+        false => format!("{REFERENCE_VERSION}\n"),
+    }
+}
+
 /// Prints text that others wrote: a terminal gets no control sequences of theirs.
 fn say_plain(text: &str) -> u8 {
     if io::stdout().is_terminal() { say(&plain_text(text.as_bytes())) } else { say(text) }
@@ -198,8 +223,11 @@ fn serve(args: &Args, mut world: start::World) -> Result<u8, String> {
 
 /// Prints what was asked for. Gives the exit code.
 fn say(text: &str) -> u8 {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    let write = || {
+        let mut stdout = stdout::open()?.lock();
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+    };
+    match write() {
         Ok(()) => print::DONE,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => print::PIPE_CLOSED,
         Err(error) => {

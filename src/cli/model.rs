@@ -2,6 +2,7 @@
 
 use super::flags::Args;
 use super::start::World;
+use crate::llm::env::Env;
 use crate::llm::local;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::resolve::{self, Scoped, Start, Wanted};
@@ -112,6 +113,11 @@ fn named_local(args: &Args, found: &local::Found, name: &str) -> Result<Choice, 
     {
         return Ok(Choice { thinking: Some(level), ..told(args, offer) });
     }
+    if !found.refusals.is_empty() {
+        return Err(format!(
+            "No server on this machine could be used, so there is no model \"{name}\". See: pi docs local"
+        ));
+    }
     if found.offers.is_empty() {
         return Err(format!(
             "No server on this machine answered, so there is no model \"{name}\". See: pi docs local"
@@ -131,6 +137,25 @@ fn told(args: &Args, offer: &local::Offer) -> Choice {
         warn(reason);
     }
     Choice { model: offer.model.clone(), thinking: None, scope: Vec::new() }
+}
+
+/// Addresses that other programs read from the environment, and the usual ones of the providers.
+const BASE_URLS: [(&str, &str, &str); 2] = [
+    ("openai", "OPENAI_BASE_URL", "https://api.openai.com"),
+    ("anthropic", "ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
+];
+
+/// What to say where the environment names another address than requests to `model` will go to.
+pub fn ignored_base_url(model: &Model, env: &Env) -> Option<String> {
+    let (provider, name, usual) = BASE_URLS.iter().find(|(provider, ..)| *provider == model.provider)?;
+    let wanted = env.get(name)?;
+    let is_usual =
+        |url: &str| url.strip_prefix(usual).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    (is_usual(&model.base_url) && !is_usual(wanted.trim())).then(|| {
+        format!(
+            "{name} is set, but not used here: requests go to {usual}. For another address, give \"{provider}\" a \"baseUrl\" in models.json (pi docs models), or use --base-url"
+        )
+    })
 }
 
 /// Whether `reason` says that there is no model at all.
@@ -153,4 +178,25 @@ pub fn thinking(args: &Args, world: &World, context: &SessionContext, choice: &C
     let asked = args.thinking.or(choice.thinking).or(stored);
     let of_model = world.settings.model_thinking_level(&choice.model.provider, &choice.model.id);
     resolve::thinking_level(&choice.model, asked, of_model, world.settings.default_thinking_level())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_in_the_environment_that_is_not_used_is_told() {
+        let told = |provider: &str, base_url: &str, set: [(&'static str, &'static str); 1]| {
+            let model = Model { provider: provider.into(), base_url: base_url.into(), ..Model::default() };
+            ignored_base_url(&model, &Env::of(set)).is_some()
+        };
+        let usual = "https://api.openai.com/v1";
+        let gateway = [("OPENAI_BASE_URL", "http://10.0.0.1:4000/v1")];
+        assert!(told("openai", usual, gateway));
+        assert!(told("anthropic", "https://api.anthropic.com", [("ANTHROPIC_BASE_URL", "http://x")]));
+        assert!(!told("openai", "http://10.0.0.1:4000/v1", gateway));
+        assert!(!told("anthropic", "https://api.anthropic.com", gateway));
+        assert!(!told("openai", usual, [("OPENAI_BASE_URL", "")]));
+        assert!(!told("openai", usual, [("OPENAI_BASE_URL", "https://api.openai.com/v1/")]));
+    }
 }

@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 /// Sessions that `--resume` offers at most.
 const OFFERED_MAX: usize = 50;
 
+/// What else can be done when the newest session is in use.
+const NAME_ANOTHER: &str = "\nIt is the newest session of this folder. Name another one with --session: pi sessions list shows them.";
+
 /// The store that flags, environment and settings lead to.
 pub fn store(dirs: &Dirs, settings: &Settings, session_dir: Option<&str>, cwd: &Path) -> Store {
     let sync = SyncMode::parse(settings.session_sync()).unwrap_or_default();
@@ -118,8 +121,10 @@ fn find(args: &Args, world: &mut World) -> Result<Log, String> {
         return open(&store, &pick(&store, world)?, world);
     }
     if args.continue_last {
-        return match store.open_latest(cwd).map_err(say)? {
-            Some(log) => Ok(log),
+        offer_drafts(args, &store, world);
+        // An older conversation would look like the newest.
+        return match store.list(cwd).first() {
+            Some(newest) => open_or(&store, &newest.path, world, NAME_ANOTHER),
             None => store.create(cwd, None).map_err(say),
         };
     }
@@ -152,6 +157,11 @@ pub fn path_of(found: Found) -> PathBuf {
 
 /// Opens a session; one that is in use can be forked.
 fn open(store: &Store, path: &Path, world: &World) -> Result<Log, String> {
+    open_or(store, path, world, "")
+}
+
+/// As [`open`] does; `advice` is added where a session is in use and nobody can be asked.
+fn open_or(store: &Store, path: &Path, world: &World, advice: &str) -> Result<Log, String> {
     let cwd = world.cwd.as_path();
     let error = match store.open(path, cwd) {
         Err(error @ SessionError::Held { .. }) => error,
@@ -162,7 +172,7 @@ fn open(store: &Store, path: &Path, world: &World) -> Result<Log, String> {
     let chosen = match choose(world, "Session in use", &error.to_string(), &answers) {
         Asked::Chosen(at) => at,
         Asked::Nothing => return Err("No session selected".into()),
-        Asked::Nobody => return Err(error.to_string()),
+        Asked::Nobody => return Err(format!("{error}{advice}")),
     };
     let opened = match chosen {
         0 => store.fork_from(path, cwd, None),
@@ -246,7 +256,7 @@ fn offer_drafts(args: &Args, store: &Store, world: &mut World) {
         let taken = offer_draft(ground, draft);
         return world.draft = taken;
     }
-    for draft in drafts.into_iter().take(3) {
+    for draft in drafts.into_iter().filter(|draft| upkeep::tell_once(&draft.path)).take(3) {
         let (time, path) = (&draft.header.timestamp, draft.path.display());
         report::note(format_args!(
             "A prompt from {time} got no answer. Go on with it: pi --session '{path}' -p \"...\"; or delete the file"

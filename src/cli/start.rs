@@ -43,7 +43,7 @@ use crate::tools::sandbox::Sandbox;
 use crate::tools::sandbox::confined::Confined;
 use crate::tools::{self, Changes, Forgotten, OutputDir, Workspace};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 /// How long servers on this machine may take to answer, all of them together.
@@ -204,6 +204,7 @@ impl World {
     /// Asks the servers of this machine for their models, and adds them.
     pub fn find_local(&mut self) -> local::Found {
         let found = local::discover(self.services.credentials.env(), LOCAL_LIMIT);
+        found.refusals.iter().for_each(warn);
         self.services.registry.add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
         found
     }
@@ -262,6 +263,10 @@ fn parts(args: &Args, mut world: World, mut log: Log, cancel: &CancelToken) -> R
         let url = url.trim_end_matches('/').to_owned();
         world.services.base_url = Some((model.provider.clone(), url.clone()));
         model = Arc::new(Model { base_url: url, ..Model::clone(&model) });
+    }
+    if let Some(text) = model::ignored_base_url(&model, world.services.credentials.env()) {
+        static TOLD: Once = Once::new();
+        TOLD.call_once(|| report::note(text));
     }
     if args.verbose {
         let configured = world.services.registry.configured(&model.provider, Some(&model.id));

@@ -58,7 +58,7 @@ use Value::{None as No, Optional, Required};
 #[rustfmt::skip]
 pub const GROUPS: &[Group] = &[
     Group { title: "Run", flags: &[
-        row("print", Some("p"), Optional("prompt"), With(set_print), "Answer on stdout, then exit"),
+        row("print", Some("p"), Optional("prompt"), Switch(|args| &mut args.print), "Answer on stdout, then exit"),
         row("mode", None, Required("text|json|rpc|acp"), With(set_mode), "Answer as text, events as JSON lines, commands on stdin (pi docs rpc), or an editor's agent (pi docs acp)"),
         row("json", None, No, With(|args, _| set_mode(args, "json".into())), "Short for --mode json"),
         row("cumulative-events", None, No, Switch(|args| &mut args.cumulative_events), "JSON events carry the whole message so far, as older clients expect"),
@@ -135,12 +135,6 @@ pub const GROUPS: &[Group] = &[
         row("extension", Some("e"), Required("path"), Absent, ""),
     ]},
 ];
-
-fn set_print(args: &mut Args, prompt: String) -> Result<(), String> {
-    args.print = true;
-    args.messages.extend(Some(prompt).filter(|prompt| !prompt.is_empty()));
-    Ok(())
-}
 
 fn set_list_models(args: &mut Args, search: String) -> Result<(), String> {
     args.list_models = Some(search);

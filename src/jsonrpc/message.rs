@@ -3,6 +3,7 @@
 //! Batches are answered as invalid: no protocol that is spoken here has them. An id is echoed as it
 //! came, whatever it is; a request whose id is `null` is a request all the same.
 
+use super::lenient;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -59,7 +60,7 @@ pub fn parse(line: &[u8]) -> Result<Message, Box<Bad>> {
         let failure = Failure::new(code, message);
         Box::new(Bad { id, failure })
     };
-    let value: Value = serde_json::from_slice(line).map_err(|error| {
+    let value: Value = lenient::read(line).map_err(|error| {
         let message = format!("Parse error: {error}");
         bad(Value::Null, PARSE_ERROR, message)
     })?;
@@ -194,6 +195,13 @@ mod tests {
             let bad = parse(line.as_bytes()).unwrap_err();
             assert_eq!((bad.id, bad.failure.code), (id, code), "{line}");
         }
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_replaced() {
+        let message = parse(br#"{"jsonrpc":"2.0","method":"m","params":["x \ud83d"]}"#).unwrap();
+        let expected = Message::Notification { method: "m".into(), params: json!(["x \u{fffd}"]) };
+        assert_eq!(message, expected);
     }
 
     #[test]

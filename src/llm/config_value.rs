@@ -16,13 +16,14 @@
 
 use super::cancel::CancelToken;
 use super::env::Env;
+use super::null;
 use super::stream::Secret;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -162,14 +163,12 @@ fn run(command: &str, limit: Duration, cancel: &CancelToken) -> Result<String, S
     let deadline = Instant::now() + limit;
     // A socket in place of a pipe, since it can be read with a timeout.
     let (ours, theirs) = UnixStream::pair().map_err(|error| format!("could not start: {error}"))?;
-    let child = Command::new("sh")
-        .args(["-c", command])
-        .stdin(Stdio::null())
-        .stdout(OwnedFd::from(theirs))
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .map_err(|error| format!("could not start: {error}"))?;
+    let start = || {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).stdin(null::input()?).stdout(OwnedFd::from(theirs));
+        shell.stderr(null::output()?).process_group(0).spawn()
+    };
+    let child = start().map_err(|error| format!("could not start: {error}"))?;
     let group = Group::of(&child);
     let watched = group.clone();
     let on_cancel = cancel.on_cancel(move || watched.kill());

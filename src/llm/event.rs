@@ -162,6 +162,13 @@ pub struct Fold {
     arguments: Vec<(usize, PartialJson)>,
 }
 
+/// Short: an answer that streams would be repeated with every step of it.
+impl std::fmt::Debug for Fold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fold").field("blocks", &self.message.content.len()).finish_non_exhaustive()
+    }
+}
+
 impl Fold {
     /// `message` is the empty answer: api, provider, model and timestamp.
     pub fn new(message: AssistantMessage) -> Self {

@@ -26,6 +26,7 @@ pub mod local;
 pub mod message;
 pub mod model;
 pub mod models;
+pub mod null;
 pub mod oauth;
 pub mod provider;
 pub mod resolve;

@@ -108,6 +108,10 @@ impl Serialize for Line<'_> {
         match self.event {
             Event::Agent(event) => self.agent_event(event, &mut map)?,
             Event::AgentSettled => map.serialize_entry("type", "agent_settled")?,
+            Event::Failed { reason } => {
+                map.serialize_entry("type", "error")?;
+                map.serialize_entry("error", reason)?;
+            }
             Event::LimitReached { reason } => {
                 map.serialize_entry("type", "limit_reached")?;
                 map.serialize_entry("reason", reason)?;

@@ -8,3 +8,7 @@ pub mod print;
 pub mod report;
 pub mod rpc;
 pub mod signal;
+pub mod stdout;
+
+/// The version of the TypeScript pi whose behaviour is followed.
+pub const REFERENCE_VERSION: &str = "0.87.1";

@@ -3,6 +3,7 @@
 use super::output::Output;
 use super::report;
 use super::signal::Watch;
+use super::stdout;
 use crate::runtime::event::Event;
 use crate::runtime::session::Session;
 use crate::runtime::{self, AssistantMessage, Block, CancelToken, Fatal, StopReason, plain_text};
@@ -124,19 +125,20 @@ fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result
     if io::stdout().is_terminal() {
         said = plain_text(said.as_bytes());
     }
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(said.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| broken_stdout(&error))?;
+    let write = || {
+        let mut stdout = stdout::open()?.lock();
+        stdout.write_all(said.as_bytes()).and_then(|()| stdout.flush())
+    };
+    write().map_err(|error| broken_stdout(&error))?;
     Ok(DONE)
 }
 
-/// Waiting is not silent where somebody looks on.
+/// Waiting is not silent: a line for each attempt that failed.
 fn tell_retries(event: &Event<'_>) {
-    if let Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } = event
-        && io::stderr().is_terminal()
-    {
+    if let Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } = event {
         let seconds = delay_ms.div_ceil(1000);
         report::note(format_args!(
-            "{error_message}\nTrying again in {seconds} s ({attempt} of {max_attempts})"
+            "{error_message} (trying again in {seconds} s, {attempt} of {max_attempts})"
         ));
     }
 }
@@ -184,9 +186,10 @@ fn failure(session: &Session) -> Option<u8> {
 }
 
 fn json(session: &mut Session, prompts: Prompts, cumulative: bool, cancel: &CancelToken) -> Result<u8, End> {
-    let sink: Box<dyn Write + Send> = match io::stdout().is_terminal() {
-        true => Box::new(ForTerminal(io::stdout())),
-        false => Box::new(io::stdout()),
+    let stdout = stdout::open().map_err(|error| broken_stdout(&error))?;
+    let sink: Box<dyn Write + Send> = match stdout.is_terminal() {
+        true => Box::new(ForTerminal(stdout)),
+        false => Box::new(stdout),
     };
     let output = Output::start(sink, cumulative, cancel.clone())
         .map_err(|error| End::Failed(format!("Cannot start writing to stdout: {error}")))?;

@@ -12,13 +12,21 @@ pub struct Dirs {
     sessions: Option<String>,
 }
 
-/// There is no home folder, and nothing else says where to look.
+/// There is no home folder that can be used, and nothing else says where to look.
 #[derive(Debug, PartialEq, Eq)]
-pub struct NoHome;
+pub enum NoHome {
+    Unknown,
+    /// `HOME` would be another folder wherever pi is started.
+    Relative(PathBuf),
+}
 
 impl fmt::Display for NoHome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Could not find your home folder: set HOME, or PI_CODING_AGENT_DIR to the folder for settings and sessions")
+        match self {
+            Self::Unknown => f.write_str("Could not find your home folder: ")?,
+            Self::Relative(home) => write!(f, "HOME is not an absolute path ({}): ", home.display())?,
+        }
+        f.write_str("set HOME, or PI_CODING_AGENT_DIR to the folder for settings and sessions")
     }
 }
 
@@ -36,11 +44,15 @@ impl Dirs {
         let home = home.filter(|home| !home.as_os_str().is_empty());
         let agent = match env("PI_CODING_AGENT_DIR") {
             Some(folder) => expand(Path::new(&folder), home.as_deref()),
-            None => home.as_deref().ok_or(NoHome)?.join(".pi/agent"),
+            None => match home.as_deref() {
+                None => return Err(NoHome::Unknown),
+                Some(home) if home.is_relative() => return Err(NoHome::Relative(home.to_owned())),
+                Some(home) => home.join(".pi/agent"),
+            },
         };
         Ok(Self {
             agent: std::path::absolute(&agent).unwrap_or(agent),
-            home,
+            home: home.map(|home| std::path::absolute(&home).unwrap_or(home)),
             sessions: env("PI_CODING_AGENT_SESSION_DIR").map(|folder| folder.to_string_lossy().into_owned()),
         })
     }
@@ -106,13 +118,17 @@ mod tests {
             (&[(name, "~/x/y")], Some("/h"), Some("/h/x/y")),
             (&[], None, None),
             (&[], Some(""), None),
+            (&[], Some("rel"), None),
+            (&[(name, "/x")], Some("rel"), Some("/x")),
         ];
         for (env, home, agent) in rows {
             let found = dirs(env, *home).ok();
             assert_eq!(found.as_ref().map(Dirs::agent), agent.map(Path::new), "{env:?}");
         }
         assert!(dirs(&[(name, "x")], None).unwrap().agent().is_absolute());
-        assert!(NoHome.to_string().contains("HOME"));
+        for error in [NoHome::Unknown, NoHome::Relative("rel".into())] {
+            assert!(error.to_string().contains("HOME"));
+        }
     }
 
     #[test]

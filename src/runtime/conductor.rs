@@ -29,6 +29,8 @@ pub(super) struct Conductor<'a> {
     pub compaction: &'a mut compaction::State,
     pub guard: &'a mut Guard,
     pub ended_by: &'a mut Option<String>,
+    /// Why the last attempt at an answer failed; none since one succeeded.
+    pub failure: &'a mut Option<String>,
     pub listener: Listener<'a>,
     pub cancel: &'a CancelToken,
     /// Retries of the answer that is being asked for.
@@ -37,6 +39,8 @@ pub(super) struct Conductor<'a> {
     pub mends: usize,
     /// The entry that was written last.
     pub last_entry: String,
+    /// No request was made: a steering message that came since the prompt waits for the second one.
+    pub is_first: bool,
 }
 
 impl Conductor<'_> {
@@ -75,6 +79,7 @@ impl Conductor<'_> {
             return self.end_retries(&failure.message).map(|()| false);
         };
         self.attempt += 1;
+        *self.failure = Some(failure.message.clone());
         (self.listener)(&Event::AutoRetryStart {
             attempt: self.attempt,
             max_attempts: policy.max_retries,
@@ -161,6 +166,7 @@ impl Host for Conductor<'_> {
             && !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
         {
             let attempt = std::mem::take(&mut self.attempt);
+            *self.failure = None;
             (self.listener)(&Event::AutoRetryEnd { success: true, attempt, final_error: None })?;
         }
         Ok(())
@@ -224,7 +230,9 @@ impl Host for Conductor<'_> {
     }
 
     fn steering(&mut self) -> Vec<AgentMessage> {
-        self.control.queues().steering.take()
+        let is_first = std::mem::take(&mut self.is_first);
+        let steering = &mut self.control.queues().steering;
+        if is_first { steering.take_marked() } else { steering.take() }
     }
 
     fn follow_up(&mut self) -> Vec<AgentMessage> {

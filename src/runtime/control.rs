@@ -277,6 +277,7 @@ impl Control {
             if state.run.is_none() {
                 let cancel = self.0.root.child();
                 state.run = Some(cancel.clone());
+                queues.steering.mark();
                 return Ok(Begin::Run(self.ticket(cancel, Work::Run)));
             }
         }

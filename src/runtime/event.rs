@@ -28,11 +28,15 @@ impl Reason {
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     Agent(AgentEvent<'a>),
     /// Nothing more happens by itself. Once for each prompt.
     AgentSettled,
+    /// The run cannot go on, for instance because the log cannot be written. After `agent_end`.
+    Failed {
+        reason: &'a str,
+    },
     /// The run was ended by a limit, though the model had more to do.
     LimitReached {
         reason: &'a str,

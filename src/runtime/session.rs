@@ -16,12 +16,13 @@ use super::limit::{Guard, Limits, TimeLimit};
 use super::outcome::{self, Wanted};
 use super::service::Services;
 use super::succession::Succession;
+use crate::agent::event::AgentEvent;
 use crate::agent::message::AgentMessage;
 use crate::agent::queue::{Queue, QueueMode};
 use crate::agent::run::{self, Agent, Fatal, Input};
 use crate::agent::tool::Tool;
 use crate::llm::cancel::CancelToken;
-use crate::llm::message::{AssistantMessage, Block};
+use crate::llm::message::{AssistantMessage, Block, StopReason, now_ms};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::resolve::Scoped;
 use crate::resources::settings::Settings;
@@ -47,6 +48,8 @@ pub struct Session {
     guard: Guard,
     /// The limit that ended the last run.
     ended_by: Option<String>,
+    /// Why the last attempt of the last run failed.
+    failure: Option<String>,
     /// The value that the last run ended with, or why with none.
     outcome: Option<Result<Value, String>>,
     succession: Option<Succession>,
@@ -135,6 +138,7 @@ impl Session {
             agent,
             guard: Guard::new(ground.limits.clone(), control.spent(&ground.limits)),
             ended_by: None,
+            failure: None,
             outcome: None,
             control,
             ground,
@@ -221,16 +225,28 @@ impl Session {
         // Without a key nothing is stored: there was no conversation yet.
         self.check_key(&cancel)?;
         self.guard.begin();
-        self.ended_by = None;
+        (self.ended_by, self.failure) = (None, None);
         if let Some(limit) = self.guard.passed() {
             return Err(Fatal(format!("The model was not asked: {limit}")));
         }
         let time = TimeLimit::start(self.guard.limits.time, &cancel)
             .map_err(|error| Fatal(format!("Cannot watch the time: {error}")))?;
         accepted();
-        let outcome = self.run_until_settled(&mut ticket, message, listener, &cancel);
+        let mut open = OpenRun::default();
+        let outcome = self.run_until_settled(
+            &mut ticket,
+            message,
+            &mut |event: &Event<'_>| {
+                open.follow(event);
+                listener(event)
+            },
+            &cancel,
+        );
         if let Some(limit) = time.end() {
-            self.ended_by = Some(limit);
+            self.ended_by = Some(match self.failure.take() {
+                Some(failure) => format!("{limit}; the last attempt failed: {failure}"),
+                None => limit,
+            });
         }
         let outcome = match (outcome, &self.ended_by) {
             (Ok(()), Some(reason)) => listener(&Event::LimitReached { reason }),
@@ -238,7 +254,11 @@ impl Session {
         };
         let outcome = match outcome {
             Ok(()) => Ok(()),
-            Err(fatal) => ticket.settle(true).and(Err(fatal)),
+            Err(Fatal(reason)) => {
+                // A listener that has failed itself need not be told.
+                let _ = open.fail(&self.agent.model, &reason, cancel.is_cancelled(), listener);
+                ticket.settle(true).and(Err(Fatal(reason)))
+            }
         };
         self.outcome = self.ground.wanted.as_ref().map(|wanted| {
             let answer = self.last_answer().filter(|answer| outcome::is_whole(answer));
@@ -275,11 +295,13 @@ impl Session {
             compaction: &mut self.compaction,
             guard: &mut self.guard,
             ended_by: &mut self.ended_by,
+            failure: &mut self.failure,
             listener,
             cancel,
             attempt: 0,
             mends: 0,
             last_entry: String::new(),
+            is_first: true,
         };
         conductor.take_up(&mut self.agent);
         conductor.compactor().check(&mut self.agent, Moment::BeforePrompt)?;
@@ -389,6 +411,58 @@ impl Session {
             }
         }
         *self.ground.workspace.env.lock().unwrap_or_else(PoisonError::into_inner) = env;
+    }
+}
+
+/// How far the events of a run have come, so that those of one that fails can be completed.
+#[derive(Default)]
+struct OpenRun {
+    run: bool,
+    turn: bool,
+}
+
+impl OpenRun {
+    fn follow(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Agent(AgentEvent::AgentStart) => self.run = true,
+            Event::Agent(AgentEvent::TurnStart) => self.turn = true,
+            Event::Agent(AgentEvent::TurnEnd { .. }) => self.turn = false,
+            Event::Agent(AgentEvent::AgentEnd { .. }) => *self = Self::default(),
+            _ => {}
+        }
+    }
+
+    /// Tells of a failed answer that is in no log, as the reference does, and of the end of the run.
+    fn fail(
+        &self,
+        model: &Model,
+        reason: &str,
+        is_aborted: bool,
+        listener: Listener<'_>,
+    ) -> Result<(), Fatal> {
+        let message = Arc::new(AssistantMessage {
+            content: vec![Block::text("")],
+            api: model.api.clone(),
+            provider: model.provider.clone(),
+            model: model.id.clone(),
+            stop_reason: if is_aborted { StopReason::Aborted } else { StopReason::Error },
+            error_message: Some(reason.to_owned()),
+            timestamp: now_ms(),
+            ..AssistantMessage::default()
+        });
+        let told = AgentMessage::Assistant(message.clone());
+        let mut tell = |event: AgentEvent<'_>| listener(&Event::Agent(event));
+        if !self.run {
+            tell(AgentEvent::AgentStart)?;
+        }
+        if !self.turn {
+            tell(AgentEvent::TurnStart)?;
+        }
+        tell(AgentEvent::MessageStart { message: &told })?;
+        tell(AgentEvent::MessageEnd { message: &told })?;
+        tell(AgentEvent::TurnEnd { message: &message, tool_results: &[] })?;
+        tell(AgentEvent::AgentEnd { messages: std::slice::from_ref(&told), will_retry: false })?;
+        listener(&Event::Failed { reason })
     }
 }
 

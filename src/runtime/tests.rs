@@ -1,6 +1,7 @@
 //! Operations on a whole session, with a model that says what it is told.
 
 use super::compaction::NotCompacted;
+use super::control::{Begin, user_message};
 use super::event::Event;
 use super::expand::Commands;
 use super::service::Services;
@@ -286,4 +287,54 @@ fn plain_text_neither_drives_a_terminal_nor_hides_anything() {
     ] {
         assert_eq!(super::plain_text(text.as_bytes()), expected);
     }
+}
+
+/// The conversation, roles in front.
+fn spoken(session: &Session) -> Vec<String> {
+    session
+        .control()
+        .messages()
+        .iter()
+        .map(|message| format!("{}: {}", message.role(), message.text()))
+        .collect()
+}
+
+#[test]
+fn a_steering_message_that_follows_a_prompt_waits_for_the_second_request() {
+    for before in [false, true] {
+        let dir = TempDir::create();
+        let mut session = session(&dir);
+        let control = session.control().clone();
+        let message = |text: &str| user_message(text.into(), Vec::new());
+        if before {
+            control.steer(message("early"), &mut |_| {});
+        }
+        let Ok(Begin::Run(ticket)) = control.begin(None, || message("go"), &mut |_| {}) else {
+            panic!("the session is idle");
+        };
+        // The prompt is accepted, and its run has not begun.
+        control.steer(message("late"), &mut |_| {});
+        session.ask(ticket, message("go"), &mut || {}, &mut |_| Ok(())).unwrap();
+        let spoken = spoken(&session);
+        let early: &[&str] = if before { &["user: early"] } else { &[] };
+        let first = spoken.iter().position(|line| line.starts_with("assistant")).unwrap();
+        assert_eq!(spoken[..first], [&["user: go"], early].concat());
+        assert_eq!(spoken[first + 1], "user: late");
+        assert!(spoken[first + 2].starts_with("assistant"));
+    }
+}
+
+#[test]
+fn events_can_be_printed() {
+    let dir = TempDir::create();
+    let mut session = session(&dir);
+    let mut printed = Vec::new();
+    let listener = &mut |event: &Event<'_>| {
+        printed.push(format!("{event:?}"));
+        Ok(())
+    };
+    session.prompt("say it".into(), Vec::new(), listener).unwrap();
+    assert_eq!(printed.first().unwrap(), "Agent(AgentStart)");
+    assert_eq!(printed.last().unwrap(), "AgentSettled");
+    assert!(printed.iter().any(|line| line.contains("TextDelta") && line.contains("Fold { blocks: 1, .. }")));
 }

@@ -1,4 +1,5 @@
-//! What lies beside a session file and belongs to it: kept outputs, and what `undo` needs.
+//! What lies beside a session file and belongs to it: kept outputs, what `undo` needs, and a mark that the
+//! user was told of its draft.
 //!
 //! The folders are named after the file. They come into being when they are needed, and go with it.
 
@@ -26,6 +27,11 @@ pub fn undo(session_file: &Path) -> PathBuf {
     session_file.with_extension("undo")
 }
 
+/// A file that says that the user was told of the session's draft.
+pub fn told(session_file: &Path) -> PathBuf {
+    session_file.with_extension("told")
+}
+
 /// Gives the session at `to` the outputs of the one at `from`, as further names of the same files where
 /// the disk can do that: a fork finds what it speaks of even when its parent is gone. What fails is left
 /// out, since a conversation can go on without.
@@ -48,11 +54,9 @@ pub(super) fn share_outputs(from: &Path, to: &Path) {
 
 /// Removes what belongs to the session file, which is removed by the caller.
 pub(super) fn remove(session_file: &Path) -> io::Result<()> {
-    for folder in [outputs(session_file), undo(session_file)] {
-        match std::fs::remove_dir_all(&folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(())
+    let folders = [outputs(session_file), undo(session_file)].map(std::fs::remove_dir_all);
+    let told = std::fs::remove_file(told(session_file));
+    let removed = folders.into_iter().chain([told]);
+    let failed = removed.filter_map(Result::err).find(|error| error.kind() != io::ErrorKind::NotFound);
+    failed.map_or(Ok(()), Err)
 }

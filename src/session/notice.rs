@@ -56,11 +56,6 @@ pub enum Notice {
         wanted: String,
         used: String,
     },
-    /// A newer session was passed over, since a process has it open.
-    PassedOver {
-        path: PathBuf,
-        pid: Option<u32>,
-    },
 }
 
 impl fmt::Display for Notice {
@@ -120,10 +115,6 @@ impl fmt::Display for Notice {
                 f,
                 "The model {wanted} of the setting compaction.model cannot be used; {used} writes the summary"
             ),
-            Self::PassedOver { path, pid } => {
-                let holder = pid.map_or("another process".into(), |pid| format!("process {pid}"));
-                write!(f, "The newest session {} is in use by {holder}", path.display())
-            }
         }
     }
 }

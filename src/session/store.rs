@@ -7,11 +7,14 @@
 use super::entry::{self, Header};
 use super::info::Info;
 use super::log::fork;
-use super::{Log, Notice, SessionError, SyncMode, catalog, file, id};
+use super::{Log, SessionError, SyncMode, catalog, file, id};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+
+/// How old a draft may be to be named.
+const DRAFT_AGE_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -117,32 +120,6 @@ impl Store {
         Ok(copy)
     }
 
-    /// Opens the newest session of `cwd` that nobody holds; none when there is none.
-    pub fn open_latest(&self, cwd: &Path) -> Result<Option<Log>, SessionError> {
-        let mut notices = Vec::new();
-        for stored in self.list(cwd) {
-            // Opening the newest waits for an owner that is ending. An older one is not worth a wait.
-            if !notices.is_empty()
-                && let Some(pid) = file::held_by(&stored.path)
-            {
-                notices.push(Notice::PassedOver { path: stored.path, pid });
-                continue;
-            }
-            match self.open(&stored.path, cwd) {
-                Ok(mut log) => {
-                    log.add_notices(notices);
-                    return Ok(Some(log));
-                }
-                Err(SessionError::Held { path, pid }) => {
-                    notices.push(Notice::PassedOver { path, pid });
-                }
-                // Better an error than an older conversation that looks like the newest.
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(None)
-    }
-
     /// Opens the session of `cwd` with exactly this id; none when there is none.
     pub fn open_id(&self, cwd: &Path, id: &str) -> Result<Option<Log>, SessionError> {
         if !id::is_valid(id) {
@@ -232,7 +209,7 @@ impl Store {
     }
 
     /// Drafts of `cwd` whose process is gone: something was typed, and no answer came. Each can be
-    /// opened by its path.
+    /// opened by its path. What is older than a month is not thought of any more.
     pub fn drafts(&self, cwd: &Path) -> Vec<Stored> {
         let mut drafts: Vec<Stored> = read_dir(&self.folder(cwd))
             .filter(|path| path.to_string_lossy().ends_with(".jsonl.draft"))
@@ -240,6 +217,7 @@ impl Store {
             .filter(|path| !path.with_extension("").exists() && !file::is_held(path))
             .filter_map(|path| stored(&path))
             .filter(|stored| same_folder(Path::new(&stored.header.cwd), cwd))
+            .filter(|stored| !stored.modified.elapsed().is_ok_and(|age| age > DRAFT_AGE_MAX))
             .collect();
         sort(&mut drafts);
         drafts
@@ -418,29 +396,6 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_session_that_nobody_holds_is_gone_on_with() {
-        let scratch = Scratch::new();
-        let store = Store::new(scratch.path(), None, SyncMode::Never);
-        let cwd = Path::new(CWD);
-        assert!(store.open_latest(cwd).unwrap().is_none());
-        write(&store, CWD, "old", 5);
-        let newest = write(&store, CWD, "new", 1);
-        write(&store, "/other", "other", 0);
-
-        let log = store.open_latest(cwd).unwrap().unwrap();
-        assert_eq!(log.header().id, "new");
-        let mut second = store.open_latest(cwd).unwrap().unwrap();
-        assert_eq!(second.header().id, "old");
-        assert!(matches!(
-            &*second.take_notices(),
-            [Notice::PassedOver { path, .. }] if *path == newest
-        ));
-        assert!(store.open_latest(cwd).unwrap().is_none());
-        drop(log);
-        assert_eq!(first_text(store.open_latest(cwd).unwrap().unwrap()), user("new"));
-    }
-
-    #[test]
     fn drafts_of_dead_processes_are_offered() {
         let scratch = Scratch::new();
         let store = Store::new(scratch.path(), None, SyncMode::Never);
@@ -453,6 +408,12 @@ mod tests {
         let drafts = store.drafts(cwd);
         assert_eq!(ids(&drafts), ["draft"]);
         assert_eq!(store.drafts(Path::new("/other")), []);
+        let days = |days: u64| {
+            let file = File::options().append(true).open(&drafts[0].path).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60)).unwrap();
+            store.drafts(cwd).len()
+        };
+        assert_eq!((days(31), days(29)), (0, 1));
 
         let mut log = store.open(&drafts[0].path, cwd).unwrap();
         log.append_message(&answer("answered")).unwrap();

@@ -5,6 +5,9 @@ use super::file::{self, Hold, SessionFile, create_folder};
 use super::place::{draft_of, with_suffix};
 use super::store::{folder_name, read_dir, read_header};
 use super::{Log, Notice, SessionError, beside, id, migrate};
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Removes a session (or a draft) with all that lies beside it.
@@ -33,6 +36,16 @@ pub fn throw_away(path: &Path, trash: impl FnOnce(&[PathBuf])) -> Result<bool, S
     }
     drop(hold);
     remove(path).map(|()| false)
+}
+
+/// True the first time that it is asked about a draft, for who tells the user of it; also where that
+/// cannot be remembered.
+pub fn tell_once(draft: &Path) -> bool {
+    let told = beside::told(&draft.with_extension(""));
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(told) {
+        Err(error) => error.kind() != io::ErrorKind::AlreadyExists,
+        Ok(_) => true,
+    }
 }
 
 /// The file of a session and all that lies beside it and belongs to it.
@@ -143,6 +156,7 @@ pub fn leftovers(folder: &Path, drafts: bool) -> Vec<PathBuf> {
                 let session = path.with_extension("jsonl");
                 path.is_dir() && !session.exists() && !draft_of(&session).exists()
             }
+            "told" => path.is_file() && !draft_of(&path.with_extension("jsonl")).exists(),
             "draft" => drafts && name.ends_with(".jsonl.draft") && !file::is_held(path),
             end => {
                 let cut_off = path.with_extension("");
@@ -195,6 +209,17 @@ mod tests {
         scratch.file("s/b.outputs/1", "x");
         assert!(!throw_away(&path, |_| ()).unwrap());
         assert!(!path.exists() && !path.with_extension("outputs").exists());
+    }
+
+    #[test]
+    fn a_draft_is_told_once_and_its_mark_goes_with_it() {
+        let scratch = Scratch::new();
+        let draft = scratch.file("s/a.jsonl.draft", HEADER);
+        assert!(tell_once(&draft));
+        assert!(!tell_once(&draft));
+        assert!(tell_once(Path::new("/proc/none/a.jsonl.draft")));
+        remove(&draft).unwrap();
+        assert_eq!(scratch.files(), [""; 0]);
     }
 
     #[test]
@@ -257,6 +282,8 @@ mod tests {
             "s/gone.undo/x",
             "s/d.jsonl.draft",
             "s/d.outputs/x",
+            "s/d.told",
+            "s/a.told",
             "s/a.jsonl.v1.bak",
             "s/notes.txt",
             &cut_off,
@@ -269,8 +296,8 @@ mod tests {
             let relative = found.iter().map(|path| path.strip_prefix(scratch.path()).unwrap());
             relative.map(|path| path.to_str().unwrap().to_owned()).collect()
         };
-        assert_eq!(names(false), [cut_off.as_str(), "s/gone.outputs", "s/gone.undo"]);
-        assert_eq!(names(true).len(), 4);
+        assert_eq!(names(false), [cut_off.as_str(), "s/a.told", "s/gone.outputs", "s/gone.undo"]);
+        assert_eq!(names(true).len(), 5);
         for path in leftovers(&folder, true) {
             remove_leftover(&path).unwrap();
         }

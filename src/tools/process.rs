@@ -22,6 +22,7 @@ pub use family::MARKER;
 
 use super::backend::{Child, End, Progress, ShellCommand, Survivor};
 use super::sandbox::{Confinement, Sandbox};
+use crate::llm::null;
 use family::Family;
 use group::Group;
 use std::collections::BTreeMap;
@@ -29,7 +30,7 @@ use std::io::{self, PipeReader, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -200,7 +201,7 @@ fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io:
         .env_clear()
         .envs(&command.env)
         .env(MARKER, family::marker(id))
-        .stdin(Stdio::null())
+        .stdin(null::input()?)
         .stdout(writer.try_clone()?)
         .stderr(writer);
     // SAFETY: both calls are async-signal-safe, and the closure only reads memory.

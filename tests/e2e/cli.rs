@@ -1,13 +1,15 @@
 //! Flags, subcommands and what they print.
 
 use crate::agent::World;
+use crate::screen::Screen;
 use crate::server::Reply;
 use crate::world;
 
 #[test]
 fn the_version_is_a_bare_number() {
     let world = World::new();
-    world.pi().words("--version").run().success().stdout_is(concat!(env!("CARGO_PKG_VERSION"), "\n"));
+    let outcome = world.pi().words("--version").run().success();
+    outcome.stdout_is(&format!("{}\n", pi::mode::REFERENCE_VERSION));
 }
 
 #[test]
@@ -111,4 +113,30 @@ fn the_first_request_is_small() {
     let body = &server.requests()[0].body;
     let letters = body["messages"].to_string().len() + body["tools"].to_string().len();
     assert!(letters / 4 < 1500, "{} tokens", letters / 4);
+}
+
+/// The program's own version is told where a person looks.
+#[test]
+fn the_version_on_a_terminal_names_the_program_itself() {
+    let world = World::new();
+    let screen = Screen::start(world.pi().words("--version"));
+    screen.wait_for(concat!("(native pi ", env!("CARGO_PKG_VERSION"), ")"));
+    screen.wait();
+}
+
+#[test]
+fn a_home_that_is_no_absolute_path_is_refused() {
+    let world = World::new();
+    let outcome = world.pi().env("HOME", "rel").words("--model faux/echo -p hi").run().fails_with(1);
+    outcome.stderr_has("HOME is not an absolute path (rel)");
+    assert!(!world.work().join("rel").exists());
+}
+
+#[test]
+fn a_base_url_in_the_environment_that_is_not_used_is_told_once() {
+    let world = World::new();
+    let pi = world.pi().words("--model openai/gpt-4o -p hi --timeout 1 --api-key none");
+    let pi = pi.env("OPENAI_BASE_URL", "http://127.0.0.1:9/v1").env("HTTPS_PROXY", "http://127.0.0.1:9");
+    let outcome = pi.run().fails_with(1).stderr_has("OPENAI_BASE_URL is set, but not used");
+    assert_eq!(outcome.stderr.matches("OPENAI_BASE_URL").count(), 1);
 }

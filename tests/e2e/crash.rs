@@ -84,7 +84,8 @@ fn check_files(world: &crate::agent::World, told: &[Value], fail: &str) {
         assert!(text.lines().count() - sound.len() <= 1, "{fail}: {text}");
         entries.extend(sound);
     }
-    for message in told {
+    // That the log could not be written is told as a failed answer, which no log holds.
+    for message in told.iter().filter(|message| message["stopReason"] != "error") {
         let stored = entries.iter().any(|entry| &entry["message"] == message);
         assert!(stored, "{fail}: told but not stored: {message}\n{entries:#?}");
     }

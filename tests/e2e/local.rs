@@ -45,3 +45,16 @@ fn a_configured_model_is_asked_and_nobody_else() {
     assert_eq!(server.requests().len(), 1);
     assert_eq!(other.connections(), 0);
 }
+
+#[test]
+fn a_server_that_refuses_to_list_models_is_named() {
+    let world = World::new();
+    // Without a list of models, it answers every question about them with an error.
+    let server = Server::start([]);
+    let root = format!("http://127.0.0.1:{}", server.port());
+    for words in ["--model local/x -p hi", "-p hi"] {
+        let pi = world.pi().words(words).env("PI_LOCAL_URL", &root).env("PI_LOCAL_API_KEY", "wrong");
+        let outcome = pi.run().fails_with(1);
+        outcome.stderr_has(&format!("The server at {root} answered 418 (the script is used up)"));
+    }
+}

@@ -3,6 +3,9 @@
 use crate::server::{Reply, gate};
 use crate::world;
 use serde_json::json;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
 
 const MODEL: [&str; 2] = ["--model", "mock/m1"];
 
@@ -90,10 +93,65 @@ fn a_missing_file_is_named_before_anything_is_sent() {
 }
 
 #[test]
-fn nothing_to_ask_is_no_error() {
+fn nothing_to_ask_is_bad_usage() {
     let (world, server) = world([]);
-    world.pi().args(MODEL).args(["-p"]).stdin("").run().success().stdout_is("");
+    world.write("empty.txt", "");
+    for words in ["-p", "--mode json", "-p @empty.txt", "-p -c"] {
+        for stdin in ["", " \n"] {
+            let outcome = world.pi().args(MODEL).words(words).stdin(stdin).run().fails_with(2);
+            outcome.stdout_is("").stderr_has("Usage: pi -p");
+        }
+    }
+    world.pi().args(MODEL).args(["-p", ""]).run().fails_with(2).stderr_has("nothing to ask");
     assert!(server.requests().is_empty());
+    assert_eq!(world.session_files(), [] as [std::path::PathBuf; 0]);
+}
+
+#[test]
+fn a_pipe_that_never_says_anything_is_given_up_on() {
+    let (world, server) = world([Reply::text("ok")]);
+    let (silent, _held) = std::io::pipe().unwrap();
+    let mut pi = world.pi().args(MODEL).args(["-p", "hi"]);
+    let mut child = pi.command().stdin(silent).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(pi);
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
+    assert!(said.contains("Nothing came on stdin for 3 s"), "{said}");
+    assert_eq!(server.requests()[0].last_text(), "hi");
+}
+
+#[test]
+fn a_closed_stdout_is_no_success() {
+    let (world, server) = world([Reply::text("lost"), Reply::text("lost")]);
+    for (words, requests) in [("-p hi", 1), ("--mode json hi", 1)] {
+        let mut pi = world.pi().args(MODEL).words(words);
+        // SAFETY: the call is safe between fork and exec.
+        unsafe {
+            pi.command().pre_exec(|| {
+                libc::close(1);
+                Ok(())
+            });
+        }
+        pi.run().fails_with(1).stderr_has("Cannot write to stdout: it is closed");
+        // JSON mode has nothing to do without its header.
+        assert_eq!(server.requests().len(), requests, "{words}");
+    }
+    assert!(world.session().iter().any(|line| line.to_string().contains("lost")));
+}
+
+#[test]
+fn names_and_prompts_that_are_not_utf8_can_be_given() {
+    use std::os::unix::ffi::OsStrExt;
+    let (world, server) = world([Reply::text("ok")]);
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9.txt");
+    std::fs::write(world.work().join(name), "inside").unwrap();
+    let file = std::ffi::OsStr::from_bytes(b"@caf\xe9.txt");
+    let prompt = std::ffi::OsStr::from_bytes(b"d\xe9j\xe0");
+    let pi = world.pi().args(MODEL).args(["-p"]).args([file, prompt]);
+    pi.run().success().stderr_has("not valid UTF-8");
+    let text = server.requests()[0].last_text();
+    assert!(text.contains("\ninside\n") && text.ends_with("d\u{fffd}j\u{fffd}"), "{text}");
 }
 
 #[test]

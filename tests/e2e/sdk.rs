@@ -78,3 +78,24 @@ fn events_are_drawn_as_one_likes() {
     assert!(end.starts_with("= 3 turns, "), "{end}");
     assert!(said.contains("begins with “The first line”."), "{said}");
 }
+
+#[test]
+fn another_process_is_driven() {
+    let said = said("client", &[env!("CARGO_BIN_EXE_pi")]);
+    let (answer, stats) = said.split_once('\n').expect("two lines");
+    assert_eq!(answer, "Hello");
+    assert!(stats.ends_with(" tokens\n"), "{stats}");
+}
+
+#[test]
+fn the_page_prints_examples_as_they_are() {
+    let page = pi::docs::page("sdk").expect("the page");
+    for name in ["host", "client"] {
+        let path = format!("{}/scripts/examples/{name}.rs", env!("CARGO_MANIFEST_DIR"));
+        let example = std::fs::read_to_string(path).expect("the example");
+        assert!(page.contains(&format!("```rust\n{example}```\n")), "{name}.rs is another one in the page");
+    }
+    for other in ["model", "render"] {
+        assert!(page.contains(&format!("scripts/examples/{other}.rs")));
+    }
+}

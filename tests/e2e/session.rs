@@ -80,9 +80,39 @@ fn what_was_typed_survives_a_kill() {
 }
 
 #[test]
+fn a_draft_is_told_once_also_when_another_session_goes_on() {
+    let (world, server) = world([Reply::text("one"), Reply::raw("").then(Step::Stall)]);
+    world.pi().args(MODEL).args(["-p", "first"]).run().success();
+    let running = world.pi().args(MODEL).args(["-p", "typed and lost"]).spawn();
+    server.wait_for(2);
+    running.signal("KILL");
+    running.wait().fails_with(137);
+    let draft = world.session_files().into_iter().find(|path| path.extension().unwrap() == "draft").unwrap();
+    let server = crate::server::Server::start((0..3).map(|_| Reply::text("on")));
+    world.use_server(&server);
+    let told = format!("--session '{}'", draft.display());
+    world.pi().args(MODEL).args(["-p", "-c", "second"]).run().success().stderr_has(&told);
+    for words in ["-p -c third", "--mode json fourth"] {
+        assert_eq!(world.pi().args(MODEL).words(words).run().success().stderr, "");
+    }
+    // The mark goes with what it belongs to.
+    std::fs::remove_file(&draft).unwrap();
+    world.pi().words("sessions prune --yes").run().success();
+    let ends = world.session_files().into_iter().map(|path| path.extension().unwrap().to_owned());
+    assert!(ends.into_iter().all(|end| end == "jsonl"));
+}
+
+#[test]
+fn a_model_that_is_not_there_stores_nothing() {
+    let (world, _server) = world([]);
+    world.pi().words("--model nobody/nothing --name X -p hi").run().fails_with(1);
+    assert_eq!(world.session_files(), [] as [std::path::PathBuf; 0]);
+}
+
+#[test]
 fn a_run_without_an_answer_leaves_no_file() {
     let (world, _server) = world([]);
-    world.pi().args(MODEL).args(["-p"]).stdin("").run().success();
+    world.pi().args(MODEL).args(["-p"]).stdin("").run().fails_with(2);
     assert_eq!(world.session_files(), [] as [std::path::PathBuf; 0]);
 }
 

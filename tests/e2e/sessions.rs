@@ -124,8 +124,7 @@ fn a_session_whose_folder_is_gone_asks_for_another() {
 #[test]
 fn a_session_in_use_names_its_process_and_can_be_forked() {
     let (open, held) = gate();
-    let (world, server) =
-        world([Reply::text("half").then_wait(held), Reply::text("forked"), Reply::text("older")]);
+    let (world, server) = world([Reply::text("half").then_wait(held), Reply::text("forked")]);
     let newest = stored(&world, &world.work(), "new", "first");
     let older = stored(&world, &world.work(), "old", "earlier");
     let aged = fs::File::options().append(true).open(&older).unwrap();
@@ -140,7 +139,14 @@ fn a_session_in_use_names_its_process_and_can_be_forked() {
     ask(&world, "-p go --fork new").run().success().stdout_is("forked\n");
     let fork = others(&world, &[&newest, &older]);
     fs::remove_file(&fork[0]).unwrap();
-    ask(&world, "-p go -c").run().success().stdout_is("older\n");
+    // Going on with an older one would ask a question in the wrong conversation.
+    let before = fs::read(&older).unwrap();
+    for mode in ["-p go -c", "--mode json go -c", "--mode rpc -c"] {
+        let outcome = ask(&world, mode).run().fails_with(1).stdout_is("");
+        let outcome = outcome.stderr_has("is in use by").stderr_has("--fork");
+        outcome.stderr_has("Name another one with --session");
+    }
+    assert_eq!(fs::read(&older).unwrap(), before);
     // Nor is it removed.
     let words = ["sessions", "rm", "new", "--yes"];
     world.pi().args(words).run().fails_with(1).stderr_has("is in use by");

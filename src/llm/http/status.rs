@@ -53,9 +53,12 @@ pub(crate) fn request_id(headers: &[(String, String)]) -> Option<String> {
 
 /// The text inside the body of an error: JSON in one of the usual shapes, the title of an HTML page, or
 /// plain text.
-fn body_text(body: &str) -> Option<String> {
+pub(crate) fn body_text(body: &str) -> Option<String> {
     let body = body.trim();
-    if let Ok(json) = serde_json::from_str::<Value>(body)
+    // A gateway that had begun a stream puts its first event under the error status.
+    let mut data = body.lines().filter_map(|line| line.strip_prefix("data:"));
+    let json = data.next().unwrap_or(body);
+    if let Ok(json) = serde_json::from_str::<Value>(json)
         && let Some(text) = json_text(&json)
     {
         return Some(one_line(&text, TEXT_LIMIT));
@@ -199,6 +202,16 @@ mod tests {
             assert_eq!(text.as_deref(), Some("Slow down. (RESOURCE_EXHAUSTED)"));
         }
         assert_eq!(body_retry_ms("<html>"), None);
+    }
+
+    #[test]
+    fn the_event_of_a_stream_is_read_as_its_error() {
+        let error = r#"{"error": {"message": "context too long", "type": "None", "code": "500"}}"#;
+        for body in [format!("data: {error}\n\n"), format!("event: error\ndata:{error}\n\ndata: [DONE]\n\n")]
+        {
+            assert_eq!(body_text(&body).as_deref(), Some("context too long (500)"));
+        }
+        assert_eq!(body_text("data: gone\n\n").as_deref(), Some("data: gone"));
     }
 
     #[test]

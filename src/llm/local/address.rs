@@ -17,33 +17,35 @@ pub(super) struct Target {
     pub kind: Kind,
     pub root: String,
     pub key: Option<Secret>,
+    /// The variables of the address and of the key, where the user named the server.
+    pub named: Option<(&'static str, &'static str)>,
 }
 
 /// The places to ask, the best first.
 pub(super) fn targets(env: &Env) -> Vec<Target> {
     let key = |name: &str| env.get(name).map(Secret::new);
     let mut targets = Vec::new();
-    let mut add = |kind, root: String, key| {
+    let mut add = |kind, root: String, key, named| {
         if !targets.iter().any(|known: &Target| known.root == root) {
-            targets.push(Target { kind, root, key });
+            targets.push(Target { kind, root, key, named });
         }
     };
     // Who names the server means that one, and wants no other asked.
     if let Some(url) = env.get("PI_LOCAL_URL") {
-        add(Kind::Other, root(&url), key("PI_LOCAL_API_KEY"));
+        add(Kind::Other, root(&url), key("PI_LOCAL_API_KEY"), Some(("PI_LOCAL_URL", "PI_LOCAL_API_KEY")));
         return targets;
     }
     if let Some(url) = env.get("LLAMA_BASE_URL") {
-        add(Kind::LlamaCpp, root(&url), key("LLAMA_API_KEY"));
+        add(Kind::LlamaCpp, root(&url), key("LLAMA_API_KEY"), Some(("LLAMA_BASE_URL", "LLAMA_API_KEY")));
     }
     let ollama = env.get("OLLAMA_HOST").map_or(OLLAMA.to_owned(), |host| ollama_root(&host));
     if is_loopback(&ollama) {
-        add(Kind::Ollama, ollama, None);
+        add(Kind::Ollama, ollama, None, None);
     }
-    add(Kind::LlamaCpp, LLAMA_CPP.to_owned(), key("LLAMA_API_KEY"));
-    add(Kind::LmStudio, LM_STUDIO.to_owned(), None);
-    add(Kind::Vllm, VLLM.to_owned(), None);
-    add(Kind::Sglang, SGLANG.to_owned(), None);
+    add(Kind::LlamaCpp, LLAMA_CPP.to_owned(), key("LLAMA_API_KEY"), None);
+    add(Kind::LmStudio, LM_STUDIO.to_owned(), None, None);
+    add(Kind::Vllm, VLLM.to_owned(), None, None);
+    add(Kind::Sglang, SGLANG.to_owned(), None, None);
     targets
 }
 

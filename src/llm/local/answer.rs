@@ -10,6 +10,8 @@ pub(super) struct Listed {
     pub id: String,
     /// Tokens that one request may take, all in all.
     pub window: Option<u64>,
+    /// Tokens of one answer, at most.
+    pub answer_max: Option<u64>,
     pub tools: Tools,
     pub vision: bool,
     /// Thinks before it answers.
@@ -28,6 +30,7 @@ impl Listed {
         Self {
             id: id.to_owned(),
             window: None,
+            answer_max: None,
             tools: Tools::Unknown,
             vision: false,
             thinks: false,
@@ -53,6 +56,11 @@ fn tokens(value: &Value, name: &str) -> Option<u64> {
     value.get(name)?.as_u64().filter(believable)
 }
 
+/// A number of tokens as LiteLLM's proxy tells it, with a model or among the facts about it.
+fn gateway(entry: &Value, name: &str) -> Option<u64> {
+    tokens(entry, name).or_else(|| tokens(entry.get("model_info")?, name))
+}
+
 fn believable(count: &u64) -> bool {
     (1..=1_000_000_000).contains(count)
 }
@@ -75,7 +83,9 @@ pub(super) fn models(list: &Value) -> Option<Vec<Listed>> {
                 .or(shared)
                 .or_else(|| tokens(meta, "n_ctx"))
                 .or_else(|| tokens(entry, "context_length"))
+                .or_else(|| gateway(entry, "max_input_tokens"))
                 .or_else(|| tokens(meta, "n_ctx_train"));
+            model.answer_max = gateway(entry, "max_output_tokens");
             if let Some(architecture) = entry.get("architecture") {
                 model.vision = holds(architecture, "input_modalities", "image");
             }

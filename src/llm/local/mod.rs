@@ -84,6 +84,8 @@ pub enum Tools {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     pub offers: Vec<Offer>,
+    /// What servers that the user named answered in place of models.
+    pub refusals: Vec<String>,
 }
 
 impl Kind {
@@ -152,7 +154,9 @@ fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
         let work = move || {
             let probe = Probe::new(&target.root, target.key.clone(), deadline);
             // The channel holds all answers there can be: a late one is dropped with it.
-            let _ = sender.send((rank, survey(&target, &probe, &env)));
+            let offers = survey(&target, &probe, &env);
+            let refusal = offers.is_empty().then(|| refusal(&target, &probe)).flatten();
+            let _ = sender.send((rank, offers, refusal));
         };
         // Without a thread there is no answer, as if nothing listened.
         let _ = std::thread::Builder::new().name("local-probe".to_owned()).spawn(work);
@@ -162,9 +166,24 @@ fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
     while let Ok(answer) = answers.recv_deadline(deadline) {
         found.push(answer);
     }
-    found.sort_by_key(|(rank, _)| *rank);
-    let offers = found.into_iter().flat_map(|(_, offers)| offers).collect();
-    Found { offers }
+    found.sort_by_key(|(rank, ..)| *rank);
+    let refusals = found.iter().filter_map(|(.., refusal)| refusal.clone()).collect();
+    let offers = found.into_iter().flat_map(|(_, offers, _)| offers).collect();
+    Found { offers, refusals }
+}
+
+/// Why a server that the user named and that answers has no models.
+fn refusal(target: &Target, probe: &Probe) -> Option<String> {
+    let (url_name, key_name) = target.named?;
+    let (status, text) = probe.refusal()?;
+    let text = if text.is_empty() { String::new() } else { format!(" ({text})") };
+    let advice = match (status, &target.key) {
+        (401 | 403, Some(_)) => format!("the key is wrong ({key_name})"),
+        (401 | 403, None) => format!("it wants a key: set {key_name}"),
+        (400, _) => format!("is the key right ({key_name})?"),
+        _ => format!("is the address right ({url_name})?"),
+    };
+    Some(format!("The server at {} answered {status}{text}: {advice}", target.root))
 }
 
 /// What one place offers; nothing if what listens there is no model server.
@@ -293,7 +312,10 @@ fn model(server: &Server, listed: &Listed) -> Model {
         thinking_level_map: levels.map(object),
         input: input.map(str::to_owned).collect(),
         context_window: window,
-        max_tokens: (window / 4).clamp(window.min(1024), ANSWER_MAX),
+        max_tokens: match listed.answer_max {
+            Some(most) => most.min(window),
+            None => (window / 4).clamp(window.min(1024), ANSWER_MAX),
+        },
         compat: Some(compat),
         ..Model::default()
     }

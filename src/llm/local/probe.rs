@@ -4,6 +4,7 @@ use super::super::cancel::CancelToken;
 use super::super::http;
 use super::super::stream::Secret;
 use serde_json::Value;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Requests that one server is sent at the same time.
@@ -13,11 +14,19 @@ pub(super) struct Probe {
     root: String,
     bearer: Option<String>,
     deadline: Instant,
+    /// What the server said in place of its models.
+    refusal: OnceLock<(u16, String)>,
 }
 
 impl Probe {
     pub fn new(root: &str, key: Option<Secret>, deadline: Instant) -> Self {
-        Self { root: root.to_owned(), bearer: key.map(|key| format!("Bearer {}", key.expose())), deadline }
+        let bearer = key.map(|key| format!("Bearer {}", key.expose()));
+        Self { root: root.to_owned(), bearer, deadline, refusal: OnceLock::new() }
+    }
+
+    /// The status and the text of the first answer that was no success.
+    pub fn refusal(&self) -> Option<&(u16, String)> {
+        self.refusal.get()
     }
 
     /// The answer, if it is a success, in time and JSON.
@@ -57,7 +66,13 @@ impl Probe {
             None => http::get(&url, &headers, left, &cancel),
             Some(body) => http::post(&url, &headers, body.as_bytes(), left, &cancel),
         };
-        reply.ok().filter(http::Reply::is_ok)?.json()
+        let reply = reply.ok()?;
+        if !reply.is_ok() {
+            let text = http::body_text(&String::from_utf8_lossy(&reply.body)).unwrap_or_default();
+            let _ = self.refusal.set((reply.status, text));
+            return None;
+        }
+        reply.json()
     }
 }
 

@@ -16,7 +16,7 @@ fn ask(server: &Server, kind: Kind) -> Vec<Offer> {
 }
 
 fn ask_with(server: &Server, kind: Kind, env: &Env) -> Vec<Offer> {
-    let target = Target { kind, root: server.root.clone(), key: None };
+    let target = Target { kind, root: server.root.clone(), key: None, named: None };
     let offers = ask_all(vec![target], env, PATIENT).offers;
     for offer in &offers {
         let model = &offer.model;
@@ -254,7 +254,7 @@ fn silence_costs_the_time_limit_and_other_servers_still_count() {
     let mut roots: Vec<_> = mute.iter().map(|server| server.root.clone()).collect();
     roots.push(format!("http://{}", deaf.local_addr().unwrap()));
     roots.push(good.root.clone());
-    let target = |root| Target { kind: Kind::Other, root, key: None };
+    let target = |root| Target { kind: Kind::Other, root, key: None, named: None };
     let targets: Vec<_> = roots.into_iter().map(target).collect();
     let found = ask_all(targets, &Env::of([]), Duration::from_secs(1));
     assert_eq!(facts(&found.offers), [("m", 10, true)]);
@@ -290,9 +290,52 @@ fn a_key_goes_to_the_server_it_is_for() {
         "GET /v1/models" => Answer::Json(llama_list(json!({}))),
         _ => not_found(),
     });
-    let target = Target { kind: Kind::Other, root: server.root.clone(), key: Some(Secret::new("k1")) };
+    let target =
+        Target { kind: Kind::Other, root: server.root.clone(), key: Some(Secret::new("k1")), named: None };
     ask_all(vec![target], &Env::of([]), PATIENT);
     assert_eq!(server.seen(), ["GET /v1/models [bearer k1]", "GET /props [bearer k1]"]);
+}
+
+#[test]
+fn a_server_that_the_user_named_and_that_refuses_is_told() {
+    let named = Some(("PI_LOCAL_URL", "PI_LOCAL_API_KEY"));
+    let with = |status: u16, key: Option<&str>, named| {
+        let body = json!({"error": {"message": "Malformed key"}}).to_string();
+        let server = Server::start(move |_, _| Answer::Raw(status, "application/json", body.clone()));
+        let key = key.map(Secret::new);
+        let target = Target { kind: Kind::Other, root: server.root.clone(), key, named };
+        let found = ask_all(vec![target], &Env::of([]), PATIENT);
+        assert_eq!(found.offers, []);
+        let text = found.refusals.join("\n");
+        assert!(text.is_empty() || text.starts_with(&format!("The server at {} answered", server.root)));
+        text.split_once(" answered ").map(|(_, text)| text.to_owned()).unwrap_or_default()
+    };
+    let rows = [
+        (401, Some("k"), "401 (Malformed key): the key is wrong (PI_LOCAL_API_KEY)"),
+        (401, None, "401 (Malformed key): it wants a key: set PI_LOCAL_API_KEY"),
+        (400, Some("k"), "400 (Malformed key): is the key right (PI_LOCAL_API_KEY)?"),
+        (404, None, "404 (Malformed key): is the address right (PI_LOCAL_URL)?"),
+    ];
+    for (status, key, expected) in rows {
+        assert_eq!(with(status, key, named), expected);
+    }
+    // What else listens on a usual port is nobody's business.
+    assert_eq!(with(401, None, None), "");
+}
+
+#[test]
+fn a_gateway_tells_what_its_models_take_and_give() {
+    let server = Server::start(|request, _| match request {
+        "GET /v1/models" => Answer::Json(json!({"object": "list", "data": [
+            {"id": "a", "object": "model", "owned_by": "openai", "max_input_tokens": 200_000, "max_output_tokens": 64_000},
+            {"id": "b", "model_info": {"max_input_tokens": 8192, "max_output_tokens": 100_000}},
+            {"id": "c", "max_input_tokens": null, "max_output_tokens": 0}]})),
+        _ => not_found(),
+    });
+    let offers = ask(&server, Kind::Other);
+    assert_eq!(facts(&offers), [("a", 200_000, true), ("b", 8192, true), ("c", WINDOW_UNKNOWN, true)]);
+    let most: Vec<u64> = offers.iter().map(|offer| offer.model.max_tokens).collect();
+    assert_eq!(most, [64_000, 8192, WINDOW_UNKNOWN / 4]);
 }
 
 #[test]
@@ -362,6 +405,7 @@ fn names_find_models() {
             offer("cold", Tools::Unknown, false),
             offer("/m/Warm.gguf", Tools::Supported, true),
         ],
+        refusals: Vec::new(),
     };
     let id = |name: &str| found.find(name).map(|offer| offer.model.id.as_str());
     assert_eq!(id("local"), Some("/m/Warm.gguf"));

@@ -26,6 +26,7 @@ use super::output::Output;
 use super::print::{DONE, EndsChildren, FAILED, PIPE_CLOSED};
 use super::report;
 use super::signal::Watch;
+use super::stdout;
 use crate::jsonrpc::line::{self, Frame, Frames};
 use crate::jsonrpc::message::{self, Bad, Failure, INVALID_REQUEST, Message};
 use crate::runtime::CancelToken;
@@ -95,7 +96,8 @@ pub struct Listed {
 pub fn run(host: impl Host, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
     let mut ends = EndsChildren { keep: false };
     let start = |error: io::Error| format!("Cannot start a thread: {error}");
-    let output = Output::start(io::stdout(), false, cancel.clone()).map_err(start)?;
+    let stdout = stdout::open().map_err(|error| format!("Cannot write to stdout: {error}"))?;
+    let output = Output::start(stdout, false, cancel.clone()).map_err(start)?;
     let output = Arc::new(output);
     let peer = Peer::new(output.clone());
     let sessions = Sessions::default();

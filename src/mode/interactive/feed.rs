@@ -212,7 +212,8 @@ fn news(event: &Event<'_>) -> Option<News> {
             }
         }
         Event::SummaryRetryStart { .. } | Event::SummaryRetryFinished => News::RetryEnded,
-        Event::Output { .. } | Event::EntryAppended { .. } => return None,
+        // A failed answer tells why.
+        Event::Failed { .. } | Event::Output { .. } | Event::EntryAppended { .. } => return None,
     })
 }
 

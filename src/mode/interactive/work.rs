@@ -28,8 +28,11 @@ pub fn ask(ticket: Ticket, message: AgentMessage, typed: String) -> Job {
     Box::new(move |session, feed| {
         let mut is_accepted = false;
         let asked = session.ask(ticket, message, &mut || is_accepted = true, &mut listener(feed));
-        if let Err(Fatal(reason)) = asked {
-            feed.task(move |app| app.refuse(&reason, (!is_accepted).then_some(typed.as_str())));
+        // What fails later is told by events.
+        if let Err(Fatal(reason)) = asked
+            && !is_accepted
+        {
+            feed.task(move |app| app.refuse(&reason, Some(&typed)));
         }
     })
 }

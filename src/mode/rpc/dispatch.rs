@@ -6,6 +6,7 @@ use super::host_tool::HostTools;
 use super::reply::Reply;
 use super::work::{Job, tell};
 use super::{CAPABILITIES, PROTOCOL_VERSION};
+use crate::mode::REFERENCE_VERSION;
 use crate::mode::output::Output;
 use crate::mode::report;
 use crate::runtime::control::{Begin, Control, Streaming, user_message};
@@ -344,6 +345,8 @@ impl Dispatcher {
                 "cwd": now.cwd.to_string_lossy(),
                 "protocolVersion": PROTOCOL_VERSION,
                 "capabilities": CAPABILITIES,
+                "version": env!("CARGO_PKG_VERSION"),
+                "referenceVersion": REFERENCE_VERSION,
             });
             if let Value::Object(rest) = rest {
                 fields.extend(rest);

@@ -24,6 +24,7 @@ use super::output::Output;
 use super::print::{DONE, EndsChildren, FAILED, PIPE_CLOSED};
 use super::report;
 use super::signal::Watch;
+use super::stdout;
 use crate::jsonrpc::line::{self, Frame, Frames};
 use crate::runtime::session::Session;
 use crate::runtime::{CancelToken, Fatal};
@@ -80,7 +81,8 @@ enum Line {
 pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
     let _ends = EndsChildren { keep: session.workspace().options.bash_keep_background };
     let start = |error: io::Error| format!("Cannot start a thread: {error}");
-    let output = Output::start(io::stdout(), options.cumulative, cancel.clone()).map_err(start)?;
+    let stdout = stdout::open().map_err(|error| format!("Cannot write to stdout: {error}"))?;
+    let output = Output::start(stdout, options.cumulative, cancel.clone()).map_err(start)?;
     let output = Arc::new(output);
     if options.ready {
         let commands: Vec<&str> = names().collect();

@@ -269,7 +269,7 @@ const RETRY: &str = "attempt: integer, maxAttempts: integer, delayMs: integer, e
 pub const SHAPES: &[(&str, &str)] = &[
     (
         "State",
-        "{model: Model, thinkingLevel: Thinking, isStreaming: boolean, isCompacting: boolean, steeringMode: Queue, followUpMode: Queue, sessionFile?: string, sessionId: string, sessionName?: string, autoCompactionEnabled: boolean, messageCount: integer, pendingMessageCount: integer, interruptMode: Interrupt, autoRetryEnabled: boolean, activeTools: string[], cwd: string, protocolVersion: integer, capabilities: string[]}",
+        "{model: Model, thinkingLevel: Thinking, isStreaming: boolean, isCompacting: boolean, steeringMode: Queue, followUpMode: Queue, sessionFile?: string, sessionId: string, sessionName?: string, autoCompactionEnabled: boolean, messageCount: integer, pendingMessageCount: integer, interruptMode: Interrupt, autoRetryEnabled: boolean, activeTools: string[], cwd: string, protocolVersion: integer, capabilities: string[], version: string, referenceVersion: string}",
     ),
     (
         "Model",

@@ -136,10 +136,8 @@ impl Worker<'_> {
         match (asked, reply) {
             (Ok(()), _) => {}
             (Err(reason), Some(reply)) => reply.fail(reason),
-            (Err(Fatal(reason)), None) => {
-                report::error(&reason);
-                let _ = output.line(&json!({"type": "error", "error": reason}));
-            }
+            // The client was told by an event.
+            (Err(reason), None) => report::error(reason),
         }
     }
 

@@ -6,6 +6,7 @@
 use super::Kind;
 use super::header::Size;
 use crate::agent::CancelToken;
+use crate::llm::null;
 use crossbeam_channel::{bounded, select};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
@@ -148,7 +149,7 @@ fn run(program: &Path, arguments: &[OsString], input: &[u8], cancel: &CancelToke
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(null::output()?)
         .process_group(0)
         .spawn()?;
     let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());

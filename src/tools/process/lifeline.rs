@@ -17,12 +17,13 @@ mod watcher;
 pub use terminal::Lost;
 
 use super::{family, poll};
+use crate::llm::null;
 use std::fmt::Display;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -240,7 +241,7 @@ impl Start {
             .current_dir("/")
             .stdin(self.wire)
             .stdout(end)
-            .stderr(self.terminal.map_or_else(Stdio::null, Stdio::from))
+            .stderr(self.terminal.map_or_else(null::output, |terminal| Ok(terminal.into()))?)
             .spawn()?;
         Ok(Watcher { process, alive })
     }

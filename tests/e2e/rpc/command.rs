@@ -33,6 +33,7 @@ fn rows() -> Vec<Row> {
                 "activeTools",
                 "cwd",
                 "protocolVersion",
+                "referenceVersion",
                 "capabilities",
             ],
             None,
@@ -197,7 +198,7 @@ fn bad_lines_are_answered_and_cost_nothing_else() {
     let rows: [(&[u8], Value); 8] = [
         (b"nonsense", json!("parse")),
         (b"{\"type\":\"ping\"", json!("parse")),
-        (b"{\"type\":\"\xff\"}", json!("parse")),
+        (b"{\"type\":\"\xff\"}", json!("\u{fffd}")),
         (b"\x00\x01", json!("parse")),
         (b"null", Value::Null),
         (b"[1]", Value::Null),

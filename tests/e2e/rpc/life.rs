@@ -1,7 +1,8 @@
 //! The ways in which the program ends.
 
-use super::{client, start, until_text};
-use crate::server::{Reply, Step};
+use super::{client, start, types, until_text};
+use crate::server::{PATIENCE, Reply, Step};
+use pi::client::Client;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -95,7 +96,7 @@ fn a_client_that_is_dropped_leaves_nothing_behind() {
     let state = client.request("get_state", Value::Null).unwrap();
     assert_eq!(state["isStreaming"], json!(true));
     drop(client);
-    assert_eq!(world.processes(), [0u32; 0]);
+    assert_eq!(world.processes_left(), [0u32; 0]);
 }
 
 #[test]
@@ -178,4 +179,53 @@ fn two_that_go_on_with_one_session_do_not_share_it() {
     for line in stored.lines() {
         serde_json::from_str::<Value>(line).unwrap();
     }
+}
+
+/// Whatever step fails, the client sees a whole run that failed, the error, and then that all is settled.
+#[test]
+fn a_log_that_cannot_be_written_ends_the_run_in_order() {
+    let mut failed = 0;
+    for k in 1.. {
+        let (world, _server) = crate::world([Reply::text("hi there")]);
+        let mut pi =
+            world.pi().words("--mode rpc --model mock/m1").env("PI_FAIL", format!("session.write:{k}:err"));
+        let mut client = Client::spawn(pi.command().stderr(Stdio::null())).unwrap();
+        client.set_patience(PATIENCE);
+        client.prompt("go").unwrap();
+        let events = client.wait_until_settled().unwrap();
+        let kinds = types(&events);
+        if !kinds.contains(&"error") {
+            break;
+        }
+        failed += 1;
+        let end = ["message_start", "message_end", "turn_end", "agent_end", "error", "agent_settled"];
+        assert_eq!(kinds[kinds.len() - end.len()..], end, "{k}");
+        for kind in ["agent", "turn"] {
+            let count = |part: &str| kinds.iter().filter(|known| **known == format!("{kind}_{part}")).count();
+            assert_eq!((count("start"), count("end")), (1, 1), "{k}: {kinds:?}");
+        }
+        let answer = &events[events.len() - 5]["message"];
+        assert_eq!(answer["stopReason"], "error");
+        let reason = answer["errorMessage"].as_str().unwrap();
+        assert!(reason.contains("No space left"), "{reason}");
+        assert_eq!(events[events.len() - 2]["error"], reason);
+        // It is a message of the stream alone.
+        assert!(!client.messages().unwrap().iter().any(|message| message["stopReason"] == "error"));
+    }
+    assert!(failed > 0, "no write ever failed");
+}
+
+#[test]
+fn half_a_surrogate_pair_is_taken_as_other_programs_take_it() {
+    let (world, _server) = crate::world([]);
+    let lines = concat!(
+        r#"{"id":"1","type":"follow_up","message":"x \ud83d"}"#,
+        "\n",
+        r#"{"id":"2","type":"clear_queue"}"#,
+        "\n"
+    );
+    let events = world.pi().words("--mode rpc --model mock/m1").stdin(lines).run().success().events();
+    let answer = |id: &str| events.iter().find(|event| event["id"] == id).unwrap();
+    assert_eq!(answer("1")["success"], true);
+    assert_eq!(answer("2")["data"]["followUp"], json!(["x \u{fffd}"]));
 }

@@ -1,0 +1,62 @@
+//! Reads a line of JSON that another program wrote, a JavaScript one perhaps.
+//!
+//! A JavaScript string may hold half a surrogate pair, and `JSON.stringify` writes it as an escape that
+//! names no character. U+FFFD takes its place.
+
+use serde::de::DeserializeOwned;
+
+/// Reads one line of JSON. What JavaScript programs write and read is repaired: bytes that are not UTF-8,
+/// and escapes of half a surrogate pair.
+pub fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
+    serde_json::from_slice(line).or_else(|error| match repair(line) {
+        Some(repaired) => serde_json::from_str(&repaired),
+        None => Err(error),
+    })
+}
+
+/// The line with U+FFFD in place of what no string can hold; none when there is no such thing.
+fn repair(line: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(line);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = &*text;
+    while let Some((before, escape)) = rest.split_once('\\') {
+        out.push_str(before);
+        let unit = |text: &str| u32::from_str_radix(text.strip_prefix('u')?.get(..4)?, 16).ok();
+        let low = || unit(escape.get(5..)?.strip_prefix('\\')?);
+        let (taken, lone) = match unit(escape) {
+            Some(0xd800..=0xdbff) if matches!(low(), Some(0xdc00..=0xdfff)) => (11, false),
+            Some(0xd800..=0xdfff) => (5, true),
+            _ => (escape.chars().next().map_or(0, char::len_utf8), false),
+        };
+        let (taken, after) = escape.split_at_checked(taken)?;
+        out.push('\\');
+        out.push_str(if lone { "ufffd" } else { taken });
+        rest = after;
+    }
+    out.push_str(rest);
+    (out.as_bytes() != line).then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_that_are_not_quite_strings_are_read() {
+        let rows: &[(&[u8], &str)] = &[
+            (br#""a\ud83d\ude00b""#, "a\u{1f600}b"),
+            (br#""a\ud83db""#, "a\u{fffd}b"),
+            (br#""a\ud83d\ud83d\ude00""#, "a\u{fffd}\u{1f600}"),
+            (br#""\ude00\u0041\\ud83d""#, "\u{fffd}A\\ud83d"),
+            (br#""\ud83d""#, "\u{fffd}"),
+            (b"\"a\xff\xc3\"", "a\u{fffd}\u{fffd}"),
+            ("\"\u{2028}\u{2029}\u{85}\"".as_bytes(), "\u{2028}\u{2029}\u{85}"),
+        ];
+        for (line, text) in rows {
+            assert_eq!(read::<String>(line).unwrap(), *text);
+        }
+        for line in [&br#""\"#[..], br#""\ud8"#, br#""\ud83d\u""#, b"\"\xff", b"\\\xc3\xa4"] {
+            assert!(read::<String>(line).is_err());
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Stdout as print, JSON, RPC and ACP mode write to it.
+//!
+//! The standard library opens `/dev/null` in place of a stdout that is closed, before `main`: an answer
+//! would be lost without a word. So the program looks before that ([`look`]), and opening stdout
+//! fails as writing does in other programs.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Sees whether stdout is closed. Counts only before the standard library has begun: a program has it
+/// among its initializers.
+pub extern "C" fn look() {
+    // SAFETY: the call asks about a descriptor, which need not be open, and changes nothing.
+    let is_closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
+    WAS_CLOSED.store(is_closed, Ordering::Relaxed);
+}
+
+/// Stdout, unless it was closed at the start.
+pub fn open() -> io::Result<io::Stdout> {
+    match WAS_CLOSED.load(Ordering::Relaxed) {
+        true => Err(io::Error::other("it is closed")),
+        false => Ok(io::stdout()),
+    }
+}
