@@ -202,7 +202,7 @@ impl Terminal {
     /// As [`Self::pause`], for a program that changes the terminal's modes.
     pub fn lend(&mut self) {
         self.pause();
-        self.tty.lend();
+        self.tty.lend(self.modes != Modes::NONE);
     }
 
     /// Takes the terminal again.

@@ -210,9 +210,12 @@ impl Tty {
     }
 
     /// Another program uses the terminal, until it is taken again.
-    pub(super) fn lend(&self) {
-        let (off, farewell) = (Modes::ALL.off(), self.farewell());
-        self.say(Some(&format!("{off}{LENT_OFF}{PLAIN}{farewell}")), true);
+    pub(super) fn lend(&self, knows_sequences: bool) {
+        let off = match knows_sequences {
+            true => format!("{}{LENT_OFF}{PLAIN}{}", Modes::ALL.off(), self.farewell()),
+            false => String::new(),
+        };
+        self.say(Some(&off), true);
     }
 
     fn farewell(&self) -> String {

@@ -80,8 +80,13 @@ impl Terminal {
         let Some(lost) = &self.lost else {
             return;
         };
-        // What was drawn below the cursor is of no use any more.
-        let end = if lost.is_lent { "" } else { "\r\n\x1b[J" };
+        let end = match (lost.is_lent, lost.off.is_empty()) {
+            (true, _) => "",
+            // It knows no sequences.
+            (false, true) => "\r\n",
+            // What was drawn below the cursor is of no use any more.
+            (false, false) => "\r\n\x1b[J",
+        };
         self.write(format!("{}{end}", lost.off).as_bytes());
         // A shell that has gone on already has set its own modes.
         // SAFETY: no memory is involved.
