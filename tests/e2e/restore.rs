@@ -32,6 +32,16 @@ fn a_pi_that_is_killed_at_a_question_leaves_the_terminal_as_it_was() {
     screen.kill();
 }
 
+#[test]
+fn a_terminal_without_sequences_gets_none_afterwards_either() {
+    let (world, _server) = world([]);
+    let screen = Screen::of_kind(world.pi().words("--model mock/m1").env("NO_COLOR", ""), "dumb");
+    screen.wait_for("commands");
+    world.wait_until_watched();
+    let raw = screen.kill();
+    assert!(!raw.contains('\x1b'), "{raw:?}");
+}
+
 /// An editor that switches on what editors do.
 fn editor(world: &World) -> String {
     let path = world.write(
