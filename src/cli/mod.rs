@@ -29,7 +29,7 @@ use crate::mode::report;
 use crate::mode::rpc;
 use crate::mode::signal;
 use crate::runtime::plain_text;
-use crate::tools::process::lifeline;
+use crate::tools::process::{descriptor, lifeline};
 use flags::{Args, Mode, UsageError};
 use input::Attach;
 use std::ffi::OsString;
@@ -61,6 +61,7 @@ pub fn main() -> ExitCode {
     if lifeline::watch_if_asked() {
         return ExitCode::SUCCESS;
     }
+    descriptor::keep_inherited();
     lifeline::enable();
     signal::outlive_file_limits();
     let mut words: Vec<_> = std::env::args_os().skip(1).collect();

@@ -11,6 +11,7 @@
 //!
 //! Not here: time limits, output, texts (`super::bash`).
 
+pub mod descriptor;
 mod drain;
 mod family;
 mod group;
@@ -178,26 +179,23 @@ fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io:
     })?;
 
     let (mut process, confinement) = match sandbox {
-        None => (Command::new(shell), Confinement::default()),
-        Some(sandbox) => sandbox.command(shell)?,
+        None => {
+            let mut process = Command::new(shell);
+            process.current_dir(&command.cwd);
+            (process, Confinement::default())
+        }
+        Some(sandbox) => sandbox.command(shell, &command.cwd)?,
     };
     process
         .arg("-c")
         .arg(script(&command.text))
-        .current_dir(&command.cwd)
         .env_clear()
         .envs(&command.env)
         .env(MARKER, family::marker(id))
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
         .stderr(writer);
-    // SAFETY: setsid is async-signal-safe, and the closure touches no memory.
-    unsafe {
-        process.pre_exec(|| match libc::setsid() {
-            -1 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        });
-    }
+    set_apart(&mut process);
     let start = lifeline::begins(id);
     let child = process.spawn().inspect_err(|_| lifeline::ended(id))?;
     // Our ends for writing go, else the output would never be over.
@@ -227,6 +225,22 @@ fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io:
         backlog_bytes: 0,
         last_output_at: Instant::now(),
     })
+}
+
+/// Has `process` begin a session of its own, and so a group: it has no terminal, and no descriptors but its
+/// input and output.
+pub fn set_apart(process: &mut Command) {
+    // SAFETY: both calls are async-signal-safe, and the closure touches no memory.
+    unsafe {
+        process.pre_exec(|| {
+            // Where the system has no such call, those that pi was started with are kept back already.
+            let _ = descriptor::keep_from_programs();
+            match libc::setsid() {
+                -1 => Err(io::Error::last_os_error()),
+                _ => Ok(()),
+            }
+        });
+    }
 }
 
 /// A shell would take a command that begins with a dash for one of its options.
