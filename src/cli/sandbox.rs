@@ -5,6 +5,8 @@ use super::print;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
+use crate::tools::backend::Backend;
+use crate::tools::local::Local;
 use crate::tools::sandbox::{Mode, Policy, Sandbox};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -48,7 +50,7 @@ fn sandbox(policy: Policy, dirs: &Dirs) -> Result<Arc<Sandbox>, String> {
     for gap in sandbox.gaps() {
         report::warning(format_args!("The sandbox has a gap on this system: {gap}"));
     }
-    let agent = dirs.agent().canonicalize();
+    let agent = Local.canonical(dirs.agent());
     if let Some(agent) = agent.ok().filter(|agent| sandbox.allows(agent)) {
         report::warning(format_args!(
             "The sandbox does not protect {}: it lies in a folder that commands may write. Start pi in a project's folder.",

@@ -23,6 +23,9 @@ pub fn gaps() -> Result<Vec<&'static str>, &'static str> {
     if abi < 3 {
         gaps.push("files outside can be cut to another length (Linux 6.2 is needed)");
     }
+    if abi < 5 {
+        gaps.push("terminals and devices of yours can be set to other modes (Linux 6.10 is needed)");
+    }
     if abi < 6 {
         gaps.push("other processes of yours can be sent signals (Linux 6.12 is needed)");
     }

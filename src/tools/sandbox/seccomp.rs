@@ -139,6 +139,8 @@ const SCHEDULING: &[libc::c_long] = &[
     libc::SYS_sched_setaffinity,
 ];
 
+/// `PRIO_PROCESS`.
+const PRIORITY_PROCESS: u32 = 0;
 /// `IOPRIO_WHO_PROCESS`.
 const IOPRIO_PROCESS: u32 = 1;
 
@@ -146,8 +148,8 @@ const IOPRIO_PROCESS: u32 = 1;
 const IOCTLS: &[u32] = &[0x5412, 0x541c, 0x4004_7211];
 
 /// The letters of ioctls on files, folders and file systems: `f` and `v` of ext2 and its kin, `X` of XFS,
-/// that of Btrfs, that of F2FS. Many of these change what is open for reading only.
-const FILE_SYSTEMS: &[u32] = &[0x66, 0x76, 0x58, 0x94, 0xf5];
+/// those of Btrfs, F2FS, Ceph and bcachefs. Many of these change what is open for reading only.
+const FILE_SYSTEMS: &[u32] = &[0x66, 0x76, 0x58, 0x94, 0xf5, 0x97, 0xbc];
 
 /// Those that only ask, or that write to a file which is open for writing: flags and version, extents,
 /// `FICLONE`, `FICLONERANGE`, `FIDEDUPERANGE`, the label, and facts of a Btrfs.
@@ -252,7 +254,7 @@ fn program(network: bool, supervised: u32) -> Vec<libc::sock_filter> {
     for &nr in SCHEDULING {
         when(&mut code, nr, unless_zero(load_argument(0)).into());
     }
-    when(&mut code, libc::SYS_setpriority, process_itself(libc::PRIO_PROCESS as u32));
+    when(&mut code, libc::SYS_setpriority, process_itself(PRIORITY_PROCESS));
     when(&mut code, libc::SYS_ioprio_set, process_itself(IOPRIO_PROCESS));
     when(&mut code, libc::SYS_prlimit64, prlimit());
     code.push(answer(ALLOW));
