@@ -28,7 +28,7 @@ const SPAWNERS: &[&str] = &[
     "src/tools/process",
     "src/tools/image",
     "src/tools/bash",
-    "src/tools/sandbox.rs",
+    "src/tools/sandbox",
     "src/cli/sandbox.rs",
     "src/client",
     "src/mode/interactive/external.rs",

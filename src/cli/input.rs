@@ -151,7 +151,8 @@ impl Attach<'_> {
             return Ok(());
         };
         let limits = Limits::of(self.model, self.workspace.options.resize_images);
-        let about = match image::prepare(&bytes, kind, &limits, self.cancel) {
+        let about = match image::prepare(&bytes, kind, &limits, self.workspace.backend.sandbox(), self.cancel)
+        {
             Ok(prepared) => {
                 prompt.images.push(Block::image(prepared.data, prepared.mime_type));
                 prepared.hints.join("\n")

@@ -31,7 +31,7 @@ use crate::mode::rpc;
 use crate::mode::signal;
 use crate::mode::stdout;
 use crate::runtime::plain_text;
-use crate::tools::process::{core_file, lifeline};
+use crate::tools::process::{core_file, descriptor, lifeline};
 use flags::{Args, Mode, UsageError};
 use input::Attach;
 use std::ffi::OsString;
@@ -64,6 +64,7 @@ pub fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     core_file::forbid();
+    descriptor::keep_inherited();
     lifeline::enable();
     signal::outlive_file_limits();
     let mut words: Vec<_> = std::env::args_os().skip(1).collect();

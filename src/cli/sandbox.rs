@@ -5,6 +5,8 @@ use super::print;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
+use crate::tools::backend::Backend;
+use crate::tools::local::Local;
 use crate::tools::process::core_file;
 use crate::tools::sandbox::{Mode, Policy, Sandbox};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -30,7 +32,9 @@ pub fn choose(
     let network = args.sandbox_net || settings.sandbox_network();
     let listed = settings.sandbox_writable();
     let listed = listed.iter().chain(&args.sandbox_write);
-    sandbox(mode, network, listed, dirs, cwd).map(Some)
+    let listed = listed.map(|path| dirs.resolve(path, cwd)).collect();
+    let policy = Policy { mode, cwd: cwd.to_owned(), writable: listed, network, terminal: false };
+    sandbox(policy, dirs).map(Some)
 }
 
 fn mode(name: &str) -> Result<Option<Mode>, String> {
@@ -42,21 +46,17 @@ fn mode(name: &str) -> Result<Option<Mode>, String> {
     }
 }
 
-fn sandbox<'a>(
-    mode: Mode,
-    network: bool,
-    listed: impl Iterator<Item = &'a String>,
-    dirs: &Dirs,
-    cwd: &Path,
-) -> Result<Arc<Sandbox>, String> {
-    let listed = listed.map(|path| dirs.resolve(path, cwd));
-    let sandbox = Sandbox::new(Policy {
-        mode,
-        writable: std::iter::once(cwd.to_owned()).chain(listed).collect(),
-        network,
-    })?;
+fn sandbox(policy: Policy, dirs: &Dirs) -> Result<Arc<Sandbox>, String> {
+    let sandbox = Sandbox::new(policy)?;
     for gap in sandbox.gaps() {
         report::warning(format_args!("The sandbox has a gap on this system: {gap}"));
+    }
+    let agent = Local.canonical(dirs.agent());
+    if let Some(agent) = agent.ok().filter(|agent| sandbox.allows(agent)) {
+        report::warning(format_args!(
+            "The sandbox does not protect {}: it lies in a folder that commands may write. Start pi in a project's folder.",
+            agent.display()
+        ));
     }
     Ok(Arc::new(sandbox))
 }
@@ -88,10 +88,13 @@ fn try_run(words: &[OsString]) -> Result<u8, UsageError> {
         .map_err(|error| format!("The current folder cannot be used: {error}"))
         .and_then(|cwd| {
             let dirs = Dirs::find().map_err(|error| error.to_string())?;
-            sandbox(mode, args.sandbox_net, args.sandbox_write.iter(), &dirs, &cwd)
+            let writable = args.sandbox_write.iter().map(|path| dirs.resolve(path, &cwd)).collect();
+            let network = args.sandbox_net;
+            let policy = Policy { mode, cwd: cwd.clone(), writable, network, terminal: true };
+            Ok((sandbox(policy, &dirs)?, cwd))
         })
-        .and_then(|sandbox| {
-            wait(&sandbox, Path::new(program), arguments)
+        .and_then(|(sandbox, cwd)| {
+            wait(&sandbox, &cwd, Path::new(program), arguments)
                 .map_err(|error| format!("Cannot run {}: {error}", program.to_string_lossy()))
         });
     Ok(match ran {
@@ -108,10 +111,10 @@ fn try_run(words: &[OsString]) -> Result<u8, UsageError> {
 }
 
 /// Runs the command with pi's own terminal, input and output.
-fn wait(sandbox: &Sandbox, program: &Path, arguments: &[OsString]) -> io::Result<ExitStatus> {
+fn wait(sandbox: &Sandbox, cwd: &Path, program: &Path, arguments: &[OsString]) -> io::Result<ExitStatus> {
     // Ctrl-C reaches the command too: whether that is the end is for it to say.
     let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
-    let (mut command, confinement) = sandbox.command(program)?;
+    let (mut command, confinement) = sandbox.command(program, cwd)?;
     // No key is in this process.
     core_file::allow()?;
     let mut child = command.args(arguments).spawn()?;

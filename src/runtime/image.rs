@@ -27,7 +27,9 @@ impl Session {
             let file = STANDARD.decode(&given.data).ok();
             let known = file.and_then(|file| Kind::sniff(&file).map(|kind| (file, kind)));
             let prepared = match known {
-                Some((file, kind)) => image::prepare(&file, kind, &limits, cancel),
+                Some((file, kind)) => {
+                    image::prepare(&file, kind, &limits, self.workspace().backend.sandbox(), cancel)
+                }
                 None => Err(UNKNOWN.to_owned()),
             };
             match prepared {

@@ -12,6 +12,7 @@
 //! Not here: time limits, output, texts (`super::bash`).
 
 pub mod core_file;
+pub mod descriptor;
 mod drain;
 mod family;
 mod group;
@@ -191,26 +192,23 @@ fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io:
     })?;
 
     let (mut process, confinement) = match sandbox {
-        None => (Command::new(shell), Confinement::default()),
-        Some(sandbox) => sandbox.command(shell)?,
+        None => {
+            let mut process = Command::new(shell);
+            process.current_dir(&command.cwd);
+            (process, Confinement::default())
+        }
+        Some(sandbox) => sandbox.command(shell, &command.cwd)?,
     };
     process
         .arg("-c")
         .arg(script(&command.text))
-        .current_dir(&command.cwd)
         .env_clear()
         .envs(&command.env)
         .env(MARKER, family::marker(id))
         .stdin(null::input()?)
         .stdout(writer.try_clone()?)
         .stderr(writer);
-    // SAFETY: both calls are async-signal-safe, and the closure only reads memory.
-    unsafe {
-        process.pre_exec(|| match libc::setsid() {
-            -1 => Err(io::Error::last_os_error()),
-            _ => core_file::allow(),
-        });
-    }
+    set_apart(&mut process);
     let start = lifeline::begins(id);
     let child = process.spawn().inspect_err(|_| lifeline::ended(id))?;
     // Our ends for writing go, else the output would never be over.
@@ -240,6 +238,22 @@ fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io:
         backlog_bytes: 0,
         last_output_at: Instant::now(),
     })
+}
+
+/// Has `process` begin a session of its own, and so a group: it has no terminal, no descriptors but its input
+/// and output, and may leave core files as far as pi itself was allowed to.
+pub fn set_apart(process: &mut Command) {
+    // SAFETY: all calls are async-signal-safe, and the closure only reads memory.
+    unsafe {
+        process.pre_exec(|| {
+            // Where the system has no such call, those that pi was started with are kept back already.
+            let _ = descriptor::keep_from_programs();
+            match libc::setsid() {
+                -1 => Err(io::Error::last_os_error()),
+                _ => core_file::allow(),
+            }
+        });
+    }
 }
 
 /// A shell would take a command that begins with a dash for one of its options.

@@ -137,7 +137,7 @@ impl ReadTool {
             bytes.append(&mut file.read_up_to(usize::try_from(image::MAX_FILE_BYTES).unwrap_or(usize::MAX))?);
             stop_if_cancelled(call)?;
             let limits = image::Limits::of(call.model, self.workspace.options.resize_images);
-            image::prepare(&bytes, kind, &limits, call.cancel)
+            image::prepare(&bytes, kind, &limits, self.workspace.backend.sandbox(), call.cancel)
         };
         stop_if_cancelled(call)?;
         let (mut notes, block) = match prepared {

@@ -4,25 +4,32 @@
 //! and listed paths; `read-only` nowhere. Neither opens the network unless told. Reading is not limited.
 //!
 //! The kernel enforces it, in the child before it becomes the command, and for file tools on a thread of
-//! their own: a path that changes between a check and its use gains nothing. On Linux that is Landlock
-//! for writing ([`landlock`]) and a system call filter for what Landlock does not cover ([`seccomp`],
-//! [`supervisor`]); on macOS the profile of `sandbox-exec` (`seatbelt`). What this kernel cannot enforce
-//! is an error where it is all of it, and else a gap that the user is told of.
+//! their own: a path that changes between a check and its use gains nothing. Folders are opened once, at
+//! the start: a name that leads elsewhere later gains nothing either. How it is done is in `platform`, one
+//! for Linux and one for macOS. What this kernel cannot enforce is an error where it is all of it, and
+//! else a gap that the user is told of.
 
+#[cfg(target_os = "linux")]
+mod capability;
 pub mod confined;
 #[cfg(target_os = "linux")]
 mod landlock;
-#[cfg(target_os = "macos")]
-mod seatbelt;
+#[cfg_attr(target_os = "linux", path = "sandbox/linux.rs")]
+#[cfg_attr(target_os = "macos", path = "sandbox/macos.rs")]
+mod platform;
 #[cfg(target_os = "linux")]
 mod seccomp;
 #[cfg(target_os = "linux")]
 mod supervisor;
 
+pub use platform::Confinement;
+
+use platform::{Root, Rules};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -34,55 +41,58 @@ pub enum Mode {
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub mode: Mode,
-    /// May be written in, with all below: the working folder and listed paths. Not looked at when
-    /// nothing may be written.
+    /// The working folder. In a workspace it may be written in, with all below.
+    pub cwd: PathBuf,
+    /// What else may be written in. Not looked at when nothing may be written.
     pub writable: Vec<PathBuf>,
     pub network: bool,
+    /// A command may open the terminals that are pi's input and output.
+    pub terminal: bool,
 }
 
-/// Devices that keep nothing and reach nobody.
-const DEVICES: [&str; 8] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-    "/dev/ptmx",
-    "/dev/pts",
-];
+/// Devices that keep nothing and reach nobody. The last one is a command's own terminal, if it has one.
+const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 /// A policy that this machine can enforce.
 #[derive(Debug)]
 pub struct Sandbox {
     mode: Mode,
     network: bool,
-    /// Resolved, and there when pi started.
+    /// Names of the folders that may be written in, without links, as they were when pi started.
     writable: Vec<PathBuf>,
     gaps: Vec<&'static str>,
+    rules: Arc<Rules>,
 }
 
 impl Sandbox {
     /// An error says why nothing can be enforced here, or which path is not there.
     pub fn new(policy: Policy) -> Result<Self, String> {
-        let mut writable = Vec::new();
-        if policy.mode == Mode::Workspace {
-            for path in &policy.writable {
-                let real = path.canonicalize().map_err(|error| {
-                    format!("The sandbox cannot allow writing in {}: {error}", path.display())
-                })?;
-                writable.push(real);
-            }
-            let passing = [std::env::temp_dir(), "/dev/shm".into()];
-            writable.extend(passing.iter().filter_map(|path| path.canonicalize().ok()));
-            writable.dedup();
-        }
-        let gaps = platform::gaps().map_err(|reason| {
+        Self::with_passing(policy, &[std::env::temp_dir(), "/dev/shm".into()])
+    }
+
+    /// `passing` are folders for temporary files, as far as they are there.
+    fn with_passing(policy: Policy, passing: &[PathBuf]) -> Result<Self, String> {
+        let cannot = |reason: &dyn fmt::Display| {
             format!(
                 "The sandbox cannot be enforced here: {reason}. Use --sandbox off, or run pi in a container."
             )
-        })?;
-        Ok(Self { mode: policy.mode, network: policy.network, writable, gaps })
+        };
+        let gaps = platform::gaps().map_err(|reason| cannot(&reason))?;
+        let open = |path: &PathBuf| {
+            let opened = platform::open(path);
+            opened.map_err(|error| format!("The sandbox cannot open {}: {error}", path.display()))
+        };
+        let mut roots: Vec<(PathBuf, Root)> = Vec::new();
+        if policy.mode == Mode::Workspace {
+            roots =
+                std::iter::once(&policy.cwd).chain(&policy.writable).map(open).collect::<Result<_, _>>()?;
+            roots.extend(passing.iter().filter_map(|path| platform::open(path).ok()));
+            roots.dedup_by(|(name, _), (before, _)| name == before);
+        }
+        let (writable, roots) = roots.into_iter().unzip();
+        let rules = Rules::new(roots, &policy).map_err(|error| cannot(&error))?;
+        let Policy { mode, network, .. } = policy;
+        Ok(Self { mode, network, writable, gaps, rules: Arc::new(rules) })
     }
 
     /// What stays open on this machine though the policy closes it.
@@ -95,9 +105,9 @@ impl Sandbox {
         self.writable.iter().any(|root| path.starts_with(root))
     }
 
-    /// A command that runs `program` confined, and what must live until it has been started.
-    pub fn command(&self, program: &Path) -> io::Result<(Command, Confinement)> {
-        platform::command(self, program)
+    /// A command that runs `program` in `cwd`, confined, and what must live until it has been started.
+    pub fn command(&self, program: &Path, cwd: &Path) -> io::Result<(Command, Confinement)> {
+        platform::command(self, program, cwd)
     }
 
     /// Does `work` where it can write no more than a command could.
@@ -139,105 +149,6 @@ impl fmt::Display for Sandbox {
             }
         }
         f.write_str(if self.network { "." } else { ", and has no network." })
-    }
-}
-
-/// What belongs to a command until it has been started. To be dropped then.
-#[derive(Debug, Default)]
-pub struct Confinement {
-    /// The child's end of the channel that its listener comes over.
-    #[cfg(target_os = "linux")]
-    _channel: Option<std::os::fd::OwnedFd>,
-}
-
-#[cfg(target_os = "linux")]
-mod platform {
-    use super::{Command, Confinement, DEVICES, Mode, Path, Sandbox, io};
-    use super::{landlock, seccomp, supervisor};
-    use std::os::fd::AsRawFd;
-    use std::os::unix::process::CommandExt;
-    use std::path::PathBuf;
-
-    pub fn gaps() -> Result<Vec<&'static str>, &'static str> {
-        let abi = landlock::abi()
-            .ok_or("this kernel has no Landlock (Linux 5.13 and later have it, if it is switched on)")?;
-        let mut gaps = Vec::new();
-        if abi < 2 {
-            gaps.push("files cannot be moved between folders (Linux 5.19 is needed)");
-        }
-        if abi < 3 {
-            gaps.push("files outside can be cut to another length (Linux 6.2 is needed)");
-        }
-        if abi < 6 {
-            gaps.push("other processes of yours can be sent signals (Linux 6.12 is needed)");
-        }
-        Ok(gaps)
-    }
-
-    fn ruleset(sandbox: &Sandbox) -> io::Result<landlock::Ruleset> {
-        let devices = DEVICES.iter().map(PathBuf::from);
-        let writable: Vec<PathBuf> = sandbox.writable.iter().cloned().chain(devices).collect();
-        landlock::Ruleset::new(&writable, sandbox.network)
-    }
-
-    pub fn command(sandbox: &Sandbox, program: &Path) -> io::Result<(Command, Confinement)> {
-        let ruleset = ruleset(sandbox)?;
-        let channel = match sandbox.mode {
-            Mode::ReadOnly => None,
-            Mode::Workspace => Some(supervisor::start(sandbox.writable.clone())?),
-        };
-        let filter = seccomp::Filter::new(sandbox.network);
-        let sender = channel.as_ref().map(AsRawFd::as_raw_fd);
-        let mut command = Command::new(program);
-        // SAFETY: between fork and exec only system calls are made, on memory that was made before.
-        unsafe {
-            command.pre_exec(move || {
-                ruleset.restrict_this_thread()?;
-                match sender {
-                    None => filter.install(),
-                    Some(sender) => filter.install_supervised(sender),
-                }
-            });
-        }
-        Ok((command, Confinement { _channel: channel }))
-    }
-
-    pub fn run<T: Send>(sandbox: &Sandbox, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-        let ruleset = ruleset(sandbox)?;
-        std::thread::scope(|scope| {
-            let confined = move || {
-                ruleset.restrict_this_thread()?;
-                work()
-            };
-            let thread = std::thread::Builder::new().name("pi-confined".into());
-            match thread.spawn_scoped(scope, confined)?.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        })
-    }
-}
-
-#[cfg(target_os = "macos")]
-mod platform {
-    use super::{Command, Confinement, Path, Sandbox, io, seatbelt};
-
-    pub fn gaps() -> Result<Vec<&'static str>, &'static str> {
-        match Path::new(seatbelt::PROGRAM).exists() {
-            true => Ok(vec!["file tools are checked by path only"]),
-            false => Err("there is no /usr/bin/sandbox-exec"),
-        }
-    }
-
-    pub fn command(sandbox: &Sandbox, program: &Path) -> io::Result<(Command, Confinement)> {
-        let mut command = Command::new(seatbelt::PROGRAM);
-        let profile = seatbelt::profile(&sandbox.writable, &super::DEVICES, sandbox.network);
-        command.arg("-p").arg(profile).arg(program);
-        Ok((command, Confinement::default()))
-    }
-
-    pub fn run<T: Send>(_: &Sandbox, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-        work()
     }
 }
 

@@ -4,7 +4,8 @@
 //! The editor speaks of text only, and knows the folder it has open. So bytes that are no plain text,
 //! very long files, those outside of the folder, and what walks over many files (`grep`, `find`, `ls`)
 //! stay with the disk, as do folders, links and commands. A refusal to read falls back to the disk; a
-//! refusal to write is the call's error. What a sandbox forbids is not asked for.
+//! refusal to write is the call's error. With a sandbox the editor is not asked to write: it is outside, and
+//! a path may lead elsewhere by the time it gets there.
 
 use super::peer::Peer;
 use crate::jsonrpc::message::METHOD_NOT_FOUND;
@@ -85,14 +86,18 @@ impl Through {
         real.starts_with(cwd).then_some(id)
     }
 
+    /// Whether the editor is asked to write.
+    fn writes(&self) -> bool {
+        self.files.peer.able().writes && self.below.sandbox().is_none()
+    }
+
     /// The text in the editor of what is `on_disk`; none when there is none to be had.
     fn text(&self, path: &Path, on_disk: &[u8]) -> io::Result<Option<String>> {
-        let able = self.files.peer.able();
         let plain = std::str::from_utf8(on_disk).is_ok_and(|text| !text.starts_with('\u{feff}'))
             && !on_disk.contains(&0);
         // An editor may tell lines in a form of its own: only its own writing brings the file's back.
-        let comes_back = able.writes || !on_disk.contains(&b'\r');
-        if !able.reads || !plain || !comes_back {
+        let comes_back = self.writes() || !on_disk.contains(&b'\r');
+        if !self.files.peer.able().reads || !plain || !comes_back {
             return Ok(None);
         }
         let Some(session) = self.session(path) else {
@@ -115,11 +120,7 @@ impl Through {
             Ok(stat) => stat.kind == Kind::File,
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
-        let is_allowed = match self.below.sandbox() {
-            Some(sandbox) => sandbox.allows(&self.below.canonical(path)?),
-            None => true,
-        };
-        if !self.files.peer.able().writes || !is_file || !is_allowed {
+        if !self.writes() || !is_file {
             return Ok(false);
         }
         let Some(session) = self.session(path) else {

@@ -12,6 +12,7 @@ mod png_writer;
 mod program;
 mod scale;
 
+use super::sandbox::Sandbox;
 use super::truncate;
 use crate::agent::CancelToken;
 use crate::llm::model::Model;
@@ -155,8 +156,15 @@ pub struct Prepared {
     pub hints: Vec<String>,
 }
 
-/// Makes an image ready for a model. The error is a note in brackets that takes the image's place.
-pub fn prepare(file: &[u8], kind: Kind, limits: &Limits, cancel: &CancelToken) -> Result<Prepared, String> {
+/// Makes an image ready for a model; a program that helps runs in `sandbox`. The error is a note in brackets
+/// that takes the image's place.
+pub fn prepare(
+    file: &[u8],
+    kind: Kind,
+    limits: &Limits,
+    sandbox: Option<&Sandbox>,
+    cancel: &CancelToken,
+) -> Result<Prepared, String> {
     let damaged = |why: &str| damaged(kind, why);
     let size = measure(file, kind).map_err(damaged)?;
     let (image, new_kind) = if kind != Kind::Bmp && limits.allow(size, file) {
@@ -165,7 +173,7 @@ pub fn prepare(file: &[u8], kind: Kind, limits: &Limits, cancel: &CancelToken) -
         }
         (None, kind)
     } else if limits.resize || (kind == Kind::Bmp && limits.allow(size, b"")) {
-        let (image, kind) = shrink(file, kind, size, limits, cancel)?;
+        let (image, kind) = shrink(file, kind, size, limits, sandbox, cancel)?;
         (Some(image), kind)
     } else {
         return Err(format!(
@@ -225,6 +233,7 @@ fn shrink(
     kind: Kind,
     size: Size,
     limits: &Limits,
+    sandbox: Option<&Sandbox>,
     cancel: &CancelToken,
 ) -> Result<(Vec<u8>, Kind), String> {
     let own = Pixels::parse(file, kind).map_err(|why| damaged(kind, why))?;
@@ -237,7 +246,7 @@ fn shrink(
             }
             None => {
                 let to = if kind == Kind::Jpeg { Kind::Jpeg } else { Kind::Png };
-                let image = program::scale(file, kind, to, target, cancel);
+                let image = program::scale(file, kind, to, target, sandbox, cancel);
                 (image.ok_or_else(|| no_program(file, kind, size))?, to)
             }
         };

@@ -1,18 +1,20 @@
 //! Scales the kinds of image that are not decoded here, by a program that the machine has.
 //!
 //! The program gets ten seconds, and is killed with everything it started when they are over or the call
-//! is aborted. Its exit status does not matter: what it wrote is checked like any other image.
+//! is aborted. Its exit status does not matter: what it wrote is checked like any other image. It runs away
+//! from the project, whose files could be its configuration, and in the sandbox if there is one.
 
 use super::Kind;
 use super::header::Size;
 use crate::agent::CancelToken;
 use crate::llm::null;
+use crate::tools::process;
+use crate::tools::sandbox::{Confinement, Sandbox};
 use crossbeam_channel::{bounded, select};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,9 +48,16 @@ struct Job<'a> {
 }
 
 /// The image as `to`, no larger than `size`; None when no program of this machine can do it.
-pub fn scale(image: &[u8], from: Kind, to: Kind, size: Size, cancel: &CancelToken) -> Option<Vec<u8>> {
+pub fn scale(
+    image: &[u8],
+    from: Kind,
+    to: Kind,
+    size: Size,
+    sandbox: Option<&Sandbox>,
+    cancel: &CancelToken,
+) -> Option<Vec<u8>> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    scale_with(&path, image, from, to, size, cancel)
+    scale_with(&path, image, from, to, size, sandbox, cancel)
 }
 
 fn scale_with(
@@ -57,6 +66,7 @@ fn scale_with(
     from: Kind,
     to: Kind,
     size: Size,
+    sandbox: Option<&Sandbox>,
     cancel: &CancelToken,
 ) -> Option<Vec<u8>> {
     for program in PROGRAMS {
@@ -68,9 +78,9 @@ fn scale_with(
         };
         let job = Job { from, to, size, input: OsStr::new("-"), output: OsStr::new("-") };
         let result = if program.files {
-            run_on_files(&file, program.arguments, &job, image, cancel)
+            run_on_files(&file, program.arguments, &job, image, sandbox, cancel)
         } else {
-            run(&file, &(program.arguments)(&job), image, cancel)
+            run(&file, &(program.arguments)(&job), image, sandbox, cancel)
         };
         // What it gave is an image of the kind asked for, or it gave nothing.
         if let Ok(output) = result
@@ -144,14 +154,22 @@ fn find(name: &str, path: &OsStr) -> Option<PathBuf> {
 }
 
 /// Runs a program on a pipe, and gives what it writes.
-fn run(program: &Path, arguments: &[OsString], input: &[u8], cancel: &CancelToken) -> io::Result<Vec<u8>> {
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(null::output()?)
-        .process_group(0)
-        .spawn()?;
+fn run(
+    program: &Path,
+    arguments: &[OsString],
+    input: &[u8],
+    sandbox: Option<&Sandbox>,
+    cancel: &CancelToken,
+) -> io::Result<Vec<u8>> {
+    let away = Path::new("/");
+    let (mut command, confinement) = match sandbox {
+        None => (Command::new(program), Confinement::default()),
+        Some(sandbox) => sandbox.command(program, away)?,
+    };
+    command.args(arguments).current_dir(away);
+    process::set_apart(&mut command);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(null::output()?).spawn()?;
+    drop((command, confinement));
     let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
     let group = libc::pid_t::try_from(child.id()).map_err(io::Error::other)?;
     let kill = || {
@@ -192,13 +210,14 @@ fn run_on_files(
     arguments: fn(&Job<'_>) -> Vec<OsString>,
     job: &Job<'_>,
     image: &[u8],
+    sandbox: Option<&Sandbox>,
     cancel: &CancelToken,
 ) -> io::Result<Vec<u8>> {
     let input = TempFile::create(job.from.name())?;
     let output = TempFile::create(job.to.name())?;
     fs::write(&input.0, image)?;
     let job = Job { input: input.0.as_os_str(), output: output.0.as_os_str(), ..*job };
-    run(program, &arguments(&job), b"", cancel)?;
+    run(program, &arguments(&job), b"", sandbox, cancel)?;
     let mut result = Vec::new();
     fs::File::open(&output.0)?.take(MAX_OUTPUT).read_to_end(&mut result)?;
     Ok(result)
@@ -251,7 +270,7 @@ mod tests {
     fn scale_by(scripts: &[(&str, &str)]) -> Option<Vec<u8>> {
         let dir = programs(scripts);
         let path = dir.path().as_os_str();
-        scale_with(path, b"input", Kind::Webp, Kind::Gif, SIZE, &CancelToken::new())
+        scale_with(path, b"input", Kind::Webp, Kind::Gif, SIZE, None, &CancelToken::new())
     }
 
     #[test]
@@ -281,6 +300,37 @@ mod tests {
     }
 
     #[test]
+    fn a_program_runs_away_from_the_project() {
+        let output = scale_by(&[("magick", r#"printf 'GIF89a %s' "$(pwd)""#)]);
+        let output = String::from_utf8(output.unwrap()).unwrap();
+        assert_eq!(output, "GIF89a /");
+    }
+
+    #[test]
+    fn a_sandbox_holds_for_the_program() {
+        use crate::tools::sandbox::{Mode, Policy};
+        let outside = TempDir::create();
+        let policy = Policy {
+            mode: Mode::ReadOnly,
+            cwd: outside.path().into(),
+            writable: Vec::new(),
+            network: false,
+            terminal: false,
+        };
+        // Where nothing can be enforced, pi does not start with a sandbox.
+        let Ok(sandbox) = Sandbox::new(policy) else {
+            return;
+        };
+        let file = outside.path().join("file");
+        let dir = programs(&[("magick", &format!("echo x > '{}'; printf GIF89a; cat", file.display()))]);
+        let path = dir.path().as_os_str();
+        let output =
+            scale_with(path, b"input", Kind::Webp, Kind::Gif, SIZE, Some(&sandbox), &CancelToken::new());
+        assert_eq!(output.unwrap(), b"GIF89ainput");
+        assert!(!file.exists());
+    }
+
+    #[test]
     fn an_abort_kills_the_program_and_its_children() {
         // The pipe ends when the last process that holds it does.
         let script = r#"cd "${0%/*}"; mkfifo new; mv new alive; sleep 100 > alive & sleep 100"#;
@@ -288,7 +338,7 @@ mod tests {
         let cancel = CancelToken::new();
         std::thread::scope(|scope| {
             let path = dir.path().as_os_str();
-            let scaling = scope.spawn(|| scale_with(path, GIF, Kind::Gif, Kind::Gif, SIZE, &cancel));
+            let scaling = scope.spawn(|| scale_with(path, GIF, Kind::Gif, Kind::Gif, SIZE, None, &cancel));
             while !dir.path().join("alive").exists() {
                 std::thread::yield_now();
             }

@@ -259,7 +259,7 @@ proptest! {
     fn a_damaged_png_is_refused(form in form(), at: prop::sample::Index, bit in 0..8_u32) {
         let mut file = form.file();
         let cut = at.index(file.len());
-        let check = |file: &[u8]| prepare(file, Kind::Png, &Limits::of(&Model::default(), true), &CancelToken::new());
+        let check = |file: &[u8]| prepare(file, Kind::Png, &Limits::of(&Model::default(), true), None, &CancelToken::new());
         prop_assert!(check(&file).is_ok());
         prop_assert!(check(&file[..cut]).is_err());
         file[cut] ^= 1_u8 << bit;
@@ -310,7 +310,7 @@ fn decoded(prepared: &Prepared) -> Vec<u8> {
 #[test]
 fn an_image_within_the_limits_goes_as_it_is() {
     let file = plain(30, 20).file();
-    let prepared = prepare(&file, Kind::Png, &limits(30, 20, 1 << 20), &CancelToken::new()).unwrap();
+    let prepared = prepare(&file, Kind::Png, &limits(30, 20, 1 << 20), None, &CancelToken::new()).unwrap();
     assert_eq!(decoded(&prepared), file);
     assert_eq!((prepared.mime_type, prepared.hints.len()), ("image/png", 0));
 }
@@ -318,7 +318,7 @@ fn an_image_within_the_limits_goes_as_it_is() {
 #[test]
 fn an_image_over_the_limits_is_scaled_down() {
     let file = plain(60, 30).file();
-    let prepared = prepare(&file, Kind::Png, &limits(40, 40, 1 << 20), &CancelToken::new()).unwrap();
+    let prepared = prepare(&file, Kind::Png, &limits(40, 40, 1 << 20), None, &CancelToken::new()).unwrap();
     assert_eq!(
         prepared.hints,
         [
@@ -327,14 +327,14 @@ fn an_image_over_the_limits_is_scaled_down() {
     );
     assert_eq!(measure(&decoded(&prepared), Kind::Png), Ok(Size { width: 40, height: 20 }));
     // Noise does not pack: only a smaller image has fewer bytes.
-    let prepared = prepare(&file, Kind::Png, &limits(100, 100, 4000), &CancelToken::new()).unwrap();
+    let prepared = prepare(&file, Kind::Png, &limits(100, 100, 4000), None, &CancelToken::new()).unwrap();
     assert!(prepared.data.len() < 4000);
     assert!(
         prepared.hints[0].starts_with("[Image: original 60x30, displayed at 45x22."),
         "{:?}",
         prepared.hints
     );
-    let tiny = prepare(&file, Kind::Png, &limits(100, 100, 50), &CancelToken::new());
+    let tiny = prepare(&file, Kind::Png, &limits(100, 100, 50), None, &CancelToken::new());
     assert_eq!(tiny.unwrap_err(), "[Image omitted: could not be resized below the inline image size limit.]");
 }
 
@@ -343,7 +343,7 @@ fn without_scaling_large_images_are_left_out() {
     let file = plain(60, 30).file();
     let mut limits = limits(40, 40, 1 << 20);
     limits.resize = false;
-    let error = prepare(&file, Kind::Png, &limits, &CancelToken::new()).unwrap_err();
+    let error = prepare(&file, Kind::Png, &limits, None, &CancelToken::new()).unwrap_err();
     assert!(error.starts_with("[Image omitted: 60x30 pixels and 5."), "{error}");
 }
 
@@ -398,12 +398,13 @@ fn a_bmp_becomes_a_png() {
         (file(&[1, 1], 32, b"", &[0xff, 0xff00, 0x00ff_0000], &[255, 0, 0, 0]), vec![red]),
     ] {
         assert_eq!(Kind::sniff(&file), Some(Kind::Bmp));
-        let prepared = prepare(&file, Kind::Bmp, &limits(9, 9, 1 << 20), &CancelToken::new()).unwrap();
+        let prepared = prepare(&file, Kind::Bmp, &limits(9, 9, 1 << 20), None, &CancelToken::new()).unwrap();
         assert_eq!(prepared.mime_type, "image/png");
         assert_eq!(prepared.hints, ["[Image converted from image/bmp to image/png.]"]);
         assert_eq!(pixels(&decoded(&prepared)), expected);
         assert!(
-            prepare(&file[..file.len() - 1], Kind::Bmp, &limits(9, 9, 1 << 20), &CancelToken::new()).is_err()
+            prepare(&file[..file.len() - 1], Kind::Bmp, &limits(9, 9, 1 << 20), None, &CancelToken::new())
+                .is_err()
         );
     }
 }

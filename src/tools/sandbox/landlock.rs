@@ -1,30 +1,35 @@
 //! Landlock: what a thread and all that it starts may write, and that cannot be undone.
 //!
-//! The calls and structures are those of `linux/landlock.h`. Only writing is handled, so that reading and
-//! running programs stay as they are. The kernel also keeps a confined process from tracing and, in
-//! newer versions, from signalling one outside.
+//! The calls and structures are those of `linux/landlock.h`. Handled are writing, and reading so far as it
+//! needs a file to be opened; running programs stays as it is. The kernel also keeps a confined process from
+//! tracing and, in newer versions, from signalling one outside.
 
-use std::fs::{self, File, OpenOptions};
+use super::platform::check;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
 
 const CREATE_RULESET_VERSION: libc::c_ulong = 1;
 const RULE_PATH_BENEATH: libc::c_int = 1;
 
 /// Rights on what is below a folder, by the version that brought them.
 const WRITE_FILE: u64 = 1 << 1;
+const READ_FILE: u64 = 1 << 2;
 /// Removing, and making anything: from `REMOVE_DIR` to `MAKE_SYM`.
 const CHANGE_FOLDER: u64 = 0b1_1111_1111 << 4;
+const MAKE_CHAR: u64 = 1 << 6;
+const MAKE_BLOCK: u64 = 1 << 11;
 /// Version 2: moving and linking between folders.
 const REFER: u64 = 1 << 13;
 /// Version 3.
 const TRUNCATE: u64 = 1 << 14;
 /// Version 5.
 const IOCTL_DEV: u64 = 1 << 15;
-/// What a rule on a file can give.
-const ON_FILES: u64 = WRITE_FILE | TRUNCATE | IOCTL_DEV;
+
+/// What a rule on a folder that may be written gives: no new device, and nothing with an old one.
+const IN_FOLDER: u64 = READ_FILE | WRITE_FILE | CHANGE_FOLDER & !(MAKE_CHAR | MAKE_BLOCK) | REFER | TRUNCATE;
+/// The same on a file.
+const ON_FILE: u64 = READ_FILE | WRITE_FILE | TRUNCATE;
 
 /// Version 4: binding and connecting.
 const TCP: u64 = 0b11;
@@ -58,18 +63,24 @@ pub fn abi() -> Option<u32> {
     u32::try_from(abi).ok().filter(|&abi| abi > 0)
 }
 
-/// Rules that are ready to be put on.
+/// Rules that can be put on any number of threads.
 #[derive(Debug)]
 pub struct Ruleset {
     fd: OwnedFd,
+    handled: u64,
 }
 
 impl Ruleset {
-    /// Allows writing at and below `writable`, as far as it is there, and TCP if `network`.
-    pub fn new(writable: &[PathBuf], network: bool) -> io::Result<Self> {
+    /// Allows nothing but TCP if `network`.
+    pub fn new(network: bool) -> io::Result<Self> {
         let abi = abi().ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSYS))?;
         let since = |version, rights| if abi >= version { rights } else { 0 };
-        let handled = WRITE_FILE | CHANGE_FOLDER | since(2, REFER) | since(3, TRUNCATE) | since(5, IOCTL_DEV);
+        let handled = READ_FILE
+            | WRITE_FILE
+            | CHANGE_FOLDER
+            | since(2, REFER)
+            | since(3, TRUNCATE)
+            | since(5, IOCTL_DEV);
         let attr = RulesetAttr {
             handled_access_fs: handled,
             handled_access_net: if network { 0 } else { since(4, TCP) },
@@ -86,21 +97,26 @@ impl Ruleset {
         }
         // SAFETY: the kernel has just made this descriptor, and nobody else has it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let ruleset = Self { fd };
-        for path in writable {
-            match fs::metadata(path) {
-                Ok(meta) if meta.is_dir() => ruleset.allow(path, handled)?,
-                Ok(_) => ruleset.allow(path, handled & ON_FILES)?,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(ruleset)
+        Ok(Self { fd, handled })
     }
 
-    fn allow(&self, path: &Path, rights: u64) -> io::Result<()> {
-        let parent: File = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)?;
-        let attr = PathBeneathAttr { allowed_access: rights, parent_fd: parent.as_raw_fd() };
+    /// Writing and reading at and below `root`, and making anything but devices.
+    pub fn allow_writing(&self, root: &File) -> io::Result<()> {
+        self.allow(root, if root.metadata()?.is_dir() { IN_FOLDER } else { ON_FILE })
+    }
+
+    /// All that can be done with a device.
+    pub fn allow_device(&self, device: &impl AsRawFd) -> io::Result<()> {
+        self.allow(device, ON_FILE | IOCTL_DEV)
+    }
+
+    /// Reading at and below `place`.
+    pub fn allow_reading(&self, place: &File) -> io::Result<()> {
+        self.allow(place, READ_FILE)
+    }
+
+    fn allow(&self, place: &impl AsRawFd, rights: u64) -> io::Result<()> {
+        let attr = PathBeneathAttr { allowed_access: rights & self.handled, parent_fd: place.as_raw_fd() };
         // SAFETY: both descriptors are open, and the structure lives through the call.
         let result = unsafe {
             libc::syscall(
@@ -120,12 +136,5 @@ impl Ruleset {
         check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())?;
         // SAFETY: the descriptor is open.
         check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, self.fd.as_raw_fd(), 0u32) })
-    }
-}
-
-fn check(result: libc::c_long) -> io::Result<()> {
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
     }
 }

@@ -1,10 +1,11 @@
 //! A filter of system calls, for what Landlock leaves open.
 //!
 //! Refused are sockets (all of them without network; those of Unix always, since one may lead to a
-//! service that writes for others), extended attributes, flags of inodes, input faked on a terminal, and
-//! the ways around a filter: io_uring, other instruction sets. Changes of mode, owner and times are
-//! decided by path, which a filter cannot see: they go to the [`super::supervisor`], or are refused
-//! where nothing may be written.
+//! service that writes for others), shared memory and queues that have no path, changes to other processes,
+//! extended attributes, what else changes a file that is open for reading only, input faked on a terminal,
+//! what a system is managed with, and the ways around a filter: io_uring, other instruction sets. Changes
+//! of mode, owner and times are decided by path, which a filter cannot see: they go to the
+//! [`super::supervisor`], or are refused where nothing may be written.
 
 use super::supervisor;
 use std::io;
@@ -49,11 +50,121 @@ const ATTRIBUTES: &[libc::c_long] = &[
 ];
 
 /// Refused as if the kernel did not have them: io_uring, `setxattrat`, `removexattrat`, `file_setattr`,
-/// whose numbers are the same everywhere, and opening by handle, which asks for no path.
-const UNKNOWN: &[libc::c_long] = &[libc::SYS_io_uring_setup, 463, 466, 469, libc::SYS_open_by_handle_at];
+/// whose numbers are the same everywhere; opening by handle, which asks for no path; keys, which belong to
+/// the user and may be asked of a program outside.
+const UNKNOWN: &[libc::c_long] = &[
+    libc::SYS_io_uring_setup,
+    463,
+    466,
+    469,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+];
 
-/// `FS_IOC_SETFLAGS`, `FS_IOC_FSSETXATTR`, `FS_IOC_SETVERSION`, `TIOCSTI`, `TIOCLINUX`.
-const IOCTLS: &[u32] = &[0x4008_6602, 0x401c_5820, 0x4008_7602, 0x5412, 0x541c];
+/// Memory, semaphores and queues that other processes find by a number, or by a name that is no path of a
+/// file system. What is shared by a file, or by a parent with its children, is not affected.
+const SHARED: &[libc::c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// What a system is managed with. Some of it works without privileges in a namespace of the command's own:
+/// a mount that is made there gives files names that they do not have.
+const MANAGING: &[libc::c_long] = &[
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_setns,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_fanotify_init,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    KEXEC_FILE_LOAD,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+];
+
+#[cfg(target_arch = "x86_64")]
+const MANAGING_HERE: &[libc::c_long] = &[libc::SYS_iopl, libc::SYS_ioperm];
+#[cfg(not(target_arch = "x86_64"))]
+const MANAGING_HERE: &[libc::c_long] = &[];
+
+/// The same number everywhere.
+const OPEN_TREE_ATTR: libc::c_long = 467;
+/// Not in all versions of the C library.
+#[cfg(target_arch = "x86_64")]
+const KEXEC_FILE_LOAD: libc::c_long = 320;
+#[cfg(target_arch = "aarch64")]
+const KEXEC_FILE_LOAD: libc::c_long = 294;
+
+/// Calls on a process that is named by the first argument; zero is the caller itself.
+const SCHEDULING: &[libc::c_long] = &[
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setaffinity,
+];
+
+/// `PRIO_PROCESS`.
+const PRIORITY_PROCESS: u32 = 0;
+/// `IOPRIO_WHO_PROCESS`.
+const IOPRIO_PROCESS: u32 = 1;
+
+/// `TIOCSTI`, `TIOCLINUX`, `FAT_IOCTL_SET_ATTRIBUTES`.
+const IOCTLS: &[u32] = &[0x5412, 0x541c, 0x4004_7211];
+
+/// The letters of ioctls on files, folders and file systems: `f` and `v` of ext2 and its kin, `X` of XFS,
+/// those of Btrfs, F2FS, Ceph and bcachefs. Many of these change what is open for reading only.
+const FILE_SYSTEMS: &[u32] = &[0x66, 0x76, 0x58, 0x94, 0xf5, 0x97, 0xbc];
+
+/// Those that only ask, or that write to a file which is open for writing: flags and version, extents,
+/// `FICLONE`, `FICLONERANGE`, `FIDEDUPERANGE`, the label, and facts of a Btrfs.
+const ASKING: &[u32] = &[
+    0x8008_6601,
+    0x8008_6603,
+    0x8008_7601,
+    0x801c_581f,
+    0xc020_660b,
+    0x4004_9409,
+    0x4020_940d,
+    0xc018_9436,
+    0x8100_9431,
+    0x8400_941f,
+];
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 
@@ -119,31 +230,94 @@ fn program(network: bool, supervised: u32) -> Vec<libc::sock_filter> {
         code.push(jump_unless(libc::BPF_JGE, 0x4000_0000, 1));
         code.push(answer(refusal(libc::ENOSYS)));
     }
-    let calls = SUPERVISED.iter().chain(SUPERVISED_HERE).map(|&nr| (nr, supervised));
-    let attributes = ATTRIBUTES.iter().map(|&nr| (nr, refusal(libc::EOPNOTSUPP)));
-    let unknown = UNKNOWN.iter().map(|&nr| (nr, refusal(libc::ENOSYS)));
-    for (nr, action) in calls.chain(attributes).chain(unknown) {
-        code.push(jump_unless(libc::BPF_JEQ, number(nr), 1));
-        code.push(answer(action));
+    let tables = [
+        (SUPERVISED, supervised),
+        (SUPERVISED_HERE, supervised),
+        (ATTRIBUTES, refusal(libc::EOPNOTSUPP)),
+        (UNKNOWN, refusal(libc::ENOSYS)),
+        (SHARED, refusal(libc::EACCES)),
+        (MANAGING, refusal(libc::EPERM)),
+        (MANAGING_HERE, refusal(libc::EPERM)),
+    ];
+    for (calls, action) in tables {
+        for &nr in calls {
+            code.extend(answer_if(number(nr), action));
+        }
     }
     // From here on the number of the call is lost once an argument has been loaded.
-    let no_ioctl = IOCTLS
-        .iter()
-        .flat_map(|&request| [jump_unless(libc::BPF_JEQ, request, 1), answer(refusal(libc::EPERM))]);
-    let no_ioctl: Vec<_> = std::iter::once(load_argument(1)).chain(no_ioctl).collect();
-    when(&mut code, libc::SYS_ioctl, no_ioctl);
-    let no_socket = if network {
-        vec![
-            load_argument(0),
-            jump_unless(libc::BPF_JEQ, libc::AF_UNIX.unsigned_abs(), 1),
-            answer(refusal(libc::EACCES)),
-        ]
-    } else {
-        vec![answer(refusal(libc::EACCES))]
-    };
-    when(&mut code, libc::SYS_socket, no_socket);
+    when(&mut code, libc::SYS_ioctl, ioctl());
+    when(&mut code, libc::SYS_socket, socket(network));
+    when(&mut code, libc::SYS_socketpair, socketpair());
+    #[cfg(target_arch = "x86_64")]
+    when(&mut code, libc::SYS_mknod, mknod(1));
+    when(&mut code, libc::SYS_mknodat, mknod(2));
+    for &nr in SCHEDULING {
+        when(&mut code, nr, unless_zero(load_argument(0)).into());
+    }
+    when(&mut code, libc::SYS_setpriority, process_itself(PRIORITY_PROCESS));
+    when(&mut code, libc::SYS_ioprio_set, process_itself(IOPRIO_PROCESS));
+    when(&mut code, libc::SYS_prlimit64, prlimit());
     code.push(answer(ALLOW));
     code
+}
+
+fn ioctl() -> Vec<libc::sock_filter> {
+    let mut code = vec![load_argument(1)];
+    code.extend(IOCTLS.iter().flat_map(|&request| answer_if(request, refusal(libc::EPERM))));
+    code.extend(ASKING.iter().flat_map(|&request| answer_if(request, ALLOW)));
+    code.push(compute(libc::BPF_RSH, 8));
+    code.push(compute(libc::BPF_AND, 0xff));
+    code.extend(FILE_SYSTEMS.iter().flat_map(|&letter| answer_if(letter, refusal(libc::EPERM))));
+    code
+}
+
+fn socket(network: bool) -> Vec<libc::sock_filter> {
+    let refused = refusal(libc::EACCES);
+    match network {
+        true => [&[load_argument(0)][..], &answer_if(libc::AF_UNIX.unsigned_abs(), refused)].concat(),
+        false => vec![answer(refused)],
+    }
+}
+
+/// A pair of datagram sockets can send to any other by its path; the other kinds are bound to each other.
+fn socketpair() -> Vec<libc::sock_filter> {
+    const KIND: u32 = 0xf;
+    let kinds = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET];
+    let mut code = vec![load_argument(1), compute(libc::BPF_AND, KIND)];
+    code.extend(kinds.iter().flat_map(|kind| answer_if(kind.unsigned_abs(), ALLOW)));
+    code.push(answer(refusal(libc::EACCES)));
+    code
+}
+
+/// `mode` is the number of the argument that says what is made.
+fn mknod(mode: usize) -> Vec<libc::sock_filter> {
+    let mut code = vec![load_argument(mode), compute(libc::BPF_AND, libc::S_IFMT)];
+    let devices = [libc::S_IFCHR, libc::S_IFBLK];
+    code.extend(devices.iter().flat_map(|&kind| answer_if(kind, refusal(libc::EPERM))));
+    code
+}
+
+/// Only for a process (`kind`), not for a group or a user, and only for the caller.
+fn process_itself(kind: u32) -> Vec<libc::sock_filter> {
+    let mut code = vec![load_argument(0), jump_if(kind, 1), answer(refusal(libc::EPERM))];
+    code.extend(unless_zero(load_argument(1)));
+    code
+}
+
+/// Limits of another process may be asked for, not set.
+fn prlimit() -> Vec<libc::sock_filter> {
+    let new_limit = [unless_zero(load_argument(2)), unless_zero(load_upper(2))].concat();
+    let skip = u8::try_from(new_limit.len()).unwrap_or(u8::MAX);
+    [vec![load_argument(0), jump_if(0, skip)], new_limit].concat()
+}
+
+/// Refuses if what `load` loads is not zero.
+fn unless_zero(load: libc::sock_filter) -> [libc::sock_filter; 3] {
+    [load, jump_if(0, 1), answer(refusal(libc::EPERM))]
+}
+
+fn answer_if(value: u32, action: u32) -> [libc::sock_filter; 2] {
+    [jump_unless(libc::BPF_JEQ, value, 1), answer(action)]
 }
 
 /// Does `then` for the call `nr`, and allows it at the end.
@@ -163,6 +337,10 @@ fn load_argument(index: usize) -> libc::sock_filter {
     load_word(offset_of!(libc::seccomp_data, args) + 8 * index)
 }
 
+fn load_upper(index: usize) -> libc::sock_filter {
+    load_word(offset_of!(libc::seccomp_data, args) + 8 * index + 4)
+}
+
 fn load_word(offset: usize) -> libc::sock_filter {
     let offset = u32::try_from(offset).unwrap_or(u32::MAX);
     instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset, 0, 0)
@@ -171,6 +349,16 @@ fn load_word(offset: usize) -> libc::sock_filter {
 /// Goes on when the comparison holds, else leaves out `skip` instructions.
 fn jump_unless(comparison: u32, value: u32, skip: u8) -> libc::sock_filter {
     instruction(libc::BPF_JMP | comparison | libc::BPF_K, value, 0, skip)
+}
+
+/// Leaves out `skip` instructions when what is loaded is `value`.
+fn jump_if(value: u32, skip: u8) -> libc::sock_filter {
+    instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value, skip, 0)
+}
+
+/// Changes what is loaded.
+fn compute(operation: u32, value: u32) -> libc::sock_filter {
+    instruction(libc::BPF_ALU | operation | libc::BPF_K, value, 0, 0)
 }
 
 fn jump_always(skip: u32) -> libc::sock_filter {

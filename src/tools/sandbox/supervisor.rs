@@ -3,8 +3,10 @@
 //! A confined process that asks for one is held by the kernel until this thread has answered. The thread
 //! reads the arguments out of the process, opens the file without following anything twice, looks where it
 //! really lies, and makes the change itself on what it has opened: nothing that the process does meanwhile
-//! can point it elsewhere. It ends with the last process that the filter is on.
+//! can point it elsewhere. Where a file lies is compared with where the folders that may be written lie now,
+//! by their descriptors. It ends with the last process that the filter is on.
 
+use super::platform::{Root, name_of};
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::{self, File};
 use std::io::{self, IoSliceMut};
@@ -12,6 +14,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 /// The same number everywhere.
@@ -22,9 +25,9 @@ const PATH_BYTES_MAX: usize = 4096;
 /// Room for one descriptor in a message.
 const CONTROL_BYTES: usize = 64;
 
-/// Starts a supervisor. Gives the end of the channel over which a child sends its listener; when all copies
+/// Starts a supervisor, which allows changes at and below `roots`. Gives the end of the channel over which a child sends its listener; when all copies
 /// of that end are closed and nothing came, the supervisor ends.
-pub fn start(writable: Vec<PathBuf>) -> io::Result<OwnedFd> {
+pub fn start(roots: Arc<Vec<Root>>) -> io::Result<OwnedFd> {
     let mut ends = [0; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
     // SAFETY: the array has room for both descriptors.
@@ -36,7 +39,7 @@ pub fn start(writable: Vec<PathBuf>) -> io::Result<OwnedFd> {
     thread::Builder::new().name("pi-sandbox".into()).stack_size(128 << 10).spawn(move || {
         if let Ok(Some(listener)) = receive(&own) {
             drop(own);
-            serve(&listener, &writable);
+            serve(&listener, &roots);
         }
     })?;
     Ok(child)
@@ -113,7 +116,7 @@ fn message(part: &mut IoSliceMut<'_>, control: &mut Control) -> libc::msghdr {
     message
 }
 
-fn serve(listener: &OwnedFd, writable: &[PathBuf]) {
+fn serve(listener: &OwnedFd, roots: &[Root]) {
     while is_ready(listener) {
         // SAFETY: all zero is a valid structure, and what the kernel asks for.
         let mut asked: libc::seccomp_notif = unsafe { std::mem::zeroed() };
@@ -121,7 +124,7 @@ fn serve(listener: &OwnedFd, writable: &[PathBuf]) {
             // The process has been killed meanwhile.
             continue;
         }
-        let error = match decide(listener, &asked, writable) {
+        let error = match decide(listener, &asked, roots) {
             Ok(()) => 0,
             Err(error) => -error.raw_os_error().unwrap_or(libc::EACCES),
         };
@@ -176,7 +179,7 @@ enum TimeForm {
 }
 
 /// Makes the change, if it may be made.
-fn decide(listener: &OwnedFd, asked: &libc::seccomp_notif, writable: &[PathBuf]) -> io::Result<()> {
+fn decide(listener: &OwnedFd, asked: &libc::seccomp_notif, roots: &[Root]) -> io::Result<()> {
     let denied = || io::Error::from_raw_os_error(libc::EACCES);
     let (target, change) = parse(&asked.data).ok_or_else(denied)?;
     let process = Process::open(asked.pid)?;
@@ -188,12 +191,10 @@ fn decide(listener: &OwnedFd, asked: &libc::seccomp_notif, writable: &[PathBuf])
     let file = process.find(&target, &path)?;
     // All that was read and opened until here is of this process, and of no later one of its number.
     ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut { asked.id })?;
-    let name = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let place = fs::read_link(&name)?;
-    if !writable.iter().any(|root| place.starts_with(root)) {
+    if !is_below(&file, roots)? {
         return Err(denied());
     }
-    let name = CString::new(name)?;
+    let name = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let result = match change {
         // SAFETY: the name is a C string that lives through the call, as in the next ones.
         Change::Mode(mode) => unsafe { libc::chmod(name.as_ptr(), mode & 0o7777) },
@@ -212,6 +213,54 @@ fn decide(listener: &OwnedFd, asked: &libc::seccomp_notif, writable: &[PathBuf])
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Whether a file lies at or below one of the roots.
+fn is_below(file: &File, roots: &[Root]) -> io::Result<bool> {
+    let place = name_of(file)?;
+    for root in roots {
+        // A file without a name any more is still in its mount.
+        let is_below = place.starts_with(name_of(root)?);
+        if is_below && (mount_of(file)? == mount_of(root)? || is_named(file, &place)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether `name` leads to `file` without any link. The name that the kernel gives for a file begins where
+/// its mount does: in a mount that hangs nowhere, or under another one, it is the name of another file.
+fn is_named(file: &File, name: &Path) -> io::Result<bool> {
+    let name = CString::new(name.as_os_str().as_bytes())?;
+    // SAFETY: all zero is a valid structure: no flags.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = (libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC).cast_unsigned().into();
+    how.resolve = libc::RESOLVE_NO_SYMLINKS;
+    // SAFETY: the name is a C string and the structure has the size given; both live through the call.
+    let found = unsafe {
+        libc::syscall(
+            libc::SYS_openat2,
+            libc::AT_FDCWD,
+            name.as_ptr(),
+            &raw const how,
+            size_of::<libc::open_how>(),
+        )
+    };
+    let Some(found) = RawFd::try_from(found).ok().filter(|&found| found >= 0) else {
+        return Ok(false);
+    };
+    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    let found = unsafe { File::from_raw_fd(found) };
+    let (one, other) = (file.metadata()?, found.metadata()?);
+    let is_same = (one.dev(), one.ino()) == (other.dev(), other.ino());
+    Ok(is_same && mount_of(file)? == mount_of(&found)?)
+}
+
+/// The number of the mount that a file was opened in. No other mount has it while the file is open.
+fn mount_of(file: &File) -> io::Result<u64> {
+    let facts = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+    let number = facts.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
+    number.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// The arguments of a call; registers are cut to what the call takes of them.
@@ -334,7 +383,7 @@ impl Process {
     /// Opens the file itself, with no right but to name it.
     fn find(&self, target: &Target, path: &Path) -> io::Result<File> {
         let (folder, follow) = match target {
-            Target::Open(fd) => return name_of(&self.folder.join(format!("fd/{fd}")), true),
+            Target::Open(fd) => return open(&self.folder.join(format!("fd/{fd}")), true),
             Target::Path { folder, follow, .. } => (*folder, *follow),
         };
         if fs::read_link(self.folder.join("root"))? != Path::new("/") {
@@ -343,7 +392,7 @@ impl Process {
         // What is the process itself to the process is not so to this one.
         for own in ["/proc/self", "/proc/thread-self"] {
             if let Ok(rest) = path.strip_prefix(own) {
-                return name_of(&self.folder.join(rest), follow);
+                return open(&self.folder.join(rest), follow);
             }
         }
         let base = match folder {
@@ -352,14 +401,17 @@ impl Process {
         };
         match path.as_os_str().is_empty() {
             // An empty path with the flag for it; without, the kernel has refused it already.
-            true => name_of(&base, true),
-            false => name_of(&base.join(path), follow),
+            true => open(&base, true),
+            false => open(&base.join(path), follow),
         }
     }
 }
 
-fn name_of(path: &Path, follow: bool) -> io::Result<File> {
+fn open(path: &Path, follow: bool) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let nofollow = if follow { 0 } else { libc::O_NOFOLLOW };
     fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH | nofollow).open(path)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,8 @@
 //! Commands that try something, and what became of it.
 
+#[cfg(target_os = "linux")]
+mod probe;
+
 use super::confined::Confined;
 use super::*;
 use crate::tools::backend::{Backend, Progress, ShellCommand};
@@ -13,6 +16,8 @@ use std::sync::Arc;
 struct World {
     folder: TempDir,
     backend: Confined,
+    /// The working folder, in `folder`.
+    cwd: &'static str,
     /// Other tests end all processes.
     _alone: LeakGuard,
 }
@@ -20,34 +25,32 @@ struct World {
 impl World {
     /// `None` where the kernel cannot confine: the user is told of that, and nothing runs.
     fn new(mode: Mode, network: bool) -> Option<Self> {
+        Self::working_in("in", mode, network)
+    }
+
+    fn working_in(cwd: &'static str, mode: Mode, network: bool) -> Option<Self> {
         let alone = LeakGuard::new();
         let folder = TempDir::create();
         folder.write("in/file", "inside");
+        folder.write("in/a/file", "inside");
         folder.write("out/file", "outside");
-        let gaps = platform::gaps().ok()?;
-        let inside = folder.path().join("in");
-        let sandbox = Arc::new(Sandbox {
-            mode,
-            network,
-            writable: match mode {
-                Mode::Workspace => vec![inside],
-                Mode::ReadOnly => Vec::new(),
-            },
-            gaps,
-        });
-        Some(Self { folder, backend: Confined { sandbox }, _alone: alone })
+        platform::gaps().ok()?;
+        let path = |name: &str| folder.path().join(name);
+        let policy = Policy { mode, cwd: path(cwd), writable: vec![path("in")], network, terminal: false };
+        let sandbox = Arc::new(Sandbox::with_passing(policy, &[]).unwrap());
+        Some(Self { folder, backend: Confined { sandbox }, cwd, _alone: alone })
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Runs a command in `in`. Gives whether it went well, and what it printed.
+    /// Runs a command in the working folder. Gives whether it went well, and what it printed.
     fn sh(&self, text: &str) -> (bool, String) {
         let command = ShellCommand {
             shell: None,
             text: text.into(),
-            cwd: self.path("in"),
+            cwd: self.path(self.cwd),
             env: std::env::vars_os().collect(),
             keep_background: false,
         };
@@ -133,7 +136,7 @@ fn work_inside_goes_on_as_ever() {
     };
     let work = [
         "echo x > new && cat new && rm new",
-        "mkdir -p a/b && echo x > a/b/c && mv a/b/c a/c && rm -r a",
+        "mkdir -p b/c && echo x > b/c/d && mv b/c/d b/d && rm -r b",
         "ln file hard && ln -s file soft && rm hard soft",
         "echo x > script && chmod +x script && test -x script && chmod u-w script",
         "touch -d @1000 file && test \"$(stat -c %Y file)\" = 1000 && touch file",
@@ -200,8 +203,8 @@ fn file_tools_write_inside_only() {
     };
     symlink(world.path("out"), world.path("in/link")).unwrap();
     symlink(world.path("out/file"), world.path("in/direct")).unwrap();
-    world.backend.create_dir_all(&world.path("in/a/b")).unwrap();
-    for inside in ["in/file", "in/new", "in/a/b/new"] {
+    world.backend.create_dir_all(&world.path("in/b/c")).unwrap();
+    for inside in ["in/file", "in/new", "in/b/c/new"] {
         world.backend.write(&world.path(inside), b"x").unwrap();
     }
     for outside in ["out/file", "out/new", "in/link/new", "in/link/file", "in/direct", "in/../out/new"] {
@@ -228,9 +231,90 @@ fn the_kernel_holds_file_tools_too() {
     fs::write(world.path("out/other"), "x").unwrap();
 }
 
+/// One folder that may be written lies in another, so that a command can put something else in its place.
+#[test]
+fn a_folder_is_the_one_that_was_there_at_the_start() {
+    let Some(world) = World::working_in("in/a", Mode::Workspace, false) else {
+        return;
+    };
+    world.check("cd / && mv \"$OLDPWD\" \"$OLDPWD/../b\" && ln -s ../out \"$OLDPWD\"", true);
+    let named = world.path("in/a").display().to_string();
+    for escape in ["echo x > {}/new", "echo x > {}/file", "chmod 777 {}/file", "touch {}/file"] {
+        world.check(&escape.replace("{}", &named), false);
+    }
+    assert!(world.backend.write(&world.path("in/a/new"), b"x").is_err());
+    let through = world.path("in/a/new");
+    assert!(world.backend.sandbox.run(|| fs::write(&through, "x")).is_err());
+    assert_eq!(fs::read_dir(world.path("out")).unwrap().count(), 1);
+    assert_eq!(fs::read(world.path("out/file")).unwrap(), b"outside");
+    // Work goes on where the folder is now.
+    world.check("echo x > new && chmod 600 new", true);
+    assert!(world.path("in/b/new").exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn terminals_can_be_neither_read_nor_written() {
+    use std::os::fd::FromRawFd;
+    let (mut ours, mut theirs) = (-1, -1);
+    let none = std::ptr::null_mut();
+    // SAFETY: the first two are places for the new descriptors, the others may be null.
+    let status = unsafe { libc::openpty(&raw mut ours, &raw mut theirs, none, none.cast(), none.cast()) };
+    assert_eq!(status, 0);
+    // SAFETY: both were just opened, and nobody else has them.
+    let (mut ours, theirs) = unsafe { (fs::File::from_raw_fd(ours), fs::File::from_raw_fd(theirs)) };
+    let name = platform::name_of(&theirs).unwrap().display().to_string();
+    std::io::Write::write_all(&mut ours, b"secret\n").unwrap();
+    for mode in [Mode::Workspace, Mode::ReadOnly] {
+        let Some(world) = World::new(mode, true) else {
+            return;
+        };
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&theirs);
+        let other = format!("/proc/{}/fd/{fd}", std::process::id());
+        for name in [&*name, &*other] {
+            for escape in ["echo x > {}", "head -n1 < {}", "stty -F {} -echo", "exec 9<> {}"] {
+                world.check(&escape.replace("{}", name), false);
+            }
+        }
+        for device in ["/dev/ptmx", "/dev/tty", "/dev/console", "/dev/tty0", "/dev/kmsg", "/dev/vda"] {
+            world.check(&format!("head -c1 < {device}"), false);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn root_is_left_with_what_builds_need() {
+    // CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETGID, SETUID.
+    const KEPT: u64 = 0b1101_1011;
+    // SAFETY: asks for a number.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    for mode in [Mode::Workspace, Mode::ReadOnly] {
+        let Some(world) = World::new(mode, false) else {
+            return;
+        };
+        let (_, status) = world.sh("cat /proc/self/status");
+        let sets = ["CapInh", "CapPrm", "CapEff", "CapAmb", "CapBnd"].map(|name| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a set");
+            u64::from_str_radix(line.trim_start_matches(':').trim(), 16).expect("a number")
+        });
+        let [inherited, permitted, effective, ambient, bounding] = sets;
+        assert_eq!((inherited, ambient, permitted & !KEPT, effective & !KEPT), (0, 0, 0, 0), "{status}");
+        // Without privileges the limit cannot be lowered, and there is nothing that it would limit.
+        assert!(!is_root || bounding & !KEPT == 0, "{status}");
+        assert!(status.contains("NoNewPrivs:\t1"), "{status}");
+    }
+}
+
 #[test]
 fn a_folder_that_is_not_there_is_an_error() {
-    let policy = Policy { mode: Mode::Workspace, writable: vec!["/no/such/folder".into()], network: false };
+    let policy = Policy {
+        mode: Mode::Workspace,
+        cwd: "/".into(),
+        writable: vec!["/no/such/folder".into()],
+        network: false,
+        terminal: false,
+    };
     assert!(Sandbox::new(policy).unwrap_err().contains("/no/such/folder"));
 }
 

@@ -164,16 +164,24 @@ fn a_cancel_ends_the_wait_for_the_editor() {
 }
 
 #[test]
-fn a_sandbox_holds_for_the_editor_too() {
+fn with_a_sandbox_the_editor_does_not_write() {
     if !crate::sandbox::can_confine() {
         return;
     }
-    let call = ("write", json!({"path": "a.txt", "content": "x"}));
-    let (world, server, mut editor, session) = calling("--sandbox read-only", both(), &[call]);
-    let id = editor.send_prompt(&session, "go");
-    let (_, asked) = serve(&mut editor, id, &mut Buffers::new());
-    assert_eq!(asked, [""; 0]);
-    let results = results(&server);
-    assert!(results[0].contains("sandbox"), "{results:?}");
-    assert!(!world.work().join("a.txt").exists());
+    let write = ("write", json!({"path": "a.txt", "content": "x"}));
+    let read = ("read", json!({"path": "b.txt"}));
+    for (mode, is_written) in [("read-only", false), ("workspace", true)] {
+        let words = format!("--sandbox {mode}");
+        let calls = [write.clone(), read.clone()];
+        let (world, server, mut editor, session) = calling(&words, both(), &calls);
+        let path = world.write("b.txt", "saved").to_string_lossy().into_owned();
+        let mut buffers = Buffers::from([(path, "typed".to_owned())]);
+        let id = editor.send_prompt(&session, "go");
+        let (_, asked) = serve(&mut editor, id, &mut buffers);
+        assert_eq!(asked, ["fs/read_text_file b.txt"], "{mode}");
+        let results = results(&server);
+        assert_eq!(results[0].contains("sandbox"), !is_written, "{results:?}");
+        assert_eq!(results[1], "typed");
+        assert_eq!(world.work().join("a.txt").exists(), is_written);
+    }
 }
