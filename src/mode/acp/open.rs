@@ -98,6 +98,21 @@ pub struct Opener<H> {
     pub cancel: CancelToken,
 }
 
+/// A wish that came true.
+struct Fulfilled {
+    answer: Value,
+    /// The session that was opened.
+    session: Option<String>,
+    /// What the session's user is to be told after the answer.
+    remarks: Vec<Value>,
+}
+
+impl Fulfilled {
+    fn answer(answer: Value) -> Self {
+        Self { answer, session: None, remarks: Vec::new() }
+    }
+}
+
 /// The sessions behind the one called `after`, and where the next page begins.
 fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
     let from = match after {
@@ -140,9 +155,9 @@ impl<H: Host> Opener<H> {
                 continue;
             }
             match self.fulfil(wish) {
-                Ok((answer, session)) => {
+                Ok(Fulfilled { answer, session, remarks }) => {
                     reply.done(answer);
-                    if let Some((id, remarks)) = session {
+                    if let Some(id) = session {
                         remarks.iter().for_each(|remark| self.peer.update(&id, remark));
                         self.tell_commands(&id);
                     }
@@ -155,21 +170,20 @@ impl<H: Host> Opener<H> {
         }
     }
 
-    /// The answer; and the session that was opened, with what its user is to be told.
-    fn fulfil(&mut self, wish: Wish) -> Result<(Value, Option<(String, Vec<Value>)>), Refusal> {
+    fn fulfil(&mut self, wish: Wish) -> Result<Fulfilled, Refusal> {
         match wish {
-            Wish::Initialize => Ok((capabilities(&self.auth_methods()), None)),
+            Wish::Initialize => Ok(Fulfilled::answer(capabilities(&self.auth_methods()))),
             Wish::Authenticate => {
                 self.host.check_key(&self.cancel).map_err(|reason| {
                     Refusal::NoModel(format!("{reason}\nTo sign in, run this in a terminal: pi auth login"))
                 })?;
-                Ok((json!({}), None))
+                Ok(Fulfilled::answer(json!({})))
             }
             Wish::New { cwd, servers } => {
                 let id = self.open(&cwd, None)?;
                 let mut answer = self.modes(&id);
                 answer["sessionId"] = id.as_str().into();
-                Ok((answer, Some((id, self.unused(&servers)))))
+                Ok(Fulfilled { answer, session: Some(id), remarks: self.unused(&servers) })
             }
             Wish::Stored { cwd, id, replay, servers } => {
                 let mut remarks = self.unused(&servers);
@@ -183,11 +197,11 @@ impl<H: Host> Opener<H> {
                 if replay {
                     self.replay(&id);
                 }
-                Ok((self.modes(&id), Some((id, remarks))))
+                Ok(Fulfilled { answer: self.modes(&id), session: Some(id), remarks })
             }
             Wish::List { cwd, after } => {
                 let sessions = self.host.list(cwd.as_deref())?;
-                Ok((page(&sessions, after.as_deref())?, None))
+                Ok(Fulfilled::answer(page(&sessions, after.as_deref())?))
             }
         }
     }
