@@ -1,5 +1,6 @@
 //! `--mode acp`: sessions as an editor asks for them, made as the command line would make them.
 
+use super::auth;
 use super::flags::Args;
 use super::model;
 use super::open;
@@ -8,11 +9,20 @@ use crate::llm::cancel::CancelToken;
 use crate::mode::acp::{self, Host, Listed, Over, Refusal};
 use crate::mode::signal;
 use crate::runtime::session::Session;
+use crate::session::id::is_session_id;
 use crate::session::{Log, SessionError};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Answers an editor until stdin ends. Gives the exit code.
 pub fn serve(args: &Args) -> Result<u8, String> {
+    // To sign in, an editor starts the command of the agent with these words added.
+    if let Some((first, words)) = args.messages.split_first()
+        && first == "auth"
+    {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        return Ok(auth::run(&words));
+    }
     if !args.files.is_empty() || !args.messages.is_empty() {
         return Err(
             "Prompts and @file arguments are not supported in ACP mode: the editor sends the prompts".into(),
@@ -56,23 +66,51 @@ impl Opener {
         let cwd = world.cwd.as_path();
         let dir = self.args.session_dir.as_deref();
         let store = open::store(&world.dirs, &world.settings, dir, cwd);
-        let failed = |error: SessionError| Refusal::Failed(error.to_string());
-        match stored {
-            None if self.args.no_session => Log::in_memory(cwd, None).map_err(failed),
-            None => store.create(cwd, None).map_err(failed),
-            Some(id) => match store.open_id(cwd, id) {
-                Ok(Some(log)) => Ok(log),
-                Ok(None) | Err(SessionError::InvalidId { .. }) => {
-                    let cwd = cwd.display();
-                    Err(Refusal::NotFound(format!("No session \"{id}\" of {cwd}")))
+        let failed = |error: SessionError| {
+            Refusal::Failed(match error {
+                SessionError::Held { pid, .. } => {
+                    let holder = pid.map_or("another process".into(), |pid| format!("process {pid}"));
+                    format!("This session is in use by {holder}. Close it there, then open it again.")
                 }
-                Err(error) => Err(failed(error)),
-            },
+                error => error.to_string(),
+            })
+        };
+        let new = |id: Option<&str>| match self.args.no_session {
+            true => Log::in_memory(cwd, id).map_err(failed),
+            false => store.create(cwd, id).map_err(failed),
+        };
+        let Some(id) = stored else {
+            return new(None);
+        };
+        match store.open_id(cwd, id) {
+            Ok(Some(log)) => return Ok(log),
+            Ok(None) if is_session_id(id) => {}
+            Ok(None) | Err(SessionError::InvalidId { .. }) => return Err(not_found(cwd, id)),
+            Err(error) => return Err(failed(error)),
         }
+        // A prompt that got no answer, from a process that was killed.
+        if let Some(draft) = store.drafts(cwd).into_iter().find(|stored| stored.header.id == id) {
+            return store.open(&draft.path, cwd).map_err(failed);
+        }
+        if store.list_all().iter().any(|stored| stored.header.id == id) {
+            return Err(not_found(cwd, id));
+        }
+        // Sessions are stored from their first prompt on, but an editor keeps the ids of all.
+        new(Some(id))
     }
 }
 
+fn not_found(cwd: &Path, id: &str) -> Refusal {
+    Refusal::NotFound(format!("No session \"{id}\" of {}", cwd.display()))
+}
+
 impl Host for Opener {
+    fn check_key(&mut self, cancel: &CancelToken) -> Result<(), String> {
+        let started_in = self.started_in.clone();
+        let (args, world) = self.world(&started_in)?;
+        start::check_key(&args, world, cancel)
+    }
+
     fn open(
         &mut self,
         cwd: &Path,
@@ -99,7 +137,7 @@ impl Host for Opener {
         let listed = infos.into_iter().map(|info| Listed {
             session_id: info.id,
             cwd: info.cwd,
-            title: info.name.unwrap_or(info.first_message),
+            title: acp::title(info.name.as_ref().unwrap_or(&info.first_message)),
             updated_at: info.modified,
         });
         Ok(listed.collect())

@@ -241,6 +241,27 @@ pub fn session_of(args: &Args, world: World, log: Log, cancel: &CancelToken) -> 
     Ok(Session::new(parts(args, world, log, cancel)?, None, cancel))
 }
 
+/// Says why the model of a new session cannot be asked, where no key or no model is the reason.
+pub fn check_key(args: &Args, mut world: World, cancel: &CancelToken) -> Result<(), String> {
+    let model = model::choose(args, &mut world, &SessionContext::default())?.model;
+    give_key(args, &mut world, &model)?;
+    world.services.check(&model, cancel).map_err(|error| error.to_string())
+}
+
+/// Uses the key of the command line for requests to `model`.
+fn give_key(args: &Args, world: &mut World, model: &Model) -> Result<(), String> {
+    let Some(key) = &args.api_key else {
+        return Ok(());
+    };
+    if args.model.is_none() && args.models.is_none() {
+        return Err(
+            "--api-key requires a model to be specified via --model, --provider/--model, or --models".into(),
+        );
+    }
+    world.services.credentials.give(&model.provider, Secret::new(key.as_str()));
+    Ok(())
+}
+
 /// What the conversation in `log` needs.
 fn parts(args: &Args, mut world: World, mut log: Log, cancel: &CancelToken) -> Result<Parts, String> {
     let context = log.context();
@@ -250,15 +271,7 @@ fn parts(args: &Args, mut world: World, mut log: Log, cancel: &CancelToken) -> R
     let choice = model::choose(args, &mut world, &context)?;
     let thinking = model::thinking(args, &world, &context, &choice);
     let mut model = choice.model;
-    if let Some(key) = &args.api_key {
-        if args.model.is_none() && args.models.is_none() {
-            return Err(
-                "--api-key requires a model to be specified via --model, --provider/--model, or --models"
-                    .into(),
-            );
-        }
-        world.services.credentials.give(&model.provider, Secret::new(key.as_str()));
-    }
+    give_key(args, &mut world, &model)?;
     if let Some(url) = &args.base_url {
         let url = url.trim_end_matches('/').to_owned();
         world.services.base_url = Some((model.provider.clone(), url.clone()));

@@ -1,13 +1,15 @@
 //! How a tool call looks in an editor: title, kind, the files it touches, what it changes in them.
 
-use crate::runtime::{Block, Workspace, resolve_path};
+use crate::runtime::backend::Kind;
+use crate::runtime::{Block, Workspace, edited_texts, resolve_path};
 use serde_json::{Map, Value, json};
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Bytes of a file that is shown as what a call overwrites.
-const OLD_MAX: u64 = 1 << 20;
+/// Bytes of a file that is shown whole, as it is before a call and after it.
+const WHOLE_MAX: u64 = 1 << 20;
+/// Bytes of output that are shown of a call under way.
+const PROGRESS_MAX: usize = 2 << 10;
 /// Characters of a title.
 const TITLE_MAX: usize = 200;
 
@@ -47,39 +49,76 @@ fn path_in(arguments: &Map<String, Value>) -> Option<&str> {
     path.and_then(Value::as_str)
 }
 
+/// What a call changes in a file.
+#[derive(Debug, Default)]
+pub struct Change {
+    /// As tool call content.
+    pub diffs: Vec<Value>,
+    /// The first line that differs, from 1.
+    line: Option<u64>,
+}
+
 /// The files that a call touches.
-pub fn locations(workspace: &Workspace, arguments: &Map<String, Value>) -> Vec<Value> {
+pub fn locations(workspace: &Workspace, arguments: &Map<String, Value>, change: &Change) -> Vec<Value> {
     let Some(path) = path_in(arguments).and_then(|path| resolve_path(workspace, path).ok()) else {
         return Vec::new();
     };
     let mut location = json!({"path": path.to_string_lossy()});
-    if let Some(line) = arguments.get("offset").and_then(Value::as_u64) {
+    let line = arguments.get("offset").and_then(Value::as_u64).or(change.line);
+    // The protocol's lines have 32 bits.
+    if let Some(line) = line.and_then(|line| u32::try_from(line).ok()) {
         location["line"] = line.into();
     }
     vec![location]
 }
 
-/// What a call changes; `before` is what the file of a `write` held.
-pub fn diffs(
-    workspace: &Workspace,
-    tool: &str,
-    arguments: &Map<String, Value>,
-    before: Option<&str>,
-) -> Vec<Value> {
+/// What a call is about to change, with the whole text of the file where that is not too long. The file is read
+/// as tools read it: what is typed in the editor and not saved is part of it.
+pub fn coming_change(workspace: &Workspace, tool: &str, arguments: &Map<String, Value>) -> Change {
     let Some(path) = path_in(arguments).and_then(|path| resolve_path(workspace, path).ok()) else {
-        return Vec::new();
+        return Change::default();
     };
-    let path = path.to_string_lossy();
-    let diff =
-        |old: Option<&str>, new: &str| json!({"type": "diff", "path": path, "oldText": old, "newText": new});
-    match tool {
+    let texts = match tool {
         "write" => {
             let content = arguments.get("content").and_then(Value::as_str);
-            content.map(|new| diff(before, new)).into_iter().collect()
+            content.map(|new| (text_of(workspace, &path), new.to_owned()))
         }
-        "edit" => edits(arguments).into_iter().map(|(old, new)| diff(Some(old), new)).collect(),
-        _ => Vec::new(),
+        "edit" => edited_texts(workspace, arguments, WHOLE_MAX).map(|(old, new)| (Some(old), new)),
+        _ => None,
+    };
+    match texts {
+        Some((old, new)) => Change {
+            line: old.as_ref().map(|old| first_difference(old, &new)),
+            diffs: vec![diff(&path, old.as_deref(), &new)],
+        },
+        None => stored_change(workspace, tool, arguments),
     }
+}
+
+/// What a call changed that is known by its arguments alone.
+pub fn stored_change(workspace: &Workspace, tool: &str, arguments: &Map<String, Value>) -> Change {
+    let Some(path) = path_in(arguments).and_then(|path| resolve_path(workspace, path).ok()) else {
+        return Change::default();
+    };
+    let diffs = match tool {
+        "write" => {
+            let content = arguments.get("content").and_then(Value::as_str);
+            content.map(|new| diff(&path, None, new)).into_iter().collect()
+        }
+        "edit" => edits(arguments).into_iter().map(|(old, new)| diff(&path, Some(old), new)).collect(),
+        _ => Vec::new(),
+    };
+    Change { diffs, line: None }
+}
+
+fn diff(path: &Path, old: Option<&str>, new: &str) -> Value {
+    json!({"type": "diff", "path": path.to_string_lossy(), "oldText": old, "newText": new})
+}
+
+/// The number of the first line of `new` that `old` does not have there.
+fn first_difference(old: &str, new: &str) -> u64 {
+    let same = old.split_inclusive('\n').zip(new.split_inclusive('\n')).take_while(|(old, new)| old == new);
+    same.count() as u64 + 1
 }
 
 /// The replacements of an `edit`, also in the shape of a single one.
@@ -97,25 +136,46 @@ fn edits(arguments: &Map<String, Value>) -> Vec<(&str, &str)> {
 }
 
 /// What a `write` is about to overwrite; none where there is no such text, or too much of it.
-pub fn text_before(workspace: &Workspace, tool: &str, arguments: &Map<String, Value>) -> Option<String> {
-    if tool != "write" {
-        return None;
-    }
-    text_of(&resolve_path(workspace, path_in(arguments)?).ok()?)
-}
-
-fn text_of(path: &Path) -> Option<String> {
+fn text_of(workspace: &Workspace, path: &Path) -> Option<String> {
+    let backend = workspace.backend.as_ref();
     // A pipe or a device is not opened: that could wait for ever.
-    if !path.metadata().ok()?.is_file() {
+    if backend.stat(path).ok()?.kind != Kind::File {
         return None;
     }
     let mut bytes = Vec::new();
-    let mut file = File::open(path).ok()?.take(OLD_MAX + 1);
-    file.read_to_end(&mut bytes).ok()?;
-    if bytes.len() as u64 > OLD_MAX {
+    backend.open(path).ok()?.take(WHOLE_MAX + 1).read_to_end(&mut bytes).ok()?;
+    if bytes.len() as u64 > WHOLE_MAX {
         return None;
     }
     String::from_utf8(bytes).ok()
+}
+
+/// The end of what a call under way has put out, as tool call content. An update takes the place of the one
+/// before, so that whole outputs would add up to the square of their length.
+pub fn progress(blocks: &[Block]) -> Vec<Value> {
+    let mut content = content(blocks);
+    for block in &mut content {
+        if let Some(Value::String(text)) = block.pointer_mut("/content/text")
+            && text.len() > PROGRESS_MAX
+        {
+            let from = text.len() - PROGRESS_MAX;
+            let line =
+                text.as_bytes().get(from..).and_then(|tail| tail.iter().position(|byte| *byte == b'\n'));
+            let from = line.map_or(from, |line| from + line + 1);
+            let from = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+            text.replace_range(..from, "…\n");
+        }
+    }
+    content
+}
+
+/// The details of a result, without the text that its content holds already.
+pub fn raw_output(details: &Value) -> Value {
+    let mut details = details.clone();
+    if let Some(Value::Object(truncation)) = details.get_mut("truncation") {
+        truncation.remove("content");
+    }
+    details
 }
 
 /// A result's blocks as tool call content.
@@ -132,5 +192,37 @@ pub fn block(block: &Block) -> Option<Value> {
             Some(json!({"type": "image", "data": image.data, "mimeType": image.mime_type}))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_that_differs_is_found() {
+        for (old, new, line) in [
+            ("", "a", 1),
+            ("a\nb\n", "a\nc\n", 2),
+            ("a\nb", "a\nb\nc", 2),
+            ("a\n", "a\nb\n", 2),
+            ("a\nb\nc\n", "x\nb\nc\n", 1),
+        ] {
+            assert_eq!(first_difference(old, new), line, "{old:?} {new:?}");
+        }
+    }
+
+    #[test]
+    fn progress_shows_the_last_lines() {
+        let text =
+            |text: &str| progress(&[Block::text(text)])[0]["content"]["text"].as_str().unwrap().to_owned();
+        assert_eq!(text("short\n"), "short\n");
+        let lines: String = (0..1000).map(|line| format!("line {line}\n")).collect();
+        let shown = text(&lines);
+        assert!(shown.len() <= PROGRESS_MAX + 4 && lines.ends_with(shown.strip_prefix("…\n").unwrap()));
+        assert!(shown.starts_with("…\nline "), "{shown}");
+        // One line without an end, cut inside of a character.
+        let shown = text(&"é".repeat(PROGRESS_MAX + 1));
+        assert!(shown.len() <= PROGRESS_MAX + 4 && shown.ends_with('é'));
     }
 }

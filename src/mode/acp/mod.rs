@@ -17,8 +17,11 @@ mod mode;
 mod open;
 mod peer;
 mod permit;
+mod place;
 mod prompt;
+mod replay;
 mod serve;
+mod typed;
 mod update;
 mod work;
 
@@ -43,6 +46,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
+pub use typed::title;
+
 /// The version of the protocol.
 const VERSION: u32 = 1;
 
@@ -50,6 +55,8 @@ const VERSION: u32 = 1;
 const AUTH_REQUIRED: i64 = -32000;
 /// There is no such session.
 const NOT_FOUND: i64 = -32002;
+/// The editor took its request back.
+const CANCELLED: i64 = -32800;
 
 /// Sessions that wait to be opened.
 const WISHES_MAX: usize = 64;
@@ -59,6 +66,9 @@ pub type Over = Box<dyn Fn(Arc<dyn Backend>) -> Arc<dyn Backend> + Send + Sync>;
 
 /// Makes sessions.
 pub trait Host: Send + 'static {
+    /// Says why a new session's model cannot be asked, where no key or no model is the reason.
+    fn check_key(&mut self, cancel: &CancelToken) -> Result<(), String>;
+
     /// Opens a session in `cwd`: the stored one with this id, or a new one. Its tools find files through
     /// `files`.
     fn open(
@@ -76,6 +86,7 @@ pub trait Host: Send + 'static {
 /// Why there is no session.
 #[derive(Debug)]
 pub enum Refusal {
+    NoFolder(String),
     NotFound(String),
     NoModel(String),
     Failed(String),

@@ -4,10 +4,11 @@ use super::files::Files;
 use super::mode::Modes;
 use super::peer::{Peer, Reply};
 use super::permit::Permits;
-use super::update;
+use super::replay;
+use super::update::{INFO, WARNING, remark};
 use super::work::{self, Job};
-use super::{AUTH_REQUIRED, Host, Listed, NOT_FOUND, Refusal};
-use crate::jsonrpc::message::INTERNAL_ERROR;
+use super::{AUTH_REQUIRED, CANCELLED, Host, Listed, NOT_FOUND, Refusal, VERSION};
+use crate::jsonrpc::message::{INTERNAL_ERROR, INVALID_PARAMS};
 use crate::runtime::control::Control;
 use crate::runtime::{CancelToken, Workspace};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -24,14 +25,19 @@ const PAGE_MAX: usize = 100;
 const JOBS_MAX: usize = 4;
 
 pub enum Wish {
+    Initialize,
+    Authenticate,
     New {
         cwd: PathBuf,
+        /// MCP servers of the editor.
+        servers: Vec<String>,
     },
     Stored {
         cwd: PathBuf,
         id: String,
         /// Tells the conversation anew.
         replay: bool,
+        servers: Vec<String>,
     },
     List {
         cwd: Option<PathBuf>,
@@ -92,6 +98,21 @@ pub struct Opener<H> {
     pub cancel: CancelToken,
 }
 
+/// A wish that came true.
+struct Fulfilled {
+    answer: Value,
+    /// The session that was opened.
+    session: Option<String>,
+    /// What the session's user is to be told after the answer.
+    remarks: Vec<Value>,
+}
+
+impl Fulfilled {
+    fn answer(answer: Value) -> Self {
+        Self { answer, session: None, remarks: Vec::new() }
+    }
+}
+
 /// The sessions behind the one called `after`, and where the next page begins.
 fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
     let from = match after {
@@ -111,16 +132,37 @@ fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
     Ok(answer)
 }
 
+/// The answer to `initialize`. The version is ours, whatever the client's: it decides what to do then.
+fn capabilities(methods: &[Value]) -> Value {
+    json!({
+        "protocolVersion": VERSION,
+        "agentCapabilities": {
+            "loadSession": true,
+            "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
+            "mcpCapabilities": {"http": false, "sse": false},
+            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
+        },
+        "agentInfo": {"name": "pi", "title": "pi", "version": env!("CARGO_PKG_VERSION")},
+        "authMethods": methods,
+    })
+}
+
 impl<H: Host> Opener<H> {
     pub fn work(mut self, wishes: &Receiver<(Wish, Reply)>) {
         for (wish, reply) in wishes {
+            if reply.is_cancelled() {
+                reply.fail(CANCELLED, "The request was cancelled");
+                continue;
+            }
             match self.fulfil(wish) {
-                Ok((answer, session)) => {
+                Ok(Fulfilled { answer, session, remarks }) => {
                     reply.done(answer);
                     if let Some(id) = session {
+                        remarks.iter().for_each(|remark| self.peer.update(&id, remark));
                         self.tell_commands(&id);
                     }
                 }
+                Err(Refusal::NoFolder(reason)) => reply.fail(INVALID_PARAMS, reason),
                 Err(Refusal::NotFound(reason)) => reply.fail(NOT_FOUND, reason),
                 Err(Refusal::NoModel(reason)) => reply.fail(AUTH_REQUIRED, reason),
                 Err(Refusal::Failed(reason)) => reply.fail(INTERNAL_ERROR, reason),
@@ -128,32 +170,79 @@ impl<H: Host> Opener<H> {
         }
     }
 
-    /// The answer, and the session that was opened.
-    fn fulfil(&mut self, wish: Wish) -> Result<(Value, Option<String>), Refusal> {
+    fn fulfil(&mut self, wish: Wish) -> Result<Fulfilled, Refusal> {
         match wish {
-            Wish::New { cwd } => {
+            Wish::Initialize => Ok(Fulfilled::answer(capabilities(&self.auth_methods()))),
+            Wish::Authenticate => {
+                self.host.check_key(&self.cancel).map_err(|reason| {
+                    Refusal::NoModel(format!("{reason}\nTo sign in, run this in a terminal: pi auth login"))
+                })?;
+                Ok(Fulfilled::answer(json!({})))
+            }
+            Wish::New { cwd, servers } => {
                 let id = self.open(&cwd, None)?;
                 let mut answer = self.modes(&id);
                 answer["sessionId"] = id.as_str().into();
-                Ok((answer, Some(id)))
+                Ok(Fulfilled { answer, session: Some(id), remarks: self.unused(&servers) })
             }
-            Wish::Stored { cwd, id, replay } => {
+            Wish::Stored { cwd, id, replay, servers } => {
+                let mut remarks = self.unused(&servers);
                 if !self.sessions.lock().contains_key(&id) {
                     self.open(&cwd, Some(&id))?;
+                    if self.is_empty(&id) {
+                        let title = "Nothing is stored of this session; it begins anew.";
+                        remarks.push(remark(self.peer.able(), INFO, title, None));
+                    }
                 }
                 if replay {
                     self.replay(&id);
                 }
-                Ok((self.modes(&id), Some(id)))
+                Ok(Fulfilled { answer: self.modes(&id), session: Some(id), remarks })
             }
             Wish::List { cwd, after } => {
                 let sessions = self.host.list(cwd.as_deref())?;
-                Ok((page(&sessions, after.as_deref())?, None))
+                Ok(Fulfilled::answer(page(&sessions, after.as_deref())?))
             }
         }
     }
 
+    /// How the user can sign in. A client may insist on using a method that it is told of, so one that it
+    /// cannot use by itself is told only where it is needed.
+    fn auth_methods(&mut self) -> Vec<Value> {
+        let mut method = json!({
+            "id": "pi-auth-login",
+            "name": "Sign in with pi",
+            "description": "Run `pi auth login` in a terminal, or set a provider's key in the environment",
+        });
+        if self.peer.able().terminal_login {
+            method["type"] = "terminal".into();
+            method["args"] = json!(["auth", "login"]);
+            return vec![method];
+        }
+        match self.host.check_key(&self.cancel) {
+            Ok(()) => Vec::new(),
+            Err(_) => vec![method],
+        }
+    }
+
+    /// What is to be said of MCP servers that the editor lends.
+    fn unused(&self, servers: &[String]) -> Vec<Value> {
+        if servers.is_empty() {
+            return Vec::new();
+        }
+        let title = format!("MCP servers of the editor are not used: {}", servers.join(", "));
+        vec![remark(self.peer.able(), WARNING, &title, Some("This version of pi has no MCP."))]
+    }
+
+    fn is_empty(&self, id: &str) -> bool {
+        let sessions = self.sessions.lock();
+        sessions.get(id).is_some_and(|open| open.control.snapshot().message_count == 0)
+    }
+
     fn open(&mut self, cwd: &Path, stored: Option<&str>) -> Result<String, Refusal> {
+        if !cwd.is_dir() {
+            return Err(Refusal::NoFolder(format!("There is no folder {}", cwd.display())));
+        }
         let files = Arc::new(Files::new(self.peer.clone()));
         let before = files.clone();
         let over = Box::new(move |below| before.clone().over(below));
@@ -193,7 +282,7 @@ impl<H: Host> Opener<H> {
             return;
         };
         control.each_message(|message| {
-            update::replay(&workspace, message, &mut |update| {
+            replay::message(&workspace, message, &mut |update| {
                 self.peer.update(id, &update);
             });
         });
@@ -204,11 +293,24 @@ impl<H: Host> Opener<H> {
         let Some(control) = self.sessions.lock().get(id).map(|open| open.control.clone()) else {
             return;
         };
-        let command = |command: Value| {
-            json!({"name": command["name"], "description": command["description"],
-                "input": {"hint": "arguments"}})
+        let command = |name: &str, description: &str, hint: Option<&str>| {
+            let mut command = json!({"name": name, "description": description});
+            if let Some(hint) = hint {
+                command["input"] = json!({ "hint": hint });
+            }
+            command
         };
-        let commands: Vec<Value> = control.commands().into_iter().map(command).collect();
+        let ground = control.ground();
+        let templates = ground.commands.templates.iter().map(|template| {
+            // One that takes no arguments leaves out what is said behind its name.
+            let takes_any = template.content.contains('$').then_some("arguments");
+            command(&template.name, &template.description, template.hint.as_deref().or(takes_any))
+        });
+        let skills =
+            ground.commands.skills.iter().map(|skill| {
+                command(&format!("skill:{}", skill.name), &skill.description, Some("arguments"))
+            });
+        let commands: Vec<Value> = templates.chain(skills).collect();
         if !commands.is_empty() {
             let update = json!({"sessionUpdate": "available_commands_update", "availableCommands": commands});
             self.peer.update(id, &update);
@@ -218,7 +320,64 @@ impl<H: Host> Opener<H> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Over;
     use super::*;
+    use crate::mode::output::Output;
+    use crate::runtime::session::Session;
+    use std::io::{self, Write};
+
+    /// Lists no session, and opens none.
+    struct Empty;
+
+    impl Host for Empty {
+        fn check_key(&mut self, _: &CancelToken) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn open(&mut self, _: &Path, _: Option<&str>, _: Over, _: &CancelToken) -> Result<Session, Refusal> {
+            Err(Refusal::Failed("There are no sessions here".into()))
+        }
+
+        fn list(&mut self, _: Option<&Path>) -> Result<Vec<Listed>, Refusal> {
+            Ok(Vec::new())
+        }
+    }
+
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_wish_that_was_taken_back_is_not_fulfilled() {
+        let written = Arc::default();
+        let output = Output::start(Written(Arc::clone(&written)), false, CancelToken::new()).unwrap();
+        let output = Arc::new(output);
+        let peer = Peer::new(output.clone());
+        let (wishes, waiting) = bounded(3);
+        for id in [json!(1), json!("two"), json!(3)] {
+            wishes.send((Wish::List { cwd: None, after: None }, peer.reply(id))).unwrap();
+        }
+        peer.cancel(&json!("two"));
+        peer.cancel(&json!(4));
+        drop(wishes);
+        let opener = Opener { host: Empty, peer, sessions: Sessions::default(), cancel: CancelToken::new() };
+        opener.work(&waiting);
+        output.flush().unwrap();
+        let lines = String::from_utf8(written.lock().unwrap().clone()).unwrap();
+        let answers: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let told: Vec<(&Value, &Value)> =
+            answers.iter().map(|answer| (&answer["id"], &answer["error"]["code"])).collect();
+        let none = &Value::Null;
+        assert_eq!(told, [(&json!(1), none), (&json!("two"), &json!(CANCELLED)), (&json!(3), none)]);
+    }
 
     #[test]
     fn a_long_list_comes_in_pages() {

@@ -19,6 +19,8 @@ struct Shared {
     output: Arc<Output>,
     /// Our requests that wait for an answer.
     calls: Mutex<HashMap<u64, Sender<Outcome>>>,
+    /// The editor's requests that have no answer yet, by id, and what ends them.
+    requests: Mutex<HashMap<String, CancelToken>>,
     last_id: AtomicU64,
     able: OnceLock<Able>,
 }
@@ -29,6 +31,12 @@ pub struct Able {
     /// Text files, as they stand in the editor.
     pub reads: bool,
     pub writes: bool,
+    /// Notices to the user beside the conversation.
+    pub notices: bool,
+    /// The course of a compaction.
+    pub compactions: bool,
+    /// This program in a terminal, to sign in.
+    pub terminal_login: bool,
 }
 
 type Outcome = Result<Value, Failure>;
@@ -38,6 +46,7 @@ impl Peer {
         Self(Arc::new(Shared {
             output,
             calls: Mutex::default(),
+            requests: Mutex::default(),
             last_id: AtomicU64::new(0),
             able: OnceLock::new(),
         }))
@@ -59,7 +68,17 @@ impl Peer {
     }
 
     pub fn reply(&self, id: Value) -> Reply {
-        Reply { peer: self.clone(), id }
+        let cancel = CancelToken::new();
+        self.requests().insert(id.to_string(), cancel.clone());
+        Reply { peer: self.clone(), id, cancel }
+    }
+
+    /// Ends the editor's request `id`, if it has no answer yet.
+    pub fn cancel(&self, id: &Value) {
+        let cancel = self.requests().get(&id.to_string()).cloned();
+        if let Some(cancel) = cancel {
+            cancel.cancel();
+        }
     }
 
     /// Asks, and waits for the answer. `None` when the wait was cancelled.
@@ -102,6 +121,10 @@ impl Peer {
         self.0.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn requests(&self) -> MutexGuard<'_, HashMap<String, CancelToken>> {
+        self.0.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn write(&self, message: &impl Serialize) {
         let _ = self.0.output.line(message);
     }
@@ -111,9 +134,21 @@ impl Peer {
 pub struct Reply {
     peer: Peer,
     id: Value,
+    cancel: CancelToken,
 }
 
 impl Reply {
+    /// `cancel` ends the request from now on.
+    pub fn end_by(&mut self, cancel: CancelToken) {
+        self.peer.requests().insert(self.id.to_string(), cancel.clone());
+        self.cancel = cancel;
+    }
+
+    /// The editor does not want the answer any more.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
     pub fn done(self, result: impl Serialize) {
         self.peer.write(&message::result(&self.id, result));
     }
@@ -124,5 +159,15 @@ impl Reply {
 
     pub fn refuse(self, failure: &Failure) {
         self.peer.write(&message::failure(&self.id, failure));
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        let mut requests = self.peer.requests();
+        // Another request may have got the same id meanwhile.
+        if requests.get(&self.id.to_string()).is_some_and(|cancel| cancel.is(&self.cancel)) {
+            requests.remove(&self.id.to_string());
+        }
     }
 }

@@ -21,7 +21,7 @@ pub struct Permits {
 impl Approver for Permits {
     fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision {
         let (name, arguments) = (&question.tool.spec.name, question.arguments);
-        let before = call::text_before(&self.workspace, name, arguments);
+        let change = call::coming_change(&self.workspace, name, arguments);
         let option = |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
         let params = json!({
             "sessionId": self.session,
@@ -30,8 +30,8 @@ impl Approver for Permits {
                 "title": call::title(name, arguments),
                 "kind": call::kind(name),
                 "status": "pending",
-                "content": call::diffs(&self.workspace, name, arguments, before.as_deref()),
-                "locations": call::locations(&self.workspace, arguments),
+                "content": change.diffs,
+                "locations": call::locations(&self.workspace, arguments, &change),
                 "rawInput": arguments,
             },
             "options": [

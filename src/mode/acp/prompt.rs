@@ -1,11 +1,13 @@
 //! What a client says: content blocks into a prompt's text and images.
 //!
 //! Text stays as it is. A link is named in place by its path, so that the model can read it. The text of
-//! an embedded resource follows at the end, in the form that `@file` arguments have.
+//! an embedded resource follows at the end, in the form that `@file` arguments have; its path is also named in
+//! place where the text leads up to it. Blocks that would run into each other are set apart: texts by a line
+//! break, paths by a space.
 
-use crate::runtime::{Block, file_url};
+use super::place::Place;
+use crate::runtime::Block;
 use serde_json::Value;
-use std::borrow::Cow;
 
 #[derive(Debug, Default, PartialEq)]
 pub struct Said {
@@ -19,48 +21,110 @@ pub struct Said {
 pub fn read(prompt: &Value) -> Result<Said, String> {
     let blocks = prompt.as_array().ok_or("\"prompt\" must be a list")?;
     let mut said = Said::default();
-    for block in blocks {
-        match text(block, "type")? {
-            "text" => said.text.push_str(text(block, "text")?),
+    // The block before was named in place.
+    let mut is_after_place = false;
+    for (at, block) in blocks.iter().enumerate() {
+        let is_place = match text(block, "type")? {
+            "text" => {
+                said.say(text(block, "text")?, is_after_place);
+                false
+            }
             "image" => {
                 let (data, kind) = (text(block, "data")?, text(block, "mimeType")?);
                 said.images.push(Block::image(data, kind));
+                false
             }
-            "resource_link" => said.text.push_str(&place(text(block, "uri")?)),
-            "resource" => said.embed(block.get("resource").unwrap_or(&Value::Null))?,
+            "resource_link" => {
+                said.mention(&Place::of(text(block, "uri")?));
+                true
+            }
+            "resource" => {
+                let next = blocks.get(at + 1).and_then(|next| text(next, "text").ok());
+                let is_led_up_to = match said.text.chars().next_back() {
+                    None => next.is_some_and(|next| next.starts_with(char::is_whitespace)),
+                    Some(last) => is_after_place || last.is_whitespace() || is_opening(last),
+                };
+                said.embed(block.get("resource").unwrap_or(&Value::Null), is_led_up_to)?
+            }
             other => return Err(format!("Content of type \"{other}\" is not supported")),
-        }
+        };
+        is_after_place = is_place;
     }
     Ok(said)
 }
 
 impl Said {
-    fn embed(&mut self, resource: &Value) -> Result<(), String> {
-        let place = place(text(resource, "uri")?);
+    fn say(&mut self, text: &str, is_after_place: bool) {
+        match text.chars().next() {
+            Some(first) if is_after_place && !is_closing(first) => self.set_apart(text, " "),
+            Some(_) if !is_after_place => self.set_apart(text, "\n"),
+            _ => {}
+        }
+        self.text.push_str(text);
+    }
+
+    fn mention(&mut self, place: &Place) {
+        let mention = place.mention();
+        if !self.text.ends_with(is_opening) {
+            self.set_apart(&mention, " ");
+        }
+        self.text.push_str(&mention);
+    }
+
+    /// Puts `gap` before `next`, where no white space is between it and the text so far.
+    fn set_apart(&mut self, next: &str, gap: &str) {
+        let is_apart = self.text.is_empty()
+            || self.text.ends_with(char::is_whitespace)
+            || next.starts_with(char::is_whitespace);
+        if !is_apart {
+            self.text.push_str(gap);
+        }
+    }
+
+    /// Whether the resource was named in place: one that the text leads up to, or that cannot be shown.
+    fn embed(&mut self, resource: &Value, is_led_up_to: bool) -> Result<bool, String> {
+        let place = Place::of(text(resource, "uri")?);
         let kind = resource.get("mimeType").and_then(Value::as_str);
-        self.text.push_str(&place);
+        let mut is_shown = true;
         if let Ok(text) = text(resource, "text") {
-            self.attached.push_str(&format!("\n<file name=\"{place}\">\n{text}\n</file>"));
+            self.attached.push('\n');
+            self.attached.push_str(&place.attachment(text));
         } else if let (Ok(blob), Some(kind)) = (text(resource, "blob"), kind)
             && kind.starts_with("image/")
         {
             self.images.push(Block::image(blob, kind));
+        } else {
+            is_shown = false;
         }
-        Ok(())
+        let is_named = is_led_up_to || !is_shown;
+        if is_named {
+            self.mention(&place);
+        }
+        Ok(is_named)
     }
+
+    /// The prompt's text, with what is attached.
+    pub fn whole(self) -> (String, Vec<Block>) {
+        match self.text.is_empty() {
+            true => (self.attached.trim_start().to_owned(), self.images),
+            false => (self.text + &self.attached, self.images),
+        }
+    }
+}
+
+/// What a path may follow directly.
+fn is_opening(char: char) -> bool {
+    matches!(char, '(' | '[' | '{' | '<' | '"' | '\'' | '`' | '@' | '=')
+}
+
+/// What may follow a path directly.
+fn is_closing(char: char) -> bool {
+    matches!(char, ')' | ']' | '}' | '>' | '"' | '\'' | '`' | '.' | ',' | ';' | ':' | '!' | '?')
 }
 
 fn text<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {
     let text = value.get(name).and_then(Value::as_str);
     text.ok_or_else(|| format!("\"{name}\" must be a string"))
-}
-
-/// The path of a file's URI; any other URI as it is.
-fn place(uri: &str) -> Cow<'_, str> {
-    match uri.strip_prefix("file://").map(file_url) {
-        Some(Ok(path)) => path.to_string_lossy().into_owned().into(),
-        _ => uri.into(),
-    }
 }
 
 #[cfg(test)]
@@ -75,31 +139,82 @@ mod tests {
         assert_eq!(read(&prompt), Ok(expected), "{prompt}");
     }
 
+    fn text(text: &str) -> Value {
+        json!({"type": "text", "text": text})
+    }
+
+    fn link(uri: &str) -> Value {
+        json!({"type": "resource_link", "uri": uri, "name": "x"})
+    }
+
+    fn resource(uri: &str, text: &str) -> Value {
+        json!({"type": "resource", "resource": {"uri": uri, "text": text}})
+    }
+
     #[test]
     fn blocks_become_text_images_and_what_is_attached() {
         check(json!([]), "", "", &[]);
         check(
-            json!([
-                {"type": "text", "text": "Look at "},
-                {"type": "resource_link", "uri": "file:///a/b%20c.rs", "name": "b c.rs"},
-                {"type": "text", "text": " and "},
-                {"type": "resource_link", "uri": "https://x.org/y", "name": "y"},
-            ]),
-            "Look at /a/b c.rs and https://x.org/y",
+            json!([text("Look at "), link("file:///a/b%20c.rs"), text(" and "), link("https://x.org/y")]),
+            "Look at \"/a/b c.rs\" and https://x.org/y",
             "",
             &[],
         );
         check(
             json!([
-                {"type": "text", "text": "Explain "},
-                {"type": "resource", "resource": {"uri": "file:///a.rs", "text": "fn a() {}"}},
+                text("Explain "),
+                resource("file:///a.rs", "fn a() {}"),
                 {"type": "image", "data": "AA", "mimeType": "image/png"},
                 {"type": "resource", "resource": {"uri": "zed://p", "mimeType": "image/png", "blob": "BB"}},
                 {"type": "resource", "resource": {"uri": "zed://q", "mimeType": "font/ttf", "blob": "CC"}},
             ]),
-            "Explain /a.rszed://pzed://q",
+            "Explain /a.rs zed://q",
             "\n<file name=\"/a.rs\">\nfn a() {}\n</file>",
             &["AA", "BB"],
+        );
+    }
+
+    #[test]
+    fn blocks_do_not_run_into_each_other() {
+        let (a, b) = (link("file:///p/a.rs"), link("file:///p/b.rs"));
+        for (prompt, expected) in [
+            (
+                json!([text("Compare these files:"), a, b, text("Be short."), text("Second block.")]),
+                "Compare these files: /p/a.rs /p/b.rs Be short.\nSecond block.",
+            ),
+            (json!([text("Compare "), a, text(", "), b, text("!")]), "Compare /p/a.rs, /p/b.rs!"),
+            (json!([text("One ("), a, text(") and\n"), b]), "One (/p/a.rs) and\n/p/b.rs"),
+            (json!([text("One\n"), text("two"), text("\nthree")]), "One\ntwo\nthree"),
+            (json!([text("One"), text(""), text("\"two\"")]), "One\n\"two\""),
+            (json!([a, text("says what?")]), "/p/a.rs says what?"),
+        ] {
+            check(prompt, expected, "", &[]);
+        }
+    }
+
+    #[test]
+    fn a_resource_is_named_where_the_text_leads_up_to_it() {
+        let (a, attached) = (resource("file:///a.rs", "a"), "\n<file name=\"/a.rs\">\na\n</file>");
+        for (prompt, expected) in [
+            (json!([text("Explain "), a, text(" well")]), "Explain /a.rs well"),
+            (json!([text("Explain @a.rs"), a]), "Explain @a.rs"),
+            (json!([text("Explain this:"), a, text("Be short.")]), "Explain this:\nBe short."),
+            (json!([a, text(" says what?")]), "/a.rs says what?"),
+            (json!([a, text("/greet Ada")]), "/greet Ada"),
+            (json!([link("file:///b.rs"), a]), "/b.rs /a.rs"),
+            (json!([a]), ""),
+        ] {
+            check(prompt, expected, attached, &[]);
+        }
+    }
+
+    #[test]
+    fn a_selection_says_which_lines_it_is() {
+        check(
+            json!([text("Explain "), resource("file:///p/big.rs#L10:12", "b")]),
+            "Explain /p/big.rs (lines 10-12)",
+            "\n<file name=\"/p/big.rs\" lines=\"10-12\">\nb\n</file>",
+            &[],
         );
     }
 

@@ -1,10 +1,10 @@
 //! Answers requests: at once, or by handing them to the opener or to a session's thread.
 
+use super::NOT_FOUND;
 use super::open::{Sessions, Wish};
 use super::peer::{Able, Peer, Reply};
 use super::prompt;
 use super::work::Job;
-use super::{AUTH_REQUIRED, NOT_FOUND, VERSION};
 use crate::jsonrpc::message::{
     Bad, Failure, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Message,
 };
@@ -34,6 +34,11 @@ impl Server {
                     open.control.abort();
                 }
             }
+            Message::Notification { method, params } if method == "$/cancel_request" => {
+                if let Some(id) = params.get("requestId") {
+                    self.peer.cancel(id);
+                }
+            }
             // Other notifications ask for nothing.
             Message::Notification { .. } => {}
             Message::Response { id, outcome } => self.peer.answered(&id, outcome),
@@ -49,12 +54,9 @@ impl Server {
         match method {
             "initialize" => {
                 self.peer.set_able(able(params));
-                reply.done(capabilities());
+                self.wish(Ok(Wish::Initialize), reply);
             }
-            "authenticate" => reply.fail(
-                AUTH_REQUIRED,
-                "Sign in on a terminal with: pi auth login. Or set a provider's key, such as ANTHROPIC_API_KEY, in this agent's environment",
-            ),
+            "authenticate" => self.wish(Ok(Wish::Authenticate), reply),
             "session/new" => self.wish(new(params), reply),
             "session/load" => self.wish(stored(params, true), reply),
             "session/resume" => self.wish(stored(params, false), reply),
@@ -78,7 +80,7 @@ impl Server {
         }
     }
 
-    fn prompt(&self, params: &Value, reply: Reply) {
+    fn prompt(&self, params: &Value, mut reply: Reply) {
         let mut said = match prompt::read(params.get("prompt").unwrap_or(&Value::Null)) {
             Ok(said) => said,
             Err(reason) => return reply.fail(INVALID_PARAMS, reason),
@@ -94,6 +96,7 @@ impl Server {
         let nothing = || user_message(String::new(), Vec::new());
         match open.control.begin(None, nothing, &mut |_| {}) {
             Ok(Begin::Run(ticket)) => {
+                reply.end_by(ticket.cancel.clone());
                 let job = Job::Prompt { ticket, said, reply };
                 if let Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) =
                     open.jobs.try_send(job)
@@ -151,39 +154,24 @@ impl Server {
 
 /// What `initialize` says of the editor.
 fn able(params: &Value) -> Able {
-    let offers = |name: &str| params["clientCapabilities"]["fs"][name] == true;
-    Able { reads: offers("readTextFile"), writes: offers("writeTextFile") }
-}
-
-/// The answer to `initialize`. The version is ours, whatever the client's: it decides what to do then.
-fn capabilities() -> Value {
-    json!({
-        "protocolVersion": VERSION,
-        "agentCapabilities": {
-            "loadSession": true,
-            "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
-            "mcpCapabilities": {"http": false, "sse": false},
-            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
-        },
-        "agentInfo": {"name": "pi", "title": "pi", "version": env!("CARGO_PKG_VERSION")},
-        "authMethods": [{
-            "id": "pi-auth-login",
-            "name": "Sign in with pi",
-            "description": "Run `pi auth login` in a terminal, or set a provider's key in the environment",
-        }],
-    })
+    let client = &params["clientCapabilities"];
+    let offers = |name: &str| client["fs"][name] == true;
+    Able {
+        reads: offers("readTextFile"),
+        writes: offers("writeTextFile"),
+        notices: client["session"]["notices"].is_object(),
+        compactions: client["session"]["compaction"].is_object(),
+        terminal_login: client["auth"]["terminal"] == true,
+    }
 }
 
 fn new(params: &Value) -> Result<Wish, String> {
-    let cwd = folder(params)?;
-    warn_of_servers(params);
-    Ok(Wish::New { cwd })
+    Ok(Wish::New { cwd: folder(params)?, servers: servers(params) })
 }
 
 fn stored(params: &Value, replay: bool) -> Result<Wish, String> {
     let (cwd, id) = (folder(params)?, named(params).map_err(|f| f.message)?);
-    warn_of_servers(params);
-    Ok(Wish::Stored { cwd, id: id.to_owned(), replay })
+    Ok(Wish::Stored { cwd, id: id.to_owned(), replay, servers: servers(params) })
 }
 
 fn list(params: &Value) -> Result<Wish, String> {
@@ -200,16 +188,10 @@ fn folder(params: &Value) -> Result<PathBuf, String> {
     cwd.ok_or_else(|| "\"cwd\" must be an absolute path".into())
 }
 
-fn warn_of_servers(params: &Value) {
-    let servers = params.get("mcpServers").and_then(Value::as_array);
-    let names: Vec<&str> =
-        servers.into_iter().flatten().filter_map(|server| server.get("name")?.as_str()).collect();
-    if !names.is_empty() {
-        report::warning(format_args!(
-            "This version has no MCP; these servers of the client are not used: {}",
-            names.join(", ")
-        ));
-    }
+/// Names of the MCP servers that the editor lends.
+fn servers(params: &Value) -> Vec<String> {
+    let servers = params.get("mcpServers").and_then(Value::as_array).into_iter().flatten();
+    servers.filter_map(|server| Some(server.get("name")?.as_str()?.to_owned())).collect()
 }
 
 fn named(params: &Value) -> Result<&str, Failure> {

@@ -4,12 +4,13 @@ use super::AUTH_REQUIRED;
 use super::files::Files;
 use super::peer::{Peer, Reply};
 use super::prompt::Said;
+use super::typed::title;
 use super::update::Updates;
 use crate::jsonrpc::message::INTERNAL_ERROR;
 use crate::mode::report;
 use crate::runtime::control::{Ticket, user_message};
 use crate::runtime::session::Session;
-use crate::runtime::{Fatal, StopReason};
+use crate::runtime::{Fatal, StopReason, now_iso};
 use crossbeam_channel::Receiver;
 use serde_json::{Value, json};
 
@@ -56,16 +57,26 @@ fn prompt(
 ) -> Result<&'static str, (i64, String)> {
     let cancel = ticket.cancel.clone();
     session.check_key(&cancel).map_err(|Fatal(reason)| (AUTH_REQUIRED, reason))?;
-    let (images, hints) = session.prepare_images(said.images, &cancel);
-    let mut text = said.text + &said.attached;
+    let (mut text, images) = said.whole();
+    let (images, hints) = session.prepare_images(images, &cancel);
     for hint in hints {
         text.push_str("\n\n");
         text.push_str(&hint);
     }
-    let mut updates = Updates::new(session.workspace().clone());
+    let mut updates = Updates::new(session.workspace().clone(), peer.able());
     let mut tell = |update: Value| peer.update(id, &update);
+    let before = session.control().snapshot();
+    let title = title(&text);
+    let mut accepted = || {
+        if before.message_count == 0 && before.session_name.is_none() {
+            peer.update(
+                id,
+                &json!({"sessionUpdate": "session_info_update", "title": title, "updatedAt": now_iso()}),
+            );
+        }
+    };
     let message = user_message(text, images);
-    let asked = session.ask(ticket, message, &mut || {}, &mut |event| {
+    let asked = session.ask(ticket, message, &mut accepted, &mut |event| {
         updates.event(event, &mut tell);
         Ok(())
     });

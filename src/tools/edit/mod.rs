@@ -77,22 +77,38 @@ struct EditTool {
 /// that is large is not looked at.
 pub fn preview(workspace: &Workspace, arguments: &Map<String, Value>) -> Option<String> {
     const LOOKED_AT_BYTES: u64 = 1 << 20;
+    let (old, new) = texts(workspace, arguments, LOOKED_AT_BYTES)?;
+    let arguments = prepare(arguments.clone());
+    let given = arguments.get("path")?.as_str()?;
+    Some(diff::changes(given, &old, &new).diff)
+}
+
+/// The file's text before and after a call with these arguments, if it would work just now; line endings as
+/// `\n`. Changes nothing; a file of more than `max_bytes` is not looked at.
+pub fn texts(
+    workspace: &Workspace,
+    arguments: &Map<String, Value>,
+    max_bytes: u64,
+) -> Option<(String, String)> {
     let arguments = prepare(arguments.clone());
     let given = arguments.get("path")?.as_str()?;
     let edits = edits(&arguments).ok()?;
     let target = path::resolve_existing(workspace, given).ok()?;
     let backend = workspace.backend.as_ref();
     let stat = backend.stat(&target).ok()?;
-    if stat.kind != Kind::File || stat.len > LOOKED_AT_BYTES {
+    if stat.kind != Kind::File || stat.len > max_bytes {
         return None;
     }
     let mut content = Vec::new();
     let source = backend.open(&target).ok()?;
-    source.take(LOOKED_AT_BYTES).read_to_end(&mut content).ok()?;
+    source.take(max_bytes + 1).read_to_end(&mut content).ok()?;
+    if content.len() as u64 > max_bytes {
+        return None;
+    }
     let file = File::decode(&content);
     let spans = spans(&file.body, &edits, given, &CancelToken::new()).ok()?;
     let body = replace(&file.body, &edits, &spans);
-    Some(diff::changes(given, &lf(&file.body), &lf(&body)).diff)
+    Some((lf(&file.body), lf(&body)))
 }
 
 /// One replacement that is asked for.

@@ -12,8 +12,7 @@ fn calling(words: &str, fs: Value, calls: &[(&str, Value)]) -> (World, Server, E
     let calls = calls.iter().map(|(tool, fields)| Reply::tool("t", tool, fields));
     let (world, server) = crate::world(calls.chain([Reply::text("done")]));
     let mut editor = Editor::start(&world, words);
-    let able = json!({"protocolVersion": 1, "clientCapabilities": {"fs": fs}});
-    editor.request("initialize", &able).result();
+    editor.initialize(json!({ "fs": fs }));
     let session = editor.new_session(&world);
     (world, server, editor, session)
 }
@@ -39,10 +38,14 @@ fn serve(editor: &mut Editor, id: u64, buffers: &mut Buffers) -> (Answer, Vec<St
             updates.push(params["update"].clone());
             continue;
         }
-        let path = params["path"].as_str().expect("a path").to_owned();
+        let path = params.pointer("/toolCall/content/0/oldText").unwrap_or(&params["path"]);
+        let path = path.as_str().expect("a path").to_owned();
         let name = path.rsplit('/').next().unwrap_or_default();
         asked.push(format!("{method} {name}"));
         let result = match method {
+            "session/request_permission" => {
+                Some(json!({"outcome": {"outcome": "selected", "optionId": "allow"}}))
+            }
             "fs/read_text_file" => buffers.get(&path).map(|text| json!({"content": text})),
             _ if name == "refused" => None,
             "fs/write_text_file" => {
@@ -97,6 +100,34 @@ fn tools_see_what_is_not_saved_and_write_where_it_stands() {
 }
 
 #[test]
+fn a_change_is_shown_against_what_is_not_saved() {
+    let edit = json!({"path": "a.txt", "edits": [{"oldText": "typed", "newText": "edited"}]});
+    let (world, _server, mut editor, session) = calling(
+        "--ask-tools writes",
+        both(),
+        &[("edit", edit), ("write", json!({"path": "a.txt", "content": "written\n"}))],
+    );
+    let path = world.write("a.txt", "saved\n").to_string_lossy().into_owned();
+    let mut buffers = Buffers::from([(path.clone(), "one\ntyped\n".to_owned())]);
+    let id = editor.send_prompt(&session, "go");
+    let (answer, asked) = serve(&mut editor, id, &mut buffers);
+    assert_eq!(buffers[&path], "written\n");
+    let questions: Vec<&String> = asked.iter().filter(|asked| asked.contains("permission")).collect();
+    assert_eq!(
+        questions,
+        ["session/request_permission one\ntyped\n", "session/request_permission one\nedited\n"]
+    );
+    let diffs: Vec<&Value> =
+        answer.updates.iter().filter_map(|update| update.pointer("/content/0")).collect();
+    let diff = |old: &str, new: &str| json!({"type": "diff", "path": path, "oldText": old, "newText": new});
+    let shown: Vec<Value> = diffs.into_iter().filter(|block| block["type"] == "diff").cloned().collect();
+    assert_eq!(shown, [diff("one\ntyped\n", "one\nedited\n"), diff("one\nedited\n", "written\n")]);
+    let lines: Vec<&Value> =
+        answer.updates.iter().filter_map(|update| update.pointer("/locations/0/line")).collect();
+    assert_eq!(lines, [2, 1]);
+}
+
+#[test]
 fn what_the_editor_has_no_part_in_stays_with_the_disk() {
     let (world, server, mut editor, session) = calling(
         "",
@@ -120,7 +151,13 @@ fn what_the_editor_has_no_part_in_stays_with_the_disk() {
     let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
     assert_eq!(
         asked,
-        ["fs/read_text_file closed.txt", "fs/read_text_file refused", "fs/write_text_file refused"]
+        [
+            "fs/read_text_file closed.txt",
+            // For the diff, and before it is overwritten.
+            "fs/read_text_file refused",
+            "fs/read_text_file refused",
+            "fs/write_text_file refused"
+        ]
     );
     let results = results(&server);
     assert_eq!((&*results[0], &*results[2], &*results[5]), ("closed", "outside", "closed"));

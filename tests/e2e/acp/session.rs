@@ -1,0 +1,125 @@
+//! Sessions that an editor names, lists and opens again.
+
+use super::{Editor, start};
+use crate::server::{Reply, Step};
+use crate::world;
+use serde_json::{Value, json};
+
+#[test]
+fn a_session_is_titled_by_the_first_line_that_was_typed() {
+    let (world, _server, mut editor) = start([Reply::text("a"), Reply::text("b")]);
+    let id = editor.new_session(&world);
+    let prompt = json!([
+        {"type": "text", "text": format!("  Explain\tthis\nat length {}", "x".repeat(5000))},
+        {"type": "resource", "resource": {"uri": "file:///a.rs", "text": "fn a() {}"}},
+    ]);
+    let answer = editor.request("session/prompt", &json!({"sessionId": id, "prompt": prompt}));
+    let told = |updates: &[Value]| -> Vec<Value> {
+        let updates = updates.iter();
+        let infos = updates.filter(|update| update["sessionUpdate"] == "session_info_update");
+        infos.map(|update| update["title"].clone()).collect()
+    };
+    assert_eq!(told(&answer.updates), ["Explain this"]);
+    assert_eq!(told(&editor.prompt(&id, "And now?").updates), [""; 0]);
+    let listed = editor.request("session/list", &json!({})).result();
+    assert_eq!(listed["sessions"][0]["title"], "Explain this");
+}
+
+#[test]
+fn a_conversation_is_told_anew_as_it_was_typed() {
+    let (world, server) = world([Reply::text("a"), Reply::text("b")]);
+    world.write(".pi/skills/demo/SKILL.md", "---\nname: demo\ndescription: Shows\n---\nThe whole skill.");
+    let mut editor = Editor::start(&world, "--approve");
+    let id = editor.new_session(&world);
+    let resource =
+        json!({"type": "resource", "resource": {"uri": "file:///p/a.rs#L3:4", "text": "fn a() {}"}});
+    for text in ["/skill:demo now", "Explain "] {
+        let prompt = json!([{"type": "text", "text": text}, resource]);
+        editor.request("session/prompt", &json!({"sessionId": id, "prompt": prompt})).result();
+    }
+    let requests = server.requests();
+    assert!(requests[0].last_text().contains("The whole skill."), "{}", requests[0].last_text());
+    assert!(requests[1].last_text().ends_with("lines=\"3-4\">\nfn a() {}\n</file>"));
+    let place = json!({"cwd": world.work(), "sessionId": id, "mcpServers": []});
+    let loaded = editor.request("session/load", &place);
+    let blocks: Vec<(&Value, &Value)> = loaded
+        .updates
+        .iter()
+        .filter(|update| update["sessionUpdate"] == "user_message_chunk")
+        .map(|update| (&update["messageId"], &update["content"]))
+        .collect();
+    let link = json!({"type": "resource_link", "uri": "file:///p/a.rs#L3:4", "name": "a.rs"});
+    let contents: Vec<&Value> = blocks.iter().map(|(_, content)| *content).collect();
+    assert_eq!(
+        contents,
+        [
+            &json!({"type": "text", "text": "/skill:demo now"}),
+            &link,
+            &json!({"type": "text", "text": "Explain /p/a.rs (lines 3-4)"}),
+            &link
+        ]
+    );
+    assert!(blocks[0].0 == blocks[1].0 && blocks[1].0 != blocks[2].0, "one id for each message");
+}
+
+#[test]
+fn a_session_that_was_never_prompted_can_be_opened_again() {
+    let (world, _server, mut editor) = start([Reply::text("a")]);
+    let id = editor.new_session(&world);
+    assert!(editor.client.close().unwrap().success());
+    assert_eq!(world.session_files().len(), 0);
+    let mut editor = Editor::start(&world, "");
+    editor.initialize(json!({"session": {"notices": {}}}));
+    let place = json!({"cwd": world.work(), "sessionId": id, "mcpServers": []});
+    editor.request("session/load", &place).result();
+    assert_eq!(
+        editor.next()["params"]["update"]["title"],
+        "Nothing is stored of this session; it begins anew."
+    );
+    assert_eq!(editor.prompt(&id, "x").stopped_by(), "end_turn");
+    assert_eq!(world.session()[0]["id"], id.as_str());
+    // Of another folder it is no session, stored or not.
+    drop(editor);
+    let other = world.write("other/a", "").parent().unwrap().to_owned();
+    let mut editor = Editor::start(&world, "");
+    let place = json!({"cwd": other, "sessionId": id, "mcpServers": []});
+    assert_eq!(editor.request("session/load", &place).error().0, -32002);
+}
+
+#[test]
+fn a_prompt_that_a_crash_left_without_an_answer_is_still_there() {
+    let (world, _server, mut editor) = start([Reply::text("half").then(Step::Stall)]);
+    let id = editor.new_session(&world);
+    editor.send_prompt(&id, "the question");
+    editor.until_said("half");
+    // Dropped, it is killed.
+    drop(editor);
+    let mut editor = Editor::start(&world, "");
+    let place = json!({"cwd": world.work(), "sessionId": id, "mcpServers": []});
+    let loaded = editor.request("session/load", &place);
+    assert_eq!(loaded.said("user_message_chunk"), "the question");
+}
+
+#[test]
+fn a_session_in_use_is_refused_in_words_for_an_editor() {
+    let (world, _server, mut editor) = start([Reply::text("a")]);
+    let id = editor.new_session(&world);
+    editor.prompt(&id, "x").result();
+    let mut other = Editor::start(&world, "");
+    let place = json!({"cwd": world.work(), "sessionId": id, "mcpServers": []});
+    let (code, text) = other.request("session/load", &place).error();
+    assert_eq!(code, -32603);
+    assert!(text.contains("in use by process") && !text.contains("--fork"), "{text}");
+}
+
+#[test]
+fn a_missing_folder_is_a_wrong_parameter() {
+    let (world, _server, mut editor) = start([]);
+    let gone = world.work().join("gone");
+    let params = json!({"cwd": gone, "sessionId": "x", "mcpServers": []});
+    for method in ["session/new", "session/load", "session/resume"] {
+        let (code, text) = editor.request(method, &params).error();
+        assert_eq!(code, -32602, "{method}");
+        assert!(text.contains("gone"), "{text}");
+    }
+}
