@@ -29,6 +29,7 @@ pub mod models;
 pub mod oauth;
 pub mod provider;
 pub mod resolve;
+pub mod secret;
 pub mod sse;
 pub mod stream;
 #[cfg(test)]

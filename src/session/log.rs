@@ -15,6 +15,8 @@ use super::place::{Later, Place, draft_of, file_name};
 use super::{Notice, SessionError, id, time};
 use crate::agent::message::AgentMessage;
 use crate::llm::message::now_ms;
+use crate::llm::secret::Vault;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::io;
 use std::path::Path;
@@ -51,6 +53,8 @@ pub struct Log {
     place: Place,
     sync: SyncMode,
     notices: Vec<Notice>,
+    /// What no new entry may hold.
+    vault: Vault,
 }
 
 impl Log {
@@ -114,7 +118,15 @@ impl Log {
     }
 
     fn new(header: Header, index: Index, place: Place, sync: SyncMode) -> Self {
-        Self { header, leaf: index.last_sound(), index, place, sync, notices: Vec::new() }
+        Self {
+            header,
+            leaf: index.last_sound(),
+            index,
+            place,
+            sync,
+            notices: Vec::new(),
+            vault: Vault::default(),
+        }
     }
 
     fn load(path: &Path, writable: bool, cwd: &Path, sync: SyncMode) -> Result<Self, SessionError> {
@@ -172,6 +184,11 @@ impl Log {
             slot.kind = Kind::Damaged;
             self.notices.push(Notice::Unreadable { path, id: slot.id.to_string() });
         }
+    }
+
+    /// From now on what `vault` knows is hidden in every entry.
+    pub fn hide(&mut self, vault: Vault) {
+        self.vault = vault;
     }
 
     pub fn header(&self) -> &Header {
@@ -277,13 +294,20 @@ impl Log {
 
     /// Hangs a new entry on the leaf and makes it the leaf.
     pub fn append(&mut self, body: impl Into<Body>) -> Result<Entry, SessionError> {
-        let entry = Entry {
+        let mut entry = Entry {
             id: id::entry_id(|id| self.index.find(id).is_some()),
             parent_id: self.leaf().map(str::to_owned),
             timestamp: time::iso(now_ms()),
             body: body.into(),
         };
-        let line = entry::line(&entry)?;
+        let mut line = entry::line(&entry)?;
+        if let Some(set) = self.vault.set().filter(|set| set.is_in(&line))
+            && let Ok(mut value) = entry::read::<Value>(&line)
+        {
+            set.hide_value(&mut value);
+            line = entry::line(&value)?;
+            entry = entry::read(&line).unwrap_or(entry);
+        }
         let role = match &entry.body {
             Body::Message(body) => Some(body.message.role()),
             _ => None,

@@ -23,6 +23,7 @@ use super::event::{AssistantEvent, ErrorKind, Fold, StreamError};
 use super::http::{self, Client};
 use super::message::{AssistantMessage, now_ms};
 use super::model::{Model, ThinkingLevel};
+use super::secret::Vault;
 use crossbeam_channel::{after, never, select};
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use worker::Job;
 
+pub use super::secret::Secret;
 pub use retry::Resend;
 
 /// What one request may ask for beyond the conversation.
@@ -57,6 +59,8 @@ pub struct StreamOptions {
     pub tool_choice: Option<ToolChoice>,
     pub clocks: Clocks,
     pub resend: Resend,
+    /// What is hidden in the request and in its answer.
+    pub vault: Vault,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,27 +91,6 @@ impl Default for Clocks {
     fn default() -> Self {
         let limit = Some(Duration::from_secs(300));
         Self { first: limit, idle: limit }
-    }
-}
-
-/// A key or token. Its value is in no output: `Debug` shows dots.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    pub fn new(value: impl Into<String>) -> Self {
-        Self(value.into())
-    }
-
-    /// The value, for the one place that sends it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("•••")
     }
 }
 
@@ -173,7 +156,7 @@ fn start(
     client: Client,
     api: Option<Api>,
     model: &Arc<Model>,
-    context: Context,
+    mut context: Context,
     options: StreamOptions,
     cancel: &CancelToken,
 ) -> StreamHandle {
@@ -183,6 +166,9 @@ fn start(
         let text = format!("the model {id} speaks {api:?}, which is not known here; known: {known}");
         return StreamHandle::failed(model, StreamError::new(ErrorKind::Request, text));
     };
+    if let Some(set) = options.vault.set() {
+        context.messages.iter_mut().for_each(|message| set.hide_message(message));
+    }
     let (writer, reader) = mailbox::mailbox();
     let mut clocks = options.clocks;
     if host_of(&model.base_url).is_some_and(http::is_loopback) {

@@ -228,7 +228,7 @@ fn search(text: &[u8], pattern: &str, context: usize, limit: usize, step: usize)
         }
     }
     let regex = pattern::compile(pattern, false, false).unwrap();
-    let mut searcher = Searcher::new(regex, context);
+    let mut searcher = Searcher::new(regex, context, None);
     let deadline = Instant::now() + SEARCH_TIME;
     Stop::during(&CancelToken::new(), deadline, |stop| {
         let mut source = Pieces(Cursor::new(text), step);
@@ -391,14 +391,14 @@ fn a_file_is_not_read_on_once_there_is_enough() {
     let regex = pattern::compile("^", false, false).unwrap();
     let deadline = Instant::now() + SEARCH_TIME;
     Stop::during(&CancelToken::new(), deadline, |stop| {
-        let found = Searcher::new(regex.clone(), 2).search(&mut Endless(0), "f", 3, stop);
+        let found = Searcher::new(regex.clone(), 2, None).search(&mut Endless(0), "f", 3, stop);
         assert_eq!(texts(found.unwrap()).len(), 3);
     });
     let cancel = CancelToken::new();
     cancel.cancel();
     Stop::during(&cancel, deadline, |stop| {
         let never = pattern::compile("a", false, false).unwrap();
-        Searcher::new(never, 0).search(&mut Endless(0), "f", 3, stop).unwrap();
+        Searcher::new(never, 0, None).search(&mut Endless(0), "f", 3, stop).unwrap();
     });
 }
 
