@@ -410,3 +410,18 @@ fn the_local_disk_opens_what_it_listed_but_follows_no_link() {
     assert!(Local.open_listed(&tree.path().join("a")).is_ok());
     assert!(Local.open_listed(&tree.path().join("link")).is_err());
 }
+
+#[test]
+fn a_secret_is_hidden_before_its_line_is_cut() {
+    let tree = TempDir::create();
+    let long = format!("{}sk-0123456789abc needle", "x".repeat(485));
+    tree.write("a", format!("sk-0123456789abc\n{long}\nsk-0123456789abc"));
+    let workspace = tree.workspace();
+    workspace.vault.learn("K", "sk-0123456789abc");
+    let tool = tool(Arc::new(workspace));
+    for path in [".", "a"] {
+        let text = text(&call(&*tool, json!({"pattern": "needle", "path": path, "context": 1})));
+        assert!(text.starts_with("a-1- ‹secret:K›\na:2: xxx") && text.contains("xx‹secret:K›"), "{text}");
+        assert!(text.contains("\na-3- ‹secret:K›") && !text.contains("sk-0"), "{text}");
+    }
+}
