@@ -1,10 +1,12 @@
 //! A key is in no output and in no file but the one that the user put it in.
 
-use crate::server::{Reply, Server};
+use crate::server::{PATIENCE, Reply, Server};
 use crate::world;
+use pi::client::Client;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 const STORED: &str = "canary-stored-key-1";
 const GIVEN: &str = "canary-given-key-2";
@@ -260,4 +262,58 @@ fn a_password_in_an_address_is_in_no_output() {
     assert!(run.stdout.contains("\"baseUrl\":\"http://127.0.0.1:"), "{}", run.stdout);
     assert!(run.stderr.contains("mock/m1 at http://127.0.0.1:"), "{}", run.stderr);
     assert!(!holds_secret(&run.stdout) && !holds_secret(&run.stderr), "{} {}", run.stdout, run.stderr);
+}
+
+#[test]
+fn a_client_sees_placeholders_and_the_tool_that_it_lends_gets_the_value() {
+    let call = Reply::tool("t1", "look", &json!({"at": "‹secret:OPENAI_API_KEY›"}));
+    let (world, server) = world([call, Reply::text("done"), Reply::text("more")]);
+    let mut pi = world.pi().words("--mode rpc --ask-tools all --model mock/m1").env("OPENAI_API_KEY", OF_ENV);
+    let mut client = Client::spawn(pi.command().stderr(Stdio::null())).expect("start pi");
+    client.set_patience(PATIENCE);
+    let look = json!({"name": "look", "description": "Looks.",
+        "parameters": {"type": "object", "properties": {"at": {"type": "string"}}}});
+    client.request("register_tools", json!({"tools": [look]})).expect("lend a tool");
+    let mut seen = Vec::new();
+
+    let halves = "printf sk-Zq8vR2mL; sleep 0.2; echo x71TbnW4";
+    let said =
+        client.request("bash", json!({"command": format!("{halves} # {OF_ENV}")})).expect("run a command");
+    assert_eq!(said["output"], "‹secret:OPENAI_API_KEY›\n");
+    client.request("set_session_name", json!({"name": OF_ENV})).expect("name the session");
+    client.prompt("go").expect("ask");
+    client.follow_up(&format!("and {OF_ENV}")).expect("queue");
+
+    let asked = client.events_until("extension_ui_request").expect("a question");
+    let question = asked.last().expect("a question").clone();
+    assert_eq!(question["arguments"], json!({"at": "‹secret:OPENAI_API_KEY›"}));
+    seen.extend(asked);
+    let answer = json!({"type": "extension_ui_response", "id": question["id"], "value": "Allow"});
+    client.send_line(answer.to_string().as_bytes()).expect("allow");
+    let mut calls = client.events_until("tool_call_request").expect("the call");
+    let call = calls.pop().expect("the call");
+    assert_eq!(call["arguments"], json!({"at": OF_ENV}));
+    seen.extend(calls);
+    for kind in ["tool_call_update", "tool_call_response"] {
+        let fields = json!({"type": kind, "id": call["id"], "content": format!("see {OF_ENV}"), "details": {"k": [OF_ENV]}});
+        client.send_line(fields.to_string().as_bytes()).expect("answer the call");
+    }
+    seen.extend(client.wait_until_settled().expect("the end"));
+    seen.extend(client.messages().expect("messages"));
+    seen.push(said);
+    seen.push(client.request("get_entries", json!({})).expect("entries"));
+    seen.push(client.request("get_state", json!({})).expect("the state"));
+    drop(client);
+    let end = seen.iter().find(|event| event["type"] == "tool_execution_end").expect("the end of the call");
+    assert_eq!(end["result"]["details"], json!({"k": ["‹secret:OPENAI_API_KEY›"]}));
+    for event in &seen {
+        assert!(!holds_secret(&event.to_string()), "{event}");
+    }
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(requests.iter().all(|request| !holds_secret(&request.body.to_string())));
+    assert_eq!(requests[2].last_text(), "and ‹secret:OPENAI_API_KEY›");
+    let mut found = Vec::new();
+    secrets_below(&world.home(), &mut found);
+    assert_eq!(found, [] as [PathBuf; 0]);
 }
