@@ -242,6 +242,7 @@ pub fn session_of(args: &Args, world: World, log: Log, cancel: &CancelToken) -> 
 
 /// What the conversation in `log` needs.
 fn parts(args: &Args, mut world: World, mut log: Log, cancel: &CancelToken) -> Result<Parts, String> {
+    log.hide(world.services.vault().clone());
     let context = log.context();
     for notice in log.take_notices() {
         warn(notice);

@@ -101,6 +101,7 @@ impl Setup {
             Some(log) => log,
             None => Log::in_memory(&self.cwd, None).map_err(|error| error.to_string())?,
         };
+        log.hide(services.vault().clone());
         let context = log.context();
         if context.messages.is_empty() {
             log.append_model_change(&model.provider, &model.id)

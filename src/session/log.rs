@@ -53,7 +53,7 @@ pub struct Log {
     place: Place,
     sync: SyncMode,
     notices: Vec<Notice>,
-    /// What no new entry may hold.
+    /// What no new entry may hold, and no older one shows.
     vault: Vault,
 }
 
@@ -186,7 +186,8 @@ impl Log {
         }
     }
 
-    /// From now on what `vault` knows is hidden in every entry.
+    /// From now on what `vault` knows is hidden in entries that are written or read. What is in the file already
+    /// stays there.
     pub fn hide(&mut self, vault: Vault) {
         self.vault = vault;
     }
@@ -242,7 +243,16 @@ impl Log {
 
     /// The bytes of an entry.
     pub(super) fn line(&self, slot: &Slot) -> Option<Cow<'_, [u8]>> {
-        self.place.read(slot.start, slot.len)
+        let line = self.place.read(slot.start, slot.len)?;
+        Some(self.hidden(&line).map_or(line, Cow::Owned))
+    }
+
+    /// An entry's bytes without secrets; none where it holds none.
+    fn hidden(&self, line: &[u8]) -> Option<Vec<u8>> {
+        let set = self.vault.set().filter(|set| set.is_in(line))?;
+        let mut value: Value = entry::read(line).ok()?;
+        set.hide_value(&mut value);
+        serde_json::to_vec(&value).ok()
     }
 
     /// The name that the user gave the session last.
@@ -301,12 +311,9 @@ impl Log {
             body: body.into(),
         };
         let mut line = entry::line(&entry)?;
-        if let Some(set) = self.vault.set().filter(|set| set.is_in(&line))
-            && let Ok(mut value) = entry::read::<Value>(&line)
-        {
-            set.hide_value(&mut value);
-            line = entry::line(&value)?;
-            entry = entry::read(&line).unwrap_or(entry);
+        if let Some(hidden) = self.hidden(&line) {
+            entry = entry::read(&hidden).unwrap_or(entry);
+            line = [&hidden[..], b"\n"].concat();
         }
         let role = match &entry.body {
             Body::Message(body) => Some(body.message.role()),

@@ -241,6 +241,16 @@ fn a_secret_of_an_older_session_is_not_sent_unless_the_setting_says_so() {
         let body = server.requests()[0].body.to_string();
         assert_eq!(body.contains(OF_ENV), !hides, "{body}");
         assert_eq!(body.contains("key ‹secret:OPENAI_API_KEY›"), hides, "{body}");
+        let get = json!({"type": "get_entries"}).to_string() + "\n";
+        let words = ["--mode".as_ref(), "rpc".as_ref(), "--session".as_ref(), file.as_os_str()];
+        let entries = world
+            .pi()
+            .env("OPENAI_API_KEY", OF_ENV)
+            .args(["--model", "mock/m1"])
+            .args(words)
+            .stdin(get)
+            .run();
+        assert_eq!(entries.stdout.contains(OF_ENV), !hides, "{}", entries.stdout);
     }
 }
 

@@ -1,3 +1,5 @@
+//! Hiding and putting back, whole and in pieces.
+
 use super::*;
 use crate::llm::event::AssistantEvent;
 use proptest::prelude::*;
