@@ -290,6 +290,21 @@ mod tests {
     }
 
     #[test]
+    fn addresses_are_shown_without_what_may_be_secret() {
+        let rows = [
+            ("https://host/v1", "https://host/v1"),
+            ("https://me:p@ss@host:80/a@b?key=x#y", "https://host:80/a@b"),
+            ("https://host?key=x@y", "https://host"),
+            ("https://host#x", "https://host"),
+            ("me:pass@host/v1", "host/v1"),
+            ("", ""),
+        ];
+        for (url, shown) in rows {
+            assert_eq!(shown_url(url), shown, "{url}");
+        }
+    }
+
+    #[test]
     fn levels_and_what_they_are_clamped_to() {
         check(json!(null), "off minimal low medium high", "off minimal low medium high high high");
         check(

@@ -124,6 +124,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_known_is_shown_by_its_name() {
+        let vault = Vault::default();
+        vault.learn("A_KEY", "sk-0123456789");
+        vault.switch(false); // conversations alone
+        let mut secrets = Secrets::new(&vault);
+        assert_eq!(secrets.hide("sk-0123456789 or sk-own"), "‹secret:A_KEY› or sk-own");
+        secrets.add("sk-0123456789");
+        secrets.add("sk-own-key");
+        assert_eq!(secrets.hide("sk-0123456789 or sk-own-key"), "‹secret:A_KEY› or •••");
+    }
+
+    #[test]
+    fn headers_that_are_configured_or_say_so_are_masked() {
+        let mut secrets = Secrets::default();
+        secrets.mask_header("x-team");
+        for name in ["X-Team", "authorization", "x-api-key", "Set-Cookie", "x-pass", "x-goog-auth"] {
+            assert!(secrets.hides_header(name), "{name}");
+        }
+        for name in ["accept", "content-type", "retry-after"] {
+            assert!(!secrets.hides_header(name), "{name}");
+        }
+    }
+
+    #[test]
     fn keys_in_queries_are_hidden() {
         let query = "alt=sse&key=abc&api-version=1&X-Amz-Signature=x&empty&access_token=";
         let shown = "alt=sse&key=•••&api-version=1&X-Amz-Signature=•••&empty&access_token=•••";
