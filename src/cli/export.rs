@@ -1,6 +1,9 @@
 //! `pi export`, and `--export` of the reference: a stored session as a page, as Markdown or as JSON lines.
 
 use super::{BAD_USAGE, say};
+use crate::llm::config_value;
+use crate::llm::env::Env;
+use crate::llm::models::jsonc;
 use crate::mode::print::{DONE, FAILED, PIPE_CLOSED};
 use crate::mode::report::{self, warning as warn};
 use crate::resources::dirs::Dirs;
@@ -219,26 +222,36 @@ fn to_stdout_of(log: Log, options: &Options) -> Result<u8, String> {
 }
 
 /// The values of this user that are secrets: variables whose names say so, and what auth.json and
-/// models.json hold as keys.
+/// models.json hold or name as keys. No command is run for what it would print.
 fn secrets(agent_dir: &Path) -> Vec<String> {
-    let secret_name = |name: &str| {
-        let name = name.to_ascii_uppercase();
-        let parts = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
-        // Files and sockets have such names too.
-        parts.iter().any(|part| name.contains(part)) && !name.ends_with("_FILE")
-    };
     let variables = std::env::vars_os();
     let variables = variables
-        .filter_map(|(name, value)| secret_name(name.to_str()?).then(|| value.into_string().ok())?);
-    let mut found: Vec<String> = variables.filter(|value| !value.starts_with('/')).collect();
+        .filter_map(|(name, value)| is_secret_variable(name.to_str()?).then(|| value.into_string().ok())?);
+    let is_path = |value: &str| value.starts_with('/') && Path::new(value).exists();
+    let mut found: Vec<String> = variables.filter(|value| !is_path(value)).collect();
+    let env = Env::process();
     for name in ["auth.json", "models.json"] {
-        let text = std::fs::read(agent_dir.join(name)).unwrap_or_default();
-        // models.json may have comments: then its keys are found by their shape alone.
-        if let Ok(value) = serde_json::from_slice::<Value>(&text) {
-            keys_in(&value, false, &mut found);
+        let text = std::fs::read_to_string(agent_dir.join(name)).unwrap_or_default();
+        let text = jsonc::strip(text.strip_prefix('\u{feff}').unwrap_or(&text));
+        let mut written = Vec::new();
+        if let Ok(value) = serde_json::from_str(&text) {
+            keys_in(&value, false, &mut written);
         }
+        found.extend(
+            written.iter().flat_map(|text| config_value::variables(text)).filter_map(|name| env.get(name)),
+        );
+        found.extend(written);
     }
     found
+}
+
+fn is_secret_variable(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let parts = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
+    let ends = ["_PASS", "_PAT", "_AUTH", "_PWD"];
+    // Files have such names too.
+    let is_named = parts.iter().any(|part| name.contains(part)) || ends.iter().any(|end| name.ends_with(end));
+    is_named && !name.ends_with("_FILE")
 }
 
 /// Adds the strings that lie in fields which hold keys.
@@ -287,6 +300,18 @@ mod tests {
         let all =
             Args { format: Some(Format::Markdown), all: true, redact: true, ..args(Some("a"), Some("b")) };
         check("--redact a --format=markdown b --all", Ok(all));
+    }
+
+    #[test]
+    fn names_of_variables_say_what_is_secret() {
+        for name in
+            ["OPENAI_API_KEY", "GH_PAT", "db_pass", "MYSQL_PWD", "NPM_AUTH", "GIT_TOKEN_2", "MY_SECRET"]
+        {
+            assert!(is_secret_variable(name), "{name}");
+        }
+        for name in ["PWD", "OLDPWD", "SSH_AUTH_SOCK", "PATH", "COMPASS", "AWS_WEB_IDENTITY_TOKEN_FILE"] {
+            assert!(!is_secret_variable(name), "{name}");
+        }
     }
 
     #[test]

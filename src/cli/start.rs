@@ -13,7 +13,7 @@ use crate::llm::credential::Credentials;
 use crate::llm::env::Env;
 use crate::llm::faux;
 use crate::llm::local;
-use crate::llm::model::{Model, ThinkingLevel};
+use crate::llm::model::{Model, ThinkingLevel, shown_url};
 use crate::llm::models::Registry;
 use crate::llm::stream::{CacheRetention, Secret};
 use crate::mode::acp::Over;
@@ -264,6 +264,7 @@ fn give_key(args: &Args, world: &mut World, model: &Model) -> Result<(), String>
 
 /// What the conversation in `log` needs.
 fn parts(args: &Args, mut world: World, mut log: Log, cancel: &CancelToken) -> Result<Parts, String> {
+    log.hide(world.services.vault().clone());
     let context = log.context();
     for notice in log.take_notices() {
         warn(notice);
@@ -287,7 +288,9 @@ fn parts(args: &Args, mut world: World, mut log: Log, cancel: &CancelToken) -> R
         let key = key.map_or_else(|error| error.to_string(), |resolved| resolved.source.to_string());
         report::note(format_args!(
             "Model: {}/{} at {}; key: {key}",
-            model.provider, model.id, model.base_url
+            model.provider,
+            model.id,
+            shown_url(&model.base_url)
         ));
     }
     record(args, &mut log, &context, &model, thinking).map_err(|error| error.to_string())?;
@@ -338,6 +341,7 @@ fn renewed(args: &Args, mut world: World, old: &Ground) -> Ground {
         env: Mutex::default(),
         outputs: old.workspace.outputs.clone(),
         changes: old.workspace.changes.clone(),
+        vault: world.services.vault().clone(),
     });
     let again = |tool: &Arc<dyn Tool>| {
         let made = tools::builtin(&tool.info().spec.name, &workspace);
@@ -443,6 +447,7 @@ fn workspace(world: &World, log: &Log, sandbox: Option<Arc<Sandbox>>) -> Arc<Wor
         env: Mutex::default(),
         outputs,
         changes,
+        vault: world.services.vault().clone(),
     })
 }
 

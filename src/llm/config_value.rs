@@ -17,7 +17,7 @@
 use super::cancel::CancelToken;
 use super::env::Env;
 use super::null;
-use super::stream::Secret;
+use super::secret::{Secret, Vault};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -69,6 +69,47 @@ pub fn resolve(
 /// Could be resolved, as far as can be told without running a command.
 pub fn is_resolvable(value: &str, env: &Env) -> bool {
     value.starts_with('!') || missing(value, env).is_empty()
+}
+
+/// Takes into `vault` what `value` stands for: the variables under their own names, a text without any under
+/// `name`. A command is not run; what it printed is known when it was run and kept before.
+pub fn learn(value: &str, name: &str, env: &Env, vault: &Vault) {
+    if let Some(command) = value.strip_prefix('!') {
+        if let Some(printed) = kept().get(command) {
+            vault.learn(name, printed.expose());
+        }
+        return;
+    }
+    let variables = variables(value);
+    for variable in &variables {
+        vault.learn(variable, &env.get(variable).unwrap_or_default());
+    }
+    if variables.is_empty()
+        && let Ok(text) = expand(value, name, env)
+    {
+        vault.learn(name, &text);
+    }
+}
+
+/// Takes into `vault` what may be a secret in the value of a header whose name does not say so: the variables
+/// in it.
+pub fn learn_variables(value: &str, env: &Env, vault: &Vault) {
+    for variable in variables(value) {
+        vault.learn_if_random(variable, &env.get(variable).unwrap_or_default());
+    }
+}
+
+/// The variables in `value`; none in a command.
+pub fn variables(value: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    if !value.starts_with('!') {
+        each_part(value, |part| {
+            if let Part::Variable(name) = part {
+                names.push(name);
+            }
+        });
+    }
+    names
 }
 
 /// What a command prints, whose failure is told as "it …". It may take `limit`.

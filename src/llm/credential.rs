@@ -27,8 +27,9 @@ use super::event::{ErrorKind, StreamError};
 use super::gcp::{self, Gcp};
 use super::local;
 use super::model::Model;
+use super::models::{Registry, header_place};
 use super::provider::{self, Ambient, BEARER_VARIABLE, Placement, Provider};
-use super::stream::Secret;
+use super::secret::{Secret, Vault, is_secret_name};
 use file::{AuthFile, settings_of};
 use serde_json::Value;
 use std::fmt;
@@ -42,6 +43,8 @@ pub struct Credentials {
     env: Env,
     /// The provider that `--api-key` is for, and the key.
     given: Option<(String, Secret)>,
+    /// Knows every key and token that was met here.
+    vault: Vault,
     aws: Arc<Aws>,
     gcp: Arc<Gcp>,
     place: sign_in::Place,
@@ -97,6 +100,18 @@ pub enum Source {
     Variable(&'static str),
     /// Something that is no key of this provider.
     Ambient(&'static str),
+}
+
+impl Source {
+    /// What a key from here is called when it is hidden.
+    fn place(&self, provider: &str) -> String {
+        match self {
+            Self::Flag => "api-key".to_owned(),
+            Self::AuthFile | Self::SignIn | Self::Ambient(_) => format!("auth.{provider}"),
+            Self::ModelsFile => format!("models.{provider}.apiKey"),
+            Self::Variable(name) => (*name).to_owned(),
+        }
+    }
 }
 
 impl fmt::Display for Source {
@@ -156,12 +171,15 @@ impl Found {
 }
 
 impl Credentials {
-    /// Reads nothing yet.
+    /// Reads no file yet.
     pub fn load(agent_dir: &Path, env: Env) -> Self {
+        let vault = Vault::default();
+        provider::learn_keys(&env, &vault);
         Self {
-            file: Arc::new(AuthFile::new(agent_dir.join("auth.json"))),
+            file: Arc::new(AuthFile::new(agent_dir.join("auth.json"), env.clone(), vault.clone())),
             env,
             given: None,
+            vault,
             aws: Arc::default(),
             gcp: Arc::default(),
             place: sign_in::Place::default(),
@@ -170,12 +188,26 @@ impl Credentials {
 
     /// `--api-key`: for requests to this provider and no other.
     pub fn give(&mut self, provider: &str, key: Secret) {
+        self.vault.learn("api-key", key.expose());
         self.given = Some((provider.to_owned(), key));
     }
 
-    /// Takes over the key that was given to `other`.
+    /// Takes over the key that was given to `other`, and what it knows to be secret.
     pub fn give_as(&mut self, other: &Self) {
         self.given.clone_from(&other.given);
+        self.vault.learn_from(&other.vault);
+    }
+
+    /// What is known to be secret so far: keys in the environment, what is in auth.json once it was read, and
+    /// what requests were resolved to.
+    pub fn vault(&self) -> &Vault {
+        &self.vault
+    }
+
+    /// Takes what auth.json and `models.json` hold into the vault.
+    pub fn learn_files(&self, registry: &Registry) {
+        let _ = self.file.entries(); // learns by itself; what is wrong with it is said elsewhere
+        registry.learn_secrets(&self.env, &self.vault);
     }
 
     pub fn env(&self) -> &Env {
@@ -248,7 +280,10 @@ impl Credentials {
         let found = self
             .find(model, row, entry, configured, &env, cancel)
             .map_err(|error| failed(ErrorKind::Auth, error))?;
-        let mut headers = headers(model, row, configured, &found, &env, cancel)
+        if let Some(key) = &found.key {
+            self.vault.learn(&found.source.place(&model.provider), key.expose());
+        }
+        let mut headers = headers(model, row, configured, &found, &env, &self.vault, cancel)
             .map_err(|error| failed(ErrorKind::Request, error))?;
         let mut base_url = match &found.base_url {
             // An address that the user gave stays.
@@ -265,10 +300,16 @@ impl Credentials {
             };
             let access = self.aws.access(&asked, cancel)?;
             base_url = base_url.or_else(|| Some(access.endpoint.clone()));
+            if let Some(keys) = &access.keys {
+                self.vault.learn("aws.secret", keys.secret.expose());
+                let token = keys.session_token.as_ref().map_or("", Secret::expose);
+                self.vault.learn("aws.token", token);
+            }
             aws = Some(Arc::new(access));
         }
         if model.api == gcp::API && needs_token(&found, &headers) {
             let token = self.gcp.token(&env, cancel)?;
+            self.vault.learn("google.token", token.access.expose());
             let bearer = format!("Bearer {}", token.access.expose());
             headers.push(("authorization".to_owned(), Some(bearer)));
             let project = token.quota_project.map(Some);
@@ -481,6 +522,7 @@ fn headers(
     configured: &Configured,
     found: &Found,
     env: &Env,
+    vault: &Vault,
     cancel: &CancelToken,
 ) -> Result<Vec<(String, Option<String>)>, String> {
     let mut headers: Vec<(String, Option<String>)> = Vec::new();
@@ -507,7 +549,15 @@ fn headers(
     }
     for (name, value) in &configured.headers {
         let setting = format!("header \"{name}\" of provider \"{}\" in models.json", model.provider);
+        let is_command = value.starts_with('!');
         let value = config_value::resolve(value, &setting, Keep::No, env, cancel)?;
+        if is_command {
+            let place = header_place(&model.provider, name);
+            match is_secret_name(name) {
+                true => vault.learn(&place, value.expose()),
+                false => vault.learn_if_random(&place, value.expose()),
+            }
+        }
         if value.expose().chars().any(char::is_control) {
             return Err(format!("{setting} holds a line break or another control character"));
         }

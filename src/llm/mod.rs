@@ -30,6 +30,7 @@ pub mod null;
 pub mod oauth;
 pub mod provider;
 pub mod resolve;
+pub mod secret;
 pub mod sse;
 pub mod stream;
 #[cfg(test)]

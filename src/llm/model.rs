@@ -3,6 +3,7 @@
 use super::message::{Extra, Usage, UsageCost, number};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -152,7 +153,28 @@ impl ThinkingLevel {
     }
 }
 
+/// An address without what may be secret in it: user and password, and all from the query on.
+pub fn shown_url(url: &str) -> Cow<'_, str> {
+    let plain = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = plain.split_once("://").map_or(("", plain), |(scheme, rest)| (scheme, rest));
+    let place = rest.find('/').unwrap_or(rest.len());
+    match rest[..place].rfind('@') {
+        Some(at) if scheme.is_empty() => Cow::Owned(rest[at + 1..].to_owned()),
+        Some(at) => Cow::Owned(format!("{scheme}://{}", &rest[at + 1..])),
+        None => Cow::Borrowed(plain),
+    }
+}
+
 impl Model {
+    /// The model as other programs are told of it.
+    pub fn shown(&self) -> Cow<'_, Self> {
+        let base_url = shown_url(&self.base_url);
+        match base_url == self.base_url {
+            true => Cow::Borrowed(self),
+            false => Cow::Owned(Self { base_url: base_url.into_owned(), ..self.clone() }),
+        }
+    }
+
     /// What stands in a model's place while there is none.
     pub fn none() -> Self {
         Self {
@@ -264,6 +286,21 @@ mod tests {
         assert_eq!(silent.thinking_levels(), [ThinkingLevel::Off], "{map}");
         for level in ThinkingLevel::ALL {
             assert_eq!(silent.clamp_thinking(level), ThinkingLevel::Off, "{map}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_shown_without_what_may_be_secret() {
+        let rows = [
+            ("https://host/v1", "https://host/v1"),
+            ("https://me:p@ss@host:80/a@b?key=x#y", "https://host:80/a@b"),
+            ("https://host?key=x@y", "https://host"),
+            ("https://host#x", "https://host"),
+            ("me:pass@host/v1", "host/v1"),
+            ("", ""),
+        ];
+        for (url, shown) in rows {
+            assert_eq!(shown_url(url), shown, "{url}");
         }
     }
 

@@ -13,8 +13,11 @@ pub mod remote;
 mod schema;
 
 use super::catalogue::{self, Shelf};
+use super::config_value;
 use super::credential::Configured;
+use super::env::Env;
 use super::model::Model;
+use super::secret::{Vault, is_secret_name};
 use config::ModelsFile;
 pub use config::ProviderConfig;
 use serde_json::{Map, Value};
@@ -140,6 +143,33 @@ impl Registry {
         }
     }
 
+    /// Takes the keys and secret headers of `models.json` into `vault`, as far as they can be known without
+    /// running a command.
+    pub fn learn_secrets(&self, env: &Env, vault: &Vault) {
+        for (provider, config) in &self.file.providers {
+            let place = format!("models.{provider}");
+            if let Some(key) = &config.api_key {
+                config_value::learn(key, &format!("{place}.apiKey"), env, vault);
+            }
+            let of_models = config.models.iter().filter_map(|model| model.get("headers"));
+            let changed = config.model_overrides.values().filter_map(|change| change.get("headers"));
+            let of_models = of_models.chain(changed).filter_map(Value::as_object);
+            for (name, value) in std::iter::once(&config.headers).chain(of_models).flatten() {
+                let Some(value) = value.as_str() else { continue };
+                if is_secret_name(name) {
+                    // What stands after a scheme such as `Bearer` is the secret.
+                    let value = value
+                        .split_once(' ')
+                        .filter(|_| !value.starts_with('!'))
+                        .map_or(value, |(_, rest)| rest);
+                    config_value::learn(value, &header_place(provider, name), env, vault);
+                } else {
+                    config_value::learn_variables(value, env, vault);
+                }
+            }
+        }
+    }
+
     pub fn find(&self, provider: &str, id: &str) -> Option<Arc<Model>> {
         let model = if self.provider_config(provider).is_some() {
             self.compose(provider).into_iter().find(|model| model.id == id)
@@ -223,6 +253,11 @@ impl Registry {
             None => models,
         }
     }
+}
+
+/// What a secret in a header of `models.json` is called.
+pub fn header_place(provider: &str, name: &str) -> String {
+    format!("models.{provider}.{}", name.to_ascii_lowercase())
 }
 
 fn replace_or_push(models: &mut Vec<Model>, model: Model) {

@@ -7,6 +7,7 @@
 
 use super::env::Env;
 use super::gcp;
+use super::secret::Vault;
 
 /// A provider.
 #[derive(Debug)]
@@ -68,6 +69,9 @@ const fn signed_in(mut provider: Provider) -> Provider {
 
 /// A token that is sent as `Authorization: Bearer` instead of as a key.
 pub const BEARER_VARIABLE: &str = "ANTHROPIC_AUTH_TOKEN";
+
+/// Variables that requests to AWS are signed with.
+const AWS_KEYS: &[&str] = &["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
 
 /// All providers, by id.
 #[rustfmt::skip]
@@ -178,6 +182,14 @@ impl Provider {
 /// Whether a key can be stored for a provider; one that is not in the table is the user's own.
 pub fn takes_key(id: &str) -> bool {
     find(id).is_none_or(|row| !row.keys.is_empty())
+}
+
+/// Takes the keys in the environment into `vault`.
+pub fn learn_keys(env: &Env, vault: &Vault) {
+    let keys = PROVIDERS.iter().flat_map(|provider| provider.keys).chain(AWS_KEYS);
+    for name in keys {
+        vault.learn(name, &env.get(name).unwrap_or_default());
+    }
 }
 
 /// What a request to AWS would be signed with, as variables say it.

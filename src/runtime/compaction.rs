@@ -531,7 +531,8 @@ impl Compactor<'_> {
         };
         let taken = crate::llm::estimate::text_tokens(summary) + system.map_or(0, estimate::message_tokens);
         for pruned in prune::choose(kept.unwrap_or_default(), room.saturating_sub(taken)) {
-            let stored = artifact::store(self.outputs, &pruned.tool, pruned.text.as_bytes());
+            let text = self.services.vault().hide(&pruned.text);
+            let stored = artifact::store(self.outputs, &pruned.tool, text.as_bytes());
             let Ok(number) = stored else {
                 // What cannot be stored stays in the conversation.
                 break;

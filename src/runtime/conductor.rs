@@ -60,7 +60,7 @@ impl Conductor<'_> {
         let state = self.control.state();
         agent.model.clone_from(&state.model);
         agent.thinking = state.thinking;
-        agent.tools = self.control.guard(&state.ground.approval, &state.tools);
+        agent.tools = self.control.guard(&state.ground, &state.tools);
         agent.sequential = state.switches.interrupt == InterruptMode::Immediate;
     }
 

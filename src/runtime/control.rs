@@ -8,8 +8,9 @@
 //! Not here: models and thinking levels (`model`), shell commands of the user (`shell`), sums over the
 //! log (`stats`).
 
-use super::approval::{self, Approver, Desk};
+use super::approval::{Approver, Desk};
 use super::event::Event;
+use super::secret::{self, Wrapped};
 use super::session::{Ground, Queues};
 use crate::agent::message::AgentMessage;
 use crate::agent::queue::QueueMode;
@@ -249,8 +250,19 @@ impl Control {
     }
 
     /// The tools as the agent gets them.
-    pub(super) fn guard(&self, rules: &approval::Rules, tools: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
-        self.0.desk.guard(rules, tools)
+    pub(super) fn guard(&self, ground: &Ground, tools: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
+        let vault = ground.services.vault();
+        let wrap = |tool: &Arc<dyn Tool>| -> Arc<dyn Tool> {
+            Arc::new(Wrapped { tool: tool.clone(), vault: vault.clone() })
+        };
+        let tools: Vec<_> = tools.iter().map(wrap).collect();
+        self.0.desk.guard(&ground.approval, &tools)
+    }
+
+    /// The message without secrets.
+    pub(super) fn hidden(&self, message: AgentMessage) -> AgentMessage {
+        let vault = self.state().ground.services.vault().clone();
+        secret::hidden(&vault, message)
     }
 
     /// The conversation as the model knows it.
@@ -284,12 +296,12 @@ impl Control {
         match streaming {
             None => Err("Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.".into()),
             Some(Streaming::Steer) => {
-                queues.steering.push(message());
+                queues.steering.push(self.hidden(message()));
                 queues.tell(tell);
                 Ok(Begin::Queued)
             }
             Some(Streaming::FollowUp) => {
-                queues.follow_up.push(message());
+                queues.follow_up.push(self.hidden(message()));
                 queues.tell(tell);
                 Ok(Begin::Queued)
             }
@@ -315,14 +327,14 @@ impl Control {
     /// Queues a message for the end of the turn. In an idle session it waits for the next prompt.
     pub fn steer(&self, message: AgentMessage, tell: Tell<'_>) {
         let mut queues = self.queues();
-        queues.steering.push(message);
+        queues.steering.push(self.hidden(message));
         queues.tell(tell);
     }
 
     /// Queues a message for when the model has nothing more to do.
     pub fn follow_up(&self, message: AgentMessage, tell: Tell<'_>) {
         let mut queues = self.queues();
-        queues.follow_up.push(message);
+        queues.follow_up.push(self.hidden(message));
         queues.tell(tell);
     }
 
@@ -488,6 +500,7 @@ impl Control {
 
     /// The same conversation goes on with what was read again. Which tools are active stays.
     pub(super) fn stand_on(&self, ground: Arc<Ground>) {
+        self.log().hide(ground.services.vault().clone());
         let mut queues = self.queues();
         (queues.steering.mode, queues.follow_up.mode) = ground.queue_modes();
         let mut state = self.state();
@@ -637,7 +650,7 @@ impl State {
 
     /// Makes these the active ones; gives their names.
     fn use_tools(&mut self, tools: Vec<Arc<dyn Tool>>) -> Vec<String> {
-        self.sections = Arc::new((self.ground.prompt)(&tools));
+        self.sections = Arc::new(self.ground.sections(&tools));
         self.tools = tools;
         names_of(&self.tools)
     }

@@ -17,6 +17,7 @@ pub mod output_dir;
 pub mod prompt;
 pub mod reading;
 mod retry;
+mod secret;
 pub mod service;
 pub mod session;
 pub mod setup;

@@ -7,6 +7,7 @@ use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::faux;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::models::Registry;
+use crate::llm::secret::Vault;
 use crate::llm::stream::{CacheRetention, Clocks, Resend, StreamOptions};
 use crate::resources::settings::{Compaction, Retry, Settings};
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub struct Services {
 impl Services {
     /// With what the settings say.
     pub fn new(registry: Registry, credentials: Credentials, settings: &Settings) -> Self {
+        credentials.learn_files(&registry);
         let mut services = Self {
             registry,
             credentials,
@@ -62,6 +64,12 @@ impl Services {
         self.credentials.set_http_proxy(settings.http_proxy());
         self.block_images = settings.block_images();
         self.names_itself = settings.names_itself();
+        self.vault().switch(settings.hide_secrets());
+    }
+
+    /// What is known to be secret.
+    pub fn vault(&self) -> &Vault {
+        self.credentials.vault()
     }
 
     /// The provider is the actor: no model, and offered to nobody who does not ask for it.
@@ -127,6 +135,7 @@ impl Services {
                 count: self.retry.provider_max_retries,
                 delay_ms_max: self.retry.provider_max_retry_delay_ms,
             },
+            vault: self.vault().clone(),
             ..StreamOptions::default()
         };
         Ok(Request { model, options })

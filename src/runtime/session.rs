@@ -221,6 +221,7 @@ impl Session {
         listener: Listener<'_>,
     ) -> Result<(), Fatal> {
         let cancel = ticket.cancel.clone();
+        let message = self.control.hidden(message);
         self.take_up()?;
         // Without a key nothing is stored: there was no conversation yet.
         self.check_key(&cancel)?;
@@ -467,8 +468,9 @@ impl OpenRun {
 }
 
 impl Parts {
-    fn into_start(self, queues: Queues) -> (Agent, Arc<Ground>, Map<String, Value>, control::Start) {
-        let sections = (self.ground.prompt)(&self.tools);
+    fn into_start(mut self, queues: Queues) -> (Agent, Arc<Ground>, Map<String, Value>, control::Start) {
+        self.log.hide(self.ground.services.vault().clone());
+        let sections = self.ground.sections(&self.tools);
         let agent = Agent {
             messages: self.messages.clone(),
             model: self.model.clone(),

@@ -19,6 +19,7 @@ use crate::llm::env::Env;
 use crate::llm::faux;
 use crate::llm::model::ThinkingLevel;
 use crate::llm::models::Registry;
+use crate::llm::secret::Vault;
 use crate::resources::prompt::UserPrompts;
 use crate::resources::settings::Settings;
 use crate::session::Log;
@@ -100,13 +101,14 @@ impl Setup {
             Some(log) => log,
             None => Log::in_memory(&self.cwd, None).map_err(|error| error.to_string())?,
         };
+        log.hide(services.vault().clone());
         let context = log.context();
         if context.messages.is_empty() {
             log.append_model_change(&model.provider, &model.id)
                 .and_then(|_| log.append_thinking_level(self.thinking.name()))
                 .map_err(|error| error.to_string())?;
         }
-        let workspace = workspace(self.cwd.clone(), &log, &settings);
+        let workspace = workspace(self.cwd.clone(), &log, &settings, services.vault());
         let builtin = self.builtin.iter().map(|name| {
             tools::builtin(name, &workspace).ok_or_else(|| format!("There is no tool \"{name}\""))
         });
@@ -143,7 +145,7 @@ impl Setup {
     }
 }
 
-fn workspace(cwd: PathBuf, log: &Log, settings: &Settings) -> Arc<Workspace> {
+fn workspace(cwd: PathBuf, log: &Log, settings: &Settings, vault: &Vault) -> Arc<Workspace> {
     let (outputs, changes): (Arc<dyn OutputDir>, Arc<dyn Changes>) = match log.path() {
         Some(path) => (Arc::new(Beside::new(path)), Arc::new(Journal::new(path))),
         None => (Arc::new(Passing::default()), Arc::new(Forgotten)),
@@ -163,6 +165,7 @@ fn workspace(cwd: PathBuf, log: &Log, settings: &Settings) -> Arc<Workspace> {
         env: Mutex::default(),
         outputs,
         changes,
+        vault: vault.clone(),
     })
 }
 

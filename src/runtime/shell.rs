@@ -73,6 +73,7 @@ impl Shell {
         told: &mut dyn FnMut(&str),
     ) -> Result<(ShellResult, AgentMessage), Fatal> {
         let workspace = self.control.state().ground.workspace.clone();
+        let vault = workspace.vault.clone();
         let live = RefCell::new((Live::default(), told));
         let on_output = |bytes: &[u8]| {
             let (live, told) = &mut *live.borrow_mut();
@@ -93,7 +94,7 @@ impl Shell {
             full_output_path: run.full_output_path().map(|path| path.to_string_lossy().into_owned()),
         };
         let message = AgentMessage::BashExecution(Arc::new(BashExecution {
-            command: command.to_owned(),
+            command: vault.hide(command).into_owned(),
             output: result.output.clone(),
             exit_code: result.exit_code,
             cancelled: result.cancelled,

@@ -15,6 +15,8 @@ use super::place::{Later, Place, draft_of, file_name};
 use super::{Notice, SessionError, id, time};
 use crate::agent::message::AgentMessage;
 use crate::llm::message::now_ms;
+use crate::llm::secret::Vault;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::io;
 use std::path::Path;
@@ -51,6 +53,8 @@ pub struct Log {
     place: Place,
     sync: SyncMode,
     notices: Vec<Notice>,
+    /// What no new entry may hold, and no older one shows.
+    vault: Vault,
 }
 
 impl Log {
@@ -114,7 +118,15 @@ impl Log {
     }
 
     fn new(header: Header, index: Index, place: Place, sync: SyncMode) -> Self {
-        Self { header, leaf: index.last_sound(), index, place, sync, notices: Vec::new() }
+        Self {
+            header,
+            leaf: index.last_sound(),
+            index,
+            place,
+            sync,
+            notices: Vec::new(),
+            vault: Vault::default(),
+        }
     }
 
     fn load(path: &Path, writable: bool, cwd: &Path, sync: SyncMode) -> Result<Self, SessionError> {
@@ -174,6 +186,12 @@ impl Log {
         }
     }
 
+    /// From now on what `vault` knows is hidden in entries that are written or read. What is in the file already
+    /// stays there.
+    pub fn hide(&mut self, vault: Vault) {
+        self.vault = vault;
+    }
+
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -225,7 +243,16 @@ impl Log {
 
     /// The bytes of an entry.
     pub(super) fn line(&self, slot: &Slot) -> Option<Cow<'_, [u8]>> {
-        self.place.read(slot.start, slot.len)
+        let line = self.place.read(slot.start, slot.len)?;
+        Some(self.hidden(&line).map_or(line, Cow::Owned))
+    }
+
+    /// An entry's bytes without secrets; none where it holds none.
+    fn hidden(&self, line: &[u8]) -> Option<Vec<u8>> {
+        let set = self.vault.set().filter(|set| set.is_in(line))?;
+        let mut value: Value = entry::read(line).ok()?;
+        set.hide_value(&mut value);
+        serde_json::to_vec(&value).ok()
     }
 
     /// The name that the user gave the session last.
@@ -277,13 +304,17 @@ impl Log {
 
     /// Hangs a new entry on the leaf and makes it the leaf.
     pub fn append(&mut self, body: impl Into<Body>) -> Result<Entry, SessionError> {
-        let entry = Entry {
+        let mut entry = Entry {
             id: id::entry_id(|id| self.index.find(id).is_some()),
             parent_id: self.leaf().map(str::to_owned),
             timestamp: time::iso(now_ms()),
             body: body.into(),
         };
-        let line = entry::line(&entry)?;
+        let mut line = entry::line(&entry)?;
+        if let Some(hidden) = self.hidden(&line) {
+            entry = entry::read(&hidden).unwrap_or(entry);
+            line = [&hidden[..], b"\n"].concat();
+        }
         let role = match &entry.body {
             Body::Message(body) => Some(body.message.role()),
             _ => None,

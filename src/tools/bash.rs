@@ -6,7 +6,8 @@
 //!
 //! The environment is pi's own, keys of providers included, as a shell started by hand would have it.
 //! Added are the session's variables and such that keep programs from waiting for a terminal; a command
-//! can set them otherwise for itself.
+//! can set them otherwise for itself. What pi knows to be secret is hidden in what a command prints, in the
+//! file too.
 //!
 //! Unlike the reference: escape sequences and the earlier states of a redrawn line are taken out of the
 //! model's text (the file keeps all bytes), TERM precedes KILL at the time limit, and processes left in
@@ -20,6 +21,7 @@ use super::{Options, Workspace, argument};
 use crate::agent::CancelToken;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
+use crate::llm::secret::Hider;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -165,6 +167,7 @@ pub fn execute(
     let timeout = request.timeout_seconds.map(timeout).transpose()?;
     let dir = workspace.outputs.clone();
     let mut run = Run {
+        hider: workspace.vault.hider(),
         output: Output::new(Limits::DEFAULT, dir, options.output_cap_bytes),
         update,
         on_output: request.on_output,
@@ -194,6 +197,8 @@ pub fn execute(
 
 /// A command that runs, as its reader sees it.
 struct Run<'a> {
+    /// Before anything else sees the output.
+    hider: Hider,
     output: Output,
     update: &'a dyn Fn(&Truncation, Option<&Path>),
     on_output: Option<OnOutput<'a>>,
@@ -211,15 +216,13 @@ impl Run<'_> {
             let until = self.time_is_up_at.into_iter().chain(self.update_due()).min();
             match child.next(&mut buffer, until)? {
                 Progress::Output(count) => {
-                    let bytes = buffer.get(..count).unwrap_or_default();
-                    self.output.push(bytes);
-                    if let Some(on_output) = self.on_output {
-                        on_output(bytes);
-                    }
-                    self.is_new = true;
+                    let hidden = self.hider.push(buffer.get(..count).unwrap_or_default());
+                    self.take(&hidden);
                 }
                 Progress::Waited => {}
                 Progress::Ended(end) => {
+                    let rest = self.hider.end();
+                    self.take(&rest);
                     self.tell();
                     return Ok(end);
                 }
@@ -234,6 +237,17 @@ impl Run<'_> {
                 self.timed_out = child.terminate(GRACE);
             }
         }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.output.push(bytes);
+        if let Some(on_output) = self.on_output {
+            on_output(bytes);
+        }
+        self.is_new = true;
     }
 
     fn update_due(&self) -> Option<Instant> {

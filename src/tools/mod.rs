@@ -33,6 +33,7 @@ pub mod write;
 pub mod testing;
 
 use crate::agent::tool::{Tool, ToolError};
+use crate::llm::secret::Vault;
 use backend::{Backend, ShellCommand};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -50,6 +51,8 @@ pub struct Workspace {
     pub outputs: Arc<dyn OutputDir>,
     /// Told before a tool changes a file.
     pub changes: Arc<dyn Changes>,
+    /// What tools hide before they cut a text, since half of a secret would not be recognized after it.
+    pub vault: Vault,
 }
 
 impl Workspace {

@@ -11,6 +11,7 @@ use super::text::{self, Content, Encoding};
 use super::{Workspace, argument, artifact, image, path, suggest, truncate};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::{Block, ToolSpec};
+use crate::llm::secret::Hider;
 use serde_json::{Map, Value, json};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -96,7 +97,7 @@ impl Tool for ReadTool {
         match content {
             Content::Text(encoding, mark) => {
                 let text = head.get(mark..).unwrap_or_default();
-                lines(call, &shown, file, text, encoding)
+                lines(call, &shown, file, text, encoding, self.workspace.vault.hider())
             }
             Content::Binary => {
                 let (kind, command) = binary::kind(&head).unwrap_or(binary::UNKNOWN);
@@ -216,10 +217,11 @@ fn lines(
     mut file: File<'_>,
     head: &[u8],
     encoding: Encoding,
+    hider: Hider,
 ) -> Result<ToolOutput, ToolError> {
     let offset = argument::number(call, "offset").unwrap_or(0);
     let skip = offset.saturating_sub(1);
-    let mut window = Window::new(encoding, skip, argument::number(call, "limit"));
+    let mut window = Window::new(encoding, skip, argument::number(call, "limit"), hider);
     window.feed(head);
     let mut left = match file.length {
         0 => MAX_OF_KERNEL,

@@ -8,6 +8,7 @@ use crate::agent::CancelToken;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolOutput};
 use crate::llm::message::text_of;
 use crate::llm::model::Model;
+use crate::llm::secret::Vault;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,7 @@ impl TempDir {
             env: Mutex::new(Vec::new()),
             outputs: Arc::new(Outputs(self.0.join(".outputs"))),
             changes: Arc::new(Forgotten),
+            vault: Vault::default(),
         }
     }
 }

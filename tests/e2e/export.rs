@@ -352,6 +352,26 @@ fn secrets_are_taken_out_when_asked() {
 }
 
 #[test]
+fn what_configuration_and_variables_name_is_taken_out() {
+    let world = World::new();
+    let models = r#"{ // mine
+        "providers": {"p": {"baseUrl": "http://x", "apiKey": "$WORK", "headers": {"x-a": "written-secret-1"}}}, }"#;
+    world.write_config("models.json", models);
+    let secrets = ["written-secret-1", "named-secret-2", "/aws+secret/3", "pat-secret-4", "pass-secret-5"];
+    let path = world.work().to_string_lossy().into_owned();
+    let mut entries = everything();
+    let texts = [&secrets[..], &["p://me:a@b/c@host", &path]].concat();
+    entries.push(json!({"type": "session_info", "id": "named", "parentId": "last", "timestamp": "", "name": texts.join(" ")}));
+    world.write("s.jsonl", jsonl(&entries));
+    let pi = world.pi().words("export s.jsonl - --format jsonl --redact --all");
+    let pi = pi.env("WORK", secrets[1]).env("AWS_SECRET_ACCESS_KEY", secrets[2]);
+    let pi = pi.env("GH_PAT", secrets[3]).env("DB_PASS", secrets[4]).env("KEY_FOLDER", &path);
+    let exported = pi.run().success().stdout;
+    let expected = format!("{}p://me:[redacted]@host {path}\"", "[redacted] ".repeat(5));
+    assert!(exported.contains(&expected), "{exported}");
+}
+
+#[test]
 fn damage_is_told_and_the_rest_is_exported() {
     let world = World::new();
     let text = jsonl(&everything());

@@ -1,5 +1,8 @@
 //! auth.json, read when first needed and again when it has changed. Written by `store`.
 
+use crate::llm::config_value;
+use crate::llm::env::Env;
+use crate::llm::secret::{Vault, is_secret_name};
 use serde_json::{Map, Value};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -9,6 +12,9 @@ use std::time::SystemTime;
 
 pub(super) struct AuthFile {
     pub path: PathBuf,
+    env: Env,
+    /// Learns what is secret in the file when it is read.
+    vault: Vault,
     read: Mutex<Option<(Stamp, Entries)>>,
 }
 
@@ -18,8 +24,8 @@ pub(super) type Entries = Result<Arc<Map<String, Value>>, String>;
 type Stamp = Option<(SystemTime, u64, u64)>;
 
 impl AuthFile {
-    pub fn new(path: PathBuf) -> Self {
-        Self { path, read: Mutex::new(None) }
+    pub fn new(path: PathBuf, env: Env, vault: Vault) -> Self {
+        Self { path, env, vault, read: Mutex::new(None) }
     }
 
     /// What the user should be told about the file.
@@ -41,8 +47,30 @@ impl AuthFile {
             Some((known, entries)) if *known == stamp => entries.clone(),
             _ => {
                 let entries = read_entries(&self.path);
+                entries.iter().for_each(|entries| self.learn(entries));
                 *read = Some((stamp, entries.clone()));
                 entries
+            }
+        }
+    }
+
+    fn learn(&self, entries: &Map<String, Value>) {
+        for (provider, entry) in entries {
+            let settings = settings_of(Some(entry));
+            let env = self.env.with(&settings);
+            let name = format!("auth.{provider}");
+            let fields = entry.as_object().into_iter().flatten();
+            for (field, text) in fields.filter_map(|(field, value)| Some((field.as_str(), value.as_str()?))) {
+                match field {
+                    "key" => config_value::learn(text, &name, &env, &self.vault),
+                    "access" => self.vault.learn(&name, text),
+                    "refresh" => self.vault.learn(&format!("{name}.refresh"), text),
+                    field if is_secret_name(field) => self.vault.learn(&format!("{name}.{field}"), text),
+                    _ => {}
+                }
+            }
+            for (variable, value) in settings.iter().filter(|(variable, _)| is_secret_name(variable)) {
+                self.vault.learn(&format!("{name}.{variable}"), value);
             }
         }
     }

@@ -1,8 +1,9 @@
 //! `PI_DEBUG_HTTP=FILE`: requests and answers, headers and bodies, appended to a file as they go over
 //! the wire. Secrets are not in it.
 
-use super::secrets::{HIDDEN, Secrets, hide_query, is_secret_header};
+use super::secrets::{HIDDEN, Secrets, hide_query};
 use super::{Request, failure};
+use crate::llm::secret::Hider;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -28,8 +29,8 @@ pub(super) struct Exchange {
     secrets: Secrets,
     /// No body is shown.
     private: bool,
-    /// The end of the body so far, which may be the beginning of a secret.
-    held: Vec<u8>,
+    /// For the answer's body.
+    hider: Hider,
 }
 
 impl Log {
@@ -50,7 +51,7 @@ impl Log {
             begun: Instant::now(),
             secrets: secrets.clone(),
             private: request.private,
-            held: Vec::new(),
+            hider: secrets.hider(),
         };
         let query = uri.query().map(|query| format!("?{}", hide_query(query)));
         let (url, query) = (failure::shown(uri), query.unwrap_or_default());
@@ -73,38 +74,20 @@ impl Exchange {
         self.write(&format!("failed: {problem}"), &[], "");
     }
 
-    /// Takes a piece of the answer's body; an empty one at its end.
+    /// Takes a piece of the answer's body.
     pub(super) fn body(&mut self, piece: &[u8]) {
         if self.private {
             return;
         }
-        self.held.extend_from_slice(piece);
-        let mut whole = self.held.len();
-        if !piece.is_empty()
-            && let Err(error) = std::str::from_utf8(&self.held)
-            && error.error_len().is_none()
-        {
-            whole = error.valid_up_to(); // the last character is not complete
-        }
-        let text = String::from_utf8_lossy(&self.held[..whole]);
-        let text = self.secrets.hide(&text);
-        let keep = match piece.is_empty() {
-            true => 0,
-            false => self.secrets.longest().saturating_sub(1),
-        };
-        let mut cut = text.len().saturating_sub(keep);
-        while !text.is_char_boundary(cut) {
-            cut -= 1;
-        }
-        self.append(&text[..cut]);
-        self.held = [text[cut..].as_bytes(), &self.held[whole..]].concat();
+        let shown = self.hider.push(piece);
+        self.append(&shown);
     }
 
     fn write(&self, title: &str, headers: &[(String, String)], body: &str) {
         let milliseconds = self.begun.elapsed().as_millis();
         let mut text = format!("\n--- {} {title} ({milliseconds} ms)\n", self.number);
         for (name, value) in headers {
-            let value = match is_secret_header(name) {
+            let value = match self.secrets.hides_header(name) {
                 true => HIDDEN,
                 false => value,
             };
@@ -112,17 +95,18 @@ impl Exchange {
         }
         text.push('\n');
         text.push_str(body);
-        self.append(&self.secrets.hide(&text));
+        self.append(self.secrets.hide(&text).as_bytes());
     }
 
     /// A full disk must not end the conversation.
-    fn append(&self, text: &str) {
-        let _ = (&*self.file).write_all(text.as_bytes());
+    fn append(&self, text: &[u8]) {
+        let _ = (&*self.file).write_all(text);
     }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        self.body(&[]);
+        let rest = self.hider.end();
+        self.append(&rest);
     }
 }

@@ -1,28 +1,42 @@
-//! Values that no log and no error may show.
+//! What no log and no error about a request may show.
 
+use crate::llm::secret::{self, Hider, Set, Vault};
+use serde_json::Value;
 use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
-/// What a hidden value looks like.
+/// What a hidden value without a name looks like.
 pub(super) const HIDDEN: &str = "•••";
-/// Shorter values (`none`, `ollama`) are no secrets, and hiding them would garble what is shown.
+/// Bytes. Shorter values (`none`, `ollama`) are no secrets, and hiding them would garble what is shown.
 const MIN_LEN: usize = 8;
 
+/// The secrets that are known, and those of one request.
 #[derive(Clone, Default)]
-pub(crate) struct Secrets(Vec<String>);
+pub(crate) struct Secrets {
+    vault: Vault,
+    own: Vec<String>,
+    /// Names of headers whose values are not shown, besides those that say so.
+    masked: Vec<String>,
+    /// Made when something is to be hidden.
+    set: OnceLock<Option<Arc<Set>>>,
+}
 
 impl Secrets {
+    pub(crate) fn new(vault: &Vault) -> Self {
+        Self { vault: vault.clone(), ..Self::default() }
+    }
+
     pub(crate) fn add(&mut self, value: &str) {
         let value = value.trim();
-        if value.len() >= MIN_LEN && !self.0.iter().any(|known| known == value) {
-            self.0.push(value.to_owned());
-            // A value inside another one must not break it up before it is found.
-            self.0.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        if value.len() >= MIN_LEN && !self.own.iter().any(|known| known == value) {
+            self.own.push(value.to_owned());
+            self.set = OnceLock::new();
         }
     }
 
     /// Adds the values of secret headers, whole and without a scheme such as `Bearer`.
     pub(crate) fn add_headers(&mut self, headers: &[(String, String)]) {
-        for (_, value) in headers.iter().filter(|(name, _)| is_secret_header(name)) {
+        for (_, value) in headers.iter().filter(|(name, _)| secret::is_secret_name(name)) {
             self.add(value);
             if let Some((_, rest)) = value.trim().split_once(' ') {
                 self.add(rest);
@@ -30,26 +44,41 @@ impl Secrets {
         }
     }
 
+    /// The value of this header is not shown.
+    pub(crate) fn mask_header(&mut self, name: &str) {
+        self.masked.push(name.to_owned());
+    }
+
+    pub(super) fn hides_header(&self, name: &str) -> bool {
+        secret::is_secret_name(name) || self.masked.iter().any(|masked| masked.eq_ignore_ascii_case(name))
+    }
+
     pub(crate) fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut shown = Cow::Borrowed(text);
-        for secret in &self.0 {
-            if shown.contains(secret) {
-                shown = Cow::Owned(shown.replace(secret, HIDDEN));
-            }
+        self.set().map_or(Cow::Borrowed(text), |set| set.hide(text))
+    }
+
+    /// Hides in every string of `value`.
+    pub(crate) fn hide_value(&self, value: &mut Value) {
+        if let Some(set) = self.set() {
+            set.hide_value(value);
         }
-        shown
     }
 
-    /// The length of the longest value, in bytes.
-    pub(super) fn longest(&self) -> usize {
-        self.0.first().map_or(0, String::len)
+    /// For text that comes in pieces.
+    pub(super) fn hider(&self) -> Hider {
+        Hider::new(self.set().cloned())
     }
-}
 
-/// Headers whose value is never shown.
-pub(super) fn is_secret_header(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["authorization", "api-key", "apikey", "token", "secret", "cookie"].iter().any(|part| name.contains(part))
+    fn set(&self) -> Option<&Arc<Set>> {
+        let make = || match self.own.is_empty() {
+            true => self.vault.all(),
+            false => {
+                let own = self.own.iter().map(|value| (value.clone(), HIDDEN.to_owned()));
+                Set::new(self.vault.pairs().into_iter().chain(own)).map(Arc::new)
+            }
+        };
+        self.set.get_or_init(make).as_ref()
+    }
 }
 
 /// A query without the values of parameters that carry a key or a signature.
@@ -91,6 +120,30 @@ mod tests {
         ];
         for (text, expected) in rows {
             assert_eq!(secrets.hide(text), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_known_is_shown_by_its_name() {
+        let vault = Vault::default();
+        vault.learn("A_KEY", "sk-0123456789");
+        vault.switch(false); // conversations alone
+        let mut secrets = Secrets::new(&vault);
+        assert_eq!(secrets.hide("sk-0123456789 or sk-own"), "‹secret:A_KEY› or sk-own");
+        secrets.add("sk-0123456789");
+        secrets.add("sk-own-key");
+        assert_eq!(secrets.hide("sk-0123456789 or sk-own-key"), "‹secret:A_KEY› or •••");
+    }
+
+    #[test]
+    fn headers_that_are_configured_or_say_so_are_masked() {
+        let mut secrets = Secrets::default();
+        secrets.mask_header("x-team");
+        for name in ["X-Team", "authorization", "x-api-key", "Set-Cookie", "x-pass", "x-goog-auth"] {
+            assert!(secrets.hides_header(name), "{name}");
+        }
+        for name in ["accept", "content-type", "retry-after"] {
+            assert!(!secrets.hides_header(name), "{name}");
         }
     }
 

@@ -21,7 +21,7 @@ mod answer;
 mod probe;
 
 use super::env::Env;
-use super::model::Model;
+use super::model::{Model, shown_url};
 use address::{Target, targets};
 pub use address::{api_url, is_loopback, key_variable};
 use answer::Listed;
@@ -103,7 +103,7 @@ impl Kind {
 
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {}", self.kind.name(), self.root)
+        write!(f, "{} at {}", self.kind.name(), shown_url(&self.root))
     }
 }
 

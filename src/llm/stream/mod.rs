@@ -9,6 +9,7 @@
 //! Not here: what the thread does (`worker`), the wire protocols ([`api`]).
 
 mod mailbox;
+mod measure;
 mod retry;
 mod worker;
 
@@ -23,13 +24,16 @@ use super::event::{AssistantEvent, ErrorKind, Fold, StreamError};
 use super::http::{self, Client};
 use super::message::{AssistantMessage, now_ms};
 use super::model::{Model, ThinkingLevel};
+use super::secret::Vault;
 use crossbeam_channel::{after, never, select};
+use measure::Measure;
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use worker::Job;
 
+pub use super::secret::Secret;
 pub use retry::Resend;
 
 /// What one request may ask for beyond the conversation.
@@ -57,6 +61,8 @@ pub struct StreamOptions {
     pub tool_choice: Option<ToolChoice>,
     pub clocks: Clocks,
     pub resend: Resend,
+    /// What is hidden in the request and in its answer.
+    pub vault: Vault,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,70 +95,6 @@ impl Default for Clocks {
     fn default() -> Self {
         let limit = Some(Duration::from_secs(300));
         Self { first: limit, idle: limit, is_chosen: false }
-    }
-}
-
-/// A key or token. Its value is in no output: `Debug` shows dots.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    pub fn new(value: impl Into<String>) -> Self {
-        Self(value.into())
-    }
-
-    /// The value, for the one place that sends it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("•••")
-    }
-}
-
-/// Bytes of text, thinking and arguments that an answer may have. No model writes as much.
-const ANSWER_MAX: usize = 64 << 20;
-/// Tool calls that an answer may have.
-const CALLS_MAX: usize = 1000;
-/// What a block takes besides its text, in bytes.
-const BLOCK_BYTES: usize = 256;
-
-/// What an answer came to so far.
-#[derive(Default)]
-struct Measure {
-    bytes: usize,
-    calls: usize,
-}
-
-impl Measure {
-    /// Adds an event. An error when the answer has become too large to be one.
-    fn add(&mut self, event: &AssistantEvent) -> Result<(), StreamError> {
-        use AssistantEvent as E;
-        self.bytes += match event {
-            E::TextDelta { delta, .. } | E::ThinkingDelta { delta, .. } | E::ToolCallDelta { delta, .. } => {
-                delta.len()
-            }
-            E::ToolCallStart { id, name, .. } => {
-                self.calls += 1;
-                BLOCK_BYTES + id.len() + name.len()
-            }
-            E::TextStart { .. } | E::ThinkingStart { .. } => BLOCK_BYTES,
-            E::TextEnd { signature, .. } | E::ThinkingEnd { signature, .. } => {
-                signature.as_ref().map_or(0, String::len)
-            }
-            E::ToolCallEnd { thought_signature, .. } => thought_signature.as_ref().map_or(0, String::len),
-            E::Start | E::Info(_) | E::Done { .. } | E::Error(_) => 0,
-        };
-        let what = match self {
-            Self { calls, .. } if *calls > CALLS_MAX => format!("{CALLS_MAX} tool calls"),
-            Self { bytes, .. } if *bytes > ANSWER_MAX => format!("{} MB", ANSWER_MAX >> 20),
-            _ => return Ok(()),
-        };
-        let text = format!("the answer was refused: it has more than {what}");
-        Err(StreamError::new(ErrorKind::Protocol, text))
     }
 }
 
@@ -219,7 +161,7 @@ fn start(
     client: Client,
     api: Option<Api>,
     model: &Arc<Model>,
-    context: Context,
+    mut context: Context,
     options: StreamOptions,
     cancel: &CancelToken,
 ) -> StreamHandle {
@@ -229,6 +171,9 @@ fn start(
         let text = format!("the model {id} speaks {api:?}, which is not known here; known: {known}");
         return StreamHandle::failed(model, StreamError::new(ErrorKind::Request, text));
     };
+    if let Some(set) = options.vault.set() {
+        context.messages.iter_mut().for_each(|message| set.hide_message(message));
+    }
     let (writer, reader) = mailbox::mailbox();
     let mut clocks = options.clocks;
     if !clocks.is_chosen && host_of(&model.base_url).is_some_and(http::is_loopback) {

@@ -11,6 +11,7 @@ use crate::llm::event_stream::{Broken, EventStreamDecoder, MESSAGE_LIMIT};
 use crate::llm::http::{self, Answer, Client, Request, Secrets};
 use crate::llm::message::now_ms;
 use crate::llm::model::Model;
+use crate::llm::secret::EventHider;
 use crate::llm::sse::{EVENT_LIMIT, SseDecoder, TooLarge};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -88,11 +89,11 @@ impl From<Broken> for Stop {
 
 /// The body of the thread.
 pub(super) fn run(job: &Job, writer: Writer) {
-    let mut secrets = Secrets::default();
+    let mut secrets = Secrets::new(&job.options.vault);
     if let Some(key) = &job.options.api_key {
         secrets.add(key.expose());
     }
-    let mut outlet = Outlet { writer, batch: Vec::new() };
+    let mut outlet = Outlet { writer, batch: Vec::new(), hider: EventHider::new(job.options.vault.set()) };
     let result = catch_unwind(AssertUnwindSafe(|| match &job.api {
         Api::Wire(protocol) => speak(job, protocol.as_ref(), &mut secrets, &mut outlet),
         Api::Source(source) => play(job, source.as_ref(), &mut outlet),
@@ -114,6 +115,9 @@ pub(super) fn run(job: &Job, writer: Writer) {
         error.message.push_str(&format!(" [request {id}]"));
     }
     error.message = secrets.hide(&error.message).into_owned();
+    for text in error.extra.iter_mut().flat_map(|extra| extra.values_mut()) {
+        secrets.hide_value(text);
+    }
     outlet.batch.push(AssistantEvent::Error(error));
     let _ = outlet.flush(); // without a reader there is nobody to tell
 }
@@ -122,11 +126,13 @@ pub(super) fn run(job: &Job, writer: Writer) {
 struct Outlet {
     writer: Writer,
     batch: Vec<AssistantEvent>,
+    hider: EventHider,
 }
 
 impl Outlet {
     /// Passes on what there is. Waits while the reader is slow.
     fn flush(&mut self) -> Result<(), Gone> {
+        self.hider.pass(&mut self.batch);
         self.writer.put(&mut self.batch)
     }
 
@@ -154,6 +160,7 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
     let HttpRequest { url, mut headers, body } = protocol.request(model, context, options)?;
     size::check(model, context, body.len())?;
     for (name, value) in &options.headers {
+        secrets.mask_header(name);
         headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         if let Some(value) = value {
             headers.push((name.clone(), value.clone()));

@@ -114,18 +114,20 @@ impl Dispatcher {
             Command::SetModel { provider, id } => {
                 let set = control.set_model(&provider, &id, &mut tell);
                 match set {
-                    Ok(Some(model)) => reply.data(model),
+                    Ok(Some(model)) => reply.data(model.shown()),
                     Ok(None) => reply.fail(format_args!("Model not found: {provider}/{id}")),
                     Err(reason) => reply.fail(reason),
                 }
             }
             Command::CycleModel => answer(control.cycle_model(true, &mut tell), reply, |cycled| {
                 cycled.map(|cycled| {
-                    json!({"model": *cycled.model, "thinkingLevel": cycled.thinking, "isScoped": cycled.is_scoped})
+                    json!({"model": cycled.model.shown(), "thinkingLevel": cycled.thinking, "isScoped": cycled.is_scoped})
                 })
             }),
             Command::GetAvailableModels => {
-                reply.data(json!({"models": control.available_models()}));
+                let models = control.available_models();
+                let models: Vec<_> = models.iter().map(|model| model.shown()).collect();
+                reply.data(json!({"models": models}));
             }
             Command::SetThinkingLevel(level) => match control.set_thinking(level, &mut tell) {
                 Ok(_) => reply.done(),
@@ -320,7 +322,7 @@ impl Dispatcher {
     fn state(&self) -> Value {
         let now = self.control.snapshot();
         let mut state = json!({
-            "model": *now.model,
+            "model": now.model.shown(),
             "thinkingLevel": now.thinking,
             "isStreaming": now.is_streaming,
             "isCompacting": now.is_compacting,

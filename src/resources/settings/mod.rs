@@ -289,6 +289,10 @@ impl Settings {
         self.flag("images.blockImages")
     }
 
+    pub fn hide_secrets(&self) -> bool {
+        self.flag("hideSecrets")
+    }
+
     /// For commands whose call sets none.
     pub fn bash_timeout_seconds(&self) -> Option<f64> {
         self.get("bash.timeoutSeconds")?.as_f64()

@@ -93,6 +93,7 @@ pub const GROUPS: &[Group] = &[
         key("externalEditor", Text, Told("`$VISUAL`, `$EDITOR`"), "command that opens an editor"),
         key("doubleEscapeAction", OneOf(&["tree", "fork", "none"]), Preset::Text("tree"), "what two Escapes do in an empty editor"),
         key("treeFilterMode", OneOf(&["default", "no-tools", "user-only", "labeled-only", "all"]), Preset::Text("default"), "what `/tree` shows at first"),
+        global("hideSecrets", Flag, Preset::Flag(true), "models, sessions and the screen get `‹secret:NAME›` for keys that pi knows"),
         global("defaultProjectTrust", OneOf(&["ask", "always", "never"]), Preset::Text("ask"), "trust in projects that nothing is known about"),
     ]},
     Group { title: "Tools", keys: &[

@@ -3,6 +3,7 @@
 //! Shapes are those that issuers document, long enough that no word has them by chance. Left as they are:
 //! the data of images, and opaque data of providers (signatures), which no key can be read from.
 
+use crate::llm::secret::{Set, each_text};
 use regex::{Captures, Regex};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -46,14 +47,16 @@ const SHAPES: &[&str] = &[
     // JSON web tokens
     r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}",
     // Private keys, cut off ones too
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
+    r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
     // Headers and addresses with a password
     r"(?P<keep2>(?i:authorization|x-api-key|api-key)\W{1,4}(?i:(?:bearer|basic|token)\s+)?)[A-Za-z0-9+/=_.~-]{16,}",
-    r"(?P<keep3>\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s:/@]+(?P<after>@)",
+    // A password goes on to the last @; digits before a slash are a port.
+    r#"(?P<keep3>\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)(?:\d+|\d*[^\s\d/"'<>`@][^\s"'<>`]*)(?P<after>@)"#,
 ];
 
 pub struct Redactor {
-    pattern: Regex,
+    known: Option<Set>,
+    shapes: Regex,
 }
 
 impl fmt::Debug for Redactor {
@@ -65,21 +68,24 @@ impl fmt::Debug for Redactor {
 impl Redactor {
     /// `known` are values that are secrets whatever they look like.
     pub fn new<'a>(known: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
-        let mut known: Vec<&str> =
-            known.into_iter().map(str::trim).filter(|value| value.len() >= LEN_MIN).collect();
-        // The first that fits is taken: a longer one before its own beginning.
-        known.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        known.dedup();
-        let known = known.into_iter().map(regex::escape);
-        let all: Vec<String> = known.chain(SHAPES.iter().map(ToString::to_string)).collect();
-        let pattern = regex::RegexBuilder::new(&all.join("|")).size_limit(64 << 20).build();
-        let pattern = pattern.map_err(|error| format!("Cannot look for secrets: {error}"))?;
-        Ok(Self { pattern })
+        let known = known.into_iter().map(str::trim).filter(|value| value.len() >= LEN_MIN);
+        let known = Set::new(known.map(|value| (value.to_owned(), HIDDEN.to_owned())));
+        let shapes = regex::RegexBuilder::new(&SHAPES.join("|")).size_limit(64 << 20).build();
+        let shapes = shapes.map_err(|error| format!("Cannot look for secrets: {error}"))?;
+        Ok(Self { known, shapes })
     }
 
     /// `text` without secrets.
     pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.pattern.replace_all(text, |found: &Captures<'_>| {
+        let text = self.known.as_ref().map_or(Cow::Borrowed(text), |known| known.hide(text));
+        match self.without_shapes(&text) {
+            Cow::Owned(hidden) => Cow::Owned(hidden),
+            Cow::Borrowed(_) => text,
+        }
+    }
+
+    fn without_shapes<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.shapes.replace_all(text, |found: &Captures<'_>| {
             let group = |name| found.name(name).map_or("", |found| found.as_str());
             let keep: String = ["keep", "keep2", "keep3"].map(group).concat();
             format!("{keep}{HIDDEN}{}", group("after"))
@@ -88,29 +94,10 @@ impl Redactor {
 
     /// Takes secrets out of every string of `value`, names of fields too.
     pub fn clean(&self, value: &mut Value) {
-        match value {
-            Value::String(text) => {
-                if let Cow::Owned(hidden) = self.hide(text) {
-                    *text = hidden;
-                }
-            }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.clean(item)),
-            Value::Object(fields) => {
-                let is_image = fields.get("type").is_some_and(|kind| kind == "image");
-                let opaque = |name: &str| name.ends_with("Signature") || (is_image && name == "data");
-                if fields.keys().any(|name| matches!(self.hide(name), Cow::Owned(_))) {
-                    let old = std::mem::take(fields);
-                    let renamed = old.into_iter();
-                    fields.extend(renamed.map(|(name, value)| (self.hide(&name).into_owned(), value)));
-                }
-                for (name, value) in fields.iter_mut() {
-                    if !opaque(name) {
-                        self.clean(value);
-                    }
-                }
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
+        each_text(value, &mut |text| match self.hide(text) {
+            Cow::Owned(hidden) => Some(hidden),
+            Cow::Borrowed(_) => None,
+        });
     }
 }
 
@@ -134,6 +121,13 @@ mod tests {
             (format!("Authorization: Bearer {a}"), Some("Authorization: Bearer [redacted]".to_owned())),
             ("postgres://me:hunter2@host/db".to_owned(), Some("postgres://me:[redacted]@host/db".to_owned())),
             ("https://host:8080/a@b".to_owned(), None),
+            ("db://me:8080@host".to_owned(), Some("db://me:[redacted]@host".to_owned())),
+            ("'db://me:a@b/c@host/d'".to_owned(), Some("'db://me:[redacted]@host/d'".to_owned())),
+            ("db://me:80a/c@host".to_owned(), Some("db://me:[redacted]@host".to_owned())),
+            (
+                "-----BEGIN PGP PRIVATE KEY BLOCK-----\nx\n-----END PGP PRIVATE KEY BLOCK-----\nb".to_owned(),
+                Some("[redacted]\nb".to_owned()),
+            ),
             (
                 "a\n-----BEGIN RSA PRIVATE KEY-----\nx\n-----END RSA PRIVATE KEY-----\nb".to_owned(),
                 Some("a\n[redacted]\nb".to_owned()),

@@ -16,6 +16,7 @@ use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
 use super::{Workspace, argument, path};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
+use crate::llm::secret::Set;
 use regex::bytes::Regex;
 use search::{Found, Match, Searcher};
 use serde_json::{Value, json};
@@ -95,7 +96,8 @@ impl Tool for Grep {
                     .map(|glob| Filter::parse(glob, &target, &self.workspace.cwd))
                     .transpose()
                     .map_err(ToolError::new)?;
-                let lines = Lines { backend, regex, context, filter };
+                let secrets = self.workspace.vault.set();
+                let lines = Lines { backend, regex, context, filter, secrets };
                 let walk = Walk::new(&self.workspace, &target, call.cancel, result.limit, self.time);
                 let summary = walk
                     .run(&lines, &mut |matches| result.take(matches))
@@ -126,7 +128,7 @@ impl Grep {
         let label = shown(file.file_name().unwrap_or_default().as_bytes());
         let deadline = Instant::now() + self.time;
         Stop::during(call.cancel, deadline, |stop| {
-            let mut searcher = Searcher::new(regex, context);
+            let mut searcher = Searcher::new(regex, context, self.workspace.vault.set());
             match searcher.search(&mut source, &label, result.limit, stop) {
                 Ok(Found::Matches(matches)) => result.take(matches),
                 Ok(Found::Binary) => {
@@ -190,6 +192,7 @@ struct Lines<'a> {
     regex: Regex,
     context: usize,
     filter: Option<Filter>,
+    secrets: Option<Arc<Set>>,
 }
 
 /// A thread's own copies, since a regular expression that threads share makes them wait.
@@ -204,7 +207,10 @@ impl Search for Lines<'_> {
     const BATCH: usize = 16;
 
     fn worker(&self) -> Worker {
-        Worker { searcher: Searcher::new(self.regex.clone(), self.context), filter: self.filter.clone() }
+        Worker {
+            searcher: Searcher::new(self.regex.clone(), self.context, self.secrets.clone()),
+            filter: self.filter.clone(),
+        }
     }
 
     fn enters(&self, worker: &mut Worker, folder: &Entry<'_>) -> bool {

@@ -11,10 +11,12 @@
 use super::super::truncate::{self, MAX_BYTES, MAX_MATCH_CHARS};
 use super::super::walk::Stop;
 use super::utf16::Utf16;
+use crate::llm::secret::Set;
 use memchr::{memchr, memchr_iter, memrchr};
 use regex::bytes::Regex;
 use std::collections::VecDeque;
 use std::io::{self, Cursor, ErrorKind, Read};
+use std::sync::Arc;
 
 const FIRST_BLOCK: usize = 64 * 1024;
 const MAX_BLOCK: usize = 16 << 20;
@@ -29,6 +31,7 @@ pub(super) struct Searcher {
     /// Lines shown on either side of a match.
     context: usize,
     buffer: Vec<u8>,
+    secrets: Option<Arc<Set>>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -51,8 +54,8 @@ pub(super) struct Match {
 }
 
 impl Searcher {
-    pub fn new(regex: Regex, context: usize) -> Self {
-        Self { regex, context, buffer: Vec::new() }
+    pub fn new(regex: Regex, context: usize, secrets: Option<Arc<Set>>) -> Self {
+        Self { regex, context, buffer: Vec::new(), secrets }
     }
 
     /// Finds the first `limit` matching lines of a file that is shown as `label`.
@@ -74,6 +77,7 @@ impl Searcher {
             line: 1,
             before: VecDeque::new(),
             open: VecDeque::new(),
+            secrets: self.secrets.as_deref(),
         };
         let buffer = &mut self.buffer;
         buffer.resize(FIRST_BLOCK, 0);
@@ -131,6 +135,7 @@ struct Matches<'a> {
     /// The last lines of earlier blocks.
     before: VecDeque<Shown>,
     open: VecDeque<Open>,
+    secrets: Option<&'a Set>,
 }
 
 /// A match that lines after it still belong to.
@@ -212,7 +217,7 @@ impl Matches<'_> {
         buffer: &mut [u8],
         stop: &Stop,
     ) -> io::Result<Option<usize>> {
-        let shown = shown(buffer);
+        let shown = self.shown(buffer);
         let mut matches = self.regex.is_match(buffer);
         loop {
             buffer.copy_within(buffer.len() - OVERLAP.., 0);
@@ -258,7 +263,7 @@ impl Matches<'_> {
             self.line += memchr_iter(b'\n', &block[counted..start]).count() as u64;
             counted = start;
             self.lines_after(&block[given..start]);
-            let line = shown(&block[start..end]);
+            let line = self.shown(&block[start..end]);
             self.after(&line);
             self.add(&line, &block[..start]);
             at = end + 1;
@@ -271,10 +276,18 @@ impl Matches<'_> {
         if !last {
             self.line += memchr_iter(b'\n', &block[counted..]).count() as u64;
             if self.context > 0 {
-                let mut lines: Vec<Shown> = lines_before(block).take(self.context).map(shown).collect();
+                let mut lines: Vec<Shown> =
+                    lines_before(block).take(self.context).map(|line| self.shown(line)).collect();
                 lines.reverse();
                 self.remember(lines);
             }
+        }
+    }
+
+    fn shown(&self, line: &[u8]) -> Shown {
+        match self.secrets {
+            Some(secrets) => shown(&secrets.hide_bytes(line)),
+            None => shown(line),
         }
     }
 
@@ -305,7 +318,8 @@ impl Matches<'_> {
             return;
         }
         if self.context > 0 {
-            let mut lines: Vec<Shown> = lines_before(before).take(self.context).map(shown).collect();
+            let mut lines: Vec<Shown> =
+                lines_before(before).take(self.context).map(|line| self.shown(line)).collect();
             let missing = self.context - lines.len();
             lines.extend(self.before.iter().rev().take(missing).cloned());
             let first = self.line - lines.len() as u64;
@@ -323,7 +337,8 @@ impl Matches<'_> {
     fn lines_after(&mut self, mut text: &[u8]) {
         while !text.is_empty() && !self.open.is_empty() {
             let end = memchr(b'\n', text).unwrap_or(text.len());
-            self.after(&shown(&text[..end]));
+            let line = self.shown(&text[..end]);
+            self.after(&line);
             text = text.get(end + 1..).unwrap_or_default();
         }
     }
@@ -369,7 +384,7 @@ fn lines_before(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A line without carriage returns and not too long. Reads no more of it than is shown.
+/// A line without carriage returns and not too long. Decodes no more of it than is shown.
 fn shown(line: &[u8]) -> Shown {
     let mut text = String::new();
     let mut units = 0;

@@ -228,7 +228,7 @@ fn search(text: &[u8], pattern: &str, context: usize, limit: usize, step: usize)
         }
     }
     let regex = pattern::compile(pattern, false, false).unwrap();
-    let mut searcher = Searcher::new(regex, context);
+    let mut searcher = Searcher::new(regex, context, None);
     let deadline = Instant::now() + SEARCH_TIME;
     Stop::during(&CancelToken::new(), deadline, |stop| {
         let mut source = Pieces(Cursor::new(text), step);
@@ -391,14 +391,14 @@ fn a_file_is_not_read_on_once_there_is_enough() {
     let regex = pattern::compile("^", false, false).unwrap();
     let deadline = Instant::now() + SEARCH_TIME;
     Stop::during(&CancelToken::new(), deadline, |stop| {
-        let found = Searcher::new(regex.clone(), 2).search(&mut Endless(0), "f", 3, stop);
+        let found = Searcher::new(regex.clone(), 2, None).search(&mut Endless(0), "f", 3, stop);
         assert_eq!(texts(found.unwrap()).len(), 3);
     });
     let cancel = CancelToken::new();
     cancel.cancel();
     Stop::during(&cancel, deadline, |stop| {
         let never = pattern::compile("a", false, false).unwrap();
-        Searcher::new(never, 0).search(&mut Endless(0), "f", 3, stop).unwrap();
+        Searcher::new(never, 0, None).search(&mut Endless(0), "f", 3, stop).unwrap();
     });
 }
 
@@ -409,4 +409,19 @@ fn the_local_disk_opens_what_it_listed_but_follows_no_link() {
     symlink("a", tree.path().join("link")).unwrap();
     assert!(Local.open_listed(&tree.path().join("a")).is_ok());
     assert!(Local.open_listed(&tree.path().join("link")).is_err());
+}
+
+#[test]
+fn a_secret_is_hidden_before_its_line_is_cut() {
+    let tree = TempDir::create();
+    let long = format!("{}sk-0123456789abc needle", "x".repeat(485));
+    tree.write("a", format!("sk-0123456789abc\n{long}\nsk-0123456789abc"));
+    let workspace = tree.workspace();
+    workspace.vault.learn("K", "sk-0123456789abc");
+    let tool = tool(Arc::new(workspace));
+    for path in [".", "a"] {
+        let text = text(&call(&*tool, json!({"pattern": "needle", "path": path, "context": 1})));
+        assert!(text.starts_with("a-1- ‹secret:K›\na:2: xxx") && text.contains("xx‹secret:K›"), "{text}");
+        assert!(text.contains("\na-3- ‹secret:K›") && !text.contains("sk-0"), "{text}");
+    }
 }

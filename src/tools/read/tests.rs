@@ -242,3 +242,32 @@ fn kept_outputs_are_opened_by_number() {
         assert!(answer.starts_with("error: There is no kept output"), "{odd}: {answer}");
     }
 }
+
+#[test]
+fn secrets_are_hidden_before_the_text_is_cut() {
+    let dir = TempDir::create();
+    let workspace = dir.workspace();
+    workspace.vault.learn("K", "sk-0123456789");
+    let tool = tool(Arc::new(workspace));
+    let read = |arguments: Value| text(&call(&*tool, arguments));
+    let content = "é\nkey: sk-0123456789\nend sk-01";
+    let hidden = "é\nkey: ‹secret:K›\nend sk-01";
+    for encoding in [Encoding::Utf8, Encoding::Utf16Le, Encoding::Latin1] {
+        let bytes = encoding.encode(content).unwrap();
+        let mark: &[u8] = if encoding == Encoding::Utf16Le { &[0xff, 0xfe] } else { &[] };
+        dir.write("f", [mark, &bytes].concat());
+        let shown = read(json!({"path": "f"}));
+        assert!(shown.starts_with(hidden), "{encoding:?}: {shown}");
+        let line = read(json!({"path": "f", "offset": 2, "limit": 1}));
+        assert!(line.starts_with("key: ‹secret:K›\n\n["), "{encoding:?}: {line}");
+    }
+    // Across the edge of what is read at once, and of what can be shown.
+    for before in [CHUNK_BYTES, truncate::MAX_BYTES] {
+        for at in before - 14..before + 2 {
+            let filler = ("x".repeat(79) + "\n").repeat(at / 80) + &"y".repeat(at % 80);
+            dir.write("f", filler + "sk-0123456789\nend");
+            let shown = read(json!({"path": "f", "offset": at / 80 + 1}));
+            assert!(shown.contains("‹secret:K›") && !shown.contains("sk-0123"), "{at}: {shown}");
+        }
+    }
+}

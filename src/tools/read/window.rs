@@ -3,6 +3,7 @@
 //! Bytes before the lines are only counted, those after them too, so that the answer can say how many
 //! lines there are. What is kept is a little more than a result can show, even of one endless line.
 
+use crate::llm::secret::Hider;
 use crate::tools::text::{Decoder, Encoding};
 use crate::tools::truncate::{MAX_BYTES, Totals};
 use memchr::{memchr, memchr_iter};
@@ -11,10 +12,8 @@ use memchr::{memchr, memchr_iter};
 const MAX_KEPT: usize = MAX_BYTES + 4;
 
 pub struct Window {
-    encoding: Encoding,
-    /// UTF-16 is decoded as it comes; in the others a newline is one byte, and the lines kept are decoded
-    /// in the end.
-    utf16: Option<Decoder>,
+    /// Decodes as bytes come; none for UTF-8, of which the lines kept are checked in the end.
+    decoder: Option<Decoder>,
     /// Lines before the first one that is asked for.
     skip: u64,
     /// Lines asked for.
@@ -29,6 +28,8 @@ pub struct Window {
     first_line: u64,
     kept: Vec<u8>,
     place: Place,
+    /// Sees the text before it is cut.
+    hider: Hider,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,11 +56,9 @@ pub struct Lines {
 }
 
 impl Window {
-    pub fn new(encoding: Encoding, skip: u64, limit: Option<u64>) -> Self {
-        let utf16 = matches!(encoding, Encoding::Utf16Le | Encoding::Utf16Be);
+    pub fn new(encoding: Encoding, skip: u64, limit: Option<u64>, hider: Hider) -> Self {
         let mut window = Self {
-            encoding,
-            utf16: utf16.then(|| Decoder::new(encoding)),
+            decoder: (encoding != Encoding::Utf8).then(|| Decoder::new(encoding)),
             skip,
             limit,
             newlines: 0,
@@ -69,6 +68,7 @@ impl Window {
             first_line: 0,
             kept: Vec::new(),
             place: Place::Before,
+            hider,
         };
         window.enter();
         window
@@ -80,34 +80,43 @@ impl Window {
     }
 
     pub fn feed(&mut self, bytes: &[u8]) {
-        match &mut self.utf16 {
-            None => self.scan(bytes),
+        match &mut self.decoder {
+            None => self.hide(bytes),
             Some(decoder) => {
                 let mut text = String::new();
                 decoder.feed(bytes, &mut text);
-                self.scan(text.as_bytes());
+                self.hide(text.as_bytes());
             }
         }
     }
 
+    fn hide(&mut self, bytes: &[u8]) {
+        if self.is_filled() {
+            // What follows is only counted, and no line end is part of a secret.
+            let rest = self.hider.end();
+            self.scan(&rest);
+            return self.scan(bytes);
+        }
+        let hidden = self.hider.push(bytes);
+        self.scan(&hidden);
+    }
+
     /// The lines, or the number of lines of a file that ends before them.
     pub fn finish(mut self) -> Result<Lines, u64> {
-        if let Some(mut decoder) = self.utf16.take() {
+        if let Some(mut decoder) = self.decoder.take() {
             let mut text = String::new();
             decoder.finish(&mut text);
-            self.scan(text.as_bytes());
+            self.hide(text.as_bytes());
         }
+        let rest = self.hider.end();
+        self.scan(&rest);
         let file_lines = self.newlines + 1;
         if self.place == Place::Before {
             return Err(file_lines);
         }
         let whole = self.inner_bytes == self.kept.len() as u64;
-        let encoding = match self.encoding {
-            Encoding::Latin1 => Encoding::Latin1,
-            _ => Encoding::Utf8,
-        };
-        let (text, damaged) = decode(encoding, &self.kept, whole);
-        // Decoding can only make it longer, so what was too long stays so.
+        let (text, damaged) = decode(&self.kept, whole);
+        // A replacement character can only be longer, so what was too long stays so.
         let bytes = (self.inner_bytes + text.len() as u64).saturating_sub(self.kept.len() as u64);
         Ok(Lines {
             totals: Totals { lines: self.inner_newlines + u64::from(!self.ends_in_newline), bytes },
@@ -177,15 +186,14 @@ impl Window {
 
 /// The text of the bytes kept, and whether some were invalid. Unless they are the whole, the last
 /// character may be cut off; then it is dropped.
-fn decode(encoding: Encoding, kept: &[u8], whole: bool) -> (String, bool) {
+fn decode(kept: &[u8], whole: bool) -> (String, bool) {
     let mut text = String::new();
-    let mut decoder = Decoder::new(encoding);
+    let mut decoder = Decoder::new(Encoding::Utf8);
     decoder.feed(kept, &mut text);
     if whole {
         decoder.finish(&mut text);
     }
-    let damaged = encoding == Encoding::Utf8
-        && std::str::from_utf8(kept).is_err_and(|error| whole || error.error_len().is_some());
+    let damaged = std::str::from_utf8(kept).is_err_and(|error| whole || error.error_len().is_some());
     (text, damaged)
 }
 
@@ -195,14 +203,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn window(pieces: &[&[u8]], encoding: Encoding, skip: u64, limit: Option<u64>) -> Result<Lines, u64> {
-        let mut window = Window::new(encoding, skip, limit);
+        let mut window = Window::new(encoding, skip, limit, Hider::new(None));
         pieces.iter().for_each(|piece| window.feed(piece));
         window.finish()
     }
 
     #[test]
     fn an_endless_line_is_not_kept() {
-        let mut window = Window::new(Encoding::Utf8, 1, None);
+        let mut window = Window::new(Encoding::Utf8, 1, None, Hider::new(None));
         window.feed(b"first\n");
         for _ in 0..1000 {
             window.feed(&[b'x'; 1000]);
@@ -249,10 +257,8 @@ mod tests {
                 prop_assert_eq!(found.totals, Totals::of(&expected));
                 prop_assert_eq!((found.count, found.file_lines), (count as u64, all.len() as u64));
                 prop_assert!(!found.damaged);
-                if encoding != Encoding::Latin1 {
-                    let first = expected.split('\n').next().unwrap_or_default();
-                    prop_assert_eq!(found.first_line_bytes, first.len() as u64);
-                }
+                let first = expected.split('\n').next().unwrap_or_default();
+                prop_assert_eq!(found.first_line_bytes, first.len() as u64);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Answers that are cut, flood, or end without a word.
 
 use super::*;
+use crate::llm::stream::measure::{ANSWER_MAX, BLOCK_BYTES, CALLS_MAX};
 
 /// N1: an answer that is cut anywhere is an error, or whole; it never stops cleanly too early.
 #[test]

@@ -1,0 +1,31 @@
+//! The strings of a JSON value that people and models read.
+
+use serde_json::Value;
+
+/// Calls `change` with every string of `value`, names of fields too, and puts what it gives in its place. Left
+/// alone are the data of images and opaque data of providers (signatures): no key can be read from them, and
+/// they must not change.
+pub fn each_text(value: &mut Value, change: &mut dyn FnMut(&str) -> Option<String>) {
+    match value {
+        Value::String(text) => {
+            if let Some(changed) = change(text) {
+                *text = changed;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, change)),
+        Value::Object(fields) => {
+            let is_image = fields.get("type").is_some_and(|kind| kind == "image");
+            let opaque = |name: &str| name.ends_with("Signature") || (is_image && name == "data");
+            if fields.keys().any(|name| change(name).is_some()) {
+                let old = std::mem::take(fields);
+                fields.extend(old.into_iter().map(|(name, value)| (change(&name).unwrap_or(name), value)));
+            }
+            for (name, value) in fields.iter_mut() {
+                if !opaque(name) {
+                    each_text(value, change);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
