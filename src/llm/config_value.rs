@@ -16,6 +16,7 @@
 
 use super::cancel::CancelToken;
 use super::env::Env;
+use super::executable;
 use super::stream::Secret;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -162,8 +163,9 @@ fn run(command: &str, limit: Duration, cancel: &CancelToken) -> Result<String, S
     let deadline = Instant::now() + limit;
     // A socket in place of a pipe, since it can be read with a timeout.
     let (ours, theirs) = UnixStream::pair().map_err(|error| format!("could not start: {error}"))?;
-    let child = Command::new("sh")
+    let child = Command::new(executable::SHELL)
         .args(["-c", command])
+        .env("PATH", executable::path())
         .stdin(Stdio::null())
         .stdout(OwnedFd::from(theirs))
         .stderr(Stdio::null())

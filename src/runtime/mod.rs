@@ -45,6 +45,7 @@ pub use crate::agent::run::Fatal;
 pub use crate::agent::tool::{FnTool, Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 pub use crate::llm::cancel::CancelToken;
 pub use crate::llm::event::{AssistantEvent, Fold};
+pub use crate::llm::executable;
 pub use crate::llm::json_stream::PartialJson;
 pub use crate::llm::local::explain_refused_tools;
 pub use crate::llm::message::{

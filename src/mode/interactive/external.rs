@@ -3,6 +3,7 @@
 use super::app::App;
 use super::card::Weight;
 use crate::mode::signal;
+use crate::runtime::executable;
 use serde_json::Value;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -38,8 +39,7 @@ impl App {
 
 /// An editor that nearly every machine has one of.
 fn installed() -> &'static str {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = |name: &&&str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    let is_there = |name: &&&str| executable::find(name).is_some();
     ["nano", "vim", "vi"].iter().find(is_there).unwrap_or(&"vi")
 }
 
@@ -49,7 +49,8 @@ fn edit(command: &str, text: &str) -> io::Result<Option<String>> {
     let status = {
         // Ctrl+C is for the editor now.
         let _held = signal::hold_interrupts();
-        let mut child = Command::new("sh")
+        let mut child = Command::new(executable::SHELL)
+            .env("PATH", executable::path())
             .arg("-c")
             .arg(format!("{command} \"$1\""))
             .arg("sh")
