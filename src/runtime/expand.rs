@@ -53,9 +53,16 @@ impl Commands {
 mod tests {
     use super::*;
     use crate::resources::source::{Found, Scope, Source};
+    use crate::resources::text_file::Bounds;
 
     fn source(path: &str) -> Source {
-        Source { path: path.into(), found: Found::Looked, scope: Scope::User, base: Some("/agent".into()) }
+        Source {
+            path: path.into(),
+            found: Found::Looked,
+            scope: Scope::User,
+            base: Some("/agent".into()),
+            bounds: Bounds::anywhere(),
+        }
     }
 
     fn commands() -> Commands {
