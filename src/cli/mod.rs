@@ -16,6 +16,7 @@ mod resource;
 mod sandbox;
 mod sessions;
 mod start;
+mod stranger;
 pub mod table;
 mod trust;
 mod undo;
@@ -111,7 +112,7 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
     let mut world = start::World::load(args)?;
     if let Some(search) = &args.list_models {
         if world.services.credentials.env().get("PI_LOCAL_URL").is_some() || search.starts_with("local") {
-            world.find_local();
+            world.find_local(true);
         }
         let services = &world.services;
         let usable = |provider: &str| services.usable(provider);

@@ -6,6 +6,7 @@ use super::migrate;
 use super::model;
 use super::open;
 use super::sandbox;
+use super::stranger;
 use super::trust::{self, Agreed};
 use crate::agent::tool::Tool;
 use crate::llm::cancel::CancelToken;
@@ -114,6 +115,7 @@ impl World {
             warn(text);
         }
         let mut services = Services::new(registry, credentials, &settings);
+        services.local_servers = stranger::allowed(dirs.agent());
         services.cache = match std::env::var("PI_CACHE_RETENTION").as_deref() {
             Ok("long") => CacheRetention::Long,
             Ok("none") => CacheRetention::None,
@@ -209,9 +211,14 @@ impl World {
         paths.map(|path| place::tidy(&self.dirs.resolve(path, &self.started_in))).collect()
     }
 
-    /// Asks the servers of this machine for their models, and adds them.
-    pub fn find_local(&mut self) -> local::Found {
-        let found = local::discover(self.services.credentials.env(), LOCAL_LIMIT);
+    /// Asks the servers of this machine for their models, and adds them. `is_asked_for`: the user named them,
+    /// so those that other users run count too.
+    pub fn find_local(&mut self, is_asked_for: bool) -> local::Found {
+        if is_asked_for {
+            self.services.local_servers = local::Allowed::All;
+        }
+        let services = &self.services;
+        let found = local::discover(services.credentials.env(), LOCAL_LIMIT, &services.local_servers);
         self.services.registry.add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
         found
     }
@@ -321,6 +328,7 @@ fn renewed(args: &Args, mut world: World, old: &Ground) -> Ground {
     services.credentials.give_as(&old.services.credentials);
     services.registry.add_found_by(&old.services.registry);
     services.base_url.clone_from(&old.services.base_url);
+    services.local_servers.clone_from(&old.services.local_servers);
     let workspace = Arc::new(Workspace {
         cwd: world.cwd.clone(),
         home: old.workspace.home.clone(),
