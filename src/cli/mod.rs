@@ -1,6 +1,7 @@
 //! The command line: flags, subcommands, and the way from both to a run.
 
 mod acp;
+mod argv;
 mod ask;
 mod auth;
 mod config;
@@ -65,6 +66,7 @@ pub fn main() -> ExitCode {
     lifeline::enable();
     signal::outlive_file_limits();
     let mut words: Vec<_> = std::env::args_os().skip(1).collect();
+    argv::hide_key();
     let subcommand = SUBCOMMANDS.iter().find(|(name, _)| words.first().is_some_and(|word| word == name));
     let code = if let Some((_, run)) = subcommand {
         words.remove(0);
