@@ -56,6 +56,7 @@ pub use crate::llm::resolve::Scoped;
 pub use crate::resources::dirs::Dirs;
 pub use crate::resources::git::branch as git_branch;
 pub use crate::resources::settings::{self, Settings};
+pub use crate::resources::text_file;
 pub use crate::resources::trust;
 pub use crate::session::id::session_id as unique_id;
 pub use crate::session::{Store, SyncMode};
