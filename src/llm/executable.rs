@@ -32,7 +32,8 @@ fn absolute(path: &OsStr) -> OsString {
     if path.is_empty() { USUAL.into() } else { path }
 }
 
-fn find_in(name: &str, path: &OsStr) -> Option<PathBuf> {
+/// The program of this name in the absolute folders of `path`.
+pub fn find_in(name: &str, path: &OsStr) -> Option<PathBuf> {
     let runs = |file: &PathBuf| {
         fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
     };
