@@ -49,14 +49,15 @@ pub fn decide(args: &Args, world: &World) -> Result<Option<Look>, String> {
     let project = Project::new(&world.cwd, dirs.home());
     let store = Store::new(dirs.agent());
     let surfaces = project.surfaces();
-    if surfaces.is_empty() {
-        note_empty(args, &project, &store, agreed);
-        return Ok(Some(Look::nothing()));
-    }
-    let look = project.look();
+    // A project that brings nothing is used as it is.
+    let look = if surfaces.is_empty() { Look::nothing() } else { project.look() };
     let covered = agreed.covers(project.root(), &look);
-    if args.approve == Some(true) && covered.is_none() {
+    let is_approved = args.approve == Some(true) && covered.is_none();
+    if is_approved {
         agreed.add(project.root(), &look);
+    }
+    if is_approved || surfaces.is_empty() {
+        note(&project, &store, &look);
         return Ok(Some(look));
     }
     if covered == Some(true) {
@@ -94,18 +95,13 @@ pub fn decide(args: &Args, world: &World) -> Result<Option<Look>, String> {
     Ok(None)
 }
 
-/// A project that brings nothing is used as it is. Where it is trusted all the same, what it brings later is
-/// new.
-fn note_empty(args: &Args, project: &Project, store: &Store, agreed: &Agreed) {
-    let nothing = Look::nothing();
-    if args.approve == Some(true) && agreed.covers(project.root(), &nothing).is_none() {
-        agreed.add(project.root(), &nothing);
-    }
+/// Where a project is trusted that nothing was asked about now, what it brings later is new.
+fn note(project: &Project, store: &Store, look: &Look) {
     // A store that cannot be read is an error as soon as there is something to decide.
     if let Ok(Some(entry)) = store.find(project)
         && entry.is_trusted
     {
-        let _ = store.has_changed(project, &nothing);
+        let _ = store.has_changed(project, look);
     }
 }
 
