@@ -2,6 +2,7 @@
 
 use super::flags::{self, Args};
 use super::start::World;
+use crate::llm::executable;
 use crate::llm::resolve::distance::{Compare, between, letters};
 use crate::mode::{print, report};
 use crate::resources::context_file;
@@ -136,8 +137,9 @@ fn edit(world: &World, local: bool) -> Result<u8, String> {
             .map_err(|error| format!("{}: could not be made: {error}", folder.display()))?;
     }
     // The variables hold commands with arguments.
-    let status = Command::new("/bin/sh")
+    let status = Command::new(executable::SHELL)
         .args(["-c", &format!("{editor} \"$1\""), "sh"])
+        .env("PATH", executable::path())
         .arg(&path)
         .status()
         .map_err(|error| format!("Cannot run {editor}: {error}"))?;

@@ -1,6 +1,7 @@
 //! The command line: flags, subcommands, and the way from both to a run.
 
 mod acp;
+mod argv;
 mod ask;
 mod auth;
 mod config;
@@ -16,6 +17,7 @@ mod resource;
 mod sandbox;
 mod sessions;
 mod start;
+mod stranger;
 pub mod table;
 mod trust;
 mod undo;
@@ -68,6 +70,7 @@ pub fn main() -> ExitCode {
     lifeline::enable();
     signal::outlive_file_limits();
     let mut words: Vec<_> = std::env::args_os().skip(1).collect();
+    argv::hide_key();
     let subcommand = SUBCOMMANDS.iter().find(|(name, _)| words.first().is_some_and(|word| word == name));
     let code = if let Some((_, run)) = subcommand {
         words.remove(0);
@@ -115,7 +118,7 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
     let mut world = start::World::load(args)?;
     if let Some(search) = &args.list_models {
         if world.services.credentials.env().get("PI_LOCAL_URL").is_some() || search.starts_with("local") {
-            world.find_local();
+            world.find_local(true);
         }
         let services = &world.services;
         let usable = |provider: &str| services.usable(provider);

@@ -2,6 +2,7 @@
 
 use super::flags::Args;
 use super::start::World;
+use super::stranger;
 use crate::llm::env::Env;
 use crate::llm::local;
 use crate::llm::model::{Model, ThinkingLevel};
@@ -26,12 +27,13 @@ pub fn choose(args: &Args, world: &mut World, context: &SessionContext) -> Resul
     let names_local =
         |name: Option<&str>| name.is_some_and(|name| name == local::PROVIDER || name.starts_with("local/"));
     let wanted = args.model.as_deref().or(args.provider.as_deref());
-    let asks_local = names_local(wanted)
+    let is_named = names_local(wanted)
         || args.provider.as_deref() == Some(local::PROVIDER)
         || args.models.iter().flatten().any(|pattern| names_local(Some(pattern)))
-        || (wanted.is_none() && stored.is_some_and(|model| model.provider == local::PROVIDER))
         || (wanted.is_none() && saved.as_ref().is_some_and(|(provider, _)| provider == local::PROVIDER));
-    let found = asks_local.then(|| world.find_local());
+    let asks_local =
+        is_named || (wanted.is_none() && stored.is_some_and(|model| model.provider == local::PROVIDER));
+    let mut found = asks_local.then(|| world.find_local(is_named));
     let is_local = names_local(wanted) || args.provider.as_deref() == Some(local::PROVIDER);
     let scope = listed(args, world);
     let mut choice = match &found {
@@ -48,14 +50,20 @@ pub fn choose(args: &Args, world: &mut World, context: &SessionContext) -> Resul
         )?,
     };
     if choice.is_none() && found.is_none() {
-        choice = world.find_local().preferred().map(|offer| told(args, offer));
+        let others = world.find_local(false);
+        choice = others.preferred().map(|offer| told(args, offer));
+        found = Some(others);
+    }
+    let strangers = found.map(|found| found.strangers).unwrap_or_default();
+    if choice.is_none() && stranger::ask(world, &strangers) {
+        choice = world.find_local(false).preferred().map(|offer| told(args, offer));
     }
     let choice = match choice {
         Some(choice) => choice,
         None if world.is_interactive => {
             Choice { model: Arc::new(Model::none()), thinking: None, scope: Vec::new() }
         }
-        None => return Err(no_models()),
+        None => return Err(no_models() + &stranger::told(&strangers)),
     };
     Ok(Choice { scope, ..choice })
 }
@@ -160,7 +168,7 @@ pub fn ignored_base_url(model: &Model, env: &Env) -> Option<String> {
 
 /// Whether `reason` says that there is no model at all.
 pub fn is_missing(reason: &str) -> bool {
-    reason == no_models()
+    reason.starts_with(&no_models())
 }
 
 fn no_models() -> String {

@@ -6,7 +6,8 @@ use super::migrate;
 use super::model;
 use super::open;
 use super::sandbox;
-use super::trust;
+use super::stranger;
+use super::trust::{self, Agreed};
 use crate::agent::tool::Tool;
 use crate::llm::cancel::CancelToken;
 use crate::llm::credential::Credentials;
@@ -64,6 +65,7 @@ pub struct World {
     pub settings: Settings,
     /// Whether what the project in `cwd` brings may be used.
     pub is_trusted: bool,
+    pub agreed: Agreed,
     may_ask: bool,
     /// pi is to be used on the terminal: questions are drawn, and there is somebody to choose a model when
     /// none can be used.
@@ -80,15 +82,20 @@ impl World {
     /// user may be asked whether the project is trusted.
     pub fn load(args: &Args) -> Result<Self, String> {
         let may_ask = matches!(args.mode, None | Some(Mode::Text)) && args.list_models.is_none();
-        Self::load_with(args, may_ask)
+        Self::load_with(args, may_ask, Agreed::default())
     }
 
     /// The same, but nothing is asked.
     pub fn load_unasked(args: &Args) -> Result<Self, String> {
-        Self::load_with(args, false)
+        Self::load_with(args, false, Agreed::default())
     }
 
-    fn load_with(args: &Args, may_ask: bool) -> Result<Self, String> {
+    /// The same, after another one: what was agreed to for as long as the program runs counts.
+    fn load_again(args: &Args, agreed: &Agreed) -> Result<Self, String> {
+        Self::load_with(args, false, agreed.clone())
+    }
+
+    fn load_with(args: &Args, may_ask: bool, agreed: Agreed) -> Result<Self, String> {
         if let Some(dir) = &args.cwd {
             std::env::set_current_dir(dir).map_err(|error| format!("Cannot work in {dir}: {error}"))?;
         }
@@ -108,6 +115,7 @@ impl World {
             warn(text);
         }
         let mut services = Services::new(registry, credentials, &settings);
+        services.local_servers = stranger::allowed(dirs.agent());
         services.cache = match std::env::var("PI_CACHE_RETENTION").as_deref() {
             Ok("long") => CacheRetention::Long,
             Ok("none") => CacheRetention::None,
@@ -119,6 +127,7 @@ impl World {
             dirs,
             settings,
             is_trusted: false,
+            agreed,
             may_ask,
             files: None,
             is_interactive: ask::is_drawn(args),
@@ -146,9 +155,10 @@ impl World {
     /// Takes up what the project in `cwd` brings, if it is trusted.
     pub fn enter(&mut self, args: &Args) -> Result<(), String> {
         self.settings.remove_project();
-        self.is_trusted = trust::decide(args, self)?;
-        if self.is_trusted {
-            self.settings.add_project(&self.cwd).iter().for_each(warn);
+        let decided = trust::decide(args, self)?;
+        self.is_trusted = decided.is_some();
+        if let Some(look) = decided {
+            self.settings.add_project_as(&self.cwd, &look.settings).iter().for_each(warn);
         }
         self.services.follow(&self.settings);
         Ok(())
@@ -201,9 +211,14 @@ impl World {
         paths.map(|path| place::tidy(&self.dirs.resolve(path, &self.started_in))).collect()
     }
 
-    /// Asks the servers of this machine for their models, and adds them.
-    pub fn find_local(&mut self) -> local::Found {
-        let found = local::discover(self.services.credentials.env(), LOCAL_LIMIT);
+    /// Asks the servers of this machine for their models, and adds them. `is_asked_for`: the user named them,
+    /// so those that other users run count too.
+    pub fn find_local(&mut self, is_asked_for: bool) -> local::Found {
+        if is_asked_for {
+            self.services.local_servers = local::Allowed::All;
+        }
+        let services = &self.services;
+        let found = local::discover(services.credentials.env(), LOCAL_LIMIT, &services.local_servers);
         found.refusals.iter().for_each(warn);
         self.services.registry.add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
         found
@@ -215,18 +230,19 @@ pub fn session(args: &Args, world: World, log: Log, cancel: &CancelToken) -> Res
     let dir = args.session_dir.as_deref();
     let store = open::store(&world.dirs, &world.settings, dir, &world.cwd);
     let started_in = world.started_in.clone();
+    let agreed = world.agreed.clone();
     let first = parts(args, world, log, cancel)?;
     let (is_passing, token) = (args.no_session, cancel.clone());
     // What was said for the first session only.
     let args = Args { cwd: None, name: None, ..args.clone() };
-    let (same_args, same_start) = (args.clone(), started_in.clone());
+    let (same_args, same_start, same_agreed) = (args.clone(), started_in.clone(), agreed.clone());
     let renew = move |old: &Ground| {
-        let mut world = World::load_unasked(&same_args)?;
+        let mut world = World::load_again(&same_args, &same_agreed)?;
         world.started_in.clone_from(&same_start);
         Ok(renewed(&same_args, world, old))
     };
     let make = move |log: Log, folder: Folder| {
-        let mut world = World::load_unasked(&args)?;
+        let mut world = World::load_again(&args, &agreed)?;
         world.started_in.clone_from(&started_in);
         open::follow(&args, &mut world, &log, folder)?;
         parts(&args, world, log, &token)
@@ -333,6 +349,7 @@ fn renewed(args: &Args, mut world: World, old: &Ground) -> Ground {
     services.credentials.give_as(&old.services.credentials);
     services.registry.add_found_by(&old.services.registry);
     services.base_url.clone_from(&old.services.base_url);
+    services.local_servers.clone_from(&old.services.local_servers);
     let workspace = Arc::new(Workspace {
         cwd: world.cwd.clone(),
         home: old.workspace.home.clone(),

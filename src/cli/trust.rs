@@ -3,11 +3,12 @@
 use super::ask;
 use super::flags::Args;
 use super::start::World;
-use crate::mode::interactive::question::Ground;
 use crate::mode::report;
-use crate::resources::trust::{Project, Store};
+use crate::resources::trust::{Answer, Look, Project, Store};
+use std::collections::HashMap;
 use std::io::{self, BufRead, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Why a project is asked about.
 #[derive(Clone, Copy, PartialEq)]
@@ -15,45 +16,93 @@ enum Reason {
     Unknown,
     /// It was trusted, and runs more or other things now.
     Changed,
+    /// It became another one while the question was read.
+    ChangedMeanwhile,
 }
 
-/// Decides for the project in `cwd`. An error: what was decided cannot be read.
-pub fn decide(args: &Args, world: &World) -> Result<bool, String> {
-    let (dirs, settings) = (&world.dirs, &world.settings);
-    if let Some(approved) = args.approve {
-        return Ok(approved);
+/// What was agreed to for as long as the program runs, by the project's real path. Clones share it.
+#[derive(Clone, Default)]
+pub struct Agreed(Arc<Mutex<HashMap<PathBuf, Look>>>);
+
+impl Agreed {
+    fn known(&self) -> MutexGuard<'_, HashMap<PathBuf, Look>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, root: &Path, look: &Look) {
+        self.known().insert(root.to_owned(), look.clone());
+    }
+
+    /// True if what the project would run was agreed to; none where nothing was.
+    fn covers(&self, root: &Path, look: &Look) -> Option<bool> {
+        self.known().get(root).map(|known| look.runs_no_more_than(known))
+    }
+}
+
+/// Decides for the project in `cwd`. Gives what may be used of it, none where it is not trusted. An error:
+/// what was decided cannot be read.
+pub fn decide(args: &Args, world: &World) -> Result<Option<Look>, String> {
+    let (dirs, settings, agreed) = (&world.dirs, &world.settings, &world.agreed);
+    if args.approve == Some(false) {
+        return Ok(None);
     }
     let project = Project::new(&world.cwd, dirs.home());
-    let surfaces = project.surfaces();
-    if surfaces.is_empty() {
-        return Ok(true);
-    }
     let store = Store::new(dirs.agent());
+    let surfaces = project.surfaces();
+    // A project that brings nothing is used as it is.
+    let look = if surfaces.is_empty() { Look::nothing() } else { project.look() };
+    let covered = agreed.covers(project.root(), &look);
+    let is_approved = args.approve == Some(true) && covered.is_none();
+    if is_approved {
+        agreed.add(project.root(), &look);
+    }
+    if is_approved || surfaces.is_empty() {
+        note(&project, &store, &look);
+        return Ok(Some(look));
+    }
+    if covered == Some(true) {
+        return Ok(Some(look));
+    }
     let reason = match store.find(&project)? {
-        Some(entry) if !entry.is_trusted => return Ok(false),
-        Some(_) if store.has_changed(&project)? => Reason::Changed,
-        Some(_) => return Ok(true),
+        Some(entry) if !entry.is_trusted => return Ok(None),
+        Some(_) if store.has_changed(&project, &look)? => Reason::Changed,
+        Some(_) => return Ok(Some(look)),
+        None if covered.is_some() => Reason::Changed,
         None => match settings.default_project_trust() {
-            "always" => return Ok(true),
-            "never" => return Ok(false),
+            "always" => return Ok(Some(look)),
+            "never" => return Ok(None),
             _ => Reason::Unknown,
         },
     };
+    let question = Question { project: &project, surfaces: &surfaces, store: &store };
     if let Some(ground) = world.ground() {
-        return ask_drawn(ground, &project, &surfaces, &store, reason);
+        return question
+            .ask(agreed, look, reason, |about, labels| Ok(ask::choose_drawn(ground, TITLE, about, labels)));
     }
     if world.may_ask() && io::stdin().is_terminal() && io::stderr().is_terminal() {
-        return ask_lines(&project, &surfaces, &store, reason);
+        return question.ask(agreed, look, reason, ask_lines);
     }
     let why = match reason {
         Reason::Unknown => "the project is not trusted",
-        Reason::Changed => "what the project runs has changed since it was trusted",
+        Reason::Changed | Reason::ChangedMeanwhile => {
+            "what the project runs has changed since it was trusted"
+        }
     };
     report::note(format_args!(
         "Not used, since {why}: {}. Look at that first, then run with --approve",
         list(&project, &surfaces)
     ));
-    Ok(false)
+    Ok(None)
+}
+
+/// Where a project is trusted that nothing was asked about now, what it brings later is new.
+fn note(project: &Project, store: &Store, look: &Look) {
+    // A store that cannot be read is an error as soon as there is something to decide.
+    if let Ok(Some(entry)) = store.find(project)
+        && entry.is_trusted
+    {
+        let _ = store.has_changed(project, look);
+    }
 }
 
 /// What there is, by short names.
@@ -70,54 +119,75 @@ fn list(project: &Project, surfaces: &[PathBuf]) -> String {
     names.join(", ")
 }
 
-/// What the question depends on.
-fn about(project: &Project, surfaces: &[PathBuf], reason: Reason) -> String {
-    let why = match reason {
-        Reason::Unknown => "",
-        Reason::Changed => "\nYou trusted it before; what it runs has changed since.",
-    };
-    format!(
-        "{}{why}\n\nIt brings {}. Trusted, its settings, prompts and skills are used \
-         and its extensions run.",
-        project.root().display(),
-        list(project, surfaces)
-    )
-}
-
-fn ask_drawn(
-    ground: Ground<'_>,
-    project: &Project,
-    surfaces: &[PathBuf],
-    store: &Store,
-    reason: Reason,
-) -> Result<bool, String> {
-    let answers = project.answers(true);
-    let labels: Vec<String> = answers.iter().map(|answer| answer.label.clone()).collect();
-    let about = about(project, surfaces, reason);
-    let chosen = ask::choose_drawn(ground, TITLE, &about, &labels);
-    let Some(answer) = chosen.and_then(|chosen| answers.get(chosen)) else {
-        return Ok(false);
-    };
-    store.answer(project, answer)?;
-    Ok(answer.is_trusted)
-}
-
 const TITLE: &str = "Trust project folder?";
 
-fn ask_lines(project: &Project, surfaces: &[PathBuf], store: &Store, reason: Reason) -> Result<bool, String> {
-    report::note(format_args!("{TITLE}\n{}\n", about(project, surfaces, reason)));
-    let answers = project.answers(true);
-    for (number, answer) in answers.iter().enumerate() {
-        report::note(format_args!("{}. {}", number + 1, answer.label));
+struct Question<'a> {
+    project: &'a Project,
+    surfaces: &'a [PathBuf],
+    store: &'a Store,
+}
+
+impl Question<'_> {
+    /// What the question depends on.
+    fn about(&self, look: &Look, reason: Reason) -> String {
+        let why = match reason {
+            Reason::Unknown => "",
+            Reason::Changed => "\nYou trusted it before; what it runs has changed since.",
+            Reason::ChangedMeanwhile => "\nIt has changed while you were asked.",
+        };
+        format!(
+            "{}{why}\n\nIt brings {}. Trusted, its settings, prompts and skills are used \
+             and its extensions run.{}",
+            self.project.root().display(),
+            list(self.project, self.surfaces),
+            look.told()
+        )
+    }
+
+    /// Asks until the answer is about what the project has.
+    fn ask(
+        &self,
+        agreed: &Agreed,
+        mut look: Look,
+        mut reason: Reason,
+        choose: impl Fn(&str, &[String]) -> Result<Option<usize>, String>,
+    ) -> Result<Option<Look>, String> {
+        let answers = self.project.answers(true);
+        let labels: Vec<String> = answers.iter().map(|answer| answer.label.clone()).collect();
+        loop {
+            let chosen = choose(&self.about(&look, reason), &labels)?;
+            let Some(answer) = chosen.and_then(|chosen| answers.get(chosen)) else {
+                return Ok(None);
+            };
+            let now = self.project.look();
+            if answer.is_trusted && now != look {
+                (look, reason) = (now, Reason::ChangedMeanwhile);
+                continue;
+            }
+            return self.answered(agreed, answer, look);
+        }
+    }
+
+    fn answered(&self, agreed: &Agreed, answer: &Answer, look: Look) -> Result<Option<Look>, String> {
+        self.store.answer(self.project, answer, &look)?;
+        if !answer.is_trusted {
+            return Ok(None);
+        }
+        if answer.decisions.is_empty() {
+            agreed.add(self.project.root(), &look);
+        }
+        Ok(Some(look))
+    }
+}
+
+fn ask_lines(about: &str, labels: &[String]) -> Result<Option<usize>, String> {
+    report::note(format_args!("{TITLE}\n{about}\n"));
+    for (number, label) in labels.iter().enumerate() {
+        report::note(format_args!("{}. {label}", number + 1));
     }
     report::note("Number, or Enter for no:");
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line).map_err(|error| format!("Cannot read the answer: {error}"))?;
     let number = line.trim().parse::<usize>().ok();
-    let answer = number.and_then(|number| answers.get(number.checked_sub(1)?));
-    let Some(answer) = answer else {
-        return Ok(false);
-    };
-    store.answer(project, answer)?;
-    Ok(answer.is_trusted)
+    Ok(number.and_then(|number| number.checked_sub(1)))
 }

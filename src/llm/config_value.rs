@@ -16,6 +16,7 @@
 
 use super::cancel::CancelToken;
 use super::env::Env;
+use super::executable;
 use super::null;
 use super::secret::{Secret, Vault};
 use std::collections::BTreeMap;
@@ -205,8 +206,12 @@ fn run(command: &str, limit: Duration, cancel: &CancelToken) -> Result<String, S
     // A socket in place of a pipe, since it can be read with a timeout.
     let (ours, theirs) = UnixStream::pair().map_err(|error| format!("could not start: {error}"))?;
     let start = || {
-        let mut shell = Command::new("sh");
-        shell.args(["-c", command]).stdin(null::input()?).stdout(OwnedFd::from(theirs));
+        let mut shell = Command::new(executable::SHELL);
+        shell
+            .args(["-c", command])
+            .env("PATH", executable::path())
+            .stdin(null::input()?)
+            .stdout(OwnedFd::from(theirs));
         shell.stderr(null::output()?).process_group(0).spawn()
     };
     let child = start().map_err(|error| format!("could not start: {error}"))?;

@@ -1,11 +1,17 @@
 //! Files with instructions for agents: one of each folder, from the agent folder and then from the root
 //! down to the working folder.
 //!
-//! They are read whether or not a project is trusted: they are text for the model, and run nothing.
+//! They are read whether or not a project is trusted: they are text for the model, and run nothing. So only
+//! what really is the project's text is read, wherever links lead: a file that lies elsewhere is left out.
+//! What other users of the machine could put above a project, or into a folder that everybody may write, is
+//! not taken for instructions.
 
-use super::import::{self, Bounds};
-use super::{Diagnostic, text};
-use std::fs;
+use super::Diagnostic;
+use super::git::small;
+use super::import::{self, Limits};
+use super::text_file::{self, Bounds, TextFile};
+use std::fs::{self, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The first that a folder has is its file.
@@ -19,42 +25,133 @@ pub struct ContextFile {
     pub imports: Vec<PathBuf>,
 }
 
-/// The context files for `cwd`, those that lie nearest last. One that cannot be read is reported, and
-/// the next name of its folder is tried.
+/// The context files for `cwd`, those that lie nearest last. One that is not used is reported, and the next
+/// name of its folder is tried.
 pub fn load(agent: &Path, cwd: &Path, home: Option<&Path>) -> (Vec<ContextFile>, Vec<Diagnostic>) {
-    let mut diagnostics = Vec::new();
-    let shadowed = shadowed(cwd);
+    let mut search = Search {
+        agent,
+        home,
+        root: text_file::project_root(cwd, home),
+        user: user(),
+        seen: shadowed(cwd).into_iter().collect(),
+        diagnostics: Vec::new(),
+    };
     let mut folders: Vec<&Path> = cwd.ancestors().collect();
     folders.push(agent);
-    let mut seen = Vec::new();
-    let mut files = Vec::new();
-    for folder in folders.into_iter().rev() {
-        let Some(mut file) = of_folder(folder, &mut diagnostics) else {
-            continue;
-        };
-        let place = file.path.canonicalize().unwrap_or_else(|_| file.path.clone());
-        if shadowed.as_ref() != Some(&place) && !seen.contains(&place) {
-            seen.push(place);
-            let bounds =
-                if folder == agent { Bounds::own(agent, home) } else { Bounds::project(folder, home) };
-            (file.content, file.imports) =
-                import::expand(&file.path, &file.content, &bounds, &mut diagnostics);
-            files.push(file);
-        }
-    }
-    (files, diagnostics)
+    let files = folders.into_iter().rev().filter_map(|folder| search.of_folder(folder)).collect();
+    (files, search.diagnostics)
 }
 
-fn of_folder(folder: &Path, diagnostics: &mut Vec<Diagnostic>) -> Option<ContextFile> {
-    let paths = NAMES.iter().map(|name| folder.join(name));
-    paths.filter(|path| path.is_file()).find_map(|path| match fs::read(&path) {
-        Ok(bytes) => Some(ContextFile { content: text(&bytes), imports: Vec::new(), path }),
-        Err(error) => {
-            let message = format!("could not be read: {error}");
-            diagnostics.push(Diagnostic { path, message });
-            None
+/// The user that pi runs as.
+fn user() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Whose folder it is.
+#[derive(Clone, Copy, PartialEq)]
+enum Zone {
+    Agent,
+    /// In the project.
+    Inside,
+    Above,
+}
+
+struct Search<'a> {
+    agent: &'a Path,
+    home: Option<&'a Path>,
+    /// The real path of the project.
+    root: PathBuf,
+    user: u32,
+    /// The real paths of files that came in, or are not to.
+    seen: Vec<PathBuf>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Search<'_> {
+    fn of_folder(&mut self, folder: &Path) -> Option<ContextFile> {
+        let real = folder.canonicalize().ok()?;
+        let zone = match () {
+            () if folder == self.agent => Zone::Agent,
+            () if real.starts_with(&self.root) => Zone::Inside,
+            () => Zone::Above,
+        };
+        let is_home = self.home.and_then(|home| home.canonicalize().ok()).is_some_and(|home| home == real);
+        for path in names(folder) {
+            // In their own folders users keep links to where they like.
+            let bounds = match zone == Zone::Agent || is_home {
+                true => Bounds::anywhere(),
+                false => Bounds::project(folder, self.home),
+            };
+            let message = match path.canonicalize() {
+                Ok(file) if self.seen.contains(&file) => return None,
+                Ok(file) => match self.read(&path, &file, &bounds, zone) {
+                    Ok(text) => {
+                        self.seen.push(file);
+                        return Some(self.expand(path, &text, folder, zone));
+                    }
+                    Err(message) => message,
+                },
+                Err(error) => text_file::failed(error),
+            };
+            self.diagnostics.push(Diagnostic { path, message });
         }
-    })
+        None
+    }
+
+    fn read(&self, path: &Path, real: &Path, bounds: &Bounds, zone: Zone) -> Result<String, String> {
+        if let Some(why) = bounds.refusal(real) {
+            return Err(format!("is not used: it {why}"));
+        }
+        let TextFile { text, about } = text_file::read_real(real)?;
+        let entry = fs::symlink_metadata(path).map_err(text_file::failed)?;
+        let places = [path, real].map(|path| fs::metadata(path.parent().unwrap_or(path)));
+        let [here, there] = places.map(|place| place.map(|about| is_open_to_all(&about)));
+        let is_open = here.map_err(text_file::failed)? || there.map_err(text_file::failed)?;
+        let owners = [entry.uid(), about.uid()];
+        match self.stranger(owners, is_open, zone) {
+            Some(why) => Err(format!("is not used: {why}")),
+            None => Ok(text),
+        }
+    }
+
+    /// Says why a file with these owners may be another user's words.
+    fn stranger(&self, owners: [u32; 2], is_open: bool, zone: Zone) -> Option<String> {
+        let other = owners.into_iter().find(|owner| ![self.user, 0].contains(owner));
+        match (zone, other) {
+            (Zone::Agent, _) => None,
+            (Zone::Above, Some(other)) => {
+                Some(format!("it lies above the project and belongs to another user (uid {other})"))
+            }
+            (Zone::Above, None) if is_open => {
+                Some("it lies above the project in a folder that everybody may write".into())
+            }
+            (Zone::Inside, Some(other)) if is_open => Some(format!(
+                "it belongs to another user (uid {other}) and lies in a folder that everybody may write"
+            )),
+            _ => None,
+        }
+    }
+
+    fn expand(&mut self, path: PathBuf, text: &str, folder: &Path, zone: Zone) -> ContextFile {
+        let limits = match zone {
+            Zone::Agent => Limits { bounds: Bounds::own(self.agent, self.home), home: self.home },
+            _ => Limits { bounds: Bounds::project(folder, self.home), home: None },
+        };
+        let (content, imports) = import::expand(&path, text, &limits, &mut self.diagnostics);
+        ContextFile { path, content, imports }
+    }
+}
+
+/// Everybody may make and replace files in the folder, their own ones at least.
+fn is_open_to_all(folder: &Metadata) -> bool {
+    folder.mode() & 0o002 != 0
+}
+
+/// The context files that a folder has, and what else has their names.
+fn names(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let paths = NAMES.iter().map(|name| folder.join(name));
+    paths.filter(|path| fs::metadata(path).is_ok_and(|about| !about.is_dir()))
 }
 
 /// The file of a repository that has a second copy in a work tree inside it: in the work tree, its own
@@ -69,8 +166,8 @@ fn shadowed(cwd: &Path) -> Option<PathBuf> {
     if !is_inside || main.join(".git").canonicalize().ok()? != common {
         return None;
     }
-    let own = of_folder(&tree, &mut Vec::new())?;
-    main.join(own.path.file_name()?).canonicalize().ok()
+    let own = names(&tree).next()?;
+    main.join(own.file_name()?).canonicalize().ok()
 }
 
 /// The work tree around `cwd`, and the folder with what all its work trees share.
@@ -80,11 +177,11 @@ fn git_folders(cwd: &Path) -> Option<(PathBuf, PathBuf)> {
     if git.is_dir() {
         return Some((tree.to_owned(), git));
     }
-    let link = fs::read_to_string(&git).ok()?;
+    let link = small(&git)?;
     let git = tree.join(link.trim().strip_prefix("gitdir: ")?.trim());
-    let common = match fs::read_to_string(git.join("commondir")) {
-        Ok(common) => git.join(common.trim()),
-        Err(_) => git.clone(),
+    let common = match small(&git.join("commondir")) {
+        Some(common) => git.join(common.trim()),
+        None => git.clone(),
     };
     git.join("HEAD").exists().then(|| (tree.to_owned(), common))
 }
@@ -164,5 +261,121 @@ mod tests {
         assert_eq!(found(&scratch, "m/w"), ["m/AGENTS.md", "m/w/AGENTS.md"]);
         scratch.file("m/w/.git", "nonsense");
         assert_eq!(found(&scratch, "m/w"), ["m/AGENTS.md", "m/w/AGENTS.md"]);
+    }
+
+    /// The texts that are found, and what is said of the rest, with paths below the scratch folder.
+    fn outcome(scratch: &Scratch, home: &str, cwd: &str) -> (Vec<String>, Vec<String>) {
+        let at = |name: &str| scratch.path().join(name);
+        let (files, said) = load(&at("home/.pi/agent"), &at(cwd), Some(&at(home)));
+        let root = format!("{}/", scratch.path().display());
+        let files = files.into_iter().filter(|file| file.path.starts_with(scratch.path()));
+        let said = said.iter().map(|said| said.to_string().replace(&root, "")).collect();
+        (files.map(|file| file.content).collect(), said)
+    }
+
+    #[test]
+    fn a_link_that_leaves_the_project_is_left_out_and_said() {
+        let large = "x".repeat((1 << 20) + 1);
+        let outside = "is not used: it lies outside of the project";
+        let system = "is not used: it lies in a folder of the system";
+        for (target, expected) in [
+            ("../.ssh/id_rsa", outside),
+            ("/proc/self/environ", system),
+            ("/proc/self/pagemap", system),
+            ("/dev/zero", system),
+            (".git/config", "is not used: it lies in the repository's own folder"),
+            ("large", "is larger than 1 MiB"),
+        ] {
+            for name in NAMES {
+                let scratch = Scratch::new();
+                scratch.file("home/.ssh/id_rsa", "SECRET");
+                scratch.file("home/p/.git/config", "SECRET");
+                scratch.file("home/p/large", &large);
+                std::os::unix::fs::symlink(target, scratch.path().join("home/p").join(name)).unwrap();
+                let (texts, said) = outcome(&scratch, "home", "home/p");
+                assert_eq!(texts, [""; 0], "{target}");
+                assert_eq!(said, [format!("home/p/{name}: {expected}")], "{target}");
+            }
+        }
+    }
+
+    #[test]
+    fn links_inside_the_project_and_of_the_users_own_folders_are_followed() {
+        let scratch = Scratch::new();
+        scratch.file("home/p/.git/HEAD", "x");
+        scratch.file("home/p/docs/agents.md", "of the project");
+        scratch.file("store/own.md", "of the user");
+        scratch.file("store/home.md", "of the home folder");
+        std::fs::create_dir_all(scratch.path().join("home/.pi/agent")).unwrap();
+        std::fs::create_dir_all(scratch.path().join("home/p/sub")).unwrap();
+        for (target, link) in [
+            ("../docs/agents.md", "home/p/sub/CLAUDE.md"),
+            ("../../../store/own.md", "home/.pi/agent/AGENTS.md"),
+            ("../store/home.md", "home/AGENTS.md"),
+        ] {
+            std::os::unix::fs::symlink(target, scratch.path().join(link)).unwrap();
+        }
+        let (texts, said) = outcome(&scratch, "home", "home/p/sub");
+        assert_eq!(texts, ["of the user", "of the home folder", "of the project"]);
+        assert_eq!(said, [""; 0]);
+    }
+
+    #[test]
+    fn a_fifo_is_left_out_and_said() {
+        let scratch = Scratch::new();
+        std::fs::create_dir_all(scratch.path().join("home/p")).unwrap();
+        scratch.fifo("home/p/AGENTS.md");
+        scratch.fifo("home/p/.git");
+        let (texts, said) = outcome(&scratch, "home", "home/p");
+        assert_eq!(texts, [""; 0]);
+        assert_eq!(said, ["home/p/AGENTS.md: could not be read: not a regular file"]);
+    }
+
+    #[test]
+    fn words_of_other_users_are_no_instructions() {
+        let folder = |user| Search {
+            agent: Path::new("/agent"),
+            home: None,
+            root: PathBuf::new(),
+            user,
+            seen: Vec::new(),
+            diagnostics: Vec::new(),
+        };
+        for (zone, owners, is_open, counts) in [
+            (Zone::Above, [1000, 1000], false, true),
+            (Zone::Above, [0, 0], false, true),
+            (Zone::Above, [1234, 1234], false, false),
+            (Zone::Above, [1234, 1000], false, false),
+            (Zone::Above, [1000, 1234], false, false),
+            (Zone::Above, [1000, 1000], true, false),
+            (Zone::Inside, [1234, 1234], false, true),
+            (Zone::Inside, [1000, 1000], true, true),
+            (Zone::Inside, [1234, 1234], true, false),
+            (Zone::Inside, [1000, 1234], true, false),
+            (Zone::Agent, [1234, 1234], true, true),
+        ] {
+            let why = folder(1000).stranger(owners, is_open, zone);
+            assert_eq!(why.is_none(), counts, "{owners:?} {is_open} {why:?}");
+        }
+    }
+
+    #[test]
+    fn a_folder_above_the_project_that_everybody_may_write_does_not_count() {
+        use std::os::unix::fs::PermissionsExt;
+        let scratch = Scratch::new();
+        scratch.file("shared/AGENTS.md", "planted");
+        scratch.file("shared/work/AGENTS.md", "own");
+        let open = |mode| std::fs::Permissions::from_mode(mode);
+        let shared = scratch.path().join("shared");
+        std::fs::set_permissions(&shared, open(0o1777)).unwrap();
+        let (texts, said) = outcome(&scratch, "home", "shared/work");
+        assert_eq!(texts, ["own"]);
+        let why = "it lies above the project in a folder that everybody may write";
+        assert_eq!(said, [format!("shared/AGENTS.md: is not used: {why}")]);
+        // In the project itself it is the owner that counts.
+        std::fs::set_permissions(shared.join("work"), open(0o777)).unwrap();
+        assert_eq!(outcome(&scratch, "home", "shared/work").0, ["own"]);
+        std::fs::set_permissions(&shared, open(0o755)).unwrap();
+        assert_eq!(outcome(&scratch, "home", "shared/work").0, ["planted", "own"]);
     }
 }

@@ -1,17 +1,24 @@
 //! The branch of a folder, read from git's own files: no program is started for it.
 
+use super::text_file;
+use crate::llm::regular_file;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The branch that is checked out, or the beginning of the commit where there is none. For work trees too.
 pub fn branch(folder: &Path) -> Option<String> {
-    let head = fs::read_to_string(head(folder)?).ok()?;
+    let head = small(&head(folder)?)?;
     let head = head.trim();
     match head.strip_prefix("ref: ") {
         Some(name) => Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()),
         None => head.get(..8).map(|commit| format!("detached {commit}")),
     }
     .filter(|name| !name.is_empty())
+}
+
+/// The content of one of git's small files.
+pub(super) fn small(path: &Path) -> Option<String> {
+    String::from_utf8(regular_file::read(path, text_file::BYTES_MAX).ok()?).ok()
 }
 
 /// The file that says what is checked out.
@@ -25,7 +32,7 @@ fn head(folder: &Path) -> Option<PathBuf> {
             return Some(git.join("HEAD"));
         }
         // A work tree, or a submodule.
-        let text = fs::read_to_string(&git).ok()?;
+        let text = small(&git)?;
         let place = text.trim().strip_prefix("gitdir: ")?;
         return Some(folder.join(place).join("HEAD"));
     }

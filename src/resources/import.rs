@@ -4,63 +4,37 @@
 //! a project can only bring in what really lies inside that project, wherever links lead; one of the
 //! agent folder also what lies in the home folder. Each file comes in once, and at most five deep.
 
-use super::{Diagnostic, text};
-use std::fs;
-use std::io::Read;
+use super::Diagnostic;
+use super::text_file::{self, Bounds};
 use std::path::{Path, PathBuf};
 
 const DEPTH_MAX: usize = 5;
-/// Bytes of one file.
-const FILE_MAX: u64 = 1 << 20;
 /// Files that one context file may bring in.
 const FILES_MAX: usize = 200;
 
 /// What may be brought in.
-#[derive(Clone, Debug, Default)]
-pub struct Bounds {
-    /// Real paths of folders.
-    roots: Vec<PathBuf>,
-    /// For `~`.
-    home: Option<PathBuf>,
+#[derive(Clone, Debug)]
+pub struct Limits<'a> {
+    pub bounds: Bounds,
+    /// For `~`; none for a file of a project.
+    pub home: Option<&'a Path>,
 }
 
-impl Bounds {
-    /// For the user's own files.
-    pub fn own(agent: &Path, home: Option<&Path>) -> Self {
-        let roots = [Some(agent), home].into_iter().flatten();
-        Self {
-            roots: roots.filter_map(|root| root.canonicalize().ok()).collect(),
-            home: home.map(Path::to_owned),
-        }
-    }
-
-    /// For a file of a project: the repository it lies in, else its own folder. The home folder is no
-    /// project, even where it is a repository.
-    pub fn project(folder: &Path, home: Option<&Path>) -> Self {
-        let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        let home = home.and_then(|home| home.canonicalize().ok());
-        let is_home = |folder: &Path| home.as_ref().is_some_and(|home| home.starts_with(folder));
-        let mut around = real.ancestors().take_while(|folder| !is_home(folder));
-        let root = around.find(|folder| folder.join(".git").exists());
-        Self { roots: vec![root.map_or(real.clone(), Path::to_owned)], home: None }
-    }
-
+impl Limits<'_> {
     /// The real path of what `written` names in a file of `folder`; a text says why not. `Ok(None)`: there
     /// is no such file.
-    fn find(&self, written: &str, folder: &Path) -> Result<Option<PathBuf>, &'static str> {
-        let path = match (written.strip_prefix("~/"), &self.home) {
+    fn find(&self, written: &str, folder: &Path) -> Result<Option<PathBuf>, String> {
+        let path = match (written.strip_prefix("~/"), self.home) {
             (Some(rest), Some(home)) => home.join(rest),
-            (Some(_), None) => return Err("lies in the home folder"),
+            (Some(_), None) => return Err("it lies in the home folder".into()),
             (None, _) => folder.join(written),
         };
-        let Ok(path) = path.canonicalize() else {
+        let Ok(real) = path.canonicalize() else {
             return Ok(None);
         };
-        let inside = self.roots.iter().find_map(|root| path.strip_prefix(root).ok());
-        match inside {
-            None => Err("lies outside of the project"),
-            Some(rest) if rest.starts_with(".git") => Err("lies in the repository's own folder"),
-            Some(_) => Ok(path.is_file().then_some(path)),
+        match self.bounds.refusal(&real) {
+            Some(why) => Err(format!("it {why}")),
+            None => Ok((!real.is_dir()).then_some(real)),
         }
     }
 }
@@ -69,11 +43,11 @@ impl Bounds {
 pub fn expand(
     path: &Path,
     content: &str,
-    bounds: &Bounds,
+    limits: &Limits<'_>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> (String, Vec<PathBuf>) {
     let mut expansion = Expansion {
-        bounds,
+        limits,
         diagnostics,
         files: path.canonicalize().into_iter().collect(),
         out: String::with_capacity(content.len()),
@@ -84,7 +58,7 @@ pub fn expand(
 }
 
 struct Expansion<'a> {
-    bounds: &'a Bounds,
+    limits: &'a Limits<'a>,
     diagnostics: &'a mut Vec<Diagnostic>,
     /// All that came in, the file itself first.
     files: Vec<PathBuf>,
@@ -103,16 +77,16 @@ impl Expansion<'_> {
             }
             let import = written(trimmed).filter(|_| fence.is_none());
             let brought = import.and_then(|(written, is_sure)| {
-                let outcome = self.bring(path, written, depth);
-                let why = match outcome {
-                    Ok(brought) => return Some(brought),
+                let why = match self.bring(path, written, depth) {
+                    Ok(Some(brought)) => return Some(brought),
                     // May well be something else that begins with an @.
-                    Err("is not there") if !is_sure => return None,
+                    Ok(None) if !is_sure => return None,
+                    Ok(None) => "it is not there".into(),
                     Err(why) => why,
                 };
                 self.diagnostics.push(Diagnostic {
                     path: path.to_owned(),
-                    message: format!("@{written} is not imported: it {why}"),
+                    message: format!("@{written} is not imported: {why}"),
                 });
                 None
             });
@@ -128,28 +102,29 @@ impl Expansion<'_> {
         }
     }
 
-    fn bring(&mut self, from: &Path, written: &str, depth: usize) -> Result<(PathBuf, String), &'static str> {
+    /// The file that is meant; `Ok(None)`: there is none.
+    fn bring(
+        &mut self,
+        from: &Path,
+        written: &str,
+        depth: usize,
+    ) -> Result<Option<(PathBuf, String)>, String> {
         let folder = from.parent().unwrap_or(Path::new("/"));
-        let file = self.bounds.find(written, folder)?.ok_or("is not there")?;
+        let Some(file) = self.limits.find(written, folder)? else {
+            return Ok(None);
+        };
         if depth >= DEPTH_MAX {
-            return Err("is nested more than five deep");
+            return Err("it is nested more than five deep".into());
         }
         if self.files.contains(&file) {
-            return Err("came in before");
+            return Err("it came in before".into());
         }
         if self.files.len() > FILES_MAX {
-            return Err("would be one too many");
+            return Err("it would be one too many".into());
         }
-        let mut bytes = Vec::new();
-        let read = fs::File::open(&file).and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes));
-        match read {
-            Err(_) => Err("cannot be read"),
-            Ok(length) if length as u64 > FILE_MAX => Err("is larger than 1 MiB"),
-            Ok(_) => {
-                self.files.push(file.clone());
-                Ok((file, text(&bytes)))
-            }
-        }
+        let text = text_file::read_real(&file).map_err(|why| format!("it {why}"))?.text;
+        self.files.push(file.clone());
+        Ok(Some((file, text)))
     }
 }
 
@@ -171,7 +146,7 @@ mod tests {
 
     struct Case {
         scratch: Scratch,
-        bounds: Bounds,
+        limits: Limits<'static>,
     }
 
     impl Case {
@@ -181,14 +156,14 @@ mod tests {
             scratch.file("home/secret", "SECRET");
             let home = scratch.path().join("home");
             let bounds = Bounds::project(&home.join("p/sub"), Some(&home));
-            Self { scratch, bounds }
+            Self { scratch, limits: Limits { bounds, home: None } }
         }
 
         #[track_caller]
         fn check(&self, content: &str, expected: &str, said: &[&str]) {
             let path = self.scratch.file("home/p/AGENTS.md", content);
             let mut diagnostics = Vec::new();
-            let (text, _) = expand(&path, content, &self.bounds, &mut diagnostics);
+            let (text, _) = expand(&path, content, &self.limits, &mut diagnostics);
             assert_eq!(text, expected);
             let messages: Vec<String> = diagnostics.into_iter().map(|d| d.message).collect();
             assert_eq!(messages, said);
@@ -234,13 +209,14 @@ mod tests {
         scratch.file("home/secret", "SECRET");
         let path = scratch.file("home/p/AGENTS.md", "@../secret");
         let home = scratch.path().join("home");
-        let bounds = Bounds::project(&home.join("p"), Some(&home));
-        let (text, files) = expand(&path, "@../secret", &bounds, &mut Vec::new());
+        let limits = Limits { bounds: Bounds::project(&home.join("p"), Some(&home)), home: None };
+        let (text, files) = expand(&path, "@../secret", &limits, &mut Vec::new());
         assert_eq!((text.as_str(), files.len()), ("@../secret", 0));
         // The user's own file may.
         let own = scratch.file("home/.pi/agent/AGENTS.md", "");
         let bounds = Bounds::own(&home.join(".pi/agent"), Some(&home));
-        let (text, files) = expand(&own, "@~/secret", &bounds, &mut Vec::new());
+        let limits = Limits { bounds, home: Some(&home) };
+        let (text, files) = expand(&own, "@~/secret", &limits, &mut Vec::new());
         assert_eq!((text.as_str(), files), ("SECRET", vec![home.join("secret")]));
     }
 

@@ -14,6 +14,7 @@ pub mod settings;
 pub mod skill;
 pub mod source;
 pub mod template;
+pub mod text_file;
 pub mod trust;
 mod yaml;
 
@@ -67,6 +68,15 @@ mod scratch {
             let path = self.0.join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, content).unwrap();
+            path
+        }
+
+        pub fn fifo(&self, name: &str) -> PathBuf {
+            use std::os::unix::ffi::OsStrExt;
+            let path = self.0.join(name);
+            let name = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+            // SAFETY: the name ends with a NUL and outlives the call.
+            assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
             path
         }
     }

@@ -8,6 +8,8 @@
 use super::pattern::{Ignored, Rules, is_path};
 use super::settings::Settings;
 use super::source::{Found, Scope, Source};
+use super::text_file::{self, Bounds};
+use crate::llm::regular_file;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -72,7 +74,10 @@ impl Places<'_> {
     pub fn files(&self, kind: Kind) -> Vec<Source> {
         let (user_list, project_list) = self.settings.resources(kind.name());
         let project_base = self.cwd.join(".pi");
-        let mut found = Search { kind, sources: Vec::new(), paths: HashSet::new() };
+        let of_project =
+            |folder: &Path, base: &Path| Bounds::project(folder, self.home).and_project(base, self.home);
+        let bounds = of_project(self.cwd, &project_base);
+        let mut found = Search { kind, bounds, sources: Vec::new(), paths: HashSet::new() };
         if self.is_trusted {
             self.listed(&mut found, &project_list, &project_base, Scope::Project);
             found.looked(
@@ -85,10 +90,12 @@ impl Places<'_> {
             if kind == Kind::Skills {
                 for folder in self.agents_folders() {
                     let base = folder.parent().unwrap_or(&folder).to_owned();
+                    found.bounds = of_project(base.parent().unwrap_or(&base), &base);
                     found.looked(&base, &folder, Scope::Project, &project_list, true);
                 }
             }
         }
+        found.bounds = Bounds::anywhere();
         self.listed(&mut found, &user_list, self.agent, Scope::User);
         found.looked(self.agent, &self.agent.join(kind.name()), Scope::User, &user_list, false);
         if let Some(home) = self.home.filter(|_| kind == Kind::Skills) {
@@ -125,27 +132,38 @@ impl Places<'_> {
             path: file,
             found: Found::Named,
             scope: Scope::Temporary,
+            bounds: Bounds::anywhere(),
         };
         Some(files.into_iter().map(source).collect())
     }
 
     fn listed(&self, found: &mut Search, list: &[String], base: &Path, scope: Scope) {
         let rules = Rules::new(list, true);
+        let bounds = found.bounds.clone();
         for entry in list.iter().filter(|entry| is_path(entry)) {
             let path = tidy(&self.resolve(entry.trim(), base));
+            let mut named = path.as_path();
             let files = match fs::metadata(&path) {
                 Ok(about) if about.is_dir() => {
                     let layout = if found.kind == Kind::Skills { Layout::SkillsTop } else { Layout::Deep };
                     walk(&path, found.kind, layout)
                 }
-                Ok(_) => vec![path],
+                Ok(_) => {
+                    named = path.parent().unwrap_or(named);
+                    vec![path.clone()]
+                }
                 Err(_) => Vec::new(),
+            };
+            found.bounds = match scope {
+                Scope::Project => bounds.clone().and_project(named, self.home),
+                _ => bounds.clone(),
             };
             for file in files {
                 let is_on = rules.allow(&file, base);
                 found.add(file, Found::Named, scope, None, is_on);
             }
         }
+        found.bounds = bounds;
     }
 
     fn resolve(&self, path: &str, base: &Path) -> PathBuf {
@@ -190,6 +208,8 @@ pub fn tidy(path: &Path) -> PathBuf {
 
 struct Search {
     kind: Kind,
+    /// Where the files that are found now may really lie.
+    bounds: Bounds,
     /// With whether each is switched on.
     sources: Vec<(Source, bool)>,
     paths: HashSet<PathBuf>,
@@ -198,7 +218,8 @@ struct Search {
 impl Search {
     fn add(&mut self, path: PathBuf, found: Found, scope: Scope, base: Option<&Path>, is_on: bool) {
         if self.paths.insert(path.clone()) {
-            let source = Source { path, found, scope, base: base.map(Path::to_owned) };
+            let (base, bounds) = (base.map(Path::to_owned), self.bounds.clone());
+            let source = Source { path, found, scope, base, bounds };
             self.sources.push((source, is_on));
         }
     }
@@ -241,7 +262,7 @@ impl Walk {
         };
         let mut ignored = ignored.clone();
         for name in IGNORE_FILES {
-            if let Ok(content) = fs::read(folder.join(name)) {
+            if let Ok(content) = regular_file::read(&folder.join(name), text_file::BYTES_MAX) {
                 ignored.add(&String::from_utf8_lossy(&content), within);
             }
         }

@@ -3,12 +3,12 @@
 //! It holds no clock and nothing else that changes by itself: the same settings give the same bytes, so
 //! that what a provider has cached stays good. A later change is told as the sections that differ.
 
+use super::Diagnostic;
 use super::context_file::ContextFile;
 use super::dirs::Dirs;
 use super::skill::{self, Skill};
-use super::{Diagnostic, text};
+use super::text_file::{self, Bounds};
 use serde_json::{Map, Value};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What the prompt says of a tool.
@@ -96,7 +96,13 @@ pub fn user_prompts(
     let mut diagnostics = Vec::new();
     let mut file = |name: &str| {
         let path = prompt_file(dirs, project, name)?;
-        read(path, &mut diagnostics)
+        let bounds = match project.filter(|project| path.starts_with(project.join(".pi"))) {
+            Some(project) => {
+                Bounds::project(project, dirs.home()).and_project(&project.join(".pi"), dirs.home())
+            }
+            None => Bounds::anywhere(),
+        };
+        read(path, &bounds, &mut diagnostics)
     };
     let mut prompts = UserPrompts {
         custom: if custom.is_none() { file("SYSTEM.md") } else { None },
@@ -104,7 +110,7 @@ pub fn user_prompts(
     };
     let mut source = |given: &str| {
         let path = dirs.resolve(given, started_in);
-        let text = path.is_file().then(|| read(path, &mut diagnostics)).flatten();
+        let text = path.is_file().then(|| read(path, &Bounds::anywhere(), &mut diagnostics)).flatten();
         text.unwrap_or_else(|| given.to_owned())
     };
     if let Some(custom) = custom {
@@ -127,15 +133,9 @@ pub fn prompt_file(dirs: &Dirs, project: Option<&Path>, name: &str) -> Option<Pa
     paths.find(|path| path.is_file())
 }
 
-fn read(path: PathBuf, diagnostics: &mut Vec<Diagnostic>) -> Option<String> {
-    match fs::read(&path) {
-        Ok(bytes) => Some(text(&bytes)),
-        Err(error) => {
-            let message = format!("could not be read: {error}");
-            diagnostics.push(Diagnostic { path, message });
-            None
-        }
-    }
+fn read(path: PathBuf, bounds: &Bounds, diagnostics: &mut Vec<Diagnostic>) -> Option<String> {
+    let text = text_file::read(&path, bounds);
+    text.map_err(|message| diagnostics.push(Diagnostic { path, message })).ok()
 }
 
 fn insert(sections: &mut Map<String, Value>, name: &str, content: &str) {

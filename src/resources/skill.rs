@@ -5,18 +5,14 @@
 
 use super::place::{Kind, Places};
 use super::source::Source;
-use super::{Diagnostic, frontmatter, text};
+use super::{Diagnostic, frontmatter, text_file};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
-use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 const NAME_MAX: usize = 64;
 const DESCRIPTION_MAX: usize = 1024;
-/// Bytes; a longer file is none to be read by a model.
-const FILE_MAX: u64 = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
@@ -83,7 +79,7 @@ fn read_skill(source: Source, diagnostics: &mut Vec<Diagnostic>) -> Option<Skill
     };
     // Other Markdown files may well be no skills.
     let is_declared = source.path.ends_with("SKILL.md");
-    let content = match read(&source.path) {
+    let content = match text_file::read(&source.path, &source.bounds) {
         Ok(content) => content,
         Err(message) => {
             tell(message);
@@ -124,17 +120,6 @@ fn read_skill(source: Source, diagnostics: &mut Vec<Diagnostic>) -> Option<Skill
         is_hidden: head.get("disable-model-invocation") == Some(&Value::Bool(true)),
         source,
     })
-}
-
-/// The text of a skill's or a template's file.
-pub(super) fn read(path: &Path) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    let file = fs::File::open(path).and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes));
-    match file {
-        Err(error) => Err(format!("could not be read: {error}")),
-        Ok(length) if length as u64 > FILE_MAX => Err("is larger than 1 MiB".into()),
-        Ok(_) => Ok(text(&bytes)),
-    }
 }
 
 /// Lengths count as in JavaScript.
@@ -194,7 +179,8 @@ impl Skill {
     /// What the model is told when the user calls the skill with `arguments`.
     pub fn call(&self, arguments: &str) -> Result<String, Diagnostic> {
         let path = &self.source.path;
-        let content = read(path).map_err(|message| Diagnostic { path: path.clone(), message })?;
+        let content = text_file::read(path, &self.source.bounds)
+            .map_err(|message| Diagnostic { path: path.clone(), message })?;
         let mut text = format!(
             "<skill name=\"{}\" location=\"{}\">\nReferences are relative to {}.\n\n{}\n</skill>",
             self.name,

@@ -1,5 +1,6 @@
 //! Where a skill, a prompt template or a theme comes from.
 
+use super::text_file::Bounds;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -27,6 +28,8 @@ pub struct Source {
     pub scope: Scope,
     /// The folder that the file belongs to, where one is known.
     pub base: Option<PathBuf>,
+    /// Where the file may really lie.
+    pub bounds: Bounds,
 }
 
 impl Source {

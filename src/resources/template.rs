@@ -2,7 +2,7 @@
 
 use super::place::{Kind, Places};
 use super::source::Source;
-use super::{Diagnostic, frontmatter, skill};
+use super::{Diagnostic, frontmatter, text_file};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -65,7 +65,8 @@ fn read(source: Source) -> Result<Option<Template>, String> {
     let Some(name) = file.strip_suffix(".md").map(str::to_owned) else {
         return Ok(None);
     };
-    let document = frontmatter::parse(&skill::read(&source.path)?).map_err(|error| error.to_string())?;
+    let document = frontmatter::parse(&text_file::read(&source.path, &source.bounds)?)
+        .map_err(|error| error.to_string())?;
     let text_of = |name: &str| {
         let text = document.head.get(name).and_then(Value::as_str);
         text.filter(|text| !text.is_empty()).map(str::to_owned)

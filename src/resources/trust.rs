@@ -7,13 +7,16 @@
 //!
 //! Not here: asking (`cli`), and `AGENTS.md` and its like, which are text and run nothing.
 
+use super::settings::{self, Content};
 use super::{file, text};
 use crate::llm::hex::hex;
+use crate::llm::regular_file;
 use ring::digest;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// What makes a project need trust, in its `.pi/`.
@@ -32,6 +35,64 @@ const FILES_MAX: usize = 2000;
 pub struct Project {
     root: PathBuf,
     home: Option<PathBuf>,
+}
+
+/// What a project has at one moment: what is decided on is this, and this is what is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Of its settings file.
+    pub settings: Content,
+    /// A hash for everything that the project would run.
+    running: BTreeMap<String, String>,
+    /// The settings that name programs, with their values.
+    programs: Vec<(&'static str, Value)>,
+}
+
+impl Look {
+    /// Of a project that brings nothing.
+    pub fn nothing() -> Self {
+        Self { settings: Ok(None), running: BTreeMap::new(), programs: Vec::new() }
+    }
+
+    /// What the project would run, to be put below a question; empty where that is nothing.
+    pub fn told(&self) -> String {
+        match self.runs() {
+            lines if lines.is_empty() => String::new(),
+            lines => format!("\n\nIt runs:\n{}", lines.join("\n")),
+        }
+    }
+
+    /// What the project would run, a line each.
+    fn runs(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self
+            .programs
+            .iter()
+            .map(|(key, value)| format!("{key}: {}", shortened(&value.to_string())))
+            .collect();
+        let files = self.running.len() - self.programs.len();
+        if files > 0 {
+            lines.push(format!(".pi/extensions: {files} files"));
+        }
+        lines
+    }
+
+    /// True if nothing is run that was not known, or other than it was.
+    pub fn runs_no_more_than(&self, known: &Self) -> bool {
+        self.running.iter().all(|(name, hash)| known.running.get(name) == Some(hash))
+    }
+}
+
+/// The beginning and the end of a long text, and how long it is.
+fn shortened(text: &str) -> String {
+    const HEAD: usize = 80;
+    const TAIL: usize = 60;
+    let length = text.chars().count();
+    if length <= HEAD + TAIL {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(HEAD).collect();
+    let tail: String = text.chars().skip(length - TAIL).collect();
+    format!("{head} … {tail} ({length} characters)")
 }
 
 /// What is stored about a project.
@@ -94,43 +155,53 @@ impl Project {
         answers
     }
 
-    /// A hash for everything that the project would run: extension files, and settings that name programs.
-    fn running(&self) -> BTreeMap<String, String> {
-        let config = self.root.join(".pi");
-        let mut hashes = BTreeMap::new();
-        if let Ok(bytes) = fs::read(config.join("settings.json"))
-            && let Ok(Value::Object(settings)) = serde_json::from_str(&text(&bytes))
+    /// What the project has now.
+    pub fn look(&self) -> Look {
+        let mut look = Look { settings: settings::read_project(&self.root), ..Look::nothing() };
+        if let Ok(Some(bytes)) = &look.settings
+            && let Ok(Value::Object(mut settings)) = serde_json::from_str(&text(bytes))
         {
             for key in RUNNING_KEYS {
-                if let Some(value) = settings.get(key).filter(|value| !value.is_null()) {
-                    hashes.insert(format!(".pi/settings.json#{key}"), hash(value.to_string().as_bytes()));
+                if let Some(value) = settings.remove(key).filter(|value| !value.is_null()) {
+                    look.running
+                        .insert(format!(".pi/settings.json#{key}"), hash(value.to_string().as_bytes()));
+                    look.programs.push((key, value));
                 }
             }
         }
-        let mut folders = vec![config.join("extensions")];
+        self.add_extensions(&mut look.running);
+        look
+    }
+
+    fn add_extensions(&self, hashes: &mut BTreeMap<String, String>) {
+        let mut folders = vec![self.root.join(".pi/extensions")];
         while let Some(folder) = folders.pop() {
             let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
             let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
             paths.sort();
             for path in paths {
-                let name = path.strip_prefix(&self.root).unwrap_or(&path).to_string_lossy().into_owned();
+                let name = name_of(path.strip_prefix(&self.root).unwrap_or(&path));
                 if hashes.len() >= FILES_MAX {
                     hashes.insert("more".into(), hash(name.as_bytes()));
-                    return hashes;
+                    return;
                 }
                 let is_link = fs::symlink_metadata(&path).is_ok_and(|about| about.is_symlink());
                 match fs::metadata(&path) {
                     // A folder that is linked to could hold itself.
                     Ok(about) if about.is_dir() && !is_link => folders.push(path),
-                    Ok(about) if about.is_file() => {
-                        let content = hash_file(&path).unwrap_or_default();
-                        hashes.insert(name, content);
-                    }
-                    _ => drop(hashes.insert(name, String::new())),
+                    _ => drop(hashes.insert(name, hash_file(&path).unwrap_or_default())),
                 }
             }
         }
-        hashes
+    }
+}
+
+/// The name of a path in a JSON file: itself, or all its bytes where it is not UTF-8. No two paths have one
+/// name.
+fn name_of(path: &Path) -> String {
+    match path.to_str() {
+        Some(text) => text.to_owned(),
+        None => format!("bytes:{}", hex(path.as_os_str().as_bytes())),
     }
 }
 
@@ -140,7 +211,7 @@ fn hash(bytes: &[u8]) -> String {
 
 fn hash_file(path: &Path) -> io::Result<String> {
     use std::io::Read;
-    let mut file = fs::File::open(path)?;
+    let mut file = regular_file::open(path)?;
     let mut context = digest::Context::new(&digest::SHA256);
     let mut part = [0; 16 << 10];
     loop {
@@ -168,21 +239,21 @@ impl Store {
     pub fn find(&self, project: &Project) -> Result<Option<Entry>, String> {
         let data = self.parse(read(&self.path)?)?;
         let entry = project.root.ancestors().find_map(|folder| {
-            let is_trusted = data.get(&*folder.to_string_lossy())?.as_bool()?;
+            let is_trusted = data.get(&name_of(folder))?.as_bool()?;
             let path = folder.to_owned();
             Some(Entry { path, is_trusted })
         });
         Ok(entry)
     }
 
-    /// Stores what was decided.
-    pub fn answer(&self, project: &Project, answer: &Answer) -> Result<(), String> {
+    /// Stores what was decided on seeing `look`.
+    pub fn answer(&self, project: &Project, answer: &Answer, look: &Look) -> Result<(), String> {
         if answer.decisions.is_empty() {
             return Ok(());
         }
         self.set(&answer.decisions)?;
         if answer.is_trusted {
-            self.remember(project)?;
+            self.remember(project, look)?;
         }
         Ok(())
     }
@@ -192,7 +263,7 @@ impl Store {
             let mut data = self.parse(old)?;
             for (path, decision) in decisions {
                 let path = path.canonicalize().unwrap_or_else(|_| path.clone());
-                let path = path.to_string_lossy().into_owned();
+                let path = name_of(&path);
                 match decision {
                     Some(is_trusted) => drop(data.insert(path, (*is_trusted).into())),
                     None => drop(data.shift_remove(&path)),
@@ -202,26 +273,24 @@ impl Store {
         })
     }
 
-    /// Whether the project would run something that it did not when it was trusted. One that is seen for
+    /// True if the project would run something that it did not when it was trusted. One that is seen for
     /// the first time counts as known from now on.
-    pub fn has_changed(&self, project: &Project) -> Result<bool, String> {
-        let now = project.running();
-        let root = project.root.to_string_lossy().into_owned();
+    pub fn has_changed(&self, project: &Project, look: &Look) -> Result<bool, String> {
         let known = objects(read(&self.surfaces)?);
-        let Some(known) = known.get(&root).and_then(Value::as_object) else {
+        let Some(known) = known.get(&name_of(&project.root)).and_then(Value::as_object) else {
             // Where nothing can be written, the project stays new.
-            let _ = self.remember(project);
+            let _ = self.remember(project, look);
             return Ok(false);
         };
         let is_known =
             |(name, hash): (&String, &String)| known.get(name).and_then(Value::as_str) == Some(hash);
-        Ok(!now.iter().all(is_known))
+        Ok(!look.running.iter().all(is_known))
     }
 
-    /// Takes what the project runs now as decided on.
-    pub fn remember(&self, project: &Project) -> Result<(), String> {
-        let root = project.root.to_string_lossy().into_owned();
-        let now = project.running();
+    /// Takes what the project would run as decided on.
+    pub fn remember(&self, project: &Project, look: &Look) -> Result<(), String> {
+        let root = name_of(&project.root);
+        let now = look.running.clone();
         file::update(&self.surfaces, |old| {
             let mut known = objects(old);
             known.insert(
@@ -330,7 +399,7 @@ mod tests {
         let p = project.root().to_owned();
         let w = p.parent().unwrap().to_owned();
         let answers = project.answers(true);
-        let store_answer = |number: usize| store.answer(&project, &answers[number]).unwrap();
+        let store_answer = |number: usize| store.answer(&project, &answers[number], &project.look()).unwrap();
         // For the session only.
         store_answer(2);
         store_answer(4);
@@ -379,18 +448,18 @@ mod tests {
         let scratch = Scratch::new();
         let (project, store) = (project(&scratch), store(&scratch));
         scratch.file("home/w/p/.pi/settings.json", r#"{"theme":"a","shellPath":"/bin/sh"}"#);
-        let changed = || store.has_changed(&project).unwrap();
+        let changed = || store.has_changed(&project, &project.look()).unwrap();
         assert!(!changed(), "seen for the first time");
         scratch.file("home/w/p/.pi/settings.json", r#"{"theme":"b","shellPath":"/bin/sh"}"#);
         scratch.file("home/w/p/.pi/skills/a/SKILL.md", "text");
         assert!(!changed(), "nothing that runs");
         scratch.file("home/w/p/.pi/settings.json", r#"{"shellPath":"/tmp/evil"}"#);
         assert!(changed());
-        store.remember(&project).unwrap();
+        store.remember(&project, &project.look()).unwrap();
         assert!(!changed());
         scratch.file("home/w/p/.pi/extensions/deep/x.js", "1");
         assert!(changed());
-        store.remember(&project).unwrap();
+        store.remember(&project, &project.look()).unwrap();
         scratch.file("home/w/p/.pi/extensions/deep/x.js", "2");
         assert!(changed());
         fs::remove_dir_all(project.root().join(".pi")).unwrap();
@@ -401,8 +470,53 @@ mod tests {
     fn a_project_that_ran_nothing_is_known_too() {
         let scratch = Scratch::new();
         let (project, store) = (project(&scratch), store(&scratch));
-        assert!(!store.has_changed(&project).unwrap());
+        assert!(!store.has_changed(&project, &project.look()).unwrap());
         scratch.file("home/w/p/.pi/extensions/x.js", "1");
-        assert!(store.has_changed(&project).unwrap());
+        assert!(store.has_changed(&project, &project.look()).unwrap());
+    }
+    #[test]
+    fn folders_whose_names_are_no_text_have_a_decision_each() {
+        use std::ffi::OsStr;
+        let scratch = Scratch::new();
+        let store = store(&scratch);
+        let project = |name: &[u8]| {
+            let folder = scratch.path().join(OsStr::from_bytes(name));
+            // Not every file system takes such a name.
+            fs::create_dir(&folder).ok().map(|()| Project::new(&folder, None))
+        };
+        let (Some(one), Some(other)) = (project(b"a\xff"), project(b"a\xfe")) else {
+            return;
+        };
+        let real = project("a\u{fffd}".as_bytes()).unwrap();
+        store.answer(&one, &one.answers(false)[0], &one.look()).unwrap();
+        let found = |project| store.find(project).unwrap().map(|entry| entry.is_trusted);
+        assert_eq!([found(&one), found(&other), found(&real)], [Some(true), None, None]);
+    }
+
+    #[test]
+    fn what_would_run_is_told_with_values_and_no_end_is_hidden() {
+        let scratch = Scratch::new();
+        let project = project(&scratch);
+        assert_eq!(project.look(), Look::nothing());
+        let long = format!("echo{}touch evil", "\n".repeat(500));
+        let settings =
+            serde_json::json!({"theme": "x", "shellPath": "/bin/zsh\u{1b}[8m", "shellCommandPrefix": long});
+        scratch.file("home/w/p/.pi/settings.json", settings.to_string());
+        scratch.file("home/w/p/.pi/extensions/x.js", "1");
+        scratch.fifo("home/w/p/.pi/extensions/pipe");
+        let runs = project.look().runs();
+        assert_eq!(runs[0], "shellPath: \"/bin/zsh\\u001b[8m\"");
+        assert!(runs[1].starts_with("shellCommandPrefix: \"echo\\n"), "{}", runs[1]);
+        assert!(runs[1].ends_with("touch evil\" (1016 characters)"), "{}", runs[1]);
+        assert_eq!(runs[2], ".pi/extensions: 2 files");
+    }
+
+    #[test]
+    fn a_settings_file_that_is_a_pipe_is_an_error_and_no_wait() {
+        let scratch = Scratch::new();
+        let project = project(&scratch);
+        fs::create_dir_all(project.root().join(".pi")).unwrap();
+        scratch.fifo("home/w/p/.pi/settings.json");
+        assert_eq!(project.look().settings, Err("could not be read: not a regular file".into()));
     }
 }

@@ -78,6 +78,63 @@ pub enum Decision {
     Deny(Option<String>),
 }
 
+/// A text as it is shown in a question: long runs of blanks and of blank lines, which push what follows out of
+/// sight, are counted instead.
+pub fn squeezed(text: &str) -> String {
+    const BLANKS_MAX: usize = 16;
+    const BLANK_LINES_MAX: usize = 2;
+    let mut out = String::new();
+    let mut lines = text.split('\n').peekable();
+    while let Some(line) = lines.next() {
+        let mut blank_lines = usize::from(line.chars().all(is_blank));
+        while blank_lines > 0 && lines.next_if(|line| line.chars().all(is_blank)).is_some() {
+            blank_lines += 1;
+        }
+        match blank_lines {
+            0 => squeeze_line(line, BLANKS_MAX, &mut out),
+            count if count <= BLANK_LINES_MAX => out.extend(std::iter::repeat_n('\n', count - 1)),
+            count => out.push_str(&format!("[{count} blank lines]")),
+        }
+        if lines.peek().is_some() {
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn squeeze_line(line: &str, blanks_max: usize, out: &mut String) {
+    let mut rest = line;
+    while !rest.is_empty() {
+        let word = rest.find(is_blank).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(word);
+        let blanks = after.find(|c| !is_blank(c)).unwrap_or(after.len());
+        let (blanks, after) = after.split_at(blanks);
+        out.push_str(word);
+        match blanks.chars().count() {
+            count if count > blanks_max => out.push_str(&format!(" [{count} blanks] ")),
+            _ => out.push_str(blanks),
+        }
+        rest = after;
+    }
+}
+
+/// Shows as nothing.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{115f}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
+}
+
+/// The beginning and the end of a text of more than `chars_max` characters, with its length between.
+pub fn excerpt(text: &str, chars_max: usize) -> String {
+    let length = text.chars().count();
+    if length <= chars_max {
+        return text.to_owned();
+    }
+    let tail = chars_max / 3;
+    let head: String = text.chars().take(chars_max - tail).collect();
+    let tail: String = text.chars().skip(length - tail).collect();
+    format!("{head} … ({length} characters) … {tail}")
+}
+
 /// Whoever can be asked. Called from many threads at once.
 pub trait Approver: Send + Sync {
     /// Waits for the decision. When `cancel` says so the wait is over, and what is given does not matter.
@@ -199,6 +256,28 @@ mod tests {
             assert_eq!(covered, expected, "{ask} without {allowed}");
         }
         assert!(!Rules::default().cover(&tool("bash", false)));
+    }
+
+    #[test]
+    fn what_pushes_a_text_out_of_sight_is_counted() {
+        let blanks = |count| " ".repeat(count);
+        let rows = [
+            ("", ""),
+            ("\n", "\n"),
+            ("a\n\nb\n", "a\n\nb\n"),
+            ("a\n\n\nb", "a\n\n\nb"),
+            (&*format!("if\n{}b", blanks(16)), &*format!("if\n{}b", blanks(16))),
+            (&*format!("a{}b c", blanks(8000)), "a [8000 blanks] b c"),
+            (&*format!("a{}b", "\n".repeat(300)), "a\n[299 blank lines]\nb"),
+            (&*format!("a{}b", "\n \t".repeat(300)), "a\n[299 blank lines]\n \tb"),
+            (&*format!("a{}", "\u{2800}".repeat(17)), "a [17 blanks] "),
+            ("\n\n\n", "[4 blank lines]"),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(squeezed(text), expected, "{text:?}");
+        }
+        assert_eq!(excerpt("abc", 3), "abc");
+        assert_eq!(excerpt(&format!("a{}é", "x".repeat(98)), 6), "axxx … (100 characters) … xé");
     }
 
     struct Says(Decision);

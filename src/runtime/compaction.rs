@@ -501,7 +501,8 @@ impl Compactor<'_> {
             known.or_else(|| {
                 let env = self.services.credentials.env();
                 let is_local = provider == local::PROVIDER;
-                let found = is_local.then(|| local::discover(env, LOCAL_LIMIT))?;
+                // The setting names it.
+                let found = is_local.then(|| local::discover(env, LOCAL_LIMIT, &local::Allowed::All))?;
                 found.find(&wanted).map(|offer| offer.model.clone())
             })
         });

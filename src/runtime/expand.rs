@@ -72,9 +72,16 @@ impl<'a> SkillCall<'a> {
 mod tests {
     use super::*;
     use crate::resources::source::{Found, Scope, Source};
+    use crate::resources::text_file::Bounds;
 
     fn source(path: &str) -> Source {
-        Source { path: path.into(), found: Found::Looked, scope: Scope::User, base: Some("/agent".into()) }
+        Source {
+            path: path.into(),
+            found: Found::Looked,
+            scope: Scope::User,
+            base: Some("/agent".into()),
+            bounds: Bounds::anywhere(),
+        }
     }
 
     fn commands() -> Commands {

@@ -46,6 +46,7 @@ pub use crate::agent::run::Fatal;
 pub use crate::agent::tool::{FnTool, Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 pub use crate::llm::cancel::CancelToken;
 pub use crate::llm::event::{AssistantEvent, Fold};
+pub use crate::llm::executable;
 pub use crate::llm::json_stream::PartialJson;
 pub use crate::llm::local::explain_refused_tools;
 pub use crate::llm::message::{
@@ -56,6 +57,7 @@ pub use crate::llm::resolve::Scoped;
 pub use crate::resources::dirs::Dirs;
 pub use crate::resources::git::branch as git_branch;
 pub use crate::resources::settings::{self, Settings};
+pub use crate::resources::text_file;
 pub use crate::resources::trust;
 pub use crate::session::id::session_id as unique_id;
 pub use crate::session::{Store, SyncMode};

@@ -59,7 +59,8 @@ impl Control {
     /// answers, for as long as `limit`.
     pub fn find_local(&self, limit: Duration) -> local::Found {
         let ground = self.ground();
-        let found = local::discover(ground.services.credentials.env(), limit);
+        let services = &ground.services;
+        let found = local::discover(services.credentials.env(), limit, &services.local_servers);
         self.change_ground(|ground| {
             let registry = &mut ground.services.registry;
             registry.remove(local::PROVIDER);

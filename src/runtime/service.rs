@@ -5,6 +5,7 @@ use crate::llm::cancel::CancelToken;
 use crate::llm::credential::Credentials;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::faux;
+use crate::llm::local::Allowed;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::models::Registry;
 use crate::llm::secret::Vault;
@@ -27,6 +28,8 @@ pub struct Services {
     pub block_images: bool,
     /// Routers that list their clients are told who asks.
     pub names_itself: bool,
+    /// The model servers of other users of this machine that may be used.
+    pub local_servers: Allowed,
     /// `--base-url`: the provider it is for, and the address, which comes before every other.
     pub base_url: Option<(String, String)>,
 }
@@ -46,6 +49,7 @@ impl Services {
             http_proxy: None,
             block_images: false,
             names_itself: false,
+            local_servers: Allowed::default(),
             base_url: None,
         };
         services.follow(settings);

@@ -4,7 +4,9 @@
 //! The folders are named after the file. They come into being when they are needed, and go with it.
 
 use super::file::create_folder;
+use crate::llm::regular_file;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// An error where a folder beside a session file leads elsewhere: who made the file may have meant that.
@@ -43,13 +45,22 @@ pub(super) fn share_outputs(from: &Path, to: &Path) {
     if refuse_link(&to).is_err() || create_folder(&to).is_err() {
         return;
     }
-    let is_file = |file: &std::fs::DirEntry| file.file_type().is_ok_and(|kind| kind.is_file());
-    for file in files.flatten().filter(is_file) {
+    for file in files.flatten() {
+        // Outputs are files. What else lies there, such as a pipe or a link, is not the session's.
+        if !file.file_type().is_ok_and(|kind| kind.is_file()) {
+            continue;
+        }
         let name = to.join(file.file_name());
         if std::fs::hard_link(file.path(), &name).is_err() {
-            let _ = std::fs::copy(file.path(), &name);
+            let _ = copy(&file.path(), &name);
         }
     }
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<u64> {
+    let mut from = regular_file::open_real(from)?;
+    let mut to = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
+    io::copy(&mut from, &mut to)
 }
 
 /// Removes what belongs to the session file, which is removed by the caller.
@@ -59,4 +70,31 @@ pub(super) fn remove(session_file: &Path) -> io::Result<()> {
     let removed = folders.into_iter().chain([told]);
     let failed = removed.filter_map(Result::err).find(|error| error.kind() != io::ErrorKind::NotFound);
     failed.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::scratch::Scratch;
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn what_is_no_file_is_not_shared() {
+        let scratch = Scratch::new();
+        let one = scratch.file("one.outputs/1", "text");
+        let fifo = one.with_file_name("pipe");
+        let name = CString::new(fifo.as_os_str().as_bytes()).unwrap();
+        // SAFETY: the name ends with a NUL and outlives the call.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        std::os::unix::fs::symlink("/etc/passwd", one.with_file_name("link")).unwrap();
+        let at = |name: &str| one.parent().unwrap().with_file_name(name);
+        share_outputs(&at("one.jsonl"), &at("two.jsonl"));
+        let shared = at("two.outputs").read_dir().unwrap().flatten();
+        assert_eq!(shared.map(|entry| entry.file_name()).collect::<Vec<_>>(), ["1"]);
+        // As where a disk has no second names.
+        copy(&one, &at("copy")).unwrap();
+        assert_eq!(std::fs::read(at("copy")).unwrap(), b"text");
+        assert!(copy(&fifo, &at("none")).is_err() && copy(&one.with_file_name("link"), &at("none")).is_err());
+    }
 }

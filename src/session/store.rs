@@ -146,12 +146,8 @@ impl Store {
 
     /// The sessions of `cwd`, the one that was written to last first.
     pub fn list(&self, cwd: &Path) -> Vec<Stored> {
-        let folder = self.folder(cwd);
-        let shared = folder != self.sessions.join(folder_name(cwd));
-        let mut sessions = list_folder(&folder);
-        if shared {
-            sessions.retain(|stored| same_folder(Path::new(&stored.header.cwd), cwd));
-        }
+        let mut sessions = list_folder(&self.folder(cwd));
+        sessions.retain(|stored| self.is_of(&stored.header.cwd, cwd));
         sort(&mut sessions);
         sessions
     }
@@ -182,9 +178,7 @@ impl Store {
             Some(cwd) => vec![self.folder(cwd)],
             None => self.folders(),
         };
-        // A folder that holds the sessions of several projects.
-        let cwd = cwd.filter(|cwd| self.folder(cwd) != self.sessions.join(folder_name(cwd)));
-        let is_of_it = |info: &Info| cwd.is_none_or(|cwd| same_folder(Path::new(&info.cwd), cwd));
+        let is_of_it = |info: &Info| cwd.is_none_or(|cwd| self.is_of(&info.cwd, cwd));
         let files: Vec<PathBuf> = folders.iter().flat_map(|at| session_files(at)).collect();
         let mut tell = |mut infos: Vec<Info>| {
             infos.retain(is_of_it);
@@ -198,6 +192,14 @@ impl Store {
     /// What can be told of one session.
     pub fn info(&self, path: &Path) -> Option<Info> {
         catalog::list(&self.index, &[path.to_owned()]).pop()
+    }
+
+    /// True if a session that says it works in `home`, and lies in the folder for `cwd`, is one of `cwd`. A
+    /// folder that the user named holds the sessions of several projects, and two projects may have one name
+    /// for their folder: `/a/b` and `/a-b`. A session whose own folder has another name was put here by hand.
+    fn is_of(&self, home: &str, cwd: &Path) -> bool {
+        let is_foreign = || home.is_empty() || folder_name(Path::new(home)) != folder_name(cwd);
+        same_folder(Path::new(home), cwd) || (self.named.is_none() && is_foreign())
     }
 
     /// All folders with sessions.
@@ -393,6 +395,27 @@ mod tests {
             assert!(store.open_id(cwd, "abd").unwrap().is_none());
             assert!(store.open_id(cwd, "../x").is_err());
         }
+    }
+
+    #[test]
+    fn a_project_whose_folder_has_the_same_name_is_another_one() {
+        let scratch = Scratch::new();
+        let store = Store::new(scratch.path(), None, SyncMode::Never);
+        assert_eq!(store.folder(Path::new("/a/b")), store.folder(Path::new("/a-b")));
+        write(&store, "/a/b", "theirs", 1);
+        write(&store, "/a-b", "ours", 5);
+        let ids = |cwd: &str| {
+            let listed = store.list(Path::new(cwd)).into_iter().map(|stored| stored.header.id);
+            let told = store.infos(Path::new(cwd)).into_iter().map(|info| info.id);
+            (listed.collect::<Vec<_>>(), told.collect::<Vec<_>>())
+        };
+        let only = |id: &str| (vec![id.to_owned()], vec![id.to_owned()]);
+        assert_eq!(ids("/a-b"), only("ours"));
+        assert_eq!(ids("/a/b"), only("theirs"));
+        // Put there by hand, after the project moved.
+        let moved = write(&store, "/before", "moved", 0);
+        std::fs::rename(&moved, store.folder(Path::new("/a-b")).join("moved.jsonl")).unwrap();
+        assert_eq!(ids("/a-b").0, ["moved", "ours"]);
     }
 
     #[test]

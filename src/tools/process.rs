@@ -23,7 +23,7 @@ pub use family::MARKER;
 
 use super::backend::{Child, End, Progress, ShellCommand, Survivor};
 use super::sandbox::{Confinement, Sandbox};
-use crate::llm::null;
+use crate::llm::{executable, null};
 use family::Family;
 use group::Group;
 use std::collections::BTreeMap;
@@ -277,9 +277,7 @@ fn find_shell(chosen: Option<&Path>) -> io::Result<PathBuf> {
     if usual.exists() {
         return Ok(usual.to_owned());
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join("bash")).find(|file| file.is_file());
-    Ok(found.unwrap_or_else(|| "sh".into()))
+    Ok(executable::find("bash").unwrap_or_else(|| executable::SHELL.into()))
 }
 
 impl Child for LocalChild {

@@ -225,6 +225,28 @@ fn calls_are_offered_for_approval() {
 }
 
 #[test]
+fn the_end_of_a_command_to_approve_is_shown() {
+    let hides = [
+        format!("echo hi{}touch HIDDENPART", "\n".repeat(300)),
+        format!("echo hi{}; touch HIDDENPART", " ".repeat(8000)),
+        format!("echo hi{}; touch HIDDENPART", "; echo ho".repeat(900)),
+        format!("echo hi{}\ntouch HIDDENPART", "\necho ho".repeat(900)),
+    ];
+    for command in hides {
+        let call = Reply::tool("call_1", "bash", &json!({"command": command}));
+        let (world, _server) = world([call, Reply::text("Too bad.")]);
+        let screen = started(&world, "--ask-tools all");
+        screen.send("make it");
+        let text = screen.wait_for("Allow bash?");
+        assert!(text.contains("$ echo hi") && text.contains("touch HIDDENPART"), "{text}");
+        assert!(["blank", "characters in all"].iter().any(|word| text.contains(word)), "{text}");
+        screen.type_keys(ESCAPE);
+        screen.wait_for("Too bad.");
+        screen.quit();
+    }
+}
+
+#[test]
 fn files_are_completed_behind_an_at_sign() {
     let (world, server) = world([Reply::text("Read.")]);
     world.write("src/engine/piston.rs", "");

@@ -1,6 +1,7 @@
 //! Servers on the same machine, found without configuration.
 
 use crate::agent::World;
+use crate::screen::{ENTER, Screen};
 use crate::server::{Reply, Server};
 
 #[test]
@@ -57,4 +58,72 @@ fn a_server_that_refuses_to_list_models_is_named() {
         let outcome = pi.run().fails_with(1);
         outcome.stderr_has(&format!("The server at {root} answered 418 (the script is used up)"));
     }
+}
+
+/// A server whose socket belongs to another user. Only root can make one.
+#[cfg(target_os = "linux")]
+fn server_of_another_user() -> Option<Server> {
+    // SAFETY: takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return None;
+    }
+    let start = || {
+        // SAFETY: the bare system call changes this thread alone, and only its rights to files.
+        unsafe { libc::syscall(libc::SYS_setfsuid, 1234 as libc::c_long) };
+        Server::endless(|_| Reply::text("from another user"))
+    };
+    let server = std::thread::spawn(start).join().unwrap();
+    server.list_models();
+    Some(server)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_of_another_user_is_not_used_unless_it_is_asked_for() {
+    let Some(server) = server_of_another_user() else { return };
+    let world = World::new();
+    let host = format!("127.0.0.1:{}", server.port());
+    for words in ["-p hi", "--mode json -p hi", "--mode rpc"] {
+        let outcome = world.pi().words(words).env("OLLAMA_HOST", &host).run().fails_with(1);
+        let place = format!("http://{host}, run by the user");
+        outcome.stderr_has(&place).stderr_has("uid 1234").stderr_has("--model local");
+    }
+    let pi = world.pi().words("--model local -p hi").env("OLLAMA_HOST", &host);
+    pi.run().success().stdout_is("from another user\n");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn somebody_at_the_terminal_is_asked_once_about_a_server_of_another_user() {
+    let Some(server) = server_of_another_user() else { return };
+    let world = World::new();
+    let host = format!("127.0.0.1:{}", server.port());
+    let pi = || world.pi().env("OLLAMA_HOST", &host);
+    let screen = Screen::start(pi());
+    let text = screen.wait_for("Use a model server of another user?");
+    assert!(text.contains(&host) && text.contains("uid 1234"), "{text}");
+    screen.type_keys("\x1b[B\r");
+    screen.wait_until("pi is there", |text| text.contains("escape interrupt") && text.contains("tiny"));
+    screen.send("hi");
+    screen.wait_for("from another user");
+    screen.quit();
+    let kept = std::fs::read_to_string(world.agent_dir().join("local-servers.json")).unwrap();
+    assert_eq!(kept, format!("{{\n  \"http://{host} uid 1234\": true\n}}\n"));
+    let screen = Screen::start(pi());
+    let text = screen.wait_for("escape interrupt");
+    assert!(text.contains("tiny"), "{text}");
+    assert!(!text.contains("another user?"), "{text}");
+    screen.quit();
+    // A no is kept too, and pi starts without a model.
+    world.write_config("local-servers.json", "{}");
+    let screen = Screen::start(pi());
+    screen.wait_for("Use a model server of another user?");
+    screen.type_keys(ENTER);
+    screen.wait_until_gone("Use a model server of another user?");
+    screen.wait_until("the answer is kept", |_| {
+        let kept = std::fs::read_to_string(world.agent_dir().join("local-servers.json"));
+        kept.is_ok_and(|kept| kept.contains("false"))
+    });
+    screen.wait_for("escape interrupt");
+    screen.quit();
 }

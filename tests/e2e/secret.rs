@@ -1,6 +1,6 @@
 //! A key is in no output and in no file but the one that the user put it in.
 
-use crate::server::{PATIENCE, Reply, Server};
+use crate::server::{PATIENCE, Reply, Server, gate};
 use crate::world;
 use pi::client::Client;
 use serde_json::json;
@@ -326,4 +326,20 @@ fn a_client_sees_placeholders_and_the_tool_that_it_lends_gets_the_value() {
     let mut found = Vec::new();
     secrets_below(&world.home(), &mut found);
     assert_eq!(found, [] as [PathBuf; 0]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_key_of_the_command_line_is_not_among_the_arguments_that_others_see() {
+    let (open, held) = gate();
+    let (world, server) = world([Reply::stream().then_wait(held).then_text("ok").finish("stop")]);
+    let running = world.pi().args(["--model", "mock/m1", "--api-key", GIVEN, "-p", "hi"]).spawn();
+    let request = server.wait_for(1).remove(0);
+    assert_eq!(request.header("authorization"), Some(&*format!("Bearer {GIVEN}")));
+    let arguments = fs::read(format!("/proc/{}/cmdline", running.pid())).unwrap();
+    let arguments = String::from_utf8(arguments).unwrap();
+    assert!(arguments.contains("--api-key\0***") && arguments.ends_with("-p\0hi\0"), "{arguments:?}");
+    assert!(!arguments.contains(GIVEN), "{arguments:?}");
+    drop(open);
+    running.wait().success();
 }

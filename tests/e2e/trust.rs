@@ -1,6 +1,7 @@
 //! A project that comes from somewhere else: nothing of it is used before the user agreed.
 
 use crate::agent::{Pi, World};
+use crate::screen::{CTRL_C, ENTER, ESCAPE, Screen};
 use crate::server::{PATIENCE, Reply, Server};
 use crate::world;
 use pi::client::Client;
@@ -267,4 +268,218 @@ fn every_request_extends_the_one_before() {
         assert_eq!(&after[..before.len()], before);
         assert_eq!(pair[0].body["tools"], pair[1].body["tools"]);
     }
+}
+
+const CTRL_T: &str = "\x14";
+const CTRL_G: &str = "\x07";
+
+/// Settings of a project that run a program when the prompt is edited elsewhere.
+fn with_editor(world: &World) -> String {
+    let made = world.tmp().join("editor");
+    json!({"externalEditor": format!("touch {}; printf projects-editor >", made.display())}).to_string()
+}
+
+/// Pi on a screen, with an editor of the user's own.
+fn on_screen(world: &World, words: &str) -> Screen {
+    let editor = world.home().join("own-editor");
+    fs::write(&editor, "printf %s own-editor-ran > \"$1\"").unwrap();
+    let pi = world.pi().args(MODEL).words(words).env("VISUAL", format!("sh {}", editor.display()));
+    let screen = Screen::start(pi);
+    screen.wait_for("m1");
+    screen
+}
+
+/// Opens the editor: it must be the user's.
+#[track_caller]
+fn edits_with_the_users_editor(world: &World, screen: &Screen) {
+    screen.type_keys(CTRL_G);
+    screen.wait_for("own-editor-ran");
+    assert_eq!(touched(world), [""; 0]);
+    screen.type_keys(CTRL_C);
+    screen.wait_until_gone("own-editor-ran");
+}
+
+#[test]
+fn what_appears_in_a_project_while_it_is_worked_on_is_not_used() {
+    let (world, _server) = world([]);
+    let screen = on_screen(&world, "");
+    world.write(".pi/settings.json", with_editor(&world));
+    // A setting of the user is stored, and the user's file read again.
+    screen.type_keys(CTRL_T);
+    screen.wait_until("the setting is stored", |_| {
+        fs::read_to_string(world.agent_dir().join("settings.json")).unwrap().contains("hideThinkingBlock")
+    });
+    edits_with_the_users_editor(&world, &screen);
+    // Asked for, it is a question.
+    screen.send("/reload");
+    let text = screen.wait_for("Do not trust");
+    assert!(text.contains("externalEditor: \"touch"), "{text}");
+    screen.type_keys(ESCAPE);
+    screen.wait_until_gone("Do not trust");
+    edits_with_the_users_editor(&world, &screen);
+    screen.quit();
+}
+
+#[test]
+fn a_trusted_project_that_changes_is_asked_about_at_a_reload() {
+    for words in ["", "--approve"] {
+        let (world, _server) = world([]);
+        world.write(".pi/settings.json", "{}");
+        world.write_config("trust.json", &json!({world.work().to_str().unwrap(): true}).to_string());
+        let screen = on_screen(&world, words);
+        world.write(".pi/settings.json", with_editor(&world));
+        screen.send("/reload");
+        screen.wait_for("Do not trust");
+        screen.type_keys(ESCAPE);
+        screen.wait_until_gone("Do not trust");
+        edits_with_the_users_editor(&world, &screen);
+        screen.send("/trust");
+        screen.wait_for("Do not trust");
+        screen.type_keys(ENTER);
+        screen.wait_for("Saved trust decision");
+        screen.send("/reload");
+        screen.wait_until("it is loaded", |text| text.matches("Reloaded settings").count() == 2);
+        screen.type_keys(CTRL_G);
+        screen.wait_for("projects-editor");
+        screen.type_keys(CTRL_C);
+        screen.quit();
+        fs::remove_file(world.tmp().join("editor")).unwrap();
+    }
+}
+
+#[test]
+fn a_program_that_reloads_a_changed_project_is_told_that_it_is_not_used() {
+    let (world, server) = world([Reply::text("ok"), Reply::text("ok")]);
+    world.write(".pi/prompts/review.md", "reviewed");
+    world.write_config("trust.json", &json!({world.work().to_str().unwrap(): true}).to_string());
+    let said = world.home().join("stderr");
+    let mut pi = world.pi().words("--mode rpc").args(MODEL);
+    let mut client = Client::spawn(pi.command().stderr(fs::File::create(&said).unwrap())).expect("start pi");
+    client.set_patience(PATIENCE);
+    client.prompt("/review").expect("a prompt");
+    client.wait_until_settled().expect("the end of the run");
+    world.write(".pi/settings.json", r#"{"shellCommandPrefix": "evil"}"#);
+    client.request("set_auto_retry", json!({"enabled": true})).expect("a setting");
+    client.request("reload", json!({})).expect("a reload");
+    client.prompt("/review").expect("a prompt");
+    client.wait_until_settled().expect("the end of the run");
+    client.close().expect("an end in order");
+    let requests = server.requests();
+    assert_eq!((requests[0].last_text(), requests[1].last_text()), ("reviewed".into(), "/review".into()));
+    let said = fs::read_to_string(said).unwrap();
+    assert!(said.contains("what the project runs has changed since it was trusted"), "{said}");
+}
+
+#[test]
+fn a_project_trusted_by_its_parent_is_new_when_it_comes_to_bring_something() {
+    let (world, server) = world([Reply::text("ok"), Reply::text("ok")]);
+    let parent = world.work().parent().unwrap().to_owned();
+    world.write_config("trust.json", &json!({parent.to_str().unwrap(): true}).to_string());
+    world.pi().args(MODEL).args(["-p", "x"]).run().success();
+    world.write(".pi/settings.json", r#"{"shellCommandPrefix": "evil"}"#);
+    world.write(".pi/prompts/review.md", "reviewed");
+    assert!(!is_used(&server, world.pi()));
+}
+
+#[test]
+fn the_answer_is_about_what_was_shown() {
+    let (world, server) = world(run_of_a_tool());
+    world.write(".pi/settings.json", r#"{"shellCommandPrefix": "echo first"}"#);
+    let running = world.pi().args(MODEL).args(["-p", "x"]).spawn_on_terminal();
+    running.wait_until_shown("shellCommandPrefix: \"echo first\"");
+    running.wait_until_shown("Number, or Enter");
+    world.write(".pi/settings.json", r#"{"shellCommandPrefix": "echo second"}"#);
+    running.type_keys("1\r");
+    running.wait_until_shown("It has changed while you were asked");
+    running.wait_until_shown("shellCommandPrefix: \"echo second\"");
+    running.type_keys("1\r");
+    running.wait().success();
+    assert_eq!(server.requests()[1].messages().last().unwrap()["content"], "second\nran\n");
+}
+
+#[test]
+fn instructions_that_lead_out_of_the_project_are_not_read() {
+    for (name, target) in
+        [("AGENTS.md", "../home/secret"), ("CLAUDE.md", "/proc/self/environ"), ("AGENTS.md", "/dev/zero")]
+    {
+        for words in ["-p x", "-na -p x", "--mode json -p x"] {
+            let (world, server) = world([Reply::text("ok")]);
+            fs::write(world.home().join("secret"), CANARY).unwrap();
+            std::os::unix::fs::symlink(target, world.work().join(name)).unwrap();
+            let outcome = world.pi().args(MODEL).words(words).env("SECRET", CANARY).run().success();
+            let body = server.requests()[0].body.to_string();
+            assert!(!body.contains(CANARY) && !body.contains("project_instructions"), "{body}");
+            outcome.stderr_has(&format!("{name}: is not used: it lies"));
+        }
+    }
+}
+
+#[test]
+fn prompts_of_a_trusted_project_that_lead_out_of_it_are_not_read() {
+    let (world, server) = world([Reply::text("ok")]);
+    fs::write(world.home().join("secret.md"), CANARY).unwrap();
+    fs::create_dir_all(world.work().join(".pi/prompts")).unwrap();
+    for name in [".pi/SYSTEM.md", ".pi/APPEND_SYSTEM.md", ".pi/prompts/review.md"] {
+        std::os::unix::fs::symlink(world.home().join("secret.md"), world.work().join(name)).unwrap();
+    }
+    let outcome = world.pi().args(MODEL).args(["-a", "-p", "/review"]).run().success();
+    assert!(!server.requests()[0].body.to_string().contains(CANARY));
+    let left_out = outcome.stderr.matches("is not used: it lies outside of the project").count();
+    assert_eq!(left_out, 3, "{}", outcome.stderr);
+}
+
+/// A pipe that nobody writes to.
+fn fifo(path: &std::path::Path) {
+    use std::os::unix::ffi::OsStrExt;
+    let name = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+    // SAFETY: the name ends with a NUL and outlives the call.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+}
+
+#[test]
+fn pipes_in_the_place_of_files_hold_nothing_up() {
+    let (world, server) = world([Reply::text("Answered.")]);
+    for folder in [".pi/prompts", ".pi/skills/s", ".pi/themes", ".agents/skills/s", ".git"] {
+        fs::create_dir_all(world.work().join(folder)).unwrap();
+    }
+    for name in [
+        ".git/HEAD",
+        "AGENTS.md",
+        ".pi/settings.json",
+        ".pi/SYSTEM.md",
+        ".pi/prompts/x.md",
+        ".pi/skills/.gitignore",
+        ".pi/skills/s/SKILL.md",
+        ".pi/themes/x.json",
+    ] {
+        fifo(&world.work().join(name));
+    }
+    let screen = on_screen(&world, "--approve");
+    screen.send("hi");
+    screen.wait_for("Answered.");
+    screen.quit();
+    assert_eq!(server.requests().len(), 1);
+    fs::remove_dir_all(world.work().join(".git")).unwrap();
+    fifo(&world.work().join(".git"));
+    on_screen(&world, "-na").quit();
+}
+
+#[test]
+fn programs_are_not_started_from_relative_folders_of_the_path() {
+    use std::os::unix::fs::PermissionsExt;
+    let (world, server) = world([Reply::text("ok")]);
+    for name in ["sh", "env", "printf"] {
+        let path = world.write(name, format!("#!/bin/sh\n/usr/bin/touch {}/{name}\n", world.tmp().display()));
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let config = json!({"providers": {"mock": {"baseUrl": server.url(), "apiKey": "!env printf test-key",
+        "api": "openai-completions", "models": [{"id": "m1"}]}}});
+    world.write_config("models.json", &config.to_string());
+    for path in [".", ""] {
+        let path = format!("{path}:{}", std::env::var("PATH").unwrap());
+        let outcome = world.pi().args(MODEL).args(["--no-session", "-p", "x"]).env("PATH", path);
+        let _ = outcome.run();
+        assert_eq!(touched(&world), [""; 0]);
+    }
+    assert_eq!(server.requests()[0].header("authorization"), Some("Bearer test-key"));
 }

@@ -118,13 +118,14 @@ fn cannot(what: &str, path: &Path, error: &io::Error) -> StreamError {
     StreamError::new(ErrorKind::Auth, text)
 }
 
-fn busy(path: &Path, foreign: &Path) -> StreamError {
-    let text = format!(
-        "Another program has been changing {} for {} seconds. If none is running, remove {}",
-        path.display(),
-        PATIENCE.as_secs(),
-        foreign.display()
-    );
+/// `left`: the lock, where it is one that a program can leave behind. The kernel's ends with its holder.
+fn busy(path: &Path, left: Option<&Path>) -> StreamError {
+    let what = match left {
+        Some(left) => format!("If none is running, remove {}", left.display()),
+        None => "Try again when it has ended".to_owned(),
+    };
+    let (path, seconds) = (path.display(), PATIENCE.as_secs());
+    let text = format!("Another program has been changing {path} for {seconds} seconds. {what}");
     StreamError::new(ErrorKind::Timeout, text)
 }
 
@@ -150,7 +151,7 @@ fn wait_for_kernel(file: File, path: &Path, cancel: &CancelToken) -> Result<Opti
             Err(RecvError) => Ok(None),
         },
         recv(cancel.receiver()) -> _ => Err(StreamError::aborted()),
-        recv(after(PATIENCE)) -> _ => Err(busy(path, path)),
+        recv(after(PATIENCE)) -> _ => Err(busy(path, None)),
     }
 }
 
@@ -172,7 +173,7 @@ fn take_foreign(foreign: &Path, path: &Path, alone: bool, cancel: &CancelToken) 
             continue;
         }
         if looks == 0 {
-            return Err(busy(path, foreign));
+            return Err(busy(path, Some(foreign)));
         }
         looks -= 1;
         if cancel.wait_timeout(LOOK) {
@@ -194,4 +195,17 @@ fn is_left(facts: &Metadata, alone: bool) -> bool {
     };
     let nanos = time.duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
     alone && u64::from(nanos) == MARK_NANOS || time.elapsed().is_ok_and(|age| age > PATIENCE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_told_to_remove_the_credentials() {
+        let (path, lock) = (Path::new("/a/auth.json"), Path::new("/a/auth.json.lock"));
+        let said = |left| busy(path, left).to_string();
+        assert!(!said(None).contains("remove"), "{}", said(None));
+        assert!(said(Some(lock)).ends_with("remove /a/auth.json.lock"), "{}", said(Some(lock)));
+    }
 }

@@ -17,7 +17,8 @@ pub(super) struct Target {
     pub kind: Kind,
     pub root: String,
     pub key: Option<Secret>,
-    /// The variables of the address and of the key, where the user named the server.
+    /// The variables of the address and of the key, where the user named this very server, and so whoever
+    /// runs it.
     pub named: Option<(&'static str, &'static str)>,
 }
 
@@ -35,14 +36,17 @@ pub(super) fn targets(env: &Env) -> Vec<Target> {
         add(Kind::Other, root(&url), key("PI_LOCAL_API_KEY"), Some(("PI_LOCAL_URL", "PI_LOCAL_API_KEY")));
         return targets;
     }
-    if let Some(url) = env.get("LLAMA_BASE_URL") {
-        add(Kind::LlamaCpp, root(&url), key("LLAMA_API_KEY"), Some(("LLAMA_BASE_URL", "LLAMA_API_KEY")));
+    let named = env.get("LLAMA_BASE_URL");
+    if let Some(url) = &named {
+        add(Kind::LlamaCpp, root(url), key("LLAMA_API_KEY"), Some(("LLAMA_BASE_URL", "LLAMA_API_KEY")));
     }
     let ollama = env.get("OLLAMA_HOST").map_or(OLLAMA.to_owned(), |host| ollama_root(&host));
     if is_loopback(&ollama) {
         add(Kind::Ollama, ollama, None, None);
     }
-    add(Kind::LlamaCpp, LLAMA_CPP.to_owned(), key("LLAMA_API_KEY"), None);
+    // With an address of its own, the key is for that one alone.
+    let llama_key = key("LLAMA_API_KEY").filter(|_| named.is_none());
+    add(Kind::LlamaCpp, LLAMA_CPP.to_owned(), llama_key, None);
     add(Kind::LmStudio, LM_STUDIO.to_owned(), None, None);
     add(Kind::Vllm, VLLM.to_owned(), None, None);
     add(Kind::Sglang, SGLANG.to_owned(), None, None);
@@ -56,7 +60,7 @@ pub fn key_variable(base_url: &str, env: &Env) -> Option<&'static str> {
     let is = |name: &str| env.get(name).is_some_and(|url| root(&url) == server);
     let name = if is("PI_LOCAL_URL") {
         "PI_LOCAL_API_KEY"
-    } else if is("LLAMA_BASE_URL") || server == LLAMA_CPP {
+    } else if is("LLAMA_BASE_URL") || (server == LLAMA_CPP && !env.has("LLAMA_BASE_URL")) {
         "LLAMA_API_KEY"
     } else {
         return None;
@@ -78,6 +82,18 @@ pub fn is_loopback(url: &str) -> bool {
     };
     let named = host.eq_ignore_ascii_case("localhost");
     named || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Host and port of a server's root.
+pub(super) fn place(root: &str) -> (&str, u16) {
+    let (scheme, authority, _) = authority(root);
+    let usual = if scheme == "https" { 443 } else { 80 };
+    // The colons of an IPv6 address are inside its brackets.
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port.parse().unwrap_or(usual)),
+        _ => (authority, usual),
+    };
+    (host.trim_start_matches('[').trim_end_matches(']'), port)
 }
 
 /// Scheme, host with port, path. A name and password before the host are left out: addresses are shown.

@@ -14,10 +14,14 @@
 //! Only this machine is asked, but for a host that the user gave to `pi` (`PI_LOCAL_URL`,
 //! `LLAMA_BASE_URL`); an `OLLAMA_HOST` elsewhere is a setting of another program and is left alone.
 //!
+//! Whoever listens on a port that nobody named becomes the model, and what a model says is run. So a server
+//! of another user of this machine is left out until the user agrees: see [`owner`].
+//!
 //! The models are of provider `local`, named as their server names them.
 
 mod address;
 mod answer;
+mod owner;
 mod probe;
 
 use super::env::Env;
@@ -25,6 +29,8 @@ use super::model::{Model, shown_url};
 use address::{Target, targets};
 pub use address::{api_url, is_loopback, key_variable};
 use answer::Listed;
+use owner::Listeners;
+pub use owner::Owner;
 use probe::Probe;
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -86,6 +92,24 @@ pub struct Found {
     pub offers: Vec<Offer>,
     /// What servers that the user named answered in place of models.
     pub refusals: Vec<String>,
+    /// Servers that were left out: others of this machine run them, and the user did not agree to that.
+    pub strangers: Vec<Stranger>,
+}
+
+/// A model server that another user of this machine runs, on a port that nobody named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stranger {
+    pub server: Server,
+    pub owner: Owner,
+}
+
+/// The servers of other users that may be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Allowed {
+    /// Every one: the user asked for a model of this machine.
+    All,
+    /// Those with these keys.
+    Only(Vec<String>),
 }
 
 impl Kind {
@@ -104,6 +128,46 @@ impl Kind {
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {}", self.kind.name(), shown_url(&self.root))
+    }
+}
+
+impl fmt::Display for Stranger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, run by {}", self.server, self.owner)
+    }
+}
+
+impl Stranger {
+    /// What the agreement is about, whatever kind of server it is found to be: address and user.
+    pub fn key(&self) -> String {
+        match self.owner {
+            Owner::User(uid) => format!("{} uid {uid}", self.server.root),
+            _ => format!("{} uid unknown", self.server.root),
+        }
+    }
+}
+
+impl Default for Allowed {
+    fn default() -> Self {
+        Self::Only(Vec::new())
+    }
+}
+
+impl Allowed {
+    /// From now on, this one too.
+    pub fn add(&mut self, stranger: &Stranger) {
+        if let Self::Only(keys) = self {
+            keys.push(stranger.key());
+        }
+    }
+
+    fn covers(&self, stranger: &Stranger) -> bool {
+        *self == Self::All || self.names(stranger)
+    }
+
+    /// True if the user agreed to this very server.
+    fn names(&self, stranger: &Stranger) -> bool {
+        matches!(self, Self::Only(keys) if keys.contains(&stranger.key()))
     }
 }
 
@@ -141,9 +205,40 @@ impl Found {
     }
 }
 
-/// Asks all places where a server may be, for no longer than `limit`.
-pub fn discover(env: &Env, limit: Duration) -> Found {
-    ask_all(targets(env), env, limit)
+/// Asks all places where a server may be, for no longer than `limit`. What other users of this machine
+/// offer counts where it is `allowed`.
+pub fn discover(env: &Env, limit: Duration, allowed: &Allowed) -> Found {
+    let mut targets = targets(env);
+    let listeners = Listeners::now();
+    let owners: Vec<Owner> = targets.iter().map(|target| owner_of(target, &listeners)).collect();
+    for (target, owner) in targets.iter_mut().zip(&owners) {
+        let server = Server { kind: target.kind, root: target.root.clone() };
+        if *owner != Owner::Machine && !allowed.names(&Stranger { server, owner: *owner }) {
+            target.key = None;
+        }
+    }
+    let owner_at: Vec<(String, Owner)> =
+        targets.iter().map(|target| target.root.clone()).zip(owners).collect();
+    let mut found = ask_all(targets, env, limit);
+    let mut strangers: Vec<Stranger> = Vec::new();
+    found.offers.retain(|offer| {
+        let owner = owner_at.iter().find(|(root, _)| *root == offer.server.root);
+        let owner = owner.map_or(Owner::Hidden, |(_, owner)| *owner);
+        let stranger = Stranger { server: offer.server.clone(), owner };
+        let counts = owner == Owner::Machine || allowed.covers(&stranger);
+        if !counts && !strangers.contains(&stranger) {
+            strangers.push(stranger);
+        }
+        counts
+    });
+    found.strangers = strangers;
+    found
+}
+
+/// Who runs the server. One that the user named is as the user wants it.
+fn owner_of(target: &Target, listeners: &Listeners) -> Owner {
+    let (host, port) = address::place(&target.root);
+    if target.named.is_some() { Owner::Machine } else { listeners.owner(host, port) }
 }
 
 fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
@@ -169,7 +264,7 @@ fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
     found.sort_by_key(|(rank, ..)| *rank);
     let refusals = found.iter().filter_map(|(.., refusal)| refusal.clone()).collect();
     let offers = found.into_iter().flat_map(|(_, offers, _)| offers).collect();
-    Found { offers, refusals }
+    Found { offers, refusals, strangers: Vec::new() }
 }
 
 /// Why a server that the user named and that answers has no models.

@@ -285,6 +285,79 @@ fn only_this_machine_and_what_the_user_named_is_asked() {
 }
 
 #[test]
+fn a_key_for_another_address_is_not_shown_to_the_usual_port() {
+    let env = Env::of([("LLAMA_API_KEY", "k"), ("LLAMA_BASE_URL", "http://box.lan:8080")]);
+    let keyed = targets(&env).into_iter().filter(|target| target.key.is_some());
+    assert_eq!(keyed.map(|target| target.root).collect::<Vec<_>>(), ["http://box.lan:8080"]);
+    assert_eq!(key_variable("http://127.0.0.1:8080/v1", &env), None);
+    assert_eq!(key_variable("http://box.lan:8080/v1", &env), Some("LLAMA_API_KEY"));
+    let env = Env::of([("LLAMA_API_KEY", "k")]);
+    assert_eq!(key_variable("http://127.0.0.1:8080/v1", &env), Some("LLAMA_API_KEY"));
+}
+
+#[test]
+fn host_and_port_of_a_root_are_told_apart() {
+    for (root, expected) in [
+        ("http://127.0.0.1:8080", ("127.0.0.1", 8080)),
+        ("http://[::1]:9/x", ("::1", 9)),
+        ("http://[::1]", ("::1", 80)),
+        ("https://localhost", ("localhost", 443)),
+        ("http://localhost:99999", ("localhost", 80)),
+    ] {
+        assert_eq!(address::place(root), expected, "{root}");
+    }
+}
+
+/// A thread's sockets belong to the user that the thread acts as. Only root can act as another one.
+#[cfg(target_os = "linux")]
+fn as_user<T: Send + 'static>(uid: u32, make: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    // SAFETY: takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return None;
+    }
+    let act = move || {
+        // SAFETY: the bare system call changes this thread alone, and only its rights to files.
+        unsafe { libc::syscall(libc::SYS_setfsuid, libc::c_long::from(uid)) };
+        make()
+    };
+    Some(std::thread::spawn(act).join().unwrap())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_of_another_user_is_left_out_until_it_is_allowed_and_sees_no_key() {
+    let start = || {
+        Server::start(|request, _| match request {
+            "GET /v1/models" => Answer::Json(json!({"data": [{"id": "m", "owned_by": "vllm"}]})),
+            _ => not_found(),
+        })
+    };
+    let Some(server) = as_user(1234, start) else { return };
+    let host = server.root.strip_prefix("http://").unwrap().to_owned();
+    let env = Env::of([("OLLAMA_HOST", host.as_str())]);
+    let seen = |allowed: &Allowed| {
+        let found = discover(&env, PATIENT, allowed);
+        let ids = found.offers.into_iter().filter(|offer| offer.server.root == server.root);
+        let strangers = found.strangers.into_iter().filter(|stranger| stranger.server.root == server.root);
+        (ids.map(|offer| offer.model.id.clone()).collect::<Vec<_>>(), strangers.collect::<Vec<_>>())
+    };
+    let (ids, strangers) = seen(&Allowed::default());
+    assert_eq!(ids, [""; 0]);
+    assert_eq!(strangers[0].owner, Owner::User(1234));
+    assert_eq!(strangers[0].key(), format!("{} uid 1234", server.root));
+    let said = strangers[0].to_string();
+    assert!(said.starts_with(&format!("vLLM at {}, run by the user ", server.root)), "{said}");
+    assert_eq!(seen(&Allowed::Only(vec![strangers[0].key()])), (vec!["m".to_owned()], Vec::new()));
+    assert_eq!(seen(&Allowed::All), (vec!["m".to_owned()], Vec::new()));
+    assert!(server.seen().iter().all(|request| !request.contains("bearer")));
+    // One that was named is as the user wants it.
+    let env = Env::of([("PI_LOCAL_URL", server.root.as_str()), ("PI_LOCAL_API_KEY", "k")]);
+    let found = discover(&env, PATIENT, &Allowed::default());
+    assert_eq!((found.offers.len(), found.strangers.len()), (1, 0));
+    assert!(server.seen().iter().any(|request| request == "GET /v1/models [bearer k]"));
+}
+
+#[test]
 fn a_key_goes_to_the_server_it_is_for() {
     let server = Server::start(|request, _| match request {
         "GET /v1/models" => Answer::Json(llama_list(json!({}))),
@@ -406,6 +479,7 @@ fn names_find_models() {
             offer("/m/Warm.gguf", Tools::Supported, true),
         ],
         refusals: Vec::new(),
+        strangers: Vec::new(),
     };
     let id = |name: &str| found.find(name).map(|offer| offer.model.id.as_str());
     assert_eq!(id("local"), Some("/m/Warm.gguf"));

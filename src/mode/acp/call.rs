@@ -1,5 +1,6 @@
 //! How a tool call looks in an editor: title, kind, the files it touches, what it changes in them.
 
+use crate::runtime::approval::{excerpt, squeezed};
 use crate::runtime::backend::Kind;
 use crate::runtime::{Block, Workspace, edited_texts, resolve_path};
 use serde_json::{Map, Value, json};
@@ -25,9 +26,22 @@ pub fn kind(tool: &str) -> &'static str {
 }
 
 pub fn title(tool: &str, arguments: &Map<String, Value>) -> String {
+    let title = whole_title(tool, arguments);
+    match title.char_indices().nth(TITLE_MAX) {
+        Some((end, _)) => format!("{}…", title.get(..end).unwrap_or_default()),
+        None => title,
+    }
+}
+
+/// What a call does, where the user decides on it: with the end of what is long.
+pub fn title_to_approve(tool: &str, arguments: &Map<String, Value>) -> String {
+    excerpt(&squeezed(&whole_title(tool, arguments)), TITLE_MAX)
+}
+
+fn whole_title(tool: &str, arguments: &Map<String, Value>) -> String {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
     let path = path_in(arguments);
-    let title = match (tool, path) {
+    match (tool, path) {
         ("read", Some(path)) => format!("Read {path}"),
         ("edit", Some(path)) => format!("Edit {path}"),
         ("write", Some(path)) => format!("Write {path}"),
@@ -36,10 +50,6 @@ pub fn title(tool: &str, arguments: &Map<String, Value>) -> String {
         ("grep", path) => format!("Search {} for {}", path.unwrap_or("."), text("pattern").unwrap_or("?")),
         ("find", path) => format!("Find {} in {}", text("pattern").unwrap_or("?"), path.unwrap_or(".")),
         _ => tool.to_owned(),
-    };
-    match title.char_indices().nth(TITLE_MAX) {
-        Some((end, _)) => format!("{}…", title.get(..end).unwrap_or_default()),
-        None => title,
     }
 }
 

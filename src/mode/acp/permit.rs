@@ -27,7 +27,7 @@ impl Approver for Permits {
             "sessionId": self.session,
             "toolCall": {
                 "toolCallId": question.id,
-                "title": call::title(name, arguments),
+                "title": call::title_to_approve(name, arguments),
                 "kind": call::kind(name),
                 "status": "pending",
                 "content": change.diffs,

@@ -163,10 +163,14 @@ fn reload(app: &mut App, _: &str) {
     if !app.control.is_idle() {
         return app.say(Weight::Warning, "Wait for the end of the run before /reload");
     }
-    app.run(|session, feed| match session.reload() {
-        Ok(()) => feed.task(|app| {
+    let was_trusted = app.control.ground().settings.has_project();
+    app.run(move |session, feed| match session.reload() {
+        Ok(()) => feed.task(move |app| {
             app.read_settings();
             app.say(Weight::Info, "Reloaded settings, keys, themes, skills, prompts and context files");
+            if was_trusted && !app.control.ground().settings.has_project() {
+                trust::run(app, "");
+            }
         }),
         Err(Fatal(reason)) => work::say(feed, Weight::Error, reason),
     });

@@ -3,6 +3,7 @@
 use super::app::App;
 use super::card::Weight;
 use crate::mode::signal;
+use crate::runtime::executable;
 use crate::runtime::lifeline;
 use crate::tui::terminal::Lost;
 use serde_json::Value;
@@ -47,8 +48,7 @@ pub fn keep(tty: BorrowedFd<'_>, lost: Option<&Lost<'_>>) {
 
 /// An editor that nearly every machine has one of.
 fn installed() -> &'static str {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = |name: &&&str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    let is_there = |name: &&&str| executable::find(name).is_some();
     ["nano", "vim", "vi"].iter().find(is_there).unwrap_or(&"vi")
 }
 
@@ -61,7 +61,8 @@ fn edit(command: &str, text: &str) -> io::Result<Option<String>> {
         // It must not outlive a pi that is killed: nobody could get it to the terminal again.
         let known = lifeline::Guarded::new();
         let (name, mark) = known.mark();
-        let mut child = Command::new("sh")
+        let mut child = Command::new(executable::SHELL)
+            .env("PATH", executable::path())
             .arg("-c")
             .arg(format!("{command} \"$1\""))
             .arg("sh")

@@ -1,14 +1,11 @@
 //! Small programs of the machine that do something for the terminal: clipboards, `gh`, `trash`.
 //!
-//! Each is run off the drawing thread, with a time limit, and is found in absolute folders of `PATH` only: a
-//! relative one would be a folder of the project.
+//! Each is run off the drawing thread, with a time limit.
 
-use crate::runtime::CancelToken;
+use crate::runtime::{CancelToken, executable};
 use crossbeam_channel::{after, bounded, select};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -37,19 +34,9 @@ pub struct Ran {
     pub errors: String,
 }
 
-/// The program of this name.
-pub fn find(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let runs = |file: &PathBuf| {
-        std::fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    };
-    let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
-    folders.map(|folder| folder.join(name)).find(runs)
-}
-
 /// Runs a program to its end; an error where it cannot be run or takes too long.
 pub fn run(name: &str, job: Job<'_>) -> io::Result<Ran> {
-    let program = find(name).ok_or(io::ErrorKind::NotFound)?;
+    let program = executable::find(name).ok_or(io::ErrorKind::NotFound)?;
     let pipe = || match job.is_read {
         true => Stdio::piped(),
         false => Stdio::null(),

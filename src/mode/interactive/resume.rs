@@ -61,9 +61,10 @@ fn about_trust(app: &App, home: &Path, wish: &Wish) -> Option<Question> {
     let project = Project::new(home, app.dirs.home());
     let store = Store::new(app.dirs.agent());
     let surfaces = project.surfaces();
+    let look = project.look();
     let is_preset = matches!(ground.settings.default_project_trust(), "always" | "never");
     let has_changed = match store.find(&project) {
-        Ok(Some(entry)) if entry.is_trusted => store.has_changed(&project).unwrap_or(true),
+        Ok(Some(entry)) if entry.is_trusted => store.has_changed(&project, &look).unwrap_or(true),
         _ => false,
     };
     let is_open = has_changed || (matches!(store.find(&project), Ok(None)) && !is_preset);
@@ -83,22 +84,26 @@ fn about_trust(app: &App, home: &Path, wish: &Wish) -> Option<Question> {
         false => "",
     };
     let text = format!(
-        "{}{changed}\n\nIt brings {}. Trusted, its settings, prompts and skills are used and its extensions run.",
+        "{}{changed}\n\nIt brings {}. Trusted, its settings, prompts and skills are used and its extensions run.{}",
         project.root().display(),
-        names.join(", ")
+        names.join(", "),
+        look.told()
     );
     let answers = project.answers(false);
     let labels: Vec<&str> = answers.iter().map(|answer| answer.label.as_str()).collect();
-    let wish = Wish { is_asked: true, ..wish.clone() };
+    let wish = wish.clone();
     let answered = {
         let answers = answers.clone();
         move |app: &mut App, chosen: Option<usize>| {
-            if let Some(answer) = chosen.and_then(|chosen| answers.get(chosen))
-                && let Err(reason) = store.answer(&project, answer)
-            {
+            let answer = chosen.and_then(|chosen| answers.get(chosen));
+            if answer.is_some_and(|answer| answer.is_trusted) && project.look() != look {
+                app.say(Weight::Warning, "The project has changed while you were asked.");
+                return open(app, wish);
+            }
+            if let Some(Err(reason)) = answer.map(|answer| store.answer(&project, answer, &look)) {
                 app.say(Weight::Error, &reason);
             }
-            open(app, wish);
+            open(app, Wish { is_asked: true, ..wish });
         }
     };
     Some(Question::new("Trust project folder?", &text, &labels, answered))

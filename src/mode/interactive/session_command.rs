@@ -8,7 +8,7 @@ use super::look::{Look, indented};
 use super::program::{self, Job};
 use super::work;
 use crate::runtime::stats::Stats;
-use crate::runtime::{CancelToken, Fatal, unique_id};
+use crate::runtime::{CancelToken, Fatal, executable, unique_id};
 use crate::tui::line::{Line, link};
 use crate::tui::markdown_view;
 use crate::tui::style::Attributes;
@@ -168,7 +168,7 @@ pub fn import(app: &mut App, arguments: &str) {
 
 /// `/share`: the page as a gist that only who has its address can see.
 pub fn share(app: &mut App, _: &str) {
-    if program::find("gh").is_none() {
+    if executable::find("gh").is_none() {
         return app.say(
             Weight::Error,
             "GitHub CLI (gh) is not installed. Install it from https://cli.github.com/, then run 'gh auth login'.",

@@ -4,6 +4,7 @@
 //! edits a theme sees it as soon as the terminal has the focus again, and nothing wakes up for it.
 
 use crate::runtime::session::Themes;
+use crate::runtime::text_file::{self, Bounds};
 use crate::tui::theme::{Backdrop, Theme, choose};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -128,7 +129,7 @@ impl Shelf {
 
 fn read(path: &Path) -> Result<Theme, String> {
     let text =
-        std::fs::read_to_string(path).map_err(|error| format!("Cannot read {}: {error}", path.display()))?;
+        text_file::read(path, &Bounds::anywhere()).map_err(|why| format!("{}: {why}", path.display()))?;
     Theme::parse(&path.display().to_string(), &text)
 }
 

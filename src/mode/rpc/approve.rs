@@ -5,7 +5,7 @@
 
 use super::dialog::{Answer, Dialog};
 use crate::runtime::CancelToken;
-use crate::runtime::approval::{Approver, Decision, Question};
+use crate::runtime::approval::{Approver, Decision, Question, excerpt, squeezed};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -96,9 +96,10 @@ fn fields(value: Value) -> Map<String, Value> {
 }
 
 fn shown(arguments: &Map<String, Value>) -> String {
-    let text = Value::Object(arguments.clone()).to_string();
-    match text.char_indices().nth(TITLE_MAX) {
-        Some((at, _)) => format!("{}…", text.split_at(at).0),
-        None => text,
-    }
+    let squeeze = |value: &Value| match value {
+        Value::String(text) => squeezed(text).into(),
+        value => value.clone(),
+    };
+    let shown = arguments.iter().map(|(name, value)| (name.clone(), squeeze(value))).collect();
+    excerpt(&Value::Object(shown).to_string(), TITLE_MAX)
 }

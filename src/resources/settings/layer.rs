@@ -9,6 +9,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// The bytes of a settings file, none where there is no file, or why it cannot be read.
+pub type Content = Result<Option<Vec<u8>>, String>;
+
 /// What one file says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layer {
@@ -20,13 +23,22 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Reads a file. A missing or empty one sets nothing. `is_project`: keys that are the user's alone
-    /// do not count.
-    pub fn read(path: PathBuf, is_project: bool) -> (Self, Vec<Diagnostic>) {
+    /// Reads the user's file.
+    pub fn read(path: PathBuf) -> (Self, Vec<Diagnostic>) {
         let found = match fs::read(&path) {
-            Ok(bytes) => parse(&text(&bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Map::new()),
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(format!("could not be read: {error}")),
+        };
+        Self::of(path, &found, false)
+    }
+
+    /// What a file holds that was read, or why it could not be. A missing or empty one sets nothing.
+    /// `is_project`: keys that are the user's alone do not count.
+    pub fn of(path: PathBuf, found: &Content, is_project: bool) -> (Self, Vec<Diagnostic>) {
+        let found = match found {
+            Ok(bytes) => parse(&text(bytes.as_deref().unwrap_or_default())),
+            Err(message) => Err(message.clone()),
         };
         let (mut values, is_broken, mut said) = match found {
             Ok(values) => (values, false, Vec::new()),

@@ -11,13 +11,15 @@ mod migrate;
 pub mod table;
 
 pub use compaction::Compaction;
-pub use layer::write;
+pub use layer::{Content, write};
 
-use super::Diagnostic;
+use super::{Diagnostic, text_file};
 use crate::llm::model::ThinkingLevel;
+use crate::llm::regular_file;
 use form::{timeout_ms, whole};
 use layer::{Layer, look_up, merge};
 use serde_json::{Map, Value};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -64,32 +66,38 @@ pub struct Retry {
 impl Settings {
     /// Reads `settings.json` in the agent folder. A missing or empty one sets nothing.
     pub fn load(agent: &Path) -> (Self, Vec<Diagnostic>) {
-        let (user, diagnostics) = Layer::read(user_path(agent), false);
+        let (user, diagnostics) = Layer::read(user_path(agent));
         let values = user.values.clone();
         let settings = Self { user, project: None, values };
         (settings, diagnostics)
     }
 
-    /// Puts the settings of the project in `cwd` over the user's. Only for one that is trusted.
+    /// Puts the settings of the project in `cwd`, as its file is now, over the user's.
     pub fn add_project(&mut self, cwd: &Path) -> Vec<Diagnostic> {
+        self.add_project_as(cwd, &read_project(cwd))
+    }
+
+    /// Puts the settings of the project in `cwd` over the user's. Only for one that is trusted: `content` is
+    /// what the decision was about.
+    pub fn add_project_as(&mut self, cwd: &Path, content: &Content) -> Vec<Diagnostic> {
         let path = project_path(cwd);
         // In the home folder, or with a linked folder, both may be one file.
         let same = |a: &Path, b: &Path| a.canonicalize().ok().zip(b.canonicalize().ok());
         if same(&path, &self.user.path).is_some_and(|(a, b)| a == b) {
             return Vec::new();
         }
-        let (project, diagnostics) = Layer::read(path, true);
+        let (project, diagnostics) = Layer::of(path, content, true);
         self.values = self.user.values.clone();
         merge(&mut self.values, &project.values);
         self.project = Some(project);
         diagnostics
     }
 
-    /// What the same files say now.
+    /// With what the user's file says now. The project's settings stay what they were when the project was
+    /// decided on.
     pub fn again(&self) -> Self {
-        let again = |layer: &Layer, is_project| Layer::read(layer.path.clone(), is_project).0;
-        let user = again(&self.user, false);
-        let project = self.project.as_ref().map(|layer| again(layer, true));
+        let (user, _) = Layer::read(self.user.path.clone());
+        let project = self.project.clone();
         let mut values = user.values.clone();
         if let Some(project) = &project {
             merge(&mut values, &project.values);
@@ -356,6 +364,15 @@ pub fn without_password(value: &Value) -> Value {
     match url.and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1))) {
         Some((scheme, host)) => format!("{scheme}://***@{host}").into(),
         None => value.clone(),
+    }
+}
+
+/// What the settings file of the project in `cwd` holds. It may lie elsewhere, but is no pipe and not huge.
+pub fn read_project(cwd: &Path) -> Content {
+    match regular_file::read(&project_path(cwd), text_file::BYTES_MAX) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(text_file::failed(error)),
     }
 }
 

@@ -195,7 +195,7 @@ fn a_damaged_project_file_leaves_the_users_settings() {
 }
 
 #[test]
-fn files_are_read_again_as_they_were_found() {
+fn the_users_file_is_read_again_and_the_project_stays_as_it_was_decided_on() {
     let scratch = Scratch::new();
     scratch.file("agent/settings.json", r#"{"theme": "a", "quietStartup": true}"#);
     scratch.file("project/.pi/settings.json", r#"{"theme": "p"}"#);
@@ -203,7 +203,9 @@ fn files_are_read_again_as_they_were_found() {
     assert!(!settings.has_project());
     settings.add_project(&scratch.path().join("project"));
     scratch.file("agent/settings.json", r#"{"theme": "b"}"#);
+    scratch.file("project/.pi/settings.json", r#"{"theme": "q", "externalEditor": "evil"}"#);
     let again = settings.again();
+    assert_eq!(again.get("externalEditor"), None);
     assert!(again.has_project());
     assert_eq!(again.get("theme"), Some(&json!("p")));
     assert_eq!(again.of_user("theme"), Some(&json!("b")));

@@ -200,6 +200,19 @@ impl Call {
         self.boxed(lines, look)
     }
 
+    /// What is to be approved, in about `room` rows. Of a command the end is shown too, however long it is.
+    pub fn lines_to_approve(&self, look: &Look<'_>, room: usize) -> Vec<Line> {
+        let inner = look.within(look.width.saturating_sub(2).max(1));
+        // The box has a row above and below.
+        let command = (self.name == "bash")
+            .then(|| tool::command_to_approve(self, &inner, room.saturating_sub(4)))
+            .flatten();
+        match command {
+            Some(lines) => self.boxed(lines, look),
+            None => self.lines(look, None, None),
+        }
+    }
+
     /// As [`Self::lines`], without what stands for images: they are drawn themselves.
     pub fn lines_without_images(&self, look: &Look<'_>, now: Option<Instant>) -> Vec<Line> {
         self.boxed(self.body(look, now, None), look)

@@ -4,6 +4,7 @@ use super::call::{Call, State};
 use super::duration;
 use super::rows::{Extent, last_lines, rows};
 use crate::mode::interactive::look::Look;
+use crate::runtime::approval::squeezed;
 use crate::runtime::size_text;
 use crate::tui::diff_view;
 use crate::tui::highlight::{self, Highlighter};
@@ -73,6 +74,35 @@ pub fn title(call: &Call, look: &Look<'_>, room: Option<usize>) -> Vec<Line> {
         _ => return title.other(call),
     }
     title.finish(call)
+}
+
+/// The command of a call that waits for approval: its beginning and its end, and how long it is, in at most
+/// `room` rows.
+pub fn command_to_approve(call: &Call, look: &Look<'_>, room: usize) -> Option<Vec<Line>> {
+    let Given::Text(command) = call.given(&["command"]) else {
+        return None;
+    };
+    let room = room.clamp(3, folded::TITLE);
+    let style = look.style(Role::ToolTitle).with(Attributes::BOLD);
+    let text = format!("$ {}", squeezed(command.trim_end()));
+    let part = |extent| rows(&text, look.width, extent, &mut |line| Line::of(line, style));
+    let whole = part(Extent::First(room));
+    let mut lines = match whole.hidden {
+        0 => whole.shown,
+        _ => {
+            let end = (room - 1) / 2;
+            let mut lines = part(Extent::First(room - 1 - end)).shown;
+            let (count, length) = (command.lines().count(), command.chars().count());
+            let between = format!("… {count} lines, {length} characters in all …");
+            lines.push(Line::of(&between, look.style(Role::Warning)).cut(look.width));
+            lines.extend(part(Extent::Last(end)).shown);
+            lines
+        }
+    };
+    if let Some(seconds) = call.arguments().get("timeout").filter(|seconds| seconds.is_number()) {
+        lines.push(Line::of(&format!("(timeout {seconds}s)"), look.style(Role::Muted)));
+    }
+    Some(lines)
 }
 
 struct Title<'a> {

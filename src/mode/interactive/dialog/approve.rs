@@ -141,7 +141,7 @@ impl Dialog for Approve {
             lines.insert(0, Line::of(problem, look.style(Role::Error)).cut(inner.width));
         }
         let room = rows.saturating_sub(lines.len() + 4);
-        let mut card = self.call.lines(look, None, None);
+        let mut card = self.call.lines_to_approve(look, room);
         if card.len() > room {
             card.truncate(room.saturating_sub(1));
             card.push(Line::of(" …", looks.muted));

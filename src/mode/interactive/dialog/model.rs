@@ -43,6 +43,10 @@ pub fn run(app: &mut App, reference: &str) {
         "local models",
         move || control.find_local(LOCAL_LIMIT),
         |app, found| {
+            for stranger in &found.strangers {
+                let text = format!("Left out: {stranger}. To use it, start pi with --model local");
+                app.say(Weight::Info, &text);
+            }
             let has_found = !found.offers.is_empty();
             if has_found {
                 app.footer.count_providers(&app.control);

@@ -44,7 +44,12 @@ impl Choice {
         let answers = self.answers.render(width, &look.looks());
         let keys = [(Action::SelectConfirm, "choose"), (Action::SelectCancel, "cancel")];
         // A long text must not push the answers off the screen.
-        body.truncate(rows.saturating_sub(answers.len() + 4).max(2));
+        let room = rows.saturating_sub(answers.len() + 4).max(2);
+        if body.len() > room {
+            let hidden = body.len() - (room - 1);
+            body.truncate(room - 1);
+            body.push(Line::of(&format!("… ({hidden} more lines)"), look.style(Role::Warning)).cut(width));
+        }
         body.extend(answers);
         body.push(Line::new());
         body.push(hints(&keys, look.keymap, &look.looks()));

@@ -13,6 +13,7 @@ pub fn run(app: &mut App, _: &str) {
         Err(reason) => return app.say(Weight::Error, &reason),
     };
     let surfaces = project.surfaces();
+    let look = project.look();
     let is_trusted = surfaces.is_empty() || app.control.ground().settings.has_project();
     let now = if is_trusted { "trusted" } else { "untrusted" };
     let mut text = format!(
@@ -23,6 +24,7 @@ pub fn run(app: &mut App, _: &str) {
     if surfaces.is_empty() {
         text += "\nThe project brings nothing that needs trust.";
     }
+    text += &look.told();
     let answers = project.answers(false);
     let is_saved = |answer: &Answer| {
         let first = answer.decisions.first();
@@ -46,7 +48,11 @@ pub fn run(app: &mut App, _: &str) {
         let Some(answer) = chosen.and_then(|index| answers.get(index)) else {
             return;
         };
-        match store.answer(&project, answer) {
+        if answer.is_trusted && project.look() != look {
+            app.say(Weight::Warning, "The project has changed while you were asked.");
+            return run(app, "");
+        }
+        match store.answer(&project, answer, &look) {
             Ok(()) => {
                 let what = if answer.is_trusted { "trusted" } else { "untrusted" };
                 let text = format!(

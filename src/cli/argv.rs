@@ -1,0 +1,80 @@
+//! The key of `--api-key` among the arguments that other users of the machine can see.
+
+/// Overwrites the key in the list of arguments that the system shows, where that can be done: on Linux. It
+/// can be seen until then, for some milliseconds.
+pub fn hide_key() {
+    #[cfg(target_os = "linux")]
+    if let Some((start, end)) = linux::arguments() {
+        linux::hide(start, end);
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    const FLAG: &[u8] = b"--api-key";
+
+    /// Where this process has its arguments, each with a NUL behind it.
+    pub fn arguments() -> Option<(usize, usize)> {
+        let stat = std::fs::read("/proc/self/stat").ok()?;
+        // The second field is the program's name, which may hold anything.
+        let rest = stat.get(stat.iter().rposition(|byte| *byte == b')')? + 1..)?;
+        let mut fields = std::str::from_utf8(rest).ok()?.split_whitespace();
+        // Fields 48 and 49, where the first of these is the third.
+        let start: usize = fields.nth(45)?.parse().ok()?;
+        let end: usize = fields.next()?.parse().ok()?;
+        (start > 0 && start < end).then_some((start, end))
+    }
+
+    pub fn hide(start: usize, end: usize) {
+        // SAFETY: the kernel put the arguments there when the program started. The memory belongs to the
+        // process for as long as it runs, can be written, and no Rust value lies in it: `std::env::args`
+        // copies what it gives. No other thread runs yet.
+        let memory = unsafe {
+            std::slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut::<u8>(start), end - start)
+        };
+        hide_in(memory);
+    }
+
+    pub fn hide_in(arguments: &mut [u8]) {
+        let mut is_key = false;
+        for argument in arguments.split_mut(|byte| *byte == 0) {
+            let attached = argument.strip_prefix(FLAG).is_some_and(|rest| rest.starts_with(b"="));
+            let from = match (is_key, attached) {
+                (true, _) => 0,
+                (false, true) => FLAG.len() + 1,
+                (false, false) => argument.len(),
+            };
+            is_key = !is_key && argument == FLAG;
+            if let Some(key) = argument.get_mut(from..) {
+                key.fill(b'*');
+            }
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::linux::*;
+
+    #[test]
+    fn only_keys_are_overwritten() {
+        for (arguments, expected) in [
+            ("pi\0--api-key\0sk-1\0-p\0x\0", "pi\0--api-key\0****\0-p\0x\0"),
+            ("pi\0--api-key=sk-1\0x\0", "pi\0--api-key=****\0x\0"),
+            ("pi\0--api-keys\0x\0", "pi\0--api-keys\0x\0"),
+            ("pi\0--api-key\0--api-key\0x\0", "pi\0--api-key\0*********\0x\0"),
+            ("pi\0--api-key", "pi\0--api-key"),
+            ("", ""),
+        ] {
+            let mut bytes = arguments.as_bytes().to_vec();
+            hide_in(&mut bytes);
+            assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn the_arguments_are_found() {
+        let (start, end) = arguments().unwrap();
+        assert_eq!(std::fs::read("/proc/self/cmdline").unwrap().len(), end - start);
+    }
+}

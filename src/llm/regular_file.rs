@@ -1,0 +1,81 @@
+//! Reads files that somebody else may have put there.
+//!
+//! Only regular files are opened: a FIFO would block for ever, and a device may do something when it is
+//! opened. What is read has a limit, since a file may be larger than the memory.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Opens a regular file for reading, wherever links lead.
+pub fn open(path: &Path) -> io::Result<File> {
+    open_with(path, 0)
+}
+
+/// Opens a regular file by its real path: a link that has taken its place meanwhile is refused.
+pub fn open_real(path: &Path) -> io::Result<File> {
+    open_with(path, libc::O_NOFOLLOW)
+}
+
+fn open_with(path: &Path, flags: i32) -> io::Result<File> {
+    // Looked at before it is opened, since opening a device can have an effect; and after, since another
+    // program may have put something else there.
+    only_regular(&fs::metadata(path)?)?;
+    let flags = flags | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    only_regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn only_regular(about: &fs::Metadata) -> io::Result<()> {
+    match about.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+    }
+}
+
+/// The content of a regular file of at most `bytes_max` bytes.
+pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    read_open(open(path)?, bytes_max)
+}
+
+/// The content of an open file of at most `bytes_max` bytes.
+pub fn read_open(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > bytes_max {
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {bytes_max} bytes"))),
+        false => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn only_regular_files_of_a_believable_size_are_read() {
+        let folder = std::env::temp_dir().join(format!("pi-regular-file-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let path = folder.join("file");
+        fs::write(&path, "four").unwrap();
+        assert_eq!(read(&path, 4).unwrap(), b"four");
+        assert_eq!(read(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        let link = folder.join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert_eq!(read(&link, 4).unwrap(), b"four");
+        assert!(open_real(&link).is_err() && open_real(&path).is_ok());
+        let fifo = folder.join("fifo");
+        let name = CString::new(fifo.as_os_str().as_bytes()).unwrap();
+        // SAFETY: the name ends with a NUL and outlives the call.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        for path in [&fifo, &folder, Path::new("/dev/zero")] {
+            let error = read(path, 4).unwrap_err();
+            assert_eq!(error.to_string(), "not a regular file", "{}", path.display());
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

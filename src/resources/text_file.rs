@@ -1,0 +1,159 @@
+//! The text files of users and projects: regular, of a believable size, and where links lead to no other
+//! place than they may come from.
+
+use super::text;
+use crate::llm::regular_file;
+use std::fs::Metadata;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Bytes; a longer text is none for a model, and no settings.
+pub const BYTES_MAX: u64 = 1 << 20;
+
+/// Where the system shows itself as files: the environment and the memory of processes, devices.
+const SYSTEM_FOLDERS: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// A disk in memory, with files like any other.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// Where a file may really lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// Real paths of folders.
+    roots: Vec<PathBuf>,
+}
+
+impl Bounds {
+    /// For the user's own files: wherever they were linked to, but in no system folder.
+    pub fn anywhere() -> Self {
+        Self { roots: vec![PathBuf::from("/")] }
+    }
+
+    /// For what the user's own files bring in.
+    pub fn own(agent: &Path, home: Option<&Path>) -> Self {
+        let roots = [Some(agent), home].into_iter().flatten();
+        Self { roots: roots.filter_map(|root| root.canonicalize().ok()).collect() }
+    }
+
+    /// For a file of a project.
+    pub fn project(folder: &Path, home: Option<&Path>) -> Self {
+        Self { roots: vec![project_root(folder, home)] }
+    }
+
+    /// The same, and what lies in the project of `folder`.
+    pub fn and_project(mut self, folder: &Path, home: Option<&Path>) -> Self {
+        self.roots.push(project_root(folder, home));
+        self
+    }
+
+    /// Says why the file with this real path may not be used; continues the word "it".
+    pub fn refusal(&self, real: &Path) -> Option<&'static str> {
+        let is_system = SYSTEM_FOLDERS.iter().any(|folder| real.starts_with(folder));
+        if is_system && !real.starts_with(SHARED_MEMORY) {
+            return Some("lies in a folder of the system");
+        }
+        let Some(inside) = self.roots.iter().find_map(|root| real.strip_prefix(root).ok()) else {
+            return Some("lies outside of the project");
+        };
+        let is_git = inside.components().any(|part| part.as_os_str() == ".git");
+        is_git.then_some("lies in the repository's own folder")
+    }
+}
+
+/// The real path of the repository around `folder`, else of the folder itself. The home folder is no
+/// project, even where it is a repository.
+pub fn project_root(folder: &Path, home: Option<&Path>) -> PathBuf {
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let home = home.and_then(|home| home.canonicalize().ok());
+    let is_home = |folder: &Path| home.as_ref().is_some_and(|home| home.starts_with(folder));
+    let mut around = real.ancestors().take_while(|folder| !is_home(folder));
+    let root = around.find(|folder| folder.join(".git").exists());
+    root.map_or(real.clone(), Path::to_owned)
+}
+
+/// A text file that was read.
+pub struct TextFile {
+    pub text: String,
+    /// Of the file itself, not of a link to it.
+    pub about: Metadata,
+}
+
+/// The text of the file with this real path, which is within its bounds. An error continues the file's name.
+pub fn read_real(real: &Path) -> Result<TextFile, String> {
+    let opened = regular_file::open_real(real).and_then(|file| Ok((file.metadata()?, file)));
+    let (about, file) = opened.map_err(failed)?;
+    let bytes = regular_file::read_open(file, BYTES_MAX).map_err(failed)?;
+    Ok(TextFile { text: text(&bytes), about })
+}
+
+/// The text of the file at `path`, which really lies within `bounds`. An error continues the file's name.
+pub fn read(path: &Path, bounds: &Bounds) -> Result<String, String> {
+    let real = path.canonicalize().map_err(failed)?;
+    match bounds.refusal(&real) {
+        Some(why) => Err(format!("is not used: it {why}")),
+        None => Ok(read_real(&real)?.text),
+    }
+}
+
+/// Says why a file could not be read; continues the file's name.
+pub fn failed(error: io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => "is larger than 1 MiB".into(),
+        _ => format!("could not be read: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scratch::Scratch;
+    use super::*;
+
+    #[test]
+    fn a_file_counts_where_it_really_lies() {
+        let scratch = Scratch::new();
+        scratch.file("home/p/.git/HEAD", "x");
+        scratch.file("home/p/sub/.git/config", "x");
+        scratch.file("home/p/a", "text");
+        scratch.file("home/secret", "SECRET");
+        let home = scratch.path().join("home");
+        let project = Bounds::project(&home.join("p/sub"), Some(&home));
+        let outside = Some("lies outside of the project");
+        let git = Some("lies in the repository's own folder");
+        let system = Some("lies in a folder of the system");
+        for (path, expected) in [
+            (home.join("p/sub/a"), None),
+            (home.join("secret"), outside),
+            (home.join("p/sub/.git/config"), git),
+            (home.join("p/sub/.gitignore"), None),
+            ("/proc/1/environ".into(), system),
+        ] {
+            assert_eq!(project.refusal(&path), expected, "{}", path.display());
+        }
+        let anywhere = Bounds::anywhere();
+        for (path, expected) in [
+            ("/nix/store/x/AGENTS.md", None),
+            ("/proc/1/environ", system),
+            ("/sys/kernel/x", system),
+            ("/dev/fd/3", system),
+            ("/dev/shm/p/AGENTS.md", None),
+            ("/processes/AGENTS.md", None),
+        ] {
+            assert_eq!(anywhere.refusal(Path::new(path)), expected, "{path}");
+        }
+        let around = project_root(&home.join("p"), Some(&home));
+        assert_eq!(around, home.join("p"));
+    }
+
+    #[test]
+    fn a_text_is_read_or_a_reason_given() {
+        let scratch = Scratch::new();
+        let path = scratch.file("p/a", "\u{feff}text");
+        let bounds = Bounds::project(&scratch.path().join("p"), None);
+        assert_eq!(read(&path, &bounds).as_deref(), Ok("text"));
+        let link = scratch.path().join("p/link");
+        std::os::unix::fs::symlink(scratch.file("secret", "SECRET"), &link).unwrap();
+        assert_eq!(read(&link, &bounds), Err("is not used: it lies outside of the project".into()));
+        let large = scratch.file("p/large", vec![b'x'; (1 << 20) + 1]);
+        assert_eq!(read(&large, &bounds), Err("is larger than 1 MiB".into()));
+        assert!(read(&scratch.path().join("p/gone"), &bounds).unwrap_err().starts_with("could not be read"));
+    }
+}
