@@ -15,7 +15,7 @@ mod inputs;
 mod modes;
 mod restore;
 
-pub use inputs::{ASK_POSITION, Inputs, escape_timeout};
+pub use inputs::{ASK_POSITION, Inputs};
 pub use modes::Modes;
 
 use super::decode::Decoder;
