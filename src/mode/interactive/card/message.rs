@@ -3,7 +3,7 @@
 use super::shell::Shell;
 use super::{Weight, boxed_text, notice, spaced};
 use crate::mode::interactive::look::{Look, boxed, padded};
-use crate::runtime::{AgentMessage, AssistantMessage, StopReason};
+use crate::runtime::{AgentMessage, AssistantMessage, CalledSkill, StopReason};
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::markdown_view;
@@ -35,7 +35,7 @@ pub fn message(message: &AgentMessage, look: &Look<'_>) -> Vec<Line> {
 }
 
 fn user(text: &str, look: &Look<'_>) -> Vec<Line> {
-    let Some(skill) = Skill::parse(text) else {
+    let Some(skill) = CalledSkill::parse(text) else {
         return prompt(text, look);
     };
     let mut label = Line::of("[skill] ", label_style(look));
@@ -67,23 +67,6 @@ fn prompt(text: &str, look: &Look<'_>) -> Vec<Line> {
             let lines = markdown(&text, look, Role::UserMessageText);
             spaced(boxed_text(&lines, look, background))
         }
-    }
-}
-
-/// What a prompt holds that was begun with `/skill:name`.
-struct Skill<'a> {
-    name: &'a str,
-    content: &'a str,
-    /// What the user wrote behind it.
-    said: &'a str,
-}
-
-impl<'a> Skill<'a> {
-    fn parse(text: &'a str) -> Option<Self> {
-        let (name, rest) = text.strip_prefix("<skill name=\"")?.split_once('"')?;
-        let (_, rest) = rest.strip_prefix(" location=\"")?.split_once("\">\n")?;
-        let (content, said) = rest.split_once("\n</skill>")?;
-        (said.is_empty() || said.starts_with("\n\n")).then_some(Self { name, content, said: said.trim() })
     }
 }
 
@@ -235,16 +218,6 @@ fn advice(error: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_called_skill_is_told_from_what_was_said_with_it() {
-        let text = "<skill name=\"a\" location=\"/s\">\nBody\n</skill>\n\ndo it";
-        let skill = Skill::parse(text).unwrap();
-        assert_eq!((skill.name, skill.content, skill.said), ("a", "Body", "do it"));
-        for other in ["x", "<skill name=\"a\">", "<skill name=\"a\" location=\"b\">\nx"] {
-            assert!(Skill::parse(other).is_none(), "{other}");
-        }
-    }
 
     #[test]
     fn numbers_have_groups() {
