@@ -3,6 +3,7 @@
 //! A container (quote, list item) collects its lines, takes its own marks off them and parses what is left
 //! in the same way, [`DEPTH_MAX`] deep: each line is looked at once a level.
 
+use super::formula::{self, Formula, Marks};
 use super::inline::inlines;
 use super::line::{
     Fence, Marker, alignment, cells, heading, indent, interrupts, is_blank, is_rule, quoted, strip_indent,
@@ -71,6 +72,9 @@ impl<'a> Parser<'a, '_> {
         if let Some(fence) = Fence::parse(line) {
             return self.fenced_code(&fence);
         }
+        if let Some((marks, rest)) = formula::opening(line) {
+            return self.formula(marks, rest);
+        }
         if let Some((level, text)) = heading(line) {
             self.at += 1;
             let text = inlines(text);
@@ -119,6 +123,30 @@ impl<'a> Parser<'a, '_> {
         }
         let language = fence.info.split_whitespace().next().unwrap_or_default();
         Block::Code { language: language.to_owned(), text: taken.join("\n") }
+    }
+
+    /// A formula of several lines. One that is not ended before a blank line is shown as it was written, since
+    /// the lines that end it may still come.
+    fn formula(&mut self, marks: Marks, rest: &'a str) -> Block {
+        let mut tex = rest.trim().to_owned();
+        let mut raw = vec![Inline::Text(format!("{}{}", marks.open(), rest.trim_end()))];
+        self.at += 1;
+        while let Some(line) = self.line(0).filter(|line| !is_blank(line) && Fence::parse(line).is_none()) {
+            self.at += 1;
+            let text = line.trim();
+            if let Some((last, behind)) = marks.end(text).and_then(|end| text.split_at_checked(end)) {
+                tex.push('\n');
+                tex.push_str(last.trim_end());
+                let behind = behind.get(marks.open().len()..).unwrap_or_default();
+                let mut inside = vec![Inline::Formula(Formula { tex, marks })];
+                inside.extend(inlines(behind));
+                return Block::Paragraph(inside);
+            }
+            tex.push('\n');
+            tex.push_str(text);
+            raw.extend([Inline::SoftBreak, Inline::Text(text.to_owned())]);
+        }
+        Block::Paragraph(raw)
     }
 
     fn quote(&mut self, depth: usize) -> Block {

@@ -133,6 +133,15 @@ impl Growing {
         &self.open
     }
 
+    /// The text of open code without a last line that may become its end.
+    pub fn open_code_without_end(&self) -> Option<&str> {
+        let (code, (_, text)) = (self.code.as_ref()?, self.open_code()?);
+        let last = text.get(code.whole..)?;
+        let end =
+            if code.fence.is_half_closed_by(last.trim_start_matches('\n')) { code.whole } else { text.len() };
+        text.get(..end)
+    }
+
     /// The language and text of open code. Its lines will not change any more, but for the last.
     pub fn open_code(&self) -> Option<(&str, &str)> {
         match (&self.code, self.open.first()) {

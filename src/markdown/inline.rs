@@ -5,6 +5,7 @@
 //! could be looked for again and again (the end of a code span, the opener of a style, the end of an
 //! address) is bounded or remembered, so that the time is linear.
 
+use super::formula::Ends;
 use super::link::{decode, target};
 use super::{DEPTH_MAX, Inline, Style};
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ pub fn inlines(text: &str) -> Vec<Inline> {
         brackets: Vec::new(),
         link_floor: 0,
         ticks: None,
+        ends: Ends::default(),
     };
     parser.pieces();
     parser.styles(0);
@@ -72,6 +74,7 @@ struct Parser<'a> {
     link_floor: usize,
     /// Where runs of so many backticks begin, last first; made when first needed.
     ticks: Option<HashMap<usize, Vec<usize>>>,
+    ends: Ends,
 }
 
 impl<'a> Parser<'a> {
@@ -80,10 +83,14 @@ impl<'a> Parser<'a> {
     }
 
     fn pieces(&mut self) {
-        const MARKS: &[char] = &['\\', '`', '*', '_', '~', '[', '!', ']', '<', '&', '\n', 'h'];
+        const MARKS: &[char] = &['\\', '$', '`', '*', '_', '~', '[', '!', ']', '<', '&', '\n', 'h'];
         while let Some(first) = self.rest().chars().next() {
             let rest = self.rest();
             match first {
+                '$' => self.formula(|parser| parser.text(1)),
+                '\\' if rest.starts_with("\\(") || rest.starts_with("\\[") => {
+                    self.formula(|parser| parser.escape(rest));
+                }
                 '\\' => self.escape(rest),
                 '`' => self.code(rest),
                 '*' | '_' | '~' => self.run(rest, first),
@@ -122,6 +129,17 @@ impl<'a> Parser<'a> {
         match self.pieces.last_mut() {
             Some(Piece::Done(Inline::Text(last))) => last.push_str(text),
             _ => self.push(Inline::Text(text.to_owned())),
+        }
+    }
+
+    /// Takes the formula that begins here, or does what is to be done if there is none.
+    fn formula(&mut self, otherwise: impl FnOnce(&mut Self)) {
+        match self.ends.formula(self.text, self.at) {
+            Some((formula, behind)) => {
+                self.push(Inline::Formula(formula));
+                self.at = behind;
+            }
+            None => otherwise(self),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a single line says: the marks that begin and end blocks.
 
 use super::Align;
+use super::formula;
 
 /// Whether a line ends a paragraph before it.
 pub fn interrupts(line: &str, containers: bool) -> bool {
@@ -14,6 +15,7 @@ pub fn interrupts(line: &str, containers: bool) -> bool {
     Fence::parse(line).is_some()
         || heading(line).is_some()
         || is_rule(line)
+        || formula::opening(line).is_some()
         || (containers && (quoted(line).is_some() || marker().is_some()))
 }
 
@@ -73,6 +75,12 @@ impl<'a> Fence<'a> {
     pub fn without_info(&self) -> Fence<'static> {
         let (mark, len, indent) = (self.mark, self.len, self.indent);
         Fence { mark, len, indent, info: "" }
+    }
+
+    /// Whether a line may become the end of the code when more of it comes.
+    pub fn is_half_closed_by(&self, line: &str) -> bool {
+        let text = line.trim_start_matches([' ', '\t']);
+        indent(line) < 4 && !text.is_empty() && text.len() < self.len && text.chars().all(|c| c == self.mark)
     }
 
     pub fn is_closed_by(&self, line: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Markdown as models write it: text in, blocks and inlines out, for the exported page and the screen.
 //!
-//! CommonMark with the tables, task lists, strike-through and bare addresses of GitHub's flavour. Raw
+//! CommonMark with the tables, task lists, strike-through and bare addresses of GitHub's flavour, and formulas. Raw
 //! HTML is plain text: nobody here wants it to act. Definitions of reference links (`[x]: url`) are plain
 //! text too, since with them a line could change blocks long before it, and text that grows is shown while
 //! it grows: see [`Growing`].
@@ -8,11 +8,13 @@
 //! Time is linear in the text, whatever it holds, and no recursion goes deeper than [`DEPTH_MAX`].
 
 mod block;
+mod formula;
 mod growing;
 mod inline;
 mod line;
 mod link;
 
+pub use formula::{Formula, Marks};
 pub use growing::Growing;
 
 /// Quotes and lists nest this deep; what is deeper is a paragraph. Styles nest this deep; deeper ones are
@@ -75,6 +77,7 @@ pub enum Align {
 pub enum Inline {
     Text(String),
     Code(String),
+    Formula(Formula),
     /// A line's end that asks for nothing: a space in print, a line on a screen.
     SoftBreak,
     HardBreak,
@@ -121,6 +124,7 @@ pub fn plain(inlines: &[Inline]) -> String {
             Inline::Text(part) | Inline::Code(part) | Inline::Image { alt: part, .. } => {
                 text.push_str(part);
             }
+            Inline::Formula(formula) => text.push_str(&formula.source()),
             Inline::SoftBreak | Inline::HardBreak => text.push(' '),
             _ => {}
         }

@@ -41,6 +41,7 @@ fn inline(inlines: &[Inline]) -> String {
         match inline {
             Inline::Text(text) => out.push_str(text),
             Inline::Code(code) => out.push_str(&format!("`{code}`")),
+            Inline::Formula(formula) => out.push_str(&format!("{{f {}}}", formula.source())),
             Inline::SoftBreak => out.push('/'),
             Inline::HardBreak => out.push_str("//"),
             Inline::Open(style) => out.push_str(match style {
@@ -177,6 +178,59 @@ fn links() {
 }
 
 #[test]
+fn formulas_are_found_before_escapes_and_styles() {
+    check("so $x_1*y*z$.", "p(so {f $x_1*y*z$}.)");
+    check("$$\\{x \\in \\{0\\}\\}$$", "p({f $$\\{x \\in \\{0\\}\\}$$})");
+    check("\\(s \\to \\infty\\) and \\[a\\\\b\\]", "p({f \\(s \\to \\infty\\)} and {f \\[a\\\\b\\]})");
+    check("*a $b*c$ d*", "p({e a {f $b*c$} d})");
+    check("a $$x\ny$$ b", "p(a {f $$x\ny$$} b)");
+    check("[$x$](y)", "p({<y> {f $x$}})");
+    check("# $x$", "h1({f $x$})");
+    check("|$a$|\n|-|", "table[None]({f $a$};)");
+    check("$a\\$b$", "p({f $a\\$b$})");
+}
+
+#[test]
+fn what_is_no_formula_is_text() {
+    for text in [
+        "no dollars",
+        "$5 and $10",
+        "it costs $5-$10",
+        "export PATH=$HOME/bin:$PATH",
+        "$A$B",
+        "\"$a\",\"$b\"",
+        "$ x $",
+        "$",
+        "$$",
+        "$$$$",
+        "US$5 or 6$",
+    ] {
+        check(text, &format!("p({text})"));
+    }
+    check("\\$x-y\\$", "p($x-y$)");
+    check("\\(a", "p((a)");
+    check("\\[a", "p([a)");
+    check("f\\(a\\)", "p(f(a))");
+    check("\\[a\\](b)", "p([a](b))");
+    check("$5 and `x$`", "p($5 and `x$`)");
+    check("**$5** and **6$**", "p({s $5} and {s 6$})");
+    check("`$x$`", "p(`$x$`)");
+}
+
+#[test]
+fn formulas_of_several_lines() {
+    check("$$\na\n= b\n- c\n$$", "p({f $$\na\n= b\n- c\n$$})");
+    check("is\n\\[\n    x\n\\]\nwhere", "p(is) p({f \\[\nx\n\\]}) p(where)");
+    check("\\[ a_1\n+ b \\], so", "p({f \\[a_1\n+ b\\]}, so)");
+    check("- a\n  $$\n  b\n  $$\n- c", "ul[p(a) p({f $$\nb\n$$}) | p(c)]");
+    check("> $$\n> a\n> $$", "quote[p({f $$\na\n$$})]");
+    // Without an end they stay as they were written.
+    check("$$\na_1*b*\n- c\n\nd\n$$", "p($$/a_1*b*/- c) p(d) p($$)");
+    check("\\[\n```\nx\n```", "p(\\[) code:(x)");
+    check("$$ is a variable\n- a", "p($$ is a variable) ul[p(a)]");
+}
+
+#[test]
 fn only_the_web_and_mail_are_safe() {
     let safe = ["http://x", "HTTPS://x/y?z#a", "mailto:a@b"];
     let not = [
@@ -294,6 +348,16 @@ fn nasty_text_is_read() {
         "> ```\n",
         "# ",
         "---\n",
+        "$",
+        "$a",
+        "$$",
+        "$$a",
+        "$$\n",
+        "$$\na\n",
+        "\\(",
+        "\\[a",
+        "\\[\n",
+        "\\(a\\]",
     ];
     for part in parts {
         let text = part.repeat(COUNT);
@@ -311,7 +375,7 @@ fn nasty_text_is_read() {
 proptest! {
     #[test]
     fn any_text_is_sound_and_the_same_when_it_grows(
-        text in "([-*_~`#>|=\\[\\]()!<&;\\\\:. \t\n0-9ab]|http://|\\|-\\||\n\n|- |```|é){0,60}",
+        text in "([-*_~`#>|=\\[\\]()!<&;\\\\:. \t\n0-9ab$]|http://|\\|-\\||\n\n|- |```|é|\\$\\$|\\\\[\\[\\](]|\n\\$\\$|\n\\\\\\[){0,60}",
         step in 1_usize..20,
     ) {
         sound(&parse(&text), 0);

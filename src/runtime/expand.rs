@@ -49,25 +49,6 @@ impl Commands {
     }
 }
 
-/// The parts of the text that `/skill:name` was expanded to.
-#[derive(Debug, PartialEq, Eq)]
-pub struct SkillCall<'a> {
-    pub name: &'a str,
-    pub content: &'a str,
-    /// What the user wrote behind the name.
-    pub said: &'a str,
-}
-
-impl<'a> SkillCall<'a> {
-    /// None for a text that is no such expansion.
-    pub fn parse(text: &'a str) -> Option<Self> {
-        let (name, rest) = text.strip_prefix("<skill name=\"")?.split_once('"')?;
-        let (_, rest) = rest.strip_prefix(" location=\"")?.split_once("\">\n")?;
-        let (content, said) = rest.split_once("\n</skill>")?;
-        (said.is_empty() || said.starts_with("\n\n")).then_some(Self { name, content, said: said.trim() })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,16 +112,6 @@ mod tests {
         let (text, said) = commands().expand("/skill:gone x".into());
         assert_eq!(text, "/skill:gone x");
         assert!(said.unwrap().to_string().starts_with("/nowhere/SKILL.md: could not be read"));
-    }
-
-    #[test]
-    fn a_called_skill_is_told_from_what_was_said_with_it() {
-        let text = "<skill name=\"a\" location=\"/s\">\nBody\n</skill>\n\ndo it";
-        let skill = SkillCall { name: "a", content: "Body", said: "do it" };
-        assert_eq!(SkillCall::parse(text), Some(skill));
-        for other in ["x", "<skill name=\"a\">", "<skill name=\"a\" location=\"b\">\nx"] {
-            assert_eq!(SkillCall::parse(other), None, "{other}");
-        }
     }
 
     #[test]

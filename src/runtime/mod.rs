@@ -60,7 +60,7 @@ pub use crate::resources::settings::{self, Settings};
 pub use crate::resources::text_file;
 pub use crate::resources::trust;
 pub use crate::session::id::session_id as unique_id;
-pub use crate::session::{Store, SyncMode};
+pub use crate::session::{CalledSkill, Store, SyncMode};
 pub use crate::tools::edit::{preview as preview_edit, texts as edited_texts};
 pub use crate::tools::find::each_path;
 pub use crate::tools::image::{Kind as ImageKind, size_of as image_size};

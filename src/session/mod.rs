@@ -4,6 +4,7 @@
 //! lies and how they hang together, and a message is read when a request needs it.
 
 pub mod beside;
+mod called_skill;
 pub mod catalog;
 pub mod compaction;
 pub mod context;
@@ -27,6 +28,7 @@ pub mod tree;
 pub mod upkeep;
 pub use crate::llm::time;
 
+pub use called_skill::CalledSkill;
 pub use error::SessionError;
 pub use log::{Log, SyncMode};
 pub use notice::Notice;

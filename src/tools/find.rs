@@ -4,7 +4,7 @@
 //! at any folder: `src/*.rs` finds `lib/src/a.rs`, and also the `a.rs` of a searched folder `src`. One
 //! that starts with `/` is matched against absolute paths. A glob in lower case ignores case.
 
-use super::backend::Kind;
+use super::backend::{Backend, Kind, Stat};
 use super::glob::Glob;
 use super::ignore::path_bytes;
 use super::listing::{self, Listing, given_path, shown};
@@ -14,11 +14,12 @@ use crate::agent::CancelToken;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use serde_json::json;
+use std::collections::VecDeque;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const LIMIT: usize = 1000;
 
@@ -98,8 +99,9 @@ impl Tool for Find {
     }
 }
 
-/// Gives every path below a folder that is not ignored, folders with a slash at their end, in path order.
-/// At most `limit` of them, and those that are found in `time`.
+/// Gives every path below a folder that is not ignored, folders with a slash at their end, in path order; then
+/// what is in folders that links lead to, each folder once. At most `limit` of them, and those that are found in
+/// `time`.
 pub fn each_path(
     workspace: &Workspace,
     folder: &Path,
@@ -108,10 +110,76 @@ pub fn each_path(
     cancel: &CancelToken,
     each: &mut (dyn FnMut(String) + Send),
 ) -> io::Result<()> {
-    let all =
-        Wanted { glob: Glob::new("*", false).map_err(io::Error::other)?, before: None, only_folders: false };
-    let walk = Walk::new(workspace, folder, cancel, limit, time);
-    walk.run(&all, each).map(drop)
+    let backend = workspace.backend.as_ref();
+    let deadline = Instant::now() + time;
+    let mut left = limit;
+    let mut roots = vec![backend.canonical(folder)?];
+    let mut waiting = VecDeque::from([(folder.to_owned(), String::new())]);
+    while left > 0
+        && let Some((folder, before)) = waiting.pop_front()
+    {
+        let time = deadline.saturating_duration_since(Instant::now());
+        let mut links = Vec::new();
+        let walk = Walk::new(workspace, &folder, cancel, left, time);
+        let done = walk.run(&Everything(backend), &mut |(path, is_link): (String, bool)| {
+            left = left.saturating_sub(1);
+            let path = format!("{before}{path}");
+            if is_link {
+                links.push(path.clone());
+            }
+            each(path);
+        });
+        // A link may lead where nothing may be read.
+        if before.is_empty() {
+            done?;
+        }
+        for link in links.into_iter().filter(|_| left > 0) {
+            let target = roots.first().and_then(|root| backend.canonical(&root.join(&link)).ok());
+            // What is part of another, or has another as a part, would be given twice.
+            let is_new = |target: &PathBuf| {
+                roots.iter().all(|root| !target.starts_with(root) && !root.starts_with(target))
+            };
+            if let Some(target) = target.filter(is_new) {
+                roots.push(target.clone());
+                waiting.push_back((target, link));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every path, and whether it is a link to a folder.
+struct Everything<'a>(&'a dyn Backend);
+
+impl Search for Everything<'_> {
+    type Worker = ();
+    type Found = (String, bool);
+    const BATCH: usize = usize::MAX;
+
+    fn worker(&self) {}
+
+    fn enters(&self, (): &mut (), _: &Entry<'_>) -> bool {
+        true
+    }
+
+    fn wants(&self, (): &mut (), _: &Entry<'_>) -> bool {
+        true
+    }
+
+    fn look(&self, (): &mut (), entry: &Entry<'_>, _: usize, _: &Stop) -> io::Result<Option<(String, bool)>> {
+        let is_folder = |stat: Stat| stat.kind == Kind::Dir;
+        let is_link = entry.kind == Kind::Symlink && self.0.stat(entry.path()).is_ok_and(is_folder);
+        let slash = if is_link || entry.kind == Kind::Dir { "/" } else { "" };
+        Ok(Some((shown(entry.relative()) + slash, is_link)))
+    }
+
+    fn count(_: &(String, bool)) -> usize {
+        1
+    }
+
+    fn bytes((path, _): &(String, bool)) -> usize {
+        path.len()
+    }
 }
 
 /// What a glob asks for.
@@ -279,6 +347,39 @@ mod tests {
         assert!(text.ends_with("\n\n[50.0KB limit reached]"));
         assert_eq!(details["truncation"]["totalLines"], 500);
         assert_eq!(details["truncation"]["outputLines"], 51200 / 154);
+    }
+
+    #[test]
+    fn every_path_is_given_those_behind_links_too_but_none_twice() {
+        let tree = TempDir::create();
+        let other = TempDir::create();
+        other.write("deep/far.md", "");
+        for path in ["src/a.rs", "b.rs"] {
+            tree.write(path, "");
+        }
+        let link = |to: &Path, name: &str| std::os::unix::fs::symlink(to, tree.path().join(name)).unwrap();
+        link(other.path(), "linked");
+        link(&other.path().join("deep"), "src/again");
+        link(tree.path(), "src/round");
+        link(&tree.path().join("src"), "same");
+        link(&tree.path().join("b.rs"), "file");
+        link(Path::new("/nowhere"), "broken");
+        link(Path::new("/"), "root");
+        other.write("back", "");
+        std::os::unix::fs::symlink(tree.path(), other.path().join("home")).unwrap();
+        let all = |limit| {
+            let mut found = Vec::new();
+            let (cancel, time) = (CancelToken::new(), Duration::from_secs(10));
+            each_path(&tree.workspace(), tree.path(), limit, time, &cancel, &mut |path| found.push(path))
+                .unwrap();
+            found.join(" ")
+        };
+        assert_eq!(
+            all(100),
+            "b.rs broken file linked/ root/ same/ src/ src/a.rs src/again/ src/round/ linked/back linked/deep/ linked/deep/far.md linked/home/"
+        );
+        assert_eq!(all(12).split(' ').count(), 12);
+        assert_eq!(all(3), "b.rs broken file");
     }
 
     #[test]

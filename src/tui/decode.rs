@@ -16,7 +16,9 @@ mod sequence;
 
 use super::key::{Action, Code, Input, Key, Modifiers, Reply};
 use memchr::memmem;
-use sequence::{Parameters, ascii_key, color, letter_key, mouse, tilde_key, unicode_code};
+use sequence::{
+    Parameters, ascii_key, color, is_tilde_key, letter_key, mouse, rxvt_letter_key, tilde_key, unicode_code,
+};
 
 /// Of one paste; what is beyond it is left out.
 const PASTE_BYTES_MAX: usize = 16 << 20;
@@ -38,6 +40,12 @@ pub struct Decoder {
     doubled: Option<char>,
     /// How often the terminal was asked where the cursor is. Its answer looks like a function key.
     positions: usize,
+    /// The terminal speaks the Kitty protocol, by its last answer.
+    speaks_kitty: bool,
+    /// It said so or the contrary, and has not yet answered the question for its attributes that follows.
+    has_told: bool,
+    /// `0x08` is Ctrl with Backspace, not Backspace.
+    sends_ctrl_backspace: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +73,11 @@ enum State {
 }
 
 impl Decoder {
+    /// For a terminal that sends `0x08` for Backspace, or for Ctrl with Backspace.
+    pub fn new(sends_ctrl_backspace: bool) -> Self {
+        Self { sends_ctrl_backspace, ..Self::default() }
+    }
+
     /// Takes bytes; what they amount to goes into `out`.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Input>) {
         let mut rest = bytes;
@@ -96,7 +109,10 @@ impl Decoder {
     pub fn time_out(&mut self, out: &mut Vec<Input>) {
         let alt = std::mem::take(&mut self.alt);
         let begun = match std::mem::take(&mut self.state) {
-            State::Escape => Some(Key::new(Code::Escape, if alt { Modifiers::ALT } else { Modifiers::NONE })),
+            State::Escape if alt => {
+                Some(Key { is_ambiguous: true, ..Key::new(Code::Escape, Modifiers::ALT) })
+            }
+            State::Escape => Some(Key::plain(Code::Escape)),
             State::Control if self.held.is_empty() => Some(Key::new(Code::Char('['), Modifiers::ALT)),
             State::Shift => Some(Key::new(Code::Char('o'), Modifiers::ALT | Modifiers::SHIFT)),
             _ => None,
@@ -116,6 +132,11 @@ impl Decoder {
                 0 | 1 => self.finish(),
                 _ => self.state = State::OldMouse { missing: missing - 1 },
             },
+            // `ESC [ [ 5 ~` is another way to write `ESC [ 5 ~`.
+            State::Console if byte.is_ascii_digit() => {
+                self.held.push(byte);
+                self.state = State::Control;
+            }
             State::Console => {
                 if let b'A'..=b'E' = byte {
                     self.key(Code::Function(byte - b'A' + 1), Modifiers::NONE, out);
@@ -125,6 +146,8 @@ impl Decoder {
             State::Shift => {
                 if let Some(code) = letter_key(byte) {
                     self.key(code, Modifiers::NONE, out);
+                } else if let Some(code) = rxvt_letter_key(byte) {
+                    self.key(code, Modifiers::CTRL, out);
                 } else if let b'M' = byte {
                     self.key(Code::Enter, Modifiers::NONE, out);
                 } else if let b'j'..=b'y' = byte {
@@ -136,8 +159,11 @@ impl Decoder {
             State::String { kind, ending } => self.string(byte, kind, ending, out),
             State::Paste => {}
         }
-        // An answer carries no Alt: the Escape before it was a key of its own.
-        let answered = out.get(before).is_some_and(|input| !matches!(input, Input::Key(_)));
+        // An answer carries no Alt, nor does a key that is let go: the Escape before it was a key of its own.
+        let answered = out.get(before).is_some_and(|input| match input {
+            Input::Key(key) => key.action == Action::Release,
+            _ => true,
+        });
         if alt && (answered || self.state == State::Paste) {
             out.insert(before, Input::Key(Key::plain(Code::Escape)));
             self.alt = false;
@@ -154,6 +180,24 @@ impl Decoder {
     fn key(&mut self, code: Code, modifiers: Modifiers, out: &mut Vec<Input>) {
         let alt = if self.alt { Modifiers::ALT } else { Modifiers::NONE };
         out.push(Input::Key(Key::new(code, modifiers | alt)));
+    }
+
+    /// A key that is one byte; with Alt if an Escape was before it.
+    fn ascii_key(&mut self, byte: u8, out: &mut Vec<Input>) {
+        let (code, modifiers) = match byte {
+            0x08 if self.sends_ctrl_backspace => (Code::Backspace, Modifiers::CTRL),
+            // The Kitty protocol has sequences for Alt with Enter and for Ctrl with `j`: users map Shift with
+            // Enter to these bytes.
+            b'\r' if self.alt && self.speaks_kitty => {
+                self.alt = false;
+                (Code::Enter, Modifiers::SHIFT)
+            }
+            b'\n' if !self.alt && self.speaks_kitty => (Code::Enter, Modifiers::SHIFT),
+            _ => ascii_key(byte),
+        };
+        let alt = if self.alt { Modifiers::ALT } else { Modifiers::NONE };
+        let is_ambiguous = matches!(byte, 0x08 | 0x1f);
+        out.push(Input::Key(Key { is_ambiguous, ..Key::new(code, modifiers | alt) }));
     }
 
     fn ground(&mut self, byte: u8, out: &mut Vec<Input>) {
@@ -173,8 +217,7 @@ impl Decoder {
             _ => {
                 let doubled = self.doubled.take();
                 if doubled.is_none_or(|letter| letter != char::from(byte)) {
-                    let (code, modifiers) = ascii_key(byte);
-                    self.key(code, modifiers, out);
+                    self.ascii_key(byte, out);
                 }
                 self.finish();
             }
@@ -230,20 +273,24 @@ impl Decoder {
         match byte {
             b'[' if self.held.is_empty() => self.state = State::Console,
             b'M' if self.held.is_empty() => self.state = State::OldMouse { missing: 3 },
+            // rxvt ends a sequence with what elsewhere is in the middle of one.
+            b'$' if is_tilde_key(&self.held) => self.end_control(byte, out),
             0x20..=0x3f if self.held.len() < SEQUENCE_BYTES_MAX => self.held.push(byte),
-            0x40..=0x7e => {
-                let held = std::mem::take(&mut self.held);
-                self.sequence(&held, byte, out);
-                if self.state == State::Control {
-                    self.finish();
-                }
-            }
+            0x40..=0x7e => self.end_control(byte, out),
             ESC => {
                 self.finish();
                 self.state = State::Escape;
             }
             // Other control characters inside of a sequence are noise of the line.
             _ => {}
+        }
+    }
+
+    fn end_control(&mut self, last: u8, out: &mut Vec<Input>) {
+        let held = std::mem::take(&mut self.held);
+        self.sequence(&held, last, out);
+        if self.state == State::Control {
+            self.finish();
         }
     }
 
@@ -280,6 +327,16 @@ impl Decoder {
                     }
                 }
             },
+            (None, b'$' | b'^' | b'@') => {
+                let modifiers = match last {
+                    b'$' => Modifiers::SHIFT,
+                    b'^' => Modifiers::CTRL,
+                    _ => Modifiers::CTRL | Modifiers::SHIFT,
+                };
+                if let Some(code) = parameters.get(0).and_then(tilde_key) {
+                    self.send(code, modifiers, action, out);
+                }
+            }
             (None, b'Z') => self.send(Code::Tab, Modifiers::SHIFT, action, out),
             (None, b'I') => out.push(Input::Focus(true)),
             (None, b'O') => out.push(Input::Focus(false)),
@@ -301,25 +358,36 @@ impl Decoder {
             (None, _) => {
                 if let Some(code) = letter_key(last) {
                     self.send(code, modifiers, action, out);
+                } else if let Some(code) = rxvt_letter_key(last) {
+                    self.send(code, modifiers | Modifiers::SHIFT, action, out);
                 }
             }
             (Some(b'<'), b'M' | b'm') => out.extend(mouse(&parameters, last).map(Input::Mouse)),
             (Some(b'?'), b'u') => {
-                out.push(Input::Reply(Reply::Keyboard(parameters.get(0).unwrap_or(0))));
+                let flags = parameters.get(0).unwrap_or(0);
+                (self.speaks_kitty, self.has_told) = (flags != 0, true);
+                out.push(Input::Reply(Reply::Keyboard(flags)));
             }
-            (Some(b'?'), b'c') => out.push(Input::Reply(Reply::Attributes)),
+            (Some(b'?'), b'c') => {
+                // A terminal that does not know the protocol leaves the question for it out.
+                self.speaks_kitty &= std::mem::take(&mut self.has_told);
+                out.push(Input::Reply(Reply::Attributes));
+            }
             (Some(b'?'), b'n') if parameters.get(0) == Some(997) => {
-                let dark = parameters.get(1) == Some(1);
-                out.push(Input::Reply(Reply::Scheme { dark }));
+                let scheme = match parameters.get(1) {
+                    Some(1) => Some(Reply::Scheme { dark: true }),
+                    Some(2) => Some(Reply::Scheme { dark: false }),
+                    _ => None,
+                };
+                out.extend(scheme.map(Input::Reply));
             }
             _ => {}
         }
     }
 
     fn send(&self, code: Code, modifiers: Modifiers, action: Action, out: &mut Vec<Input>) {
-        let alt = if self.alt { Modifiers::ALT } else { Modifiers::NONE };
-        let modifiers = modifiers | alt;
-        out.push(Input::Key(Key { code, modifiers, action }));
+        let alt = if self.alt && action != Action::Release { Modifiers::ALT } else { Modifiers::NONE };
+        out.push(Input::Key(Key { action, ..Key::new(code, modifiers | alt) }));
     }
 
     /// A key as the Kitty protocol and xterm's `formatOtherKeys` send it.
@@ -335,15 +403,19 @@ impl Decoder {
         };
         // The text that the key makes is named where the layout decides it; a shifted key too.
         let text = parameters.get(2).or_else(|| parameters.sub(0, 1)).and_then(char::from_u32);
+        let types = modifiers.without(Modifiers::SHIFT) == Modifiers::NONE;
         let (code, modifiers) = match (code, text) {
-            (Code::Char(_), Some(letter))
-                if modifiers.without(Modifiers::SHIFT) == Modifiers::NONE && !letter.is_control() =>
-            {
+            (Code::Char(_), Some(letter)) if types && !letter.is_control() => {
                 (Code::Char(letter), Modifiers::NONE)
+            }
+            // A letter that no binding names commands as the key in its place on a Latin keyboard. Latin letters,
+            // digits and signs are themselves, wherever a layout has them.
+            (Code::Char(letter), _) if !types && !letter.is_ascii() => {
+                (parameters.sub(0, 2).and_then(unicode_code).unwrap_or(code), modifiers)
             }
             _ => (code, modifiers),
         };
-        let key = Key { code, modifiers, action };
+        let key = Key { action, ..Key::new(code, modifiers) };
         if action != Action::Release {
             self.doubled = key.typed();
         }

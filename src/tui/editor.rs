@@ -190,7 +190,10 @@ impl Editor {
     }
 
     fn dispatch(&mut self, key: &Key, keymap: &Keymap) -> Outcome {
-        let action = keymap.action(key, keymap::EDITOR);
+        let action = match self.is_single {
+            true => keymap.action(key, keymap::EDITOR),
+            false => keymap.prompt_action(key),
+        };
         if self.recall.is_searching()
             && let Some(outcome) = self.search_key(key, action, keymap)
         {

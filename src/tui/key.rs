@@ -38,6 +38,8 @@ pub struct Key {
     pub code: Code,
     pub modifiers: Modifiers,
     pub action: Action,
+    /// True if it came as a control character that terminals send for two keys: see [`Key::twin`].
+    pub is_ambiguous: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,6 +60,8 @@ pub enum Code {
     Down,
     Left,
     Right,
+    /// The middle key of the number pad without num lock.
+    Clear,
     Function(u8),
 }
 
@@ -79,6 +83,8 @@ impl Modifiers {
     pub const ALT: Self = Self(2);
     pub const CTRL: Self = Self(4);
     pub const SUPER: Self = Self(8);
+    /// Hyper or Meta of the Kitty protocol. No binding can name them: a key with one of them does nothing.
+    pub const HYPER: Self = Self(16);
 
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -91,7 +97,8 @@ impl Modifiers {
     /// From the number in a sequence, which is one more than the sum; locks do not count.
     pub fn of_sequence(number: u32) -> Self {
         let sum = number.saturating_sub(1);
-        Self(u8::try_from(sum & 0b1111).unwrap_or(0))
+        let named = Self(u8::try_from(sum & 0b1111).unwrap_or(0));
+        if sum & 0b11_0000 == 0 { named } else { named | Self::HYPER }
     }
 }
 
@@ -125,7 +132,7 @@ pub enum MouseKind {
 
 impl Key {
     pub const fn new(code: Code, modifiers: Modifiers) -> Self {
-        Self { code, modifiers, action: Action::Press }
+        Self { code, modifiers, action: Action::Press, is_ambiguous: false }
     }
 
     pub const fn plain(code: Code) -> Self {
@@ -135,11 +142,7 @@ impl Key {
     /// The character that the key types, if it types one.
     pub fn typed(&self) -> Option<char> {
         match self.code {
-            Code::Char(letter)
-                if !self.modifiers.has(Modifiers::CTRL)
-                    && !self.modifiers.has(Modifiers::ALT)
-                    && !self.modifiers.has(Modifiers::SUPER) =>
-            {
+            Code::Char(letter) if self.modifiers.without(Modifiers::SHIFT) == Modifiers::NONE => {
                 match self.modifiers.has(Modifiers::SHIFT) {
                     true => letter.to_uppercase().next(),
                     false => Some(letter),
@@ -147,6 +150,17 @@ impl Key {
             }
             _ => None,
         }
+    }
+
+    /// The other key that an ambiguous control character stands for.
+    pub fn twin(&self) -> Option<Self> {
+        let code = match self.code {
+            Code::Backspace => 'h',
+            Code::Char('-') => '_',
+            Code::Escape => '[',
+            _ => return None,
+        };
+        self.is_ambiguous.then(|| Self::new(Code::Char(code), self.modifiers | Modifiers::CTRL))
     }
 
     /// Reads `ctrl+shift+p`, as `keybindings.json` has it. Order and case of the names do not matter.
@@ -195,7 +209,7 @@ const NAMES: [(&str, Code); 21] = [
     ("left", Code::Left),
     ("right", Code::Right),
     ("space", Code::Char(' ')),
-    ("clear", Code::Delete),
+    ("clear", Code::Clear),
 ];
 
 fn code(name: &str) -> Option<Code> {
@@ -219,6 +233,7 @@ impl fmt::Display for Key {
             (Modifiers::ALT, "alt+"),
             (Modifiers::SHIFT, "shift+"),
             (Modifiers::SUPER, "super+"),
+            (Modifiers::HYPER, "hyper+"),
         ] {
             if self.modifiers.has(modifier) {
                 f.write_str(name)?;
@@ -273,6 +288,7 @@ mod tests {
         assert_eq!(Key::new(Code::Char('a'), Modifiers::SHIFT).typed(), Some('A'));
         assert_eq!(Key::new(Code::Char('a'), Modifiers::CTRL).typed(), None);
         assert_eq!(Key::new(Code::Char('a'), Modifiers::ALT | Modifiers::SHIFT).typed(), None);
+        assert_eq!(Key::new(Code::Char('a'), Modifiers::HYPER).typed(), None);
         assert_eq!(Key::plain(Code::Enter).typed(), None);
     }
 }

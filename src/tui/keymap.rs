@@ -281,7 +281,8 @@ impl Keymap {
 
     /// Whether the key, pressed or held down, is one of the action's.
     pub fn is(&self, key: &Key, action: Action) -> bool {
-        key.action != Event::Release && self.keys(action).contains(&normal(*key))
+        let keys = self.keys(action);
+        key.action != Event::Release && meanings(key).any(|key| keys.contains(&key))
     }
 
     /// What the key means among these actions.
@@ -289,11 +290,21 @@ impl Keymap {
         if key.action == Event::Release {
             return None;
         }
-        let key = normal(*key);
-        let users = |action: &&Action| self.user_keys(**action).contains(&key);
-        let any = |action: &&Action| self.keys(**action).contains(&key);
-        let found = scope.iter().find(users).or_else(|| scope.iter().find(any));
-        found.copied()
+        let any = |key| scope.iter().find(|action| self.keys(**action).contains(&key)).copied();
+        self.user_action(key, scope).or_else(|| meanings(key).find_map(any))
+    }
+
+    /// What the user has made the key mean among these actions.
+    fn user_action(&self, key: &Key, scope: &[Action]) -> Option<Action> {
+        let users = |key| scope.iter().find(|action| self.user_keys(**action).contains(&key)).copied();
+        meanings(key).find_map(users)
+    }
+
+    /// What the key means in the editor of the prompt. A key that the user has given to an action of [`MAIN`] is
+    /// no default of the editor.
+    pub fn prompt_action(&self, key: &Key) -> Option<Action> {
+        let is_left = self.user_action(key, EDITOR).is_none() && self.user_action(key, MAIN).is_some();
+        if is_left { None } else { self.action(key, EDITOR) }
     }
 
     /// The first key of an action as people write it, or nothing: `Ctrl+O`.
@@ -358,6 +369,11 @@ impl Action {
     pub fn parse(id: &str) -> Option<Self> {
         TABLE.iter().find(|row| row.id == id).map(|row| row.action)
     }
+}
+
+/// What a key may be bound as, the likelier first.
+fn meanings(key: &Key) -> impl Iterator<Item = Key> {
+    [Some(*key), key.twin()].into_iter().flatten().map(normal)
 }
 
 /// Terminals send `L` or Shift with `l`; here it is the second. A key that is held down is pressed.

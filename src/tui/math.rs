@@ -1,74 +1,79 @@
-//! Formulas in TeX between dollars, as the characters that there are for them.
+//! Formulas in TeX as the characters that there are for them.
 //!
-//! A dollar begins a formula as in Pandoc: something stands directly behind it, and the dollar that ends it has
-//! something directly before it and no letter or digit behind. A formula with a command that is not known
-//! here stays as it was written.
+//! Fractions, roots and scripts become one line, with brackets wherever it would mean something else without
+//! them: `1/(4x²)`. The rows of an environment (`aligned`, `pmatrix`, `cases`) stand below each other where
+//! there is room, else behind each other. A formula with anything that is not known here is not drawn at all:
+//! half of it could say the contrary.
+//!
+//! How parts become one row is in [`row`], how rows stand below each other in [`layout`].
 
-use std::borrow::Cow;
+mod layout;
+mod row;
+mod table;
 
-/// Longer ones are none.
-const BYTES_MAX: usize = 600;
+use row::{
+    BLANK, DRAWING, GAP, MARKS, NAME, NAME_END, accented, bracketed, divisor, factor, finished, is_single,
+    pick, raised, scripted, tidy,
+};
+use table::{ACCENTS, BIG, BINARY, DOUBLE, FUNCTIONS, IGNORED, NEGATED, PLAIN, PREFIX, RELATIONS, SYMBOLS};
+
+/// Longer formulas are not drawn.
+const BYTES_MAX: usize = 8192;
+/// Nor are larger tables.
+const CELLS_MAX: usize = 1024;
 /// Groups inside each other.
 const DEPTH_MAX: usize = 20;
 
-/// The text with its formulas written out.
-pub fn shown(text: &str) -> Cow<'_, str> {
-    let mut out = String::new();
-    let mut rest = text;
-    let mut before = None;
-    while let Some(at) = rest.find('$') {
-        let (head, tail) = rest.split_at(at);
-        let before_dollar = head.chars().next_back().or(before);
-        let found = match before_dollar {
-            Some(letter) if letter.is_alphanumeric() || letter == '\\' => None,
-            _ => find(tail),
-        };
-        let formula = found.and_then(|(tex, len)| Some((formula(tex)?, len)));
-        out.push_str(head);
-        match formula {
-            Some((formula, len)) => {
-                out.push_str(&formula);
-                rest = tail.get(len..).unwrap_or_default();
-            }
-            None => {
-                out.push('$');
-                rest = tail.get(1..).unwrap_or_default();
-            }
-        }
-        before = Some('$');
-    }
-    if out.is_empty() {
-        return text.into();
-    }
-    out.push_str(rest);
-    out.into()
+/// A formula in one row.
+pub fn inline(tex: &str) -> Option<String> {
+    let mut reader = Reader::new(tex, false)?;
+    let rows = reader.rows(Stop::End)?;
+    let rows = rows.into_iter().map(|row| row.concat()).filter(|row| !row.trim().is_empty());
+    Some(finished(&rows.collect::<Vec<_>>().join("; ")))
 }
 
-/// The formula that `text` begins with, and its bytes with the dollars.
-fn find(text: &str) -> Option<(&str, usize)> {
-    let marks = if text.starts_with("$$") { "$$" } else { "$" };
-    let inside = text.get(marks.len()..)?;
-    let end = inside.find(marks)?;
-    let tex = inside.get(..end)?;
-    let after = inside.get(end + marks.len()..)?.chars().next();
-    let is_tight = !tex.starts_with(char::is_whitespace) && !tex.ends_with(char::is_whitespace);
-    let ends = after.is_none_or(|letter| !letter.is_alphanumeric() && letter != '$');
-    let is_formula = !tex.is_empty() && tex.len() <= BYTES_MAX && ends && (is_tight || marks.len() == 2);
-    is_formula.then_some((tex, end + 2 * marks.len()))
+/// A formula in as many rows as it needs.
+pub fn display(tex: &str) -> Option<Vec<String>> {
+    let mut reader = Reader::new(tex, true)?;
+    let rows = reader.rows(Stop::End)?;
+    let mut drawings = std::mem::take(&mut reader.drawings).into_iter();
+    let mut out = Vec::new();
+    for row in rows {
+        let row = tidy(&row.concat());
+        let drawn = drawings.by_ref().take(row.matches(DRAWING).count()).collect();
+        out.extend(layout::beside(&row, drawn).into_iter().filter(|row| !row.trim().is_empty()));
+    }
+    Some(out)
 }
 
-fn formula(tex: &str) -> Option<String> {
-    let mut reader = Reader { rest: tex.trim(), depth: 0 };
-    let out = reader.group(false)?;
-    reader.rest.is_empty().then_some(out)
+/// Where a group ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// At the end of the formula.
+    End,
+    /// At a brace.
+    Brace,
+    /// At the bracket behind an option.
+    Bracket,
+    /// At the end of an environment.
+    Environment,
 }
 
 struct Reader<'a> {
     rest: &'a str,
     depth: usize,
+    /// Drawings may have several rows.
+    is_display: bool,
+    /// For each [`DRAWING`] its rows.
+    drawings: Vec<Vec<String>>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(tex: &'a str, is_display: bool) -> Option<Self> {
+        let is_plain = tex.len() <= BYTES_MAX && !tex.contains(|c| (NAME..=DRAWING).contains(&c));
+        is_plain.then(|| Self { rest: tex.trim(), depth: 0, is_display, drawings: Vec::new() })
+    }
+
     fn next(&mut self) -> Option<char> {
         let mut letters = self.rest.chars();
         let letter = letters.next()?;
@@ -76,50 +81,163 @@ impl Reader<'_> {
         Some(letter)
     }
 
-    /// Up to the end, or the brace that ends a group.
-    fn group(&mut self, is_braced: bool) -> Option<String> {
+    fn skip_blanks(&mut self) {
+        self.rest = self.rest.trim_start();
+    }
+
+    /// Takes `text` if it comes next.
+    fn takes(&mut self, text: &str) -> bool {
+        let rest = self.rest.strip_prefix(text);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
+    }
+
+    /// Rows of cells, up to the end of the formula or of the environment.
+    fn rows(&mut self, stop: Stop) -> Option<Vec<Vec<String>>> {
+        let mut rows = vec![Vec::new()];
+        loop {
+            let cell = self.cell(stop)?;
+            rows.last_mut()?.push(cell);
+            if self.takes("&") {
+                continue;
+            }
+            if !self.takes("\\\\") {
+                break;
+            }
+            self.takes("*");
+            if self.rest.starts_with('[') {
+                // The height of the gap between rows.
+                self.rest = self.rest.split_once(']')?.1;
+            }
+            rows.push(Vec::new());
+        }
+        (stop != Stop::End || self.rest.is_empty()).then_some(rows)
+    }
+
+    /// A braced group, or an option in brackets, without what began it.
+    fn group(&mut self, stop: Stop) -> Option<String> {
+        let inside = self.cell(stop)?;
+        let end = if stop == Stop::Brace { "}" } else { "]" };
+        self.takes(end).then(|| tidy(&inside))
+    }
+
+    /// Up to what ends the group, or the cell of a table.
+    fn cell(&mut self, stop: Stop) -> Option<String> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             return None;
         }
+        let has_rows = matches!(stop, Stop::End | Stop::Environment);
+        let has_cells = stop == Stop::Environment || (stop == Stop::End && self.is_display);
         let mut out = String::new();
-        loop {
-            if self.rest.is_empty() {
-                break;
-            }
-            if self.rest.starts_with('}') {
-                break;
-            }
-            match self.rest.chars().next()? {
+        // Where the last atom begins: scripts are about it.
+        let mut atom = 0;
+        while let Some(letter) = self.rest.chars().next() {
+            match letter {
+                '}' => break,
+                ']' if stop == Stop::Bracket => break,
+                '&' if has_cells => break,
+                '\\' if has_rows && (self.rest.starts_with("\\\\") || self.rest.starts_with("\\end{")) => {
+                    break;
+                }
                 mark @ ('^' | '_') => {
                     self.next();
                     let text = self.argument()?;
-                    out.push_str(&raised(&text, mark));
+                    let base = out.split_off(atom);
+                    out.push_str(&scripted(&base, &text, mark));
                 }
-                _ => out.push_str(&self.atom()?),
+                blank if blank.is_whitespace() => {
+                    self.next();
+                    out.push(' ');
+                }
+                _ => {
+                    // A closing bar leaves no blank before it.
+                    if self.rest.starts_with("\\rvert") || self.rest.starts_with("\\rVert") {
+                        out.truncate(out.trim_end_matches(' ').len());
+                    }
+                    let text = self.atom()?;
+                    // Scripts behind a command that shows nothing are about what is before it.
+                    if !text.is_empty() {
+                        atom = out.len();
+                    }
+                    // `:=` and the like are one sign.
+                    if text == " = " && out.ends_with([':', '!']) {
+                        let sign = out.pop().unwrap_or_default();
+                        atom = out.len();
+                        out.push_str(&format!(" {sign}= "));
+                    } else {
+                        out.push_str(&text);
+                    }
+                }
             }
         }
         self.depth -= 1;
-        if is_braced && self.next() != Some('}') {
-            return None;
-        }
         Some(out)
     }
 
     /// What a command or a mark is about: a group, or the next thing.
     fn argument(&mut self) -> Option<String> {
-        self.rest = self.rest.trim_start();
-        self.atom()
+        self.skip_blanks();
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return None;
+        }
+        // What it holds has no lines of its own.
+        let is_display = std::mem::replace(&mut self.is_display, false);
+        let text = self.atom();
+        self.is_display = is_display;
+        self.depth -= 1;
+        Some(tidy(&text?).trim_matches(MARKS).to_owned())
+    }
+
+    /// An argument in brackets, which may be left out.
+    fn option(&mut self) -> Option<Option<String>> {
+        match self.takes("[") {
+            true => Some(Some(self.group(Stop::Bracket)?)),
+            false => Some(None),
+        }
+    }
+
+    /// A word in braces, as written.
+    fn word(&mut self) -> Option<&'a str> {
+        self.skip_blanks();
+        let (word, rest) = self.rest.strip_prefix('{')?.split_once('}')?;
+        self.rest = rest;
+        Some(word)
+    }
+
+    /// Words between braces; a formula among them is drawn.
+    fn words(&mut self) -> Option<String> {
+        self.skip_blanks();
+        let inside = self.rest.strip_prefix('{')?;
+        match inside.split_once('}') {
+            Some((words, rest)) if !words.contains(['{', '\\', '$']) => {
+                self.rest = rest;
+                Some(words.replace(char::is_whitespace, " "))
+            }
+            _ => self.argument().map(|text| text.replace('$', "")),
+        }
     }
 
     fn atom(&mut self) -> Option<String> {
         match self.next()? {
-            '{' => self.group(true),
+            '{' => {
+                let is_display = std::mem::replace(&mut self.is_display, false);
+                let text = self.group(Stop::Brace);
+                self.is_display = is_display;
+                text
+            }
             '\\' => self.command(),
             '-' => Some("−".to_owned()),
-            '~' => Some(" ".to_owned()),
+            '~' => Some(BLANK.to_string()),
             '\'' => Some("′".to_owned()),
-            '&' | '}' => None,
+            sign @ ('=' | '<' | '>') => {
+                let end = self.rest.find(|c| !matches!(c, '=' | '<' | '>')).unwrap_or(self.rest.len());
+                let (more, rest) = self.rest.split_at(end);
+                self.rest = rest;
+                Some(format!(" {sign}{more} "))
+            }
+            '&' | '}' | '^' | '_' => None,
             letter => Some(letter.to_string()),
         }
     }
@@ -129,174 +247,153 @@ impl Reader<'_> {
         let (name, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
         if name.is_empty() {
             return Some(match self.next()? {
-                ',' | ';' | ':' | ' ' => " ".to_owned(),
-                '!' => String::new(),
-                mark @ ('{' | '}' | '$' | '%' | '#' | '&' | '_' | '|') => mark.to_string(),
+                ',' | ';' | ':' | '>' | ' ' | '\n' => " ".to_owned(),
+                '!' | '-' | '/' => String::new(),
+                '|' => "‖".to_owned(),
+                mark @ ('{' | '}' | '$' | '%' | '#' | '&' | '_') => mark.to_string(),
                 _ => return None,
             });
         }
         self.rest = rest;
-        let words = match name {
-            "frac" | "dfrac" | "tfrac" => {
+        let find = |table: &[(&str, &'static str)]| {
+            table.iter().find(|(known, _)| *known == name).map(|(_, symbol)| *symbol)
+        };
+        if let Some(symbol) = find(SYMBOLS) {
+            return Some(symbol.to_owned());
+        }
+        if let Some(symbol) = find(RELATIONS).or_else(|| find(BINARY)) {
+            return Some(format!(" {symbol} "));
+        }
+        if let Some(symbol) = find(PREFIX) {
+            self.skip_blanks();
+            return Some(symbol.to_owned());
+        }
+        if let Some(symbol) = find(BIG) {
+            return Some(symbol.to_owned());
+        }
+        if let Some(accent) = ACCENTS.iter().find(|(known, _)| *known == name) {
+            return Some(accented(&self.argument()?, *accent));
+        }
+        if let Some(words) = find(FUNCTIONS) {
+            return Some(format!("{NAME}{words}{NAME_END}"));
+        }
+        if PLAIN.contains(&name) {
+            return self.argument();
+        }
+        if IGNORED.contains(&name) {
+            self.skip_blanks();
+            return Some(String::new());
+        }
+        self.structure(name)
+    }
+
+    /// Commands with a form of their own.
+    fn structure(&mut self, name: &str) -> Option<String> {
+        match name {
+            "frac" | "dfrac" | "tfrac" | "cfrac" => {
                 let (above, below) = (self.argument()?, self.argument()?);
-                return Some(format!("{}/{}", whole(&above), whole(&below)));
+                Some(format!("{GAP}{}/{}{GAP}", factor(&above), divisor(&below)))
             }
-            "sqrt" => return Some(format!("√{}", whole(&self.argument()?))),
-            "text" | "mathrm" | "mathbf" | "mathit" | "mathsf" | "mathcal" | "operatorname"
-            | "boldsymbol" => return self.argument(),
+            "sqrt" => {
+                let index = self.option()?;
+                let body = self.argument()?;
+                let body = if is_single(&body) { body } else { bracketed(&body) };
+                let sign = match index.as_deref() {
+                    None | Some("2") => "√".to_owned(),
+                    Some("3") => "∛".to_owned(),
+                    Some("4") => "∜".to_owned(),
+                    Some(index) => format!("{}√", raised(index, '^')),
+                };
+                Some(format!("{sign}{body}"))
+            }
+            "text" | "textrm" | "textbf" | "textit" | "textsf" | "texttt" | "textnormal" | "textsc"
+            | "mbox" | "emph" => self.words(),
+            "operatorname" => {
+                self.takes("*");
+                Some(format!("{NAME}{}{NAME_END}", self.argument()?))
+            }
             "mathbb" => {
                 let letters = self.argument()?;
-                return Some(letters.chars().map(|letter| pick(DOUBLE, letter)).collect());
+                Some(letters.chars().map(|letter| pick(DOUBLE, letter).unwrap_or(letter)).collect())
             }
-            "hat" | "bar" | "vec" | "tilde" | "dot" | "overline" => {
-                let mark = match name {
-                    "hat" => '\u{302}',
-                    "vec" => '\u{20d7}',
-                    "tilde" => '\u{303}',
-                    "dot" => '\u{307}',
-                    _ => '\u{304}',
-                };
+            "boxed" | "fbox" => Some(format!("[{}]", self.argument()?)),
+            "binom" | "dbinom" | "tbinom" => {
+                let (above, below) = (self.argument()?, self.argument()?);
+                Some(format!("({above} choose {below})"))
+            }
+            "overset" | "stackrel" | "underset" => {
+                let (mark, base) = (self.argument()?, self.argument()?);
+                let text = scripted(&base, &mark, if name == "underset" { '_' } else { '^' });
+                // Over a sign it is a sign.
+                let is_sign = !base.contains(char::is_alphanumeric);
+                Some(if is_sign { format!(" {text} ") } else { text })
+            }
+            "underbrace" | "overbrace" => {
                 let text = self.argument()?;
-                return Some(text.chars().flat_map(|letter| [letter, mark]).collect());
+                let is_named = self.rest.trim_start().starts_with(['_', '^']);
+                Some(if is_named && !is_single(&text) { bracketed(&text) } else { text })
             }
-            "left" | "right" | "big" | "Big" | "displaystyle" | "limits" => "",
-            "quad" | "qquad" => "  ",
-            name => SYMBOLS.iter().find(|(known, _)| *known == name)?.1,
-        };
-        Some(words.to_owned())
+            "xrightarrow" | "xleftarrow" => {
+                self.option()?;
+                let arrow = if name == "xrightarrow" { "→" } else { "←" };
+                Some(format!(" {} ", scripted(arrow, &self.argument()?, '^')))
+            }
+            "tag" => Some(format!("{BLANK}{BLANK}({})", self.argument()?)),
+            "label" | "hspace" | "vspace" | "color" => self.word().map(|_| String::new()),
+            "textcolor" => self.word().and_then(|_| self.argument()),
+            "phantom" | "hphantom" | "vphantom" => self.argument().map(|_| " ".to_owned()),
+            "enspace" | "enskip" | "thinspace" | "medspace" | "thickspace" | "space" => Some(" ".to_owned()),
+            "substack" => self.argument(),
+            "bmod" | "mod" => Some(" mod ".to_owned()),
+            "pmod" => Some(format!(" (mod {})", self.argument()?)),
+            "pod" => Some(format!(" ({})", self.argument()?)),
+            "left" | "right" | "middle" | "big" | "Big" | "bigg" | "Bigg" | "bigl" | "Bigl" | "biggl"
+            | "Biggl" | "bigr" | "Bigr" | "biggr" | "Biggr" | "bigm" => {
+                self.skip_blanks();
+                // A point is no bracket at all.
+                self.takes(".");
+                Some(String::new())
+            }
+            "quad" | "qquad" => Some(format!("{BLANK}{BLANK}")),
+            "not" => {
+                let sign = self.argument()?;
+                let letter = sign.trim().chars().next()?;
+                let negated = pick(NEGATED, letter).map_or_else(|| format!("{letter}\u{338}"), String::from);
+                Some(format!(" {negated} "))
+            }
+            "begin" => self.environment(),
+            _ => None,
+        }
+    }
+
+    fn environment(&mut self) -> Option<String> {
+        let name = self.word()?;
+        match name {
+            "array" | "alignedat" | "alignat" | "alignat*" => {
+                self.word()?;
+            }
+            _ => {}
+        }
+        let is_display = std::mem::replace(&mut self.is_display, false);
+        let rows = self.rows(Stop::Environment)?;
+        self.is_display = is_display;
+        if !self.takes("\\end") || self.word()? != name {
+            return None;
+        }
+        let rows: Vec<Vec<String>> = rows
+            .into_iter()
+            .map(|row| row.iter().map(|cell| finished(cell)).collect())
+            .filter(|row: &Vec<String>| row.iter().any(|cell| !cell.is_empty()))
+            .collect();
+        let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let shape = layout::Shape::of(name).filter(|_| rows.len() * columns <= CELLS_MAX)?;
+        if self.is_display && rows.len() > 1 {
+            self.drawings.push(shape.drawn(&rows));
+            return Some(DRAWING.to_string());
+        }
+        Some(shape.in_one_row(&rows))
     }
 }
-
-/// With parentheses where it is more than one thing.
-fn whole(text: &str) -> String {
-    match text.chars().all(char::is_alphanumeric) {
-        true => text.to_owned(),
-        false => format!("({text})"),
-    }
-}
-
-fn raised(text: &str, mark: char) -> String {
-    let table = if mark == '^' { ABOVE } else { BELOW };
-    let find = |letter: char| {
-        let (_, small) = table.iter().find(|(known, _)| *known == letter)?;
-        Some(*small)
-    };
-    let small: Option<String> = text.chars().map(find).collect();
-    small.unwrap_or_else(|| match text.chars().count() {
-        1 => format!("{mark}{text}"),
-        _ => format!("{mark}({text})"),
-    })
-}
-
-fn pick(table: &[(char, char)], letter: char) -> char {
-    let found = table.iter().find(|(known, _)| *known == letter);
-    found.map_or(letter, |(_, other)| *other)
-}
-
-#[rustfmt::skip]
-const DOUBLE: &[(char, char)] = &[
-    ('C', 'ℂ'), ('E', '𝔼'), ('F', '𝔽'), ('H', 'ℍ'), ('N', 'ℕ'), ('P', 'ℙ'), ('Q', 'ℚ'), ('R', 'ℝ'),
-    ('Z', 'ℤ'), ('1', '𝟙'),
-];
-
-#[rustfmt::skip]
-const ABOVE: &[(char, char)] = &[
-    ('0', '⁰'), ('1', '¹'), ('2', '²'), ('3', '³'), ('4', '⁴'), ('5', '⁵'), ('6', '⁶'), ('7', '⁷'),
-    ('8', '⁸'), ('9', '⁹'), ('+', '⁺'), ('−', '⁻'), ('=', '⁼'), ('(', '⁽'), (')', '⁾'), ('a', 'ᵃ'),
-    ('b', 'ᵇ'), ('c', 'ᶜ'), ('d', 'ᵈ'), ('e', 'ᵉ'), ('f', 'ᶠ'), ('g', 'ᵍ'), ('h', 'ʰ'), ('i', 'ⁱ'),
-    ('j', 'ʲ'), ('k', 'ᵏ'), ('l', 'ˡ'), ('m', 'ᵐ'), ('n', 'ⁿ'), ('o', 'ᵒ'), ('p', 'ᵖ'), ('r', 'ʳ'),
-    ('s', 'ˢ'), ('t', 'ᵗ'), ('u', 'ᵘ'), ('v', 'ᵛ'), ('w', 'ʷ'), ('x', 'ˣ'), ('y', 'ʸ'), ('z', 'ᶻ'),
-    ('T', 'ᵀ'), ('β', 'ᵝ'), ('γ', 'ᵞ'), ('θ', 'ᶿ'), ('∗', '*'), ('*', '*'), ('′', '′'), ('∘', '°'),
-    ('†', '†'),
-];
-
-#[rustfmt::skip]
-const BELOW: &[(char, char)] = &[
-    ('0', '₀'), ('1', '₁'), ('2', '₂'), ('3', '₃'), ('4', '₄'), ('5', '₅'), ('6', '₆'), ('7', '₇'),
-    ('8', '₈'), ('9', '₉'), ('+', '₊'), ('−', '₋'), ('=', '₌'), ('(', '₍'), (')', '₎'), ('a', 'ₐ'),
-    ('e', 'ₑ'), ('h', 'ₕ'), ('i', 'ᵢ'), ('j', 'ⱼ'), ('k', 'ₖ'), ('l', 'ₗ'), ('m', 'ₘ'), ('n', 'ₙ'),
-    ('o', 'ₒ'), ('p', 'ₚ'), ('r', 'ᵣ'), ('s', 'ₛ'), ('t', 'ₜ'), ('u', 'ᵤ'), ('v', 'ᵥ'), ('x', 'ₓ'),
-];
-
-#[rustfmt::skip]
-const SYMBOLS: &[(&str, &str)] = &[
-    ("alpha", "α"), ("beta", "β"), ("gamma", "γ"), ("delta", "δ"), ("epsilon", "ϵ"), ("varepsilon", "ε"),
-    ("zeta", "ζ"), ("eta", "η"), ("theta", "θ"), ("vartheta", "ϑ"), ("iota", "ι"), ("kappa", "κ"),
-    ("lambda", "λ"), ("mu", "μ"), ("nu", "ν"), ("xi", "ξ"), ("pi", "π"), ("rho", "ρ"), ("sigma", "σ"),
-    ("varsigma", "ς"), ("tau", "τ"), ("upsilon", "υ"), ("phi", "ϕ"), ("varphi", "φ"), ("chi", "χ"),
-    ("psi", "ψ"), ("omega", "ω"), ("Gamma", "Γ"), ("Delta", "Δ"), ("Theta", "Θ"), ("Lambda", "Λ"),
-    ("Xi", "Ξ"), ("Pi", "Π"), ("Sigma", "Σ"), ("Upsilon", "Υ"), ("Phi", "Φ"), ("Psi", "Ψ"), ("Omega", "Ω"),
-    ("pm", "±"), ("mp", "∓"), ("times", "×"), ("div", "÷"), ("cdot", "·"), ("ast", "∗"), ("star", "⋆"),
-    ("circ", "∘"), ("bullet", "•"), ("oplus", "⊕"), ("otimes", "⊗"), ("cap", "∩"), ("cup", "∪"),
-    ("setminus", "∖"), ("land", "∧"), ("wedge", "∧"), ("lor", "∨"), ("vee", "∨"), ("lnot", "¬"), ("neg", "¬"),
-    ("leq", "≤"), ("le", "≤"), ("geq", "≥"), ("ge", "≥"), ("neq", "≠"), ("ne", "≠"), ("equiv", "≡"),
-    ("approx", "≈"), ("sim", "∼"), ("simeq", "≃"), ("cong", "≅"), ("propto", "∝"), ("ll", "≪"), ("gg", "≫"),
-    ("in", "∈"), ("notin", "∉"), ("ni", "∋"), ("subset", "⊂"), ("subseteq", "⊆"), ("supset", "⊃"),
-    ("supseteq", "⊇"), ("emptyset", "∅"), ("varnothing", "∅"), ("forall", "∀"), ("exists", "∃"),
-    ("nexists", "∄"), ("therefore", "∴"), ("because", "∵"), ("mid", "∣"), ("parallel", "∥"), ("perp", "⊥"),
-    ("top", "⊤"), ("bot", "⊥"), ("vdash", "⊢"), ("models", "⊨"), ("sum", "∑"), ("prod", "∏"), ("int", "∫"),
-    ("iint", "∬"), ("oint", "∮"), ("partial", "∂"), ("nabla", "∇"), ("infty", "∞"), ("angle", "∠"),
-    ("degree", "°"), ("prime", "′"), ("dagger", "†"), ("ell", "ℓ"), ("hbar", "ℏ"), ("Re", "ℜ"), ("Im", "ℑ"),
-    ("aleph", "ℵ"), ("to", "→"), ("rightarrow", "→"), ("leftarrow", "←"), ("gets", "←"), ("uparrow", "↑"),
-    ("downarrow", "↓"), ("leftrightarrow", "↔"), ("Rightarrow", "⇒"), ("implies", "⟹"), ("Leftarrow", "⇐"),
-    ("Leftrightarrow", "⇔"), ("iff", "⟺"), ("mapsto", "↦"), ("longrightarrow", "⟶"), ("hookrightarrow", "↪"),
-    ("ldots", "…"), ("dots", "…"), ("cdots", "⋯"), ("vdots", "⋮"), ("ddots", "⋱"), ("langle", "⟨"),
-    ("rangle", "⟩"), ("lfloor", "⌊"), ("rfloor", "⌋"), ("lceil", "⌈"), ("rceil", "⌉"), ("vert", "|"),
-    ("Vert", "‖"), ("lbrace", "{"), ("rbrace", "}"), ("backslash", "\\"), ("sin", "sin"), ("cos", "cos"),
-    ("tan", "tan"), ("log", "log"), ("ln", "ln"), ("exp", "exp"), ("min", "min"), ("max", "max"),
-    ("lim", "lim"), ("sup", "sup"), ("inf", "inf"), ("det", "det"), ("dim", "dim"), ("ker", "ker"),
-    ("gcd", "gcd"), ("arg", "arg"), ("Pr", "Pr"), ("bmod", "mod"), ("mod", "mod"),
-];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn formulas_are_written_out() {
-        for (text, expected) in [
-            ("$\\alpha^2$", "α²"),
-            ("so $x_1 + x_{12} \\leq y^{n+1}$.", "so x₁ + x₁₂ ≤ yⁿ⁺¹."),
-            ("$E = mc^2$", "E = mc²"),
-            ("$$\\sum_{i=1}^n \\frac{1}{i^2} = \\frac{\\pi^2}{6}$$", "∑ᵢ₌₁ⁿ 1/i² = π²/6"),
-            ("$\\sqrt{2}$ and $\\sqrt{a+b}$", "√2 and √(a+b)"),
-            ("$f: \\mathbb{R} \\to \\mathbb{R}$", "f: ℝ → ℝ"),
-            ("$O(n \\log n)$", "O(n log n)"),
-            ("$x^{Q}$", "x^Q"),
-            ("$\\text{if } a$", "if  a"),
-        ] {
-            assert_eq!(shown(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_formula_stays() {
-        for text in [
-            "no dollars",
-            "$5 and $10",
-            "it costs $5-$10",
-            "export PATH=$HOME/bin:$PATH",
-            "$A$B",
-            "\"$a\",\"$b\"",
-            "$ x $",
-            "$",
-            "$$",
-            "$\\unknown{x}$",
-            "$\\frac{1}$",
-            "$a}b$",
-            "US$5 or 6$",
-        ] {
-            assert_eq!(shown(text), text);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn nothing_panics(text in "[$a1 \\\\{}^_é,-]{0,40}", word in "\\PC{0,20}") {
-            shown(&text);
-            shown(&format!("${word}$"));
-            shown(&format!("$\\frac{{{text}}}{{{word}}}$"));
-        }
-    }
-}
+mod tests;

@@ -16,7 +16,7 @@ mod inputs;
 mod modes;
 mod restore;
 
-pub use inputs::{ASK_POSITION, Inputs, escape_timeout};
+pub use inputs::{ASK_POSITION, Inputs};
 pub use modes::Modes;
 pub use restore::{Keeper, Lost};
 

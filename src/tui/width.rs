@@ -23,7 +23,9 @@ pub fn clusters(text: &str) -> impl Iterator<Item = (usize, &str, usize)> {
 fn cluster_width(cluster: &str) -> usize {
     match cluster.len() {
         1 => 1,
-        // No cluster is wider than two cells in any terminal.
+        // Half of a flag: drawn as wide as the flag, which it becomes with the next chunk of an answer.
+        4 if cluster.starts_with(|c| ('\u{1f1e6}'..='\u{1f1ff}').contains(&c)) => 2,
+        // No cluster is wider than two cells in terminals that draw one as a character.
         _ => cluster.width().min(2),
     }
 }
@@ -57,6 +59,7 @@ mod tests {
             ("e\u{301}", 1),
             ("👨\u{200d}👩\u{200d}👧", 2),
             ("🇩🇪", 2),
+            ("🇩", 2),
             ("❤\u{fe0f}", 2),
             ("a\u{200b}b", 2),
             ("👍🏽", 2),

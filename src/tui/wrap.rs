@@ -31,7 +31,8 @@ pub fn rows(text: &str, cells: usize) -> Vec<Range<usize>> {
                 row.skips = true;
                 continue;
             }
-            match row.opportunity.take() {
+            let chance = row.opportunity.take();
+            match chance.filter(|chance| !chance.is_indent || word_fits(text, chance.next, cells)) {
                 Some(chance) if chance.end > row.start => {
                     rows.push(row.start..chance.end);
                     row = Row {
@@ -61,15 +62,14 @@ pub fn rows(text: &str, cells: usize) -> Vec<Range<usize>> {
         row.width += width;
         let end = start + cluster.len();
         if is_space {
-            let chance = Chance { end: row.last_end, next: end, width: row.width };
             // Spaces at the beginning of a row are its indent.
-            if row.last_end > row.start {
-                row.opportunity = Some(chance);
-            }
+            let is_indent = row.last_end == row.start;
+            let before = if is_indent { end } else { row.last_end };
+            row.opportunity = Some(Chance { end: before, next: end, width: row.width, is_indent });
         } else {
             row.last_end = end;
             if breaks_anywhere(cluster) {
-                row.opportunity = Some(Chance { end, next: end, width: row.width });
+                row.opportunity = Some(Chance { end, next: end, width: row.width, is_indent: false });
             }
         }
     }
@@ -97,6 +97,8 @@ struct Chance {
     next: usize,
     /// and these cells be before it.
     width: usize,
+    /// The row would have nothing but its indent: better than to break a word that fits into a row.
+    is_indent: bool,
 }
 
 impl Row {
@@ -107,6 +109,19 @@ impl Row {
     fn is_empty(&self, at: usize) -> bool {
         at <= self.start
     }
+}
+
+/// Whether the word at the byte `at` is at most `cells` wide.
+fn word_fits(text: &str, at: usize, cells: usize) -> bool {
+    let rest = text.get(at..).unwrap_or_default();
+    let mut width = 0;
+    for (_, cluster, cells_of) in clusters(rest) {
+        width += cells_of;
+        if cluster.starts_with(' ') || width > cells {
+            return cluster.starts_with(' ');
+        }
+    }
+    true
 }
 
 /// Scripts that put no space between words.
@@ -139,6 +154,11 @@ mod tests {
         check("abcdefgh", 3, &["abc", "def", "gh"]);
         check("ab cdefgh", 4, &["ab", "cdef", "gh"]);
         check("  indented text", 10, &["  indented", "text"]);
+        check("      aaaaaaaaaaaa", 12, &["      ", "aaaaaaaaaaaa"]);
+        check("  aaaa bb", 5, &["  ", "aaaa", "bb"]);
+        check("  aaaaaaa", 5, &["  aaa", "aaaa"]);
+        check("  aaaaaaa b", 5, &["  aaa", "aaaa", "b"]);
+        check("a       bbbb", 5, &["a", "bbbb"]);
         check("日本語です", 5, &["日本", "語で", "す"]);
         check("a日本", 3, &["a日", "本"]);
         check("日", 1, &["日"]);

@@ -266,6 +266,25 @@ fn files_are_completed_behind_an_at_sign() {
 }
 
 #[test]
+fn a_link_to_a_folder_is_completed_as_a_folder_with_its_files() {
+    let (world, _server) = world([]);
+    world.write("src/main.rs", "");
+    let elsewhere = world.tmp().with_file_name("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::write(elsewhere.join("crankshaft.rs"), "").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, world.work().join("linked")).unwrap();
+    let screen = started(&world, "");
+    screen.type_keys("look at @link");
+    screen.wait_for("linked/");
+    screen.type_keys("\x15look at @crank");
+    screen.wait_for("linked/crankshaft.rs");
+    screen.type_keys("\t");
+    screen.wait_for("@linked/crankshaft.rs");
+    screen.type_keys(CTRL_C);
+    screen.quit();
+}
+
+#[test]
 fn without_a_model_one_can_look_around_and_is_told_what_to_do() {
     let world = World::new();
     let screen = Screen::start(world.pi());
@@ -493,4 +512,48 @@ fn the_command_to_resume_names_a_folder_that_was_given() {
     let raw = screen.quit();
     let named = format!("pi --session-dir '{}' --session ", folder.display());
     assert!(raw.contains(&named), "{raw}");
+}
+
+#[test]
+fn a_keyboard_of_another_script_commands_and_types() {
+    let (world, server) = world([Reply::text("An answer.")]);
+    let screen = started(&world, "");
+    // The key of `c` on a Russian keyboard: alone, and with Ctrl.
+    let (letter, with_ctrl) = ("\x1b[1089::99u", "\x1b[1089::99;5u");
+    screen.type_keys(letter);
+    screen.wait_for("с");
+    screen.type_keys(ENTER);
+    screen.wait_for("An answer.");
+    assert_eq!(server.requests()[0].last_text(), "с");
+    screen.type_keys(with_ctrl);
+    screen.type_keys(with_ctrl);
+    let (status, _) = screen.wait();
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn an_escape_whose_release_comes_at_once_ends_a_run() {
+    let (_open, wait) = gate();
+    let (world, _server) = world([Reply::stream().then_text("Half an ans").then_wait(wait).finish("stop")]);
+    let screen = started(&world, "");
+    screen.send("begin");
+    screen.wait_for("Half an ans");
+    screen.type_keys("\x1b\x1b[27;129:3u");
+    screen.wait_for("Operation aborted");
+    screen.quit();
+}
+
+#[test]
+fn backspace_and_shift_enter_are_known_in_the_bytes_that_some_terminals_send() {
+    let (world, server) = world([Reply::text("An answer.")]);
+    let screen = started(&world, "");
+    screen.type_keys("onez\x08");
+    screen.wait_until("the letter is gone", |text| text.contains("one") && !text.contains("onez"));
+    // The terminal says that it speaks the Kitty protocol; then these bytes are no Alt+Enter.
+    screen.type_keys("\x1b[?7u\x1b\rtwo");
+    screen.wait_for("two");
+    screen.type_keys(ENTER);
+    screen.wait_for("An answer.");
+    screen.quit();
+    assert_eq!(server.requests()[0].last_text(), "one\ntwo");
 }

@@ -113,6 +113,13 @@ fn bend(value: &Value, kind: &str) -> Option<Value> {
         ("null", Value::Bool(false)) => Some(Value::Null),
         ("null", Value::String(text)) if text.is_empty() => Some(Value::Null),
         ("null", Value::Number(number)) if number.as_f64() == Some(0.0) => Some(Value::Null),
+        ("object", Value::String(text)) => serde_json::from_str(text).ok().filter(Value::is_object),
+        ("array", Value::String(text)) => {
+            let list = serde_json::from_str(text).ok().filter(Value::is_array);
+            list.or_else(|| Some(json!([text])))
+        }
+        // A single one of them.
+        ("array", Value::Bool(_) | Value::Number(_) | Value::Object(_)) => Some(json!([value])),
         _ => None,
     }
 }

@@ -9,6 +9,8 @@ fn schema() -> Value {
         "b": {"enum": ["p", "q"]}, "c": {"const": 1}, "d": {"anyOf": [{"type": "string"}, {"type": "number"}]},
         "e": {"type": "boolean"}, "f": {"type": ["string", "null"]}, "g": {"type": "string", "minLength": 2, "pattern": "^a"},
         "h": {"type": "array", "items": {"type": "number"}, "maxItems": 1},
+        "l": {"type": "object", "properties": {"x": {"type": "number"}}}, "m": {"type": ["string", "array"]},
+        "n": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]},
         "i": {"oneOf": [{"type": "number"}, {"type": "boolean"}]}, "j": {"type": "null"},
         "k": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["x", "y"],
             "additionalProperties": false, "properties": {"x": {"type": "string"}, "y": {"type": "string"}}}}}})
@@ -71,7 +73,8 @@ fn faults_name_the_place_and_the_rule() {
     property(json!({"g": "a"}), Err("  - g: must not have fewer than 2 characters"));
     property(json!({"g": "bb"}), Err("  - g: must match pattern \"^a\""));
     property(json!({"h": [1, 2]}), Err("  - h: must not have more than 1 items"));
-    property(json!({"h": "1"}), Err("  - h: must be array"));
+    property(json!({"h": "x"}), Err("  - h.0: must be number"));
+    property(json!({"h": null}), Ok(json!("absent")));
     property(json!({"j": 1}), Err("  - j: must be null"));
     property(json!({"k": []}), Err("  - k: must not have fewer than 1 items"));
     property(json!({"k": [{"x": 1}]}), Err("  - k.0.y: must have required properties y"));
@@ -259,4 +262,24 @@ proptest! {
             prop_assert!(!value.is_object());
         }
     }
+}
+
+#[test]
+fn lists_and_objects_may_come_as_json_or_alone() {
+    property(json!({"h": "[1]"}), Ok(json!([1])));
+    property(json!({"h": " [\"1\"] "}), Ok(json!([1])));
+    property(json!({"h": "[]"}), Ok(json!([])));
+    property(json!({"h": "1"}), Ok(json!([1])));
+    property(json!({"h": 1}), Ok(json!([1])));
+    property(json!({"k": "[{\"x\": \"a\", \"y\": \"b\"}]"}), Ok(json!([{"x": "a", "y": "b"}])));
+    property(json!({"k": {"x": "a", "y": "b"}}), Ok(json!([{"x": "a", "y": "b"}])));
+    property(json!({"l": "{\"x\": \"1\"}"}), Ok(json!({"x": 1})));
+    property(json!({"n": "[\"a\"]"}), Ok(json!(["a"])));
+    // A text stays one where it may.
+    property(json!({"m": "[1]"}), Ok(json!("[1]")));
+    property(json!({"path": "[1]"}), Ok(json!("[1]")));
+    // JSON of another type, or broken.
+    property(json!({"l": "[1]"}), Err("  - l: must be object"));
+    property(json!({"l": "{\"x\": 1"}), Err("  - l: must be object"));
+    property(json!({"h": "[1"}), Err("  - h.0: must be number"));
 }

@@ -5,7 +5,7 @@
 //! text stays.
 
 use super::place::file_uri;
-use crate::runtime::expand::SkillCall;
+use crate::runtime::CalledSkill;
 use crate::runtime::plain_text;
 use serde_json::{Value, json};
 
@@ -32,8 +32,8 @@ pub struct Attached {
 impl Typed {
     pub fn of(text: &str) -> Self {
         let mut typed = Self::without_files(text);
-        if let Some(call) = SkillCall::parse(&typed.text) {
-            typed.text = format!("/skill:{} {}", call.name, call.said).trim_end().to_owned();
+        if let Some(call) = CalledSkill::parse(&typed.text) {
+            typed.text = call.typed();
         }
         typed
     }

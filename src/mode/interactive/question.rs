@@ -15,7 +15,7 @@ use crate::tui::keymap::Keymap;
 use crate::tui::line::Line;
 use crate::tui::screen::Screen;
 use crate::tui::select;
-use crate::tui::terminal::{Event, Inputs, Modes, Terminal, escape_timeout};
+use crate::tui::terminal::{Event, Inputs, Modes, Terminal};
 use crate::tui::theme::Backdrop;
 use crossbeam_channel::{Receiver, after, bounded, never, select};
 use std::io;
@@ -138,7 +138,7 @@ fn ask<A: Asked>(
     let themes = Themes::default();
     let (mut stage, _) = Stage::new(places, ground.settings, &themes, terminal.size());
     let mut screen = Screen::new(terminal.size(), stage.abilities());
-    let mut inputs = Inputs::new(escape_timeout(|name| std::env::var(name).ok()));
+    let mut inputs = Inputs::new(|name| std::env::var(name).ok());
     let events = terminal.events().clone();
     let answer = loop {
         let lines = asked.lines(&stage.look(), stage.size.rows.saturating_sub(1).max(1));

@@ -10,7 +10,7 @@ use crate::runtime::CancelToken;
 use crate::tui::key::{Input, Reply};
 use crate::tui::line::Line;
 use crate::tui::screen::Screen;
-use crate::tui::terminal::{ASK_POSITION, Event, Inputs, Modes, Terminal, escape_timeout};
+use crate::tui::terminal::{ASK_POSITION, Event, Inputs, Modes, Terminal};
 use crossbeam_channel::{after, never, select};
 use std::collections::VecDeque;
 use std::io;
@@ -53,7 +53,7 @@ impl<'a> Serving<'a> {
             screen,
             other: None,
             is_stale: false,
-            inputs: Inputs::new(escape_timeout(variable)),
+            inputs: Inputs::new(variable),
             pace: Pace::default(),
             position: match is_dumb() {
                 true => Position::unknown(),

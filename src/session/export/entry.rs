@@ -9,6 +9,7 @@ use crate::agent::message::{AgentMessage, BashExecution};
 use crate::llm::message::{
     AssistantMessage, Block, Content, StopReason, SystemMessage, ThinkingContent, ToolResultMessage, Usage,
 };
+use crate::session::CalledSkill;
 use crate::session::entry::{Body, Entry};
 use crate::session::index::Kind;
 use serde_json::Value;
@@ -147,7 +148,7 @@ fn message(html: &mut Html, frame: &Frame<'_>, message: &AgentMessage, results: 
     match message {
         AgentMessage::User(message) => {
             frame.begin(html, "entry user", "You");
-            content(html, &message.content, Lines::Kept);
+            prompt(html, &message.content);
             frame.end(html);
         }
         AgentMessage::Assistant(message) => answer(html, frame, message, results),
@@ -177,6 +178,30 @@ fn message(html: &mut Html, frame: &Frame<'_>, message: &AgentMessage, results: 
             let role = brief(message.role(), 64);
             frame.data(html, &format!("Message of role {role}"), value);
         }
+    }
+}
+
+/// What the user said; of a skill that was called with it the name, the rest folded.
+fn prompt(html: &mut Html, said: &Content) {
+    let text = |html: &mut Html, text: &str| {
+        let Some(skill) = CalledSkill::parse(text) else {
+            return markup::markdown(html, text, Lines::Kept);
+        };
+        html.open("details", &[("class", "tool")]);
+        html.open("summary", &[]);
+        html.element("span", &[("class", "state")], "skill");
+        html.element("code", &[("class", "gist")], &brief(skill.name, 100));
+        html.close("summary");
+        markup::markdown(html, skill.content, Lines::Joined);
+        html.close("details");
+        markup::markdown(html, skill.said, Lines::Kept);
+    };
+    match said {
+        Content::Text(said) => text(html, said),
+        Content::Blocks(blocks) => blocks.iter().for_each(|block| match block {
+            Block::Text(said) => text(html, &said.text),
+            block => self::block(html, block, Lines::Kept),
+        }),
     }
 }
 

@@ -126,6 +126,7 @@ fn inlines(html: &mut Html, all: &[Inline], lines: Lines) {
     for inline in all {
         match inline {
             Inline::Text(text) => html.text(text),
+            Inline::Formula(formula) => html.text(&formula.source()),
             Inline::Code(code) => html.element("code", &[], code),
             Inline::SoftBreak if lines == Lines::Joined => html.text("\n"),
             Inline::SoftBreak | Inline::HardBreak => html.open("br", &[]),

@@ -4,6 +4,7 @@ use super::html::brief;
 use super::source::Source;
 use crate::agent::message::AgentMessage;
 use crate::llm::message::{Usage, UsageCost};
+use crate::session::CalledSkill;
 use crate::session::entry::Body;
 use crate::session::index::Kind;
 use crate::session::time;
@@ -77,7 +78,11 @@ impl Survey {
         };
         let (text, kind) = match entry.body {
             Body::Message(body) => match body.message {
-                AgentMessage::User(message) => (brief(&message.content.text(), STEP_MAX), "prompt"),
+                AgentMessage::User(message) => {
+                    let text = message.content.text();
+                    let typed = CalledSkill::parse(&text).map(|skill| skill.typed());
+                    (brief(&typed.unwrap_or(text), STEP_MAX), "prompt")
+                }
                 AgentMessage::BashExecution(bash) => {
                     (brief(&format!("$ {}", bash.command), STEP_MAX), "note")
                 }

@@ -340,3 +340,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_called_skill_is_folded_and_in_the_outline_as_it_was_typed() {
+    let scratch = Scratch::new();
+    let text =
+        "<skill name=\"deploy\" location=\"/s/SKILL.md\">\nSecret *steps*\n</skill>\n\nto the **moon**";
+    for content in [json!(text), json!([{"type": "text", "text": text}])] {
+        let message =
+            json!({"type": "message", "message": {"role": "user", "content": content, "timestamp": 1}});
+        let log = log(&scratch, &[("a", None, message)]);
+        let page = export(&log, &Options::default());
+        assert!(page.contains("<code class=\"gist\">deploy</code>"), "{page}");
+        assert!(page.contains("Secret <em>steps</em>"));
+        assert!(page.contains("to the <strong>moon</strong>"));
+        assert!(page.contains("/skill:deploy to the **moon**"));
+        assert!(!page.contains("&lt;skill"), "{page}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Finds the text of an edit in a file.
 //!
-//! The exact bytes come first. Only where they are nowhere is the search repeated with less and less
+//! The exact bytes come first, but for lines of a file whose line endings are mixed: a model that sees no
+//! endings cannot have meant those of one place. Only where they are nowhere is the search repeated with less and less
 //! attention: to line endings, then to blanks at line ends, then to signs that look alike
 //! ([`crate::tools::fold`]). The first step that finds something decides. Both texts are folded for a
 //! step, but the answer is always a range of the file's own bytes, and it never begins or ends inside a
@@ -33,20 +34,40 @@ impl Step {
 /// after the step it is in.
 pub fn find_all(body: &[u8], wanted: &[&str], cancel: &CancelToken) -> Vec<Vec<Range<usize>>> {
     let is_text = std::str::from_utf8(body).is_ok();
+    let is_mixed = has_mixed_endings(body);
     let mut found = vec![Vec::new(); wanted.len()];
     for step in Step::ALL {
-        let missing = wanted.iter().zip(&mut found).filter(|(_, places)| places.is_empty());
-        let mut missing = missing.peekable();
         let useless = step > Step::Endings && !is_text;
-        if missing.peek().is_none() || useless || cancel.is_cancelled() {
+        if found.iter().all(|places| !places.is_empty()) || useless || cancel.is_cancelled() {
             break;
         }
         let folded = Folded::new(body, step);
+        let missing = wanted.iter().zip(&mut found).filter(|(_, places)| places.is_empty());
         for (text, places) in missing {
-            *places = folded.find(text);
+            if step > Step::Exact || !is_mixed || !text.contains(['\r', '\n']) {
+                *places = folded.find(text);
+            }
         }
     }
     found
+}
+
+/// Whether lines end in more than one way.
+fn has_mixed_endings(body: &[u8]) -> bool {
+    let mut seen = None;
+    let mut rest = body;
+    while let Some((_, end)) = memchr::memchr2(b'\r', b'\n', rest).and_then(|at| rest.split_at_checked(at)) {
+        let ending = match end {
+            [b'\r', b'\n', ..] => "\r\n",
+            [b'\r', ..] => "\r",
+            _ => "\n",
+        };
+        if seen.replace(ending).is_some_and(|before| before != ending) {
+            return true;
+        }
+        rest = end.get(ending.len()..).unwrap_or_default();
+    }
+    false
 }
 
 /// A file as one step sees it.
@@ -320,8 +341,13 @@ mod tests {
         check("a\r\nb", "a\r", &["a\r\n"]);
         check("a\r\nb", "\r\nb", &["\r\nb"]);
         check("a\r\n\r\nb", "\n", &["\r\n", "\r\n"]);
+        // One who does not see the endings does not see that only one of these is exact.
+        check("a\nb a\r\nb", "a\r\nb", &["a\nb", "a\r\nb"]);
+        check("a\nb a\r\nb", "a\nb", &["a\nb", "a\r\nb"]);
+        check("a\nb a\rb", "a\nb", &["a\nb", "a\rb"]);
+        check("a\nb\r\n", "a\nb\n", &["a\nb\r\n"]);
         // A lower step is not asked when a higher one has an answer.
-        check("a\nb a\r\nb", "a\r\nb", &["a\r\nb"]);
+        check("a\nb a \nb", "a\nb", &["a\nb"]);
     }
 
     #[test]

@@ -117,6 +117,17 @@ fn a_forgiving_match_only_finds_the_place() {
 }
 
 #[test]
+fn lines_that_differ_only_in_their_endings_are_not_unique() {
+    refuse(
+        "hello\r\nworld\r\n---\r\nhello\nworld\n",
+        json!([{"oldText": "hello\nworld\n", "newText": "x\n"}]),
+        "error: Found 2 occurrences of the text in f. The text must be unique.",
+    );
+    let all = json!({"edits": [{"oldText": "a\nb", "newText": "c\nd", "replaceAll": true}]});
+    assert_eq!(run(b"a\r\nb\na\nb", all).1, b"c\r\nd\nc\nd");
+}
+
+#[test]
 fn the_matrix_of_encodings_and_endings() {
     check("\u{feff}a\nb\n", "a", "x", "\u{feff}x\nb\n");
     check("a\r\nb\r\nc", "a\nb", "1\n2\n3", "1\r\n2\r\n3\r\nc");

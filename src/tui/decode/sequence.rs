@@ -25,8 +25,7 @@ pub(super) fn ascii_key(byte: u8) -> (Code, Modifiers) {
     match byte {
         b'\r' => (Code::Enter, Modifiers::NONE),
         b'\t' => (Code::Tab, Modifiers::NONE),
-        0x7f => (Code::Backspace, Modifiers::NONE),
-        0x08 => (Code::Backspace, Modifiers::CTRL),
+        0x7f | 0x08 => (Code::Backspace, Modifiers::NONE),
         0 => (Code::Char(' '), Modifiers::CTRL),
         // Ctrl with a letter; a line feed is Ctrl+J.
         1..=0x1a => (Code::Char(char::from(byte + 0x60)), Modifiers::CTRL),
@@ -46,11 +45,23 @@ pub(super) fn letter_key(byte: u8) -> Option<Code> {
         b'B' => Code::Down,
         b'C' => Code::Right,
         b'D' => Code::Left,
+        b'E' => Code::Clear,
         b'H' => Code::Home,
         b'F' => Code::End,
         b'P'..=b'S' => Code::Function(byte - b'P' + 1),
         _ => return None,
     })
+}
+
+/// The arrows, and the key between them, with a modifier in rxvt.
+pub(super) fn rxvt_letter_key(byte: u8) -> Option<Code> {
+    matches!(byte, b'a'..=b'e').then(|| letter_key(byte.to_ascii_uppercase())).flatten()
+}
+
+/// Whether parameters are the number of a key alone.
+pub(super) fn is_tilde_key(parameters: &[u8]) -> bool {
+    let number = str::from_utf8(parameters).ok().and_then(|text| text.parse().ok());
+    number.and_then(tilde_key).is_some()
 }
 
 /// Keys that are numbers before a tilde.
@@ -94,6 +105,7 @@ pub(super) fn unicode_code(number: u32) -> Option<Code> {
         57424 => Code::End,
         57425 => Code::Insert,
         57426 => Code::Delete,
+        57427 => Code::Clear,
         // Modifiers, locks, media keys.
         57344..=63743 => return None,
         _ => Code::Char(char::from_u32(number).filter(|letter| !letter.is_control())?),
@@ -122,14 +134,25 @@ pub(super) fn mouse(parameters: &Parameters, last: u8) -> Option<Mouse> {
     Some(Mouse { kind, column: place(1)?, row: place(2)?, modifiers })
 }
 
-/// `rgb:ffff/ffff/ffff`, in one to four digits a channel.
+/// `rgb:ffff/ffff/ffff` or `#ffffff`, in one to four digits a channel.
 pub(super) fn color(text: &str) -> Option<[u8; 3]> {
-    let mut channels = text.strip_prefix("rgb:").or_else(|| text.strip_prefix("rgba:"))?.split('/');
-    let mut next = || {
-        let digits = channels.next()?;
+    let digits = match text.strip_prefix('#') {
+        Some(digits) if digits.len().is_multiple_of(3) => {
+            let third = digits.len() / 3;
+            [digits.get(..third)?, digits.get(third..2 * third)?, digits.get(2 * third..)?]
+        }
+        Some(_) => return None,
+        None => {
+            let channels = text.strip_prefix("rgb:").or_else(|| text.strip_prefix("rgba:"))?;
+            let mut channels = channels.split('/');
+            [channels.next()?, channels.next()?, channels.next()?]
+        }
+    };
+    let channel = |digits: &str| {
         let most = 16u32.checked_pow(u32::try_from(digits.len()).ok()?)?.checked_sub(1)?;
         let value = u32::from_str_radix(digits, 16).ok()?;
         (digits.len() <= 4 && most > 0).then(|| u8::try_from(value * 255 / most).unwrap_or(255))
     };
-    Some([next()?, next()?, next()?])
+    let [red, green, blue] = digits.map(channel);
+    Some([red?, green?, blue?])
 }

@@ -4,7 +4,11 @@ use super::*;
 use proptest::prelude::*;
 
 fn decode(parts: &[&[u8]]) -> Vec<Input> {
-    let (mut decoder, mut out) = (Decoder::default(), Vec::new());
+    decode_with(Decoder::default(), parts)
+}
+
+fn decode_with(mut decoder: Decoder, parts: &[&[u8]]) -> Vec<Input> {
+    let mut out = Vec::new();
     for part in parts {
         decoder.push(part, &mut out);
     }
@@ -40,7 +44,7 @@ fn check(bytes: impl AsRef<[u8]>, expected: &[&str]) {
 #[test]
 fn characters() {
     check("aZ ü日👍", &["a", "Z", "space", "ü", "日", "👍"]);
-    check(b"\r\t\x7f\x08\0", &["enter", "tab", "backspace", "ctrl+backspace", "ctrl+space"]);
+    check(b"\r\t\x7f\x08\0", &["enter", "tab", "backspace", "backspace", "ctrl+space"]);
     check(b"\x01\x0a\x1a\x1d\x1f", &["ctrl+a", "ctrl+j", "ctrl+z", "ctrl+]", "ctrl+-"]);
     // Broken characters are nothing.
     check(b"a\xffb\xe6\x97c\x80", &["a", "b", "c"]);
@@ -57,6 +61,104 @@ fn cursor_and_function_keys() {
     check("\x1b[15~\x1b[17~\x1b[24~\x1b[[A", &["f5", "f6", "f12", "f1"]);
     check("\x1b[1;5A\x1b[1;3D\x1b[3;5~\x1b[1;2R", &["ctrl+up", "alt+left", "ctrl+delete", "shift+f3"]);
     check("\x1b[Z", &["shift+tab"]);
+    check("\x1b[E\x1bOE\x1b[57427u", &["clear", "clear", "clear"]);
+    // PuTTY and some consoles write two brackets.
+    check("\x1b[[5~\x1b[[6~a", &["pageup", "pagedown", "a"]);
+}
+
+#[test]
+fn modifiers_of_rxvt() {
+    check(
+        "\x1b[a\x1b[b\x1b[c\x1b[d\x1b[e",
+        &["shift+up", "shift+down", "shift+right", "shift+left", "shift+clear"],
+    );
+    check(
+        "\x1bOa\x1bOb\x1bOc\x1bOd\x1bOe",
+        &["ctrl+up", "ctrl+down", "ctrl+right", "ctrl+left", "ctrl+clear"],
+    );
+    check(
+        "\x1b[2$\x1b[3$\x1b[5$\x1b[7$\x1b[8$x",
+        &["shift+insert", "shift+delete", "shift+pageup", "shift+home", "shift+end", "x"],
+    );
+    check("\x1b[2^\x1b[7^\x1b[23^\x1b[3@", &["ctrl+insert", "ctrl+home", "ctrl+f11", "ctrl+shift+delete"]);
+    check("\x1b\x1b[a\x1b\x1bOc", &["alt+shift+up", "ctrl+alt+right"]);
+}
+
+#[test]
+fn a_key_of_another_script_commands_as_the_one_in_its_place() {
+    check("\x1b[1089::99;5u\x1b[1074::100;5u\x1b[1103::122;5u", &["ctrl+c", "ctrl+d", "ctrl+z"]);
+    check("\x1b[1079::112;6u\x1b[1089:1057:99;6:2u", &["ctrl+shift+p", "ctrl+shift+c"]);
+    check("\x1b[1089::99;5:3u\x1b[1080::98;3u\x1b[1083::107;9u", &["released", "alt+b", "super+k"]);
+    // Greek, Hebrew; a French `é` where `2` is; a key without an equal.
+    check("\x1b[968::99;5u\x1b[1489::99;5u\x1b[233::50;5u", &["ctrl+c", "ctrl+c", "ctrl+2"]);
+    check("\x1b[1089;5u", &["ctrl+с"]);
+    // What Dvorak, Colemak and others have in another place is itself.
+    check("\x1b[111::115;5u\x1b[47::91;5u\x1b[49::97;5u", &["ctrl+o", "ctrl+/", "ctrl+1"]);
+    // Text is what it is.
+    check("\x1b[1089::99u\x1b[1089:1057:99;2u\x1b[1089:1057:99;2;1057u", &["с", "С", "С"]);
+}
+
+#[test]
+fn a_key_with_hyper_or_meta_types_nothing() {
+    check("\x1b[99;17u\x1b[99;33u", &["hyper+c", "hyper+c"]);
+    let typed = |bytes: &[u8]| match decode(&[bytes])[..] {
+        [Input::Key(key)] => key.typed(),
+        _ => None,
+    };
+    assert_eq!(typed(b"\x1b[99;17u"), None);
+    assert_eq!(typed(b"\x1b[99;33u"), None);
+    assert_eq!(typed(b"\x1b[99;65u"), Some('c'));
+}
+
+#[test]
+fn a_key_let_go_after_an_escape_of_one_byte() {
+    check("\x1b\x1b[27;129:3u", &["escape", "released"]);
+    check("\x1b\x1b[27;1:3u", &["escape", "released"]);
+    check("\x1b\x1b[27;1:3ua", &["escape", "released", "a"]);
+    // A key that is pressed is an Alt.
+    check("\x1b\x1b[1;1:1A", &["alt+up"]);
+}
+
+#[test]
+fn what_0x08_is_depends_on_the_terminal() {
+    check("\x08\x1b\x08", &["backspace", "alt+backspace"]);
+    let windows = decode_with(Decoder::new(true), &[b"\x08\x1b\x08\x7f"]);
+    assert_eq!(shown(&windows), ["ctrl+backspace", "ctrl+alt+backspace", "backspace"]);
+}
+
+#[test]
+fn a_control_character_that_two_keys_send_is_both() {
+    let twin = |bytes: &[u8]| match decode(&[bytes])[..] {
+        [Input::Key(key)] => key.twin().map(|key| key.to_string()),
+        _ => panic!("{bytes:?}"),
+    };
+    for (bytes, expected) in [
+        (&b"\x08"[..], Some("ctrl+h")),
+        (b"\x1f", Some("ctrl+_")),
+        (b"\x1b\x1f", Some("ctrl+alt+_")),
+        (b"\x1b\x1b", Some("ctrl+alt+[")),
+        (b"\x1b", None),
+        (b"\x7f", None),
+        (b"-", None),
+        (b"\x1b[45;5u", None),
+        (b"\x1b[127u", None),
+    ] {
+        assert_eq!(twin(bytes).as_deref(), expected, "{bytes:?}");
+    }
+}
+
+#[test]
+fn bytes_that_the_kitty_protocol_has_no_use_for_are_shift_enter() {
+    check("\x1b\r\n", &["alt+enter", "ctrl+j"]);
+    check("\x1b[?0u\x1b\r", &["Keyboard(0)", "alt+enter"]);
+    check("\x1b[?7u\x1b[?62c\x1b\r\n", &["Keyboard(7)", "Attributes", "shift+enter", "shift+enter"]);
+    check("\x1b[?7u\x1b\x1b\r", &["Keyboard(7)", "escape", "shift+enter"]);
+    check(
+        "\x1b[?7u\x1b[?62c\x1b[?0u\x1b[?62c\n",
+        &["Keyboard(7)", "Attributes", "Keyboard(0)", "Attributes", "ctrl+j"],
+    );
+    // A terminal that was come back to, which does not know the protocol.
+    check("\x1b[?7u\x1b[?62c\x1b[?62c\x1b\r", &["Keyboard(7)", "Attributes", "Attributes", "alt+enter"]);
 }
 
 #[test]
@@ -112,7 +214,14 @@ fn answers() {
     check("\x1b[?7u\x1b[?62;4c", &["Keyboard(7)", "Attributes"]);
     check("\x1b]11;rgb:ffff/0000/8080\x07", &["Background(255, 0, 128)"]);
     check("\x1b]11;rgb:1e/1e/1e\x1b\\x", &["Background(30, 30, 30)", "x"]);
+    check("\x1b]11;#1e1e2e\x07\x1b]11;#fff\x07", &["Background(30, 30, 46)", "Background(255, 255, 255)"]);
+    check("\x1b]11;#ffff00008080\x07", &["Background(255, 0, 128)"]);
+    check(
+        "\x1b]11;#\x07\x1b]11;#12345\x07\x1b]11;#é1\x07\x1b]11;#00000000000000f\x07\x1b]11;rgb:0/0\x07",
+        &[],
+    );
     check("\x1b[?997;1n\x1b[?997;2n", &["Scheme { dark: true }", "Scheme { dark: false }"]);
+    check("\x1b[?997;3n\x1b[?997n", &[]);
     check("\x1b[6;18;9t", &["Cell { width: 9, height: 18 }"]);
     check("\x1b_Gi=1;OK\x1b\\", &[r#"Graphics("i=1;OK")"#]);
     check("\x1b[I\x1b[O", &["focus true", "focus false"]);

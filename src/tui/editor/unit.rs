@@ -91,7 +91,8 @@ enum Kind {
     Other,
 }
 
-/// The line in pieces of one kind each.
+/// The line in pieces of one kind each. In scripts that are written without blanks a piece is a character or a run of
+/// them, as Unicode breaks words: their words would take a dictionary of some megabytes.
 fn pieces(text: &str, pastes: &Pastes) -> Vec<(Range<usize>, Kind)> {
     let mut found = Vec::new();
     let mut at = 0;

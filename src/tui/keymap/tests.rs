@@ -135,3 +135,32 @@ fn the_keys_are_listed_as_they_are() {
     assert!(!text.contains("Empty the editor"));
     assert!(text.starts_with("**Cursor**\n\n| Key | Action |"));
 }
+
+#[test]
+fn a_control_character_that_two_keys_send_finds_the_binding_of_either() {
+    let file = json!({"app.tools.expand": "ctrl+h", "app.model.select": "ctrl+_"});
+    let (keymap, problems) = Keymap::load(&file, Platform::Unix);
+    assert_eq!(problems, Vec::<String>::new());
+    let backspace = Key { is_ambiguous: true, ..Key::plain(Code::Backspace) };
+    let underscore = Key { is_ambiguous: true, ..key("ctrl+-") };
+    assert_eq!(keymap.action(&backspace, MAIN), Some(Action::ToolsExpand));
+    assert_eq!(keymap.action(&underscore, MAIN), Some(Action::ModelSelect));
+    // What the user has said wins over the editor's own use of the key.
+    assert_eq!(keymap.prompt_action(&backspace), None);
+    assert_eq!(keymap.prompt_action(&underscore), None);
+    // A terminal that tells them apart is believed.
+    assert_eq!(keymap.prompt_action(&key("backspace")), Some(Action::DeleteCharBackward));
+    assert_eq!(keymap.prompt_action(&key("ctrl+-")), Some(Action::Undo));
+    let usual = Keymap::default();
+    assert_eq!(usual.prompt_action(&backspace), Some(Action::DeleteCharBackward));
+    assert_eq!(usual.prompt_action(&underscore), Some(Action::Undo));
+}
+
+#[test]
+fn a_key_that_the_user_gives_to_the_application_is_no_default_of_the_editor() {
+    let (keymap, _) = Keymap::load(&json!({"app.tools.expand": "ctrl+k"}), Platform::Unix);
+    assert_eq!(keymap.prompt_action(&key("ctrl+k")), None);
+    let both = json!({"app.tools.expand": "ctrl+k", "tui.editor.undo": "ctrl+k"});
+    let (keymap, _) = Keymap::load(&both, Platform::Unix);
+    assert_eq!(keymap.prompt_action(&key("ctrl+k")), Some(Action::Undo));
+}

@@ -1,11 +1,12 @@
 //! Styled runs of text into lines, one for each that the author ended.
 
 use super::Look;
-use crate::markdown::{self, Inline, plain};
+use crate::markdown::{self, Formula, Inline, plain};
 use crate::tui::line::{self, Line};
 use crate::tui::math;
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
+use crate::tui::width::width;
 use std::sync::Arc;
 
 /// Of an address that holds the thing itself, only so much is written out.
@@ -42,7 +43,8 @@ struct Link {
 impl Writer<'_, '_> {
     fn inline(&mut self, inline: &Inline, rest: &[Inline]) {
         match inline {
-            Inline::Text(text) => self.text(&math::shown(text), self.style),
+            Inline::Text(text) => self.text(text, self.style),
+            Inline::Formula(formula) => self.formula(formula),
             Inline::Code(code) => {
                 let color = self.look.theme.color(Role::MdCode);
                 let style = Style { foreground: color, ..self.style };
@@ -77,6 +79,21 @@ impl Writer<'_, '_> {
                     self.close_link();
                 }
             }
+        }
+    }
+
+    /// A formula in rows of its own where it may have them and they fit, else in one row, else as it was written.
+    fn formula(&mut self, formula: &Formula) {
+        let has_lines = formula.is_display() && self.line.is_empty();
+        let fits = |rows: &Vec<String>| rows.iter().all(|row| width(row) <= self.look.width);
+        let drawn = has_lines.then(|| math::display(&formula.tex)).flatten().filter(fits);
+        let rows = drawn.or_else(|| math::inline(&formula.tex).map(|row| vec![row]));
+        let rows = rows.unwrap_or_else(|| formula.source().split('\n').map(str::to_owned).collect());
+        for (at, row) in rows.iter().enumerate() {
+            if at > 0 {
+                self.done.push(std::mem::take(&mut self.line));
+            }
+            self.text(row, self.style);
         }
     }
 

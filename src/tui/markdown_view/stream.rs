@@ -53,7 +53,7 @@ impl Stream {
     /// The lines of what may still change.
     pub fn open(&self, look: &Look<'_>) -> Vec<Line> {
         let mut out = Vec::new();
-        if let (Some(code), Some((_, text))) = (&self.code, self.growing.open_code()) {
+        if let (Some(code), Some(text)) = (&self.code, self.growing.open_code_without_end()) {
             code.clone().rest(text, look, &mut out);
         } else if !self.growing.open().is_empty() {
             separate(&mut self.has_blocks.clone(), &mut out);

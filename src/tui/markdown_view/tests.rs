@@ -127,6 +127,44 @@ fn links_lead_somewhere_or_say_where() {
 }
 
 #[test]
+fn formulas_are_written_out() {
+    check("so $\\alpha^2$ and \\(s \\to \\infty\\).", 40, &["so α² and s → ∞."]);
+    check("$$\\{3x,\\; x \\in \\{0, \\pm 1\\}\\}$$", 40, &["{3x, x ∈ {0, ± 1}}"]);
+    check("\\$x-y\\$ **$a*b*c$**", 40, &["$x-y$ a*b*c"]);
+    check(
+        "is\n\\[\nA = \\begin{pmatrix}\n1 & 2 \\\\\n3 & 4\n\\end{pmatrix}\n\\]\nhere",
+        20,
+        &["is", "", "A = ⎛1  2⎞", "    ⎝3  4⎠", "", "here"],
+    );
+    let cases = "$$\\begin{cases} a + b & c \\\\ d & e \\end{cases}$$";
+    check(cases, 40, &["⎧ a + b  c", "⎩ d      e"]);
+    // Without room for rows of their own.
+    check(cases, 9, &["{ a + b,", "c; d, e"]);
+    check(&format!("- so {cases}"), 40, &["- so { a + b, c; d, e"]);
+    // What cannot be drawn is as it was written.
+    check("\\(\\unknown{a_b*c*}\\)", 40, &["\\(\\unknown{a_b*c*}\\)"]);
+    check("$$\n\\unknown{x}\n$$", 40, &["$$", "\\unknown{x}", "$$"]);
+    check("$$\na_1*b*\n", 40, &["$$", "a_1*b*"]);
+}
+
+#[test]
+fn half_of_a_fence_is_not_shown_while_it_comes() {
+    let look = look(40);
+    let rows = |text: &str| {
+        let mut stream = Stream::default();
+        let mut lines = stream.push(text, &look);
+        lines.extend(stream.open(&look));
+        lines.iter().map(|line| line.text().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(rows("```ts\nx\n``"), ["```ts", "  x"]);
+    assert_eq!(rows("```ts\n``"), ["```ts"]);
+    assert_eq!(rows("- a\n\n~~~~\nx\n~~~"), ["- a", "", "~~~~", "  x"].map(|row| row.replace("~~~~", "```")));
+    assert_eq!(rows("```ts\nx\n``y"), ["```ts", "  x", "  ``y"]);
+    // At the end it is what it is.
+    check("```\nx\n``", 40, &["```", "  x", "  ``", "```"]);
+}
+
+#[test]
 fn styles_add_up() {
     let base = Style::foreground(Color::Indexed(3)).with(Attributes::ITALIC);
     let all = lines("a **b `c`**", &Look { base, ..look(40) });
@@ -155,6 +193,7 @@ fn markup() -> impl Strategy<Value = String> {
         "[a-c 日é👍]{1,12}",
         "(\n|\n\n|  \n)",
         "\n(- |1\\. |> |# |### |```|```rust|    |\\| ?a ?\\| ?b\n\\|-\\|-:\n\\|)",
+        "(\\$|\\$\\$|\n\\$\\$\n|\\\\\\(|\\\\\\)|\\\\\\[|\n\\\\\\]|\\\\frac|\\\\begin\\{cases\\}|\\\\end\\{cases\\}|\\\\\\\\)",
         "(\\*\\*|_|`|~~|\\[a\\]\\(http://b.c\\)|!\\[a\\]\\(b\\)|\\| |\n```\n|---|\t|- \\[x\\] )",
     ];
     prop::collection::vec(part, 0..25).prop_map(|parts| parts.concat())

@@ -18,16 +18,20 @@ const LONGEST: Duration = Duration::from_secs(10);
 const BURST: Duration = Duration::from_millis(50);
 
 /// How long an Escape is waited on.
-pub fn escape_timeout(variable: impl Fn(&str) -> Option<String>) -> Duration {
+pub(super) fn escape_timeout(variable: impl Fn(&str) -> Option<String>) -> Duration {
     let given = variable("PI_TUI_ESC_TIMEOUT").and_then(|text| text.trim().parse::<f64>().ok());
     if let Some(millis) = given.filter(|millis| *millis > 0.0 && millis.is_finite()) {
         return Duration::try_from_secs_f64(millis / 1000.0).map_or(LONGEST, |time| time.min(LONGEST));
     }
-    let is_set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());
-    match ["SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"].iter().any(is_set) {
-        true => REMOTE,
-        false => USUAL,
-    }
+    if is_remote(&variable) { REMOTE } else { USUAL }
+}
+
+fn is_set(variable: impl Fn(&str) -> Option<String>, name: &str) -> bool {
+    variable(name).is_some_and(|value| !value.is_empty())
+}
+
+fn is_remote(variable: impl Fn(&str) -> Option<String>) -> bool {
+    ["SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"].iter().any(|name| is_set(&variable, name))
 }
 
 /// Asks where the cursor is.
@@ -45,8 +49,15 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    pub fn new(timeout: Duration) -> Self {
-        Self { decoder: Decoder::default(), timeout, deadline: None, marks_pastes: false, burst_until: None }
+    pub fn new(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let is_windows_terminal = is_set(&variable, "WT_SESSION") && !is_remote(&variable);
+        Self {
+            decoder: Decoder::new(is_windows_terminal),
+            timeout: escape_timeout(variable),
+            deadline: None,
+            marks_pastes: false,
+            burst_until: None,
+        }
     }
 
     /// Takes a chunk that came at `now`.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::tui::key::{Code, Key, Modifiers};
+use crate::tui::terminal::inputs::escape_timeout;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -284,7 +285,7 @@ fn an_escape_is_waited_on_as_long_as_the_line_needs() {
 
 #[test]
 fn a_lone_escape_is_a_key_after_its_time() {
-    let mut inputs = Inputs::new(Duration::from_millis(10));
+    let mut inputs = Inputs::new(|_| None);
     let now = Instant::now();
     assert_eq!(inputs.push(b"\x1b", now), []);
     assert_eq!(inputs.deadline(), Some(now + Duration::from_millis(10)));
@@ -297,9 +298,25 @@ fn a_lone_escape_is_a_key_after_its_time() {
 }
 
 #[test]
+fn only_a_windows_terminal_on_the_spot_sends_0x08_for_ctrl_backspace() {
+    for (set, modifiers) in [
+        (&[][..], Modifiers::NONE),
+        (&["WT_SESSION"], Modifiers::CTRL),
+        (&["WT_SESSION", "SSH_CONNECTION"], Modifiers::NONE),
+        (&["WT_SESSION", "SSH_CLIENT"], Modifiers::NONE),
+        (&["WT_SESSION", "SSH_TTY"], Modifiers::NONE),
+    ] {
+        let mut inputs = Inputs::new(|name| set.contains(&name).then(|| "x".to_owned()));
+        let found = inputs.push(b"\x08", Instant::now());
+        let [Input::Key(key)] = found[..] else { panic!("{found:?}") };
+        assert_eq!((key.code, key.modifiers), (Code::Backspace, modifiers), "{set:?}");
+    }
+}
+
+#[test]
 fn a_paste_without_marks_is_one_all_the_same() {
     let now = Instant::now();
-    let fresh = || Inputs::new(Duration::from_millis(10));
+    let fresh = || Inputs::new(|_| None);
     for (bytes, paste) in [
         ("one\rtwo", Some("one\ntwo")),
         ("one\ntwo\n", Some("one\ntwo\n")),

@@ -3,8 +3,7 @@
 use super::shell::Shell;
 use super::{Weight, boxed_text, notice, spaced};
 use crate::mode::interactive::look::{Look, boxed, padded};
-use crate::runtime::expand::SkillCall;
-use crate::runtime::{AgentMessage, AssistantMessage, StopReason};
+use crate::runtime::{AgentMessage, AssistantMessage, CalledSkill, StopReason};
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::markdown_view;
@@ -36,7 +35,7 @@ pub fn message(message: &AgentMessage, look: &Look<'_>) -> Vec<Line> {
 }
 
 fn user(text: &str, look: &Look<'_>) -> Vec<Line> {
-    let Some(skill) = SkillCall::parse(text) else {
+    let Some(skill) = CalledSkill::parse(text) else {
         return prompt(text, look);
     };
     let mut label = Line::of("[skill] ", label_style(look));
