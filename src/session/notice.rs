@@ -56,6 +56,10 @@ pub enum Notice {
         wanted: String,
         used: String,
     },
+    /// A request could not be made as the user chose.
+    Request {
+        text: String,
+    },
     /// A newer session was passed over, since a process has it open.
     PassedOver {
         path: PathBuf,
@@ -120,6 +124,7 @@ impl fmt::Display for Notice {
                 f,
                 "The model {wanted} of the setting compaction.model cannot be used; {used} writes the summary"
             ),
+            Self::Request { text } => f.write_str(text),
             Self::PassedOver { path, pid } => {
                 let holder = pid.map_or("another process".into(), |pid| format!("process {pid}"));
                 write!(f, "The newest session {} is in use by {holder}", path.display())

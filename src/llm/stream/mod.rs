@@ -9,6 +9,8 @@
 //! Not here: what the thread does (`worker`), the wire protocols ([`api`]).
 
 mod mailbox;
+mod optional;
+mod refusal;
 mod retry;
 mod worker;
 
