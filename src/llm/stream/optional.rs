@@ -224,22 +224,41 @@ impl<'a> Fitting<'a> {
             return false;
         };
         let mut changed = false;
-        if self.rounds < ROUNDS_MAX {
-            for edit in named.iter().flat_map(|path| self.edits(path)).collect::<Vec<_>>() {
-                if self.needs.iter().all(|need| need.edit != edit) {
-                    let need = Need { edit, told: false };
-                    if self.apply(&need, headers, &mut parsed) {
-                        changed = true;
-                        self.needs.push(need);
-                    }
-                }
+        let is_spent = self.rounds >= ROUNDS_MAX;
+        for path in named.iter().filter(|_| !is_spent) {
+            let edits = self.edits(path);
+            let is_thinking = matches!(&edits[..], [Edit::Drop(meant)] if meant.loss == Loss::Thinking);
+            let mut helped = self.learn(edits, headers, &mut parsed);
+            if !helped && is_thinking {
+                // The name that a gateway has translated ours to.
+                let others = PARAMETERS.iter().filter(|parameter| parameter.loss == Loss::Thinking);
+                helped = self.learn(others.map(Edit::Drop), headers, &mut parsed);
             }
+            changed |= helped;
         }
         if changed {
             self.rounds += 1;
             *body = parsed.into_bytes();
         } else if named.iter().any(|path| !REQUIRED.contains(&path[0].as_str()) && parsed.has(&path[0])) {
             error.message = format!("{} {ADVICE}", error.message);
+        }
+        changed
+    }
+
+    /// Makes those of `edits` that were not made yet. False when none changes the request.
+    fn learn(
+        &mut self,
+        edits: impl IntoIterator<Item = Edit>,
+        headers: &mut Vec<(String, String)>,
+        body: &mut Body,
+    ) -> bool {
+        let mut changed = false;
+        for edit in edits {
+            let need = Need { edit, told: false };
+            if self.needs.iter().all(|known| known.edit != need.edit) && self.apply(&need, headers, body) {
+                changed = true;
+                self.needs.push(need);
+            }
         }
         changed
     }
@@ -571,6 +590,16 @@ mod tests {
         case.url = "http://host.test:4/".into();
         case.body = r#"{"temperature":1}"#.into();
         assert_eq!(case.send(&["temperature"]).1, Some(said("temperature")));
+    }
+
+    #[test]
+    fn thinking_is_known_by_the_name_that_a_gateway_gives_it() {
+        let body = r#"{"a":1,"thinking":{"type":"enabled"},"output_config":{"effort":"low"}}"#;
+        let mut sent = request("http://translated.test/", "anthropic-messages", body);
+        sent.options.thinking = ThinkingLevel::Low;
+        let (left, notice) = sent.send(&["reasoning.effort"]);
+        assert_eq!(left.unwrap(), r#"{"a":1}"#);
+        assert!(notice.unwrap().contains("thinking"));
     }
 
     #[test]

@@ -20,6 +20,7 @@ const FORMS: &[&str] = &[
     r"(?<names>NAME) is (?:not (?:supported|enabled|available|allowed)|unsupported|deprecated) (?:with|by|for|on|in) (?:this|the) (?:model|endpoint|api|provider)",
     // LiteLLM: a list, or a dictionary with the values.
     r"does not support param(?:eter)?s?:? ?[\[{(](?<names>[^\]})]*)",
+    r#"does(?: not|n't) support ['"`](?<names>[a-z_][\w.]*)['"`]"#,
     // xAI.
     r"does not support (?:the )?param(?:eter)?s?:? ?(?<names>LIST)",
     r"argument not supported(?: on this model)?:? (?<names>NAME)",
@@ -149,7 +150,7 @@ mod tests {
     fn check(body: &str, expected: &[&str]) {
         let known = |path: &Vec<String>| {
             let last = path.last().unwrap();
-            ["store", "metadata", "reasoning", "reasoning_effort", "temperature", "max_tokens", "strict"]
+            ["store", "metadata", "effort", "reasoning_effort", "temperature", "max_tokens", "strict"]
                 .contains(&last.as_str())
                 || ["prompt_cache_key", "thinking", "display", "cache_control", "ttl", "messages"]
                     .contains(&last.as_str())
@@ -197,6 +198,10 @@ mod tests {
         check(
             r#"{"error":{"message":"litellm.BadRequestError: OpenAIException - {\"detail\":[{\"type\":\"extra_forbidden\",\"loc\":[\"body\",\"store\"],\"msg\":\"x\"}]}"}}"#,
             &["store"],
+        );
+        check(
+            r#"{"error":{"message":"litellm.UnsupportedParamsError: gpt-4.1 doesn't support `reasoning.effort` (its model cost map entry lacks `supports_reasoning`)."}}"#,
+            &["reasoning.effort"],
         );
         check(
             r#"{"error":{"message":"AsyncCompletions.create() got an unexpected keyword argument 'store'"}}"#,
