@@ -105,6 +105,11 @@ pub trait Host {
         None
     }
 
+    /// Something about the request that the user should know.
+    fn notice(&mut self, text: &str) {
+        let _ = text;
+    }
+
     fn steering(&mut self) -> Vec<AgentMessage>;
     fn follow_up(&mut self) -> Vec<AgentMessage>;
 
@@ -253,6 +258,9 @@ fn answer(agent: &mut Agent, host: &mut dyn Host, cancel: &CancelToken) -> Resul
             AssistantEvent::Info(info) => {
                 if let Some((processed, total)) = info.prompt_progress {
                     host.event(&AgentEvent::PromptProgress { processed, total })?;
+                }
+                if let Some(text) = &info.notice {
+                    host.notice(text);
                 }
             }
             AssistantEvent::Done { .. } | AssistantEvent::Error(_) => break,

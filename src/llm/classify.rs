@@ -2,7 +2,9 @@
 //!
 //! Providers say the same thing in many words, so the words are data: each row is a phrase as a provider
 //! writes it, matched without regard to case. What is known from the status or the connection decides
-//! first, but for the phrases of a full context and of a used-up quota, which come with any status.
+//! first, with three exceptions. The phrases of a full context and of a used-up quota come with any status.
+//! Gateways put the failure of a server behind them into any 4xx status, so there the phrases of passing
+//! trouble decide, but for words that a complaint about the request may contain by chance.
 //! Numbers in a text say nothing: only the status does.
 
 use super::event::{ErrorKind, StreamError};
@@ -87,6 +89,7 @@ const OVERLOADED: &[&str] = &[
     r"server.?error",
     r"internal.?error",
     r"provider.?returned.?error",
+    r"(finish_reason|stopped with): error\b",
     r"exceeded request buffer limit while retrying upstream",
     r"you can retry your request",
     r"try your request again",
@@ -95,7 +98,11 @@ const OVERLOADED: &[&str] = &[
 
 const TRANSPORT: &[&str] = &[
     r"network.?error",
-    r"connection.?(error|refused|lost)",
+    r"connection.?(error|refused|lost|reset|closed|aborted)",
+    r"getaddrinfo",
+    r"name resolution",
+    r"\b(ENOTFOUND|EAI_AGAIN|ECONNRESET|ECONNREFUSED|ECONNABORTED|ETIMEDOUT)\b",
+    r"server disconnected",
     r"other side closed",
     r"fetch failed",
     r"upstream.?connect",
@@ -103,15 +110,21 @@ const TRANSPORT: &[&str] = &[
     r"socket hang up",
     r"socket connection was closed",
     r"timed? out",
-    r"timeout",
-    r"terminated",
-    r"ended (without|before)",
     r"http2 request did not get a response",
 ];
 
-/// The lists in the order in which they are asked.
-static PHRASES: LazyLock<[RegexSet; 6]> = LazyLock::new(|| {
-    [OVERFLOW, NO_OVERFLOW, QUOTA, RATE_LIMIT, OVERLOADED, TRANSPORT].map(|list| {
+/// Further texts of a broken connection, which in an answer with a 4xx status may be names of fields.
+const LOOSE_TRANSPORT: &[&str] = &[r"timeout", r"terminated", r"ended (without|before)"];
+
+/// Said by the server that was asked, of the request itself.
+const REQUEST: &[&str] = &[r"invalid_request_error"];
+
+const LISTS: [&[&str]; 8] =
+    [OVERFLOW, NO_OVERFLOW, QUOTA, RATE_LIMIT, OVERLOADED, TRANSPORT, LOOSE_TRANSPORT, REQUEST];
+
+/// [`LISTS`], compiled.
+static PHRASES: LazyLock<[RegexSet; 8]> = LazyLock::new(|| {
+    LISTS.map(|list| {
         let patterns = list.iter().map(|phrase| format!("(?i){phrase}"));
         RegexSet::new(patterns).unwrap_or_else(|_| RegexSet::empty())
     })
@@ -127,11 +140,19 @@ pub fn is_overflow(provider: &str, error: &StreamError) -> bool {
 }
 
 pub fn classify(error: &StreamError) -> Class {
-    let [overflow, no_overflow, quota, rate_limit, overloaded, transport] = &*PHRASES;
+    let [overflow, no_overflow, quota, rate_limit, overloaded, transport, loose_transport, request] =
+        &*PHRASES;
     let says = |phrases: &RegexSet| phrases.is_match(&error.message);
-    match error.kind {
-        ErrorKind::Aborted => return Class::Aborted,
-        ErrorKind::Auth => return Class::Auth,
+    let passing = || {
+        let classes =
+            [(rate_limit, Class::RateLimit), (overloaded, Class::Overloaded), (transport, Class::Transport)];
+        classes.into_iter().find(|(phrases, _)| says(phrases)).map(|(_, class)| class)
+    };
+    match (error.kind, error.status) {
+        (ErrorKind::Aborted, _) => return Class::Aborted,
+        // Gateways refuse with this status whoever asks too often.
+        (ErrorKind::Auth, Some(403)) if !says(quota) => return passing().unwrap_or(Class::Auth),
+        (ErrorKind::Auth, _) => return Class::Auth,
         _ => {}
     }
     if says(overflow) && !says(no_overflow) {
@@ -144,11 +165,10 @@ pub fn classify(error: &StreamError) -> Class {
         (Some(429), _) => Class::RateLimit,
         (Some(408 | 409 | 500..=599), _) => Class::Overloaded,
         (_, ErrorKind::Transport | ErrorKind::Timeout) => Class::Transport,
-        (Some(400..=499), _) | (_, ErrorKind::Request) => Class::Request,
-        _ if says(rate_limit) => Class::RateLimit,
-        _ if says(overloaded) => Class::Overloaded,
-        _ if says(transport) => Class::Transport,
-        _ => Class::Other,
+        (Some(401), _) | (_, ErrorKind::Request) => Class::Request,
+        (Some(400..=499), _) if says(request) => Class::Request,
+        (Some(400..=499), _) => passing().unwrap_or(Class::Request),
+        _ => passing().unwrap_or(if says(loose_transport) { Class::Transport } else { Class::Other }),
     }
 }
 
@@ -164,8 +184,7 @@ mod tests {
 
     #[test]
     fn every_phrase_is_a_pattern() {
-        let lists = [OVERFLOW, NO_OVERFLOW, QUOTA, RATE_LIMIT, OVERLOADED, TRANSPORT];
-        for (set, list) in PHRASES.iter().zip(lists) {
+        for (set, list) in PHRASES.iter().zip(LISTS) {
             assert_eq!(set.len(), list.len());
         }
     }
@@ -254,11 +273,61 @@ mod tests {
             (None, ErrorKind::Transport, "connection reset", Class::Transport),
             (None, ErrorKind::Timeout, "no event for 300 s", Class::Transport),
             (None, ErrorKind::Protocol, "Stream ended without finish_reason", Class::Transport),
+            (None, ErrorKind::Provider, "Provider finish_reason: error", Class::Overloaded),
+            (None, ErrorKind::Provider, "Provider finish_reason: error [request r1]", Class::Overloaded),
+            (None, ErrorKind::Provider, "Provider stopped with: error", Class::Overloaded),
+            (None, ErrorKind::Provider, "getaddrinfo EAI_AGAIN api.example.com", Class::Transport),
+            (None, ErrorKind::Provider, "request failed: ENOTFOUND", Class::Transport),
+            (None, ErrorKind::Provider, "EAI_AGAIN", Class::Transport),
+            (None, ErrorKind::Provider, "Temporary failure in name resolution", Class::Transport),
+            (None, ErrorKind::Provider, "read ECONNRESET", Class::Transport),
+            (None, ErrorKind::Provider, "Server disconnected without sending a response.", Class::Transport),
         ];
         for (status, kind, text, class) in rows {
             check(status, kind, text, class);
             assert!(class.is_passing(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_gateway_passes_on_passing_trouble_with_any_status_but_that_of_a_bad_key() {
+        let rows = [
+            ("Provider returned error", Class::Overloaded),
+            ("Overloaded", Class::Overloaded),
+            ("Internal server error", Class::Overloaded),
+            ("Too many requests, slow down", Class::RateLimit),
+            ("API rate limit exceeded for user", Class::RateLimit),
+            ("upstream connect error or disconnect/reset before headers", Class::Transport),
+            ("Request timed out", Class::Transport),
+            ("getaddrinfo ENOTFOUND upstream", Class::Transport),
+        ];
+        for (text, class) in rows {
+            for status in [400, 402, 403, 404, 413, 422] {
+                let kind = if status == 403 { ErrorKind::Auth } else { ErrorKind::Provider };
+                check(Some(status), kind, &format!("{status} {text}"), class);
+            }
+            check(Some(401), ErrorKind::Auth, text, Class::Auth);
+            check(Some(401), ErrorKind::Provider, text, Class::Request);
+            check(None, ErrorKind::Auth, text, Class::Auth);
+        }
+    }
+
+    #[test]
+    fn a_complaint_about_the_request_holds_words_by_chance() {
+        let rows = [
+            "400 messages.1: tools may not answer with a server error (invalid_request_error)",
+            "invalid_request_error: metadata: rate limit is no field",
+            "400 Unknown parameter: 'timeout'.",
+            "400 the template is not terminated",
+            "Provider finish_reason: error_of_mine",
+        ];
+        for text in rows {
+            check(Some(400), ErrorKind::Provider, text, Class::Request);
+        }
+        check(Some(403), ErrorKind::Auth, "403 no access to this model", Class::Auth);
+        check(Some(403), ErrorKind::Auth, "403 insufficient_quota: rate limit", Class::Auth);
+        check(None, ErrorKind::Provider, "Provider finish_reason: error_of_mine", Class::Other);
+        check(None, ErrorKind::Request, "no rate limit given", Class::Request);
     }
 
     #[test]

@@ -83,6 +83,9 @@ pub struct Info {
     pub end_turn: Option<bool>,
     /// Tokens of the prompt that were read, and all there are. Not part of the message.
     pub prompt_progress: Option<(u64, u64)>,
+    /// What the user should know of the request: a choice of theirs that the server does not take. Not part of
+    /// the message.
+    pub notice: Option<String>,
     /// What is said of blocks beside their own events.
     pub blocks: Vec<BlockInfo>,
     /// Further fields of the message, as the reference stores them.
@@ -118,7 +121,7 @@ pub enum ErrorKind {
     Aborted,
     /// No key, or the key was refused.
     Auth,
-    /// The request could not be made: unknown api, bad model, bad header.
+    /// The request could not be made (unknown api, bad model, bad header), or the server calls it invalid.
     Request,
     /// Name lookup, connection, TLS, a body cut short.
     Transport,

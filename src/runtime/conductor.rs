@@ -18,6 +18,7 @@ use crate::llm::event::StreamError;
 use crate::llm::message::{AssistantMessage, Content, StopReason, SystemMessage, ToolReference, now_ms};
 use crate::resources::prompt;
 use crate::resources::settings::Retry;
+use crate::session::Notice;
 use crate::session::entry::ContextEdit;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -227,6 +228,10 @@ impl Host for Conductor<'_> {
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
         let services = &self.ground.services;
         services.block_images.then(|| image::without(messages))
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.control.log().notice(Notice::Request { text: text.to_owned() });
     }
 
     fn steering(&mut self) -> Vec<AgentMessage> {

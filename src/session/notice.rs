@@ -56,6 +56,10 @@ pub enum Notice {
         wanted: String,
         used: String,
     },
+    /// A request could not be made as the user chose.
+    Request {
+        text: String,
+    },
 }
 
 impl fmt::Display for Notice {
@@ -115,6 +119,7 @@ impl fmt::Display for Notice {
                 f,
                 "The model {wanted} of the setting compaction.model cannot be used; {used} writes the summary"
             ),
+            Self::Request { text } => f.write_str(text),
         }
     }
 }

@@ -131,3 +131,77 @@ fn a_wait_is_told_and_a_time_limit_says_what_was_waited_for() {
     outcome
         .stderr_has("the time limit of 1 s is reached (--timeout); the last attempt failed: 503 busy inside");
 }
+
+#[test]
+fn a_passing_failure_is_tried_again_whatever_status_a_gateway_gives_it() {
+    let in_stream = json!({"error": {"code": 400, "message": "Provider returned error"}});
+    let (world, server) = world([
+        Reply::error(400, "Provider returned error"),
+        Reply::stream().then_bytes(format!("data: {in_stream}\n\n")).cut(),
+        Reply::text("half").finish("error"),
+        Reply::text("done"),
+    ]);
+    eager(&world);
+    world.pi().args(["--model", "mock/m1", "-p", "hi"]).run().success().stdout_is("done\n");
+    assert_eq!(server.requests().len(), 4);
+}
+
+#[test]
+fn a_parameter_that_the_server_refuses_is_left_out_from_then_on() {
+    let refusal = "litellm.UnsupportedParamsError: anthropic does not support parameters: \
+        ['store', 'stream_options'], for model=m1. To drop these, set `litellm.drop_params=True`";
+    let (world, server) = world([
+        Reply::error(400, refusal),
+        Reply::tool("c1", "ls", &json!({"path": "."})),
+        Reply::text("done"),
+    ]);
+    let outcome = world.pi().args(["--model", "mock/m1", "-p", "hi"]).run().success();
+    assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("done\n", ""));
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3);
+    assert_eq!(requests[0].body["store"], false);
+    // Nothing else changes, and each request extends the one before.
+    let mut expected = requests[0].body.clone();
+    for name in ["store", "stream_options"] {
+        expected.as_object_mut().unwrap().shift_remove(name).expect(name);
+    }
+    assert_eq!(requests[1].body, expected);
+    let (before, after) = (requests[1].messages(), requests[2].messages());
+    assert_eq!(&after[..before.len()], before);
+    expected["messages"] = requests[2].body["messages"].clone();
+    assert_eq!(requests[2].body, expected);
+    // Of the refused request nothing is in the session.
+    assert_eq!(world.session().iter().filter(|entry| entry["message"]["stopReason"] == "error").count(), 0);
+}
+
+#[test]
+fn a_choice_of_the_user_that_the_server_refuses_is_told_once() {
+    for mode in ["text", "json"] {
+        let refusal = r#"{"detail":[{"type":"extra_forbidden","loc":["body","temperature"],"msg":"x"}]}"#;
+        let (world, server) =
+            world([Reply::status(422, "application/json", refusal), Reply::text("one"), Reply::text("two")]);
+        let config = json!({"providers": {"mock": {"baseUrl": server.url(), "apiKey": "k",
+            "api": "openai-completions",
+            "models": [{"id": "m1", "samplingParams": {"temperature": 0.1}}]}}});
+        world.write_config("models.json", &config.to_string());
+        let outcome = world.pi().args(["--model", "mock/m1", "--mode", mode, "-p", "a", "b"]).run().success();
+        let said = "127.0.0.1 does not take temperature: requests to m1 go without it";
+        assert_eq!(outcome.stderr.matches(said).count(), 1, "{}", outcome.stderr);
+        let requests = server.requests();
+        assert_eq!(requests[0].body["temperature"], 0.1);
+        assert!(requests[1..].iter().all(|request| request.body.get("temperature").is_none()));
+        assert_eq!(requests.len(), 3);
+    }
+}
+
+#[test]
+fn a_refusal_that_cannot_be_helped_names_the_switches() {
+    let (world, server) = world([Reply::error(400, "property 'tool_choice' is unsupported")]);
+    let config = json!({"providers": {"mock": {"baseUrl": server.url(), "apiKey": "k",
+        "api": "openai-completions",
+        "models": [{"id": "m1", "samplingParams": {"tool_choice": "required"}}]}}});
+    world.write_config("models.json", &config.to_string());
+    let outcome = world.pi().args(["--model", "mock/m1", "-p", "hi"]).run().fails_with(1);
+    outcome.stderr_has("tool_choice").stderr_has("`compat` in models.json");
+    assert_eq!(server.requests().len(), 1);
+}

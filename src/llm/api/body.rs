@@ -2,9 +2,9 @@
 //!
 //! Fields stand in the order in which they were set first, so the same request is the same bytes.
 
-use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
-use serde_json::value::RawValue;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 
 #[derive(Default)]
 pub struct Body {
@@ -15,7 +15,7 @@ impl Body {
     /// Sets a field; one that is there already keeps its place.
     pub fn set(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
         // Fails only for maps whose keys are not strings, which are sent by nobody.
-        let Ok(value) = serde_json::value::to_raw_value(value) else {
+        let Ok(value) = to_raw_value(value) else {
             return;
         };
         match self.fields.iter_mut().find(|(known, _)| known == name) {
@@ -27,6 +27,41 @@ impl Body {
     pub fn set_some(&mut self, name: &str, value: Option<&(impl Serialize + ?Sized)>) {
         if let Some(value) = value {
             self.set(name, value);
+        }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&RawValue> {
+        self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    pub fn remove(&mut self, name: &str) -> Option<Box<RawValue>> {
+        let at = self.fields.iter().position(|(known, _)| known == name)?;
+        Some(self.fields.remove(at).1)
+    }
+
+    /// Gives a field another name in the same place. False when there is no such field.
+    pub fn rename(&mut self, from: &str, to: &str) -> bool {
+        let field = self.fields.iter_mut().find(|(known, _)| known == from);
+        field.map(|(name, _)| to.clone_into(name)).is_some()
+    }
+
+    /// Removes what stands at `place`, the names on the way to it; `*` is each item of a list. What is around
+    /// it stays as it is written. False when nothing stands there.
+    pub fn remove_at(&mut self, place: &[&str]) -> bool {
+        match place {
+            [] => false,
+            [name] => self.remove(name).is_some(),
+            [name, rest @ ..] => match self.get(name).and_then(|value| without(value, rest)) {
+                Some(value) => {
+                    self.set(name, &value);
+                    true
+                }
+                None => false,
+            },
         }
     }
 
@@ -45,8 +80,49 @@ impl Serialize for Body {
     }
 }
 
+/// `value` without what stands at `place`; `None` when nothing stands there.
+fn without(value: &RawValue, place: &[&str]) -> Option<Box<RawValue>> {
+    let ["*", rest @ ..] = place else {
+        let mut object: Body = serde_json::from_str(value.get()).ok()?;
+        return object.remove_at(place).then(|| to_raw_value(&object).ok()).flatten();
+    };
+    let items: Vec<Box<RawValue>> = serde_json::from_str(value.get()).ok()?;
+    let mut changed = false;
+    let items = items.into_iter().map(|item| match without(&item, rest) {
+        Some(item) => {
+            changed = true;
+            item
+        }
+        None => item,
+    });
+    let items: Vec<_> = items.collect();
+    changed.then(|| to_raw_value(&items).ok()).flatten()
+}
+
+impl<'de> Deserialize<'de> for Body {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Body;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Body, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Body { fields })
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
+}
+
 /// A mark on a block up to which the provider keeps the request in its prompt cache.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct CacheControl {
     r#type: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,5 +148,28 @@ mod tests {
         body.set("b", &CacheControl::new(true));
         body.set_some("c", None::<&str>);
         assert_eq!(body.into_bytes(), br#"{"b":{"type":"ephemeral","ttl":"1h"},"a":[1,2]}"#);
+    }
+
+    #[test]
+    fn what_is_removed_leaves_the_rest_as_it_is_written() {
+        let text = r#"{"a":[{"b":{"c":1.50,"d":"\u00e9"}},3,{"b":{"c":2}}],"e":1e2}"#;
+        let rows: &[(&[&str], &str)] = &[
+            (&["a", "*", "b", "c"], r#"{"a":[{"b":{"d":"\u00e9"}},3,{"b":{}}],"e":1e2}"#),
+            (&["a", "*", "b"], r#"{"a":[{},3,{}],"e":1e2}"#),
+            (&["a"], r#"{"e":1e2}"#),
+            (&["e", "x"], text),
+            (&["a", "b"], text),
+            (&["e", "*", "x"], text),
+            (&["z"], text),
+            (&[], text),
+        ];
+        for (place, left) in rows {
+            let mut body: Body = serde_json::from_str(text).unwrap();
+            assert_eq!(body.remove_at(place), *left != text, "{place:?}");
+            assert_eq!(String::from_utf8(body.into_bytes()).unwrap(), *left, "{place:?}");
+        }
+        let mut body: Body = serde_json::from_str(text).unwrap();
+        assert!(body.rename("a", "x") && !body.rename("a", "y") && body.has("x"));
+        assert!(serde_json::from_str::<Body>("[1]").is_err());
     }
 }

@@ -42,7 +42,15 @@ pub fn provider_error(error: &Value) -> StreamError {
     StreamError {
         status: status.or_else(|| words.find_map(status_of_type)),
         retry_after_ms: retry_delay_ms(error),
-        ..StreamError::new(ErrorKind::Provider, shorten(message))
+        ..StreamError::new(kind(error), shorten(message))
+    }
+}
+
+/// Who is to blame, by the type of a server's error object.
+pub fn kind(error: &Value) -> ErrorKind {
+    match error["type"].as_str() {
+        Some("invalid_request_error") => ErrorKind::Request,
+        _ => ErrorKind::Provider,
     }
 }
 
@@ -124,6 +132,8 @@ mod tests {
             let found = provider_error(&error);
             assert_eq!((found.message.as_str(), found.status), (message, status));
         }
+        let error = json!({"type": "invalid_request_error", "message": "timeout: no such field"});
+        assert_eq!(provider_error(&error).kind, ErrorKind::Request);
         let delays = [
             ("37s", Some(37_000)),
             ("1.5s", Some(1500)),

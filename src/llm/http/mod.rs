@@ -19,7 +19,7 @@ mod tls;
 pub(crate) use failure::{Target, one_line};
 pub(crate) use proxy::is_loopback;
 pub(crate) use secrets::Secrets;
-pub(crate) use status::{body_text, html_text, http_date_ms, request_id, status_error, utc_ms};
+pub(crate) use status::{body_error, body_text, html_text, http_date_ms, request_id, status_error, utc_ms};
 
 use super::cancel::{CancelGuard, CancelToken};
 use super::env::Env;

@@ -34,7 +34,7 @@ pub(crate) fn status_error(
     }
     let kind = match status {
         401 | 403 => ErrorKind::Auth,
-        _ => ErrorKind::Provider,
+        _ => body_kind(&text),
     };
     StreamError {
         status: Some(status),
@@ -123,11 +123,20 @@ fn retry_after_ms(headers: &[(String, String)], now_ms: u64) -> Option<u64> {
     millis(text, 1000.0).or_else(|| Some(http_date_ms(text)?.saturating_sub(now_ms)))
 }
 
-/// The same from the body, which may be a list of one error.
+/// The same from the body.
 fn body_retry_ms(body: &str) -> Option<u64> {
-    let json: Value = serde_json::from_str(body).ok()?;
-    let json = json.get(0).unwrap_or(&json);
-    fault::retry_delay_ms(json.get("error")?)
+    fault::retry_delay_ms(&body_error(body)?)
+}
+
+fn body_kind(body: &str) -> ErrorKind {
+    body_error(body).map_or(ErrorKind::Provider, |error| fault::kind(&error))
+}
+
+/// The error object of a body, which may be a list of one error.
+pub(crate) fn body_error(body: &str) -> Option<Value> {
+    let mut json: Value = serde_json::from_str(body).ok()?;
+    let first = if json.is_array() { json.get_mut(0)? } else { &mut json };
+    first.get_mut("error").map(Value::take)
 }
 
 /// Unix milliseconds of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.

@@ -10,6 +10,8 @@
 
 mod mailbox;
 mod measure;
+mod optional;
+mod refusal;
 mod retry;
 mod worker;
 

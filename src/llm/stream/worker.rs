@@ -2,11 +2,12 @@
 
 use super::StreamOptions;
 use super::mailbox::Writer;
+use super::optional::Fitting;
 use super::retry::Next;
 use crate::llm::api::{Api, Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source, size};
 use crate::llm::cancel::CancelToken;
 use crate::llm::context::Context;
-use crate::llm::event::{AssistantEvent, ErrorKind, StreamError};
+use crate::llm::event::{AssistantEvent, ErrorKind, Info, StreamError};
 use crate::llm::event_stream::{Broken, EventStreamDecoder, MESSAGE_LIMIT};
 use crate::llm::http::{self, Answer, Client, Request, Secrets};
 use crate::llm::message::now_ms;
@@ -157,7 +158,7 @@ fn play(job: &Job, source: &dyn Source, outlet: &mut Outlet) -> Result<(), Stop>
 /// Makes the request of a wire protocol and decodes the answer.
 fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut Outlet) -> Result<(), Stop> {
     let Job { model, context, options, .. } = job;
-    let HttpRequest { url, mut headers, body } = protocol.request(model, context, options)?;
+    let HttpRequest { url, mut headers, mut body } = protocol.request(model, context, options)?;
     size::check(model, context, body.len())?;
     for (name, value) in &options.headers {
         secrets.mask_header(name);
@@ -166,13 +167,14 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
             headers.push((name.clone(), value.clone()));
         }
     }
+    let mut fitting = Fitting::new(model, options, &url, &mut headers, &mut body);
     let mut attempt = 0;
     let mut answer = loop {
-        let mut headers = headers.clone();
-        protocol.sign(&url, &mut headers, &body, options, now_ms())?;
-        secrets.add_headers(&headers);
+        let mut signed = headers.clone();
+        protocol.sign(&url, &mut signed, &body, options, now_ms())?;
+        secrets.add_headers(&signed);
         let request = Request {
-            headers,
+            headers: signed,
             body: &body,
             secrets: secrets.clone(),
             env: &options.env,
@@ -182,7 +184,11 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
             Ok(answer) if (200..300).contains(&answer.status) => break answer,
             Ok(answer) => {
                 let advice = http::header(&answer.headers, "x-should-retry").map(str::to_owned);
-                (refusal(protocol, answer), advice)
+                let (mut error, said) = refusal(protocol, answer);
+                if fitting.adapt(&mut error, &said, &mut headers, &mut body) {
+                    continue;
+                }
+                (error, advice)
             }
             Err(error) => (error, None),
         };
@@ -196,6 +202,10 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
     };
     drop(body);
     outlet.batch.push(AssistantEvent::Start);
+    let notice = fitting.settle();
+    if notice.is_some() {
+        outlet.batch.push(AssistantEvent::info(Info { notice, ..Info::default() }));
+    }
     outlet.flush()?;
     let request_id = http::request_id(&answer.headers);
     let mut reader = Reader { decoder: protocol.decoder(model, context, options), outlet };
@@ -216,13 +226,14 @@ fn speak(job: &Job, protocol: &dyn Protocol, secrets: &mut Secrets, outlet: &mut
     Ok(())
 }
 
-/// What an error status means.
-fn refusal(protocol: &dyn Protocol, mut answer: Answer) -> StreamError {
+/// What an error status means, and the beginning of what the server said with it.
+fn refusal(protocol: &dyn Protocol, mut answer: Answer) -> (StreamError, String) {
     let said = answer.read_some(ERROR_BODY_LIMIT, ERROR_BODY_PATIENCE);
     let mut error = http::status_error(answer.status, &answer.headers, &said, &answer.target);
-    protocol.explain(&mut error, &answer.headers, &String::from_utf8_lossy(&said));
+    let said = String::from_utf8_lossy(&said).into_owned();
+    protocol.explain(&mut error, &answer.headers, &said);
     protocol.diagnose(&mut error, false);
-    error
+    (error, said)
 }
 
 /// Cuts a body into frames for a decoder.

@@ -249,6 +249,9 @@ impl Decoder for ChunkDecoder {
         self.close(out);
         let reason = match self.finish.take() {
             Some(Ok(StopReason::Stop)) if self.has_calls => StopReason::ToolUse,
+            Some(Ok(StopReason::ToolUse)) if !self.has_calls => {
+                return Err(stopped(&format!("Provider stopped with: {CALL}, but there is no call"), None));
+            }
             Some(reason) => reason?,
             None => {
                 return Err(fault::cut_short(match self.api {
@@ -266,11 +269,15 @@ impl Decoder for ChunkDecoder {
     }
 }
 
-/// Every reason but these two is a refusal, or an answer that the server itself could not use.
+/// The reason of gateways for an answer that ends with calls; Google itself says `STOP`.
+const CALL: &str = "FUNCTION_CALL";
+
+/// Every reason but these is a refusal, or an answer that the server itself could not use.
 fn stop_reason(reason: &str, message: Option<&str>) -> Result<StopReason, StreamError> {
     match reason {
         "STOP" => Ok(StopReason::Stop),
         "MAX_TOKENS" => Ok(StopReason::Length),
+        CALL => Ok(StopReason::ToolUse),
         other => Err(stopped(&format!("Provider stopped with: {other}"), message)),
     }
 }

@@ -214,12 +214,12 @@ impl EventDecoder {
             end_turn: response["end_turn"].as_bool(),
             ..Info::default()
         }));
-        let failed = |message: String| Err(StreamError::new(ErrorKind::Provider, message));
         self.finish = Some(match (known.unwrap_or(event), reason) {
             _ if event == "failed" => Err(self.failure(response, reason)),
-            ("incomplete", Some("max_output_tokens")) => Ok(StopReason::Length),
-            ("incomplete", Some(reason)) => failed(format!("Response incomplete: {reason}")),
-            ("incomplete", None) => failed("Response incomplete without a provider reason".to_owned()),
+            ("incomplete", Some("max_output_tokens") | None) => Ok(StopReason::Length),
+            ("incomplete", Some(reason)) => {
+                Err(StreamError::new(ErrorKind::Provider, format!("Response incomplete: {reason}")))
+            }
             ("failed" | "cancelled", _) => Err(self.failure(response, reason)),
             _ if self.blocks.has_calls() => Ok(StopReason::ToolUse),
             _ => Ok(StopReason::Stop),

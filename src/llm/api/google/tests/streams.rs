@@ -149,6 +149,12 @@ fn how_an_answer_ends() {
     }
     // A call of an answer that was cut is told, and the answer's end with it.
     check(&[end(json!([call("ls", Some("i"))]), "MAX_TOKENS")], r#"call i ls {"path":"é"}; length"#);
+    // As gateways end an answer with calls.
+    check(&[end(json!([call("ls", Some("i"))]), "FUNCTION_CALL")], r#"call i ls {"path":"é"}; tooluse"#);
+    let before = [said(json!([call("ls", Some("i"))])), end(json!([]), "FUNCTION_CALL")];
+    check(&before, r#"call i ls {"path":"é"}; tooluse"#);
+    let none = "error Provider stopped with: FUNCTION_CALL, but there is no call";
+    check(&[end(json!([text("a")]), "FUNCTION_CALL")], &format!("text \"a\"; {none}"));
     let mut malformed = end(json!([]), "MALFORMED_FUNCTION_CALL");
     malformed["candidates"][0]["finishMessage"] = json!("Malformed function call: ls(");
     check(

@@ -191,7 +191,7 @@ fn how_an_answer_ends() {
         (status("cancelled"), "error The server cancelled the response"),
         (incomplete(json!("max_output_tokens")), "length"),
         (incomplete(json!("content_filter")), "error Response incomplete: content_filter"),
-        (incomplete(Value::Null), "error Response incomplete without a provider reason"),
+        (incomplete(Value::Null), "length"),
         (failed(json!({"code": "server_error", "message": "oops"})), "error server_error: oops"),
         (failed(Value::Null), "error The response failed, and the server did not say why"),
         (json!({"type": "response.failed", "response": {"incomplete_details": {"reason": "x"}}}), "error incomplete: x"),
