@@ -1,3 +1,5 @@
+//! Formulas beside the rows they become, and what holds for any text.
+
 use super::*;
 use proptest::prelude::*;
 
