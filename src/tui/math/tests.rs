@@ -1,3 +1,5 @@
+//! Formulas as they are written, and what is shown of them.
+
 //! Formulas beside the rows they become, and what holds for any text.
 
 use super::*;
