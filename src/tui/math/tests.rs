@@ -1,5 +1,3 @@
-//! Formulas as they are written, and what is shown of them.
-
 //! Formulas beside the rows they become, and what holds for any text.
 
 use super::*;
