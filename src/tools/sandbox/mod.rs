@@ -14,8 +14,8 @@ mod capability;
 pub mod confined;
 #[cfg(target_os = "linux")]
 mod landlock;
-#[cfg_attr(target_os = "linux", path = "sandbox/linux.rs")]
-#[cfg_attr(target_os = "macos", path = "sandbox/macos.rs")]
+#[cfg_attr(target_os = "linux", path = "linux.rs")]
+#[cfg_attr(target_os = "macos", path = "macos.rs")]
 mod platform;
 #[cfg(target_os = "linux")]
 mod seccomp;

@@ -2,8 +2,8 @@
 //!
 //! How the members are found is in `look`, one for Linux and one for the rest.
 
-#[cfg_attr(target_os = "linux", path = "family/linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "family/other.rs")]
+#[cfg_attr(target_os = "linux", path = "linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "other.rs")]
 mod look;
 
 use super::group::{Group, Number, send};
