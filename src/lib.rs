@@ -2,7 +2,11 @@
 //!
 //! | room | owns | never sees |
 //! |---|---|---|
-//! | [`llm`] | messages, models, catalogue, credentials, wire protocols, http | agent, files of the project, terminal |
+//! | [`base`] | cancelling, time, environment, secrets, failpoints | all else |
+//! | [`llm`] | messages, events, models as data, one streamed request, http | all but `base` |
+//! | [`wire`] | a wire protocol each: a request and a decoder, both pure | sockets, threads, credentials |
+//! | [`models`] | catalogue, `models.json`, which model a name means, local servers | credentials |
+//! | [`auth`] | credentials, sign-ins, AWS and Google | agent, files of the project, terminal |
 //! | [`agent`] | the loop, events, queues, the `Tool` trait | sessions, terminal |
 //! | [`tools`] | the built-in tools and what they share | sessions, terminal, llm's wire |
 //! | [`session`] | entries, the log file, the tree | terminal |
@@ -15,11 +19,11 @@
 //! | [`cli`] | flags and subcommands | – |
 //! | [`client`] | a client of RPC mode, for other programs | everything else |
 //!
-//! [`visible`] is below all of them: characters that hide in a text.
-//!
 //! `tests/tidy.rs` holds the arrows between them.
 
 pub mod agent;
+pub mod auth;
+pub mod base;
 pub mod cli;
 pub mod client;
 pub mod docs;
@@ -27,9 +31,10 @@ pub mod jsonrpc;
 pub mod llm;
 pub mod markdown;
 pub mod mode;
+pub mod models;
 pub mod resources;
 pub mod runtime;
 pub mod session;
 pub mod tools;
 pub mod tui;
-pub mod visible;
+pub mod wire;

@@ -3,16 +3,16 @@
 //!     cargo run --example model -- faux/echo "Hello"
 //!     cargo run --example model -- openai/gpt-5-mini "Hello"     # with OPENAI_API_KEY
 
-use pi::llm::cancel::CancelToken;
+use pi::auth::credential::Credentials;
+use pi::base::cancel::CancelToken;
+use pi::base::env::Env;
 use pi::llm::context::Context;
-use pi::llm::credential::Credentials;
-use pi::llm::env::Env;
 use pi::llm::event::AssistantEvent;
-use pi::llm::faux;
 use pi::llm::message::{Content, Message, UserMessage};
-use pi::llm::models::Registry;
-use pi::llm::stream::{StreamOptions, stream};
+use pi::llm::options::StreamOptions;
+use pi::models::Registry;
 use pi::resources::dirs::Dirs;
+use pi::wire::{self, faux};
 use std::error::Error;
 use std::io::{Write, stdout};
 
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let message = Message::User(UserMessage::new(Content::Text(text)).into());
     let context = Context { messages: vec![message] };
-    let mut answer = stream(&model, context, options, &cancel);
+    let mut answer = wire::stream(&model, context, options, &cancel);
     while let Some(event) = answer.next_event() {
         if let AssistantEvent::TextDelta { delta, .. } = event {
             print!("{delta}");

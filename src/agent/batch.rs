@@ -9,7 +9,7 @@ use super::message::AgentMessage;
 use super::run::{Agent, Fatal, Host, Permission};
 use super::schema;
 use super::tool::{Invocation, Tool, ToolError, ToolOutput};
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::llm::message::{AssistantMessage, Block, Extra, StopReason, ToolCall, ToolResultMessage, now_ms};
 use crate::llm::model::Model;
 use crossbeam_channel::{Receiver, Sender, bounded};

@@ -8,4 +8,4 @@ pub mod run;
 pub mod schema;
 pub mod tool;
 
-pub use crate::llm::cancel::CancelToken;
+pub use crate::base::cancel::CancelToken;

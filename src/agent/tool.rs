@@ -1,6 +1,6 @@
 //! What a tool is to the agent.
 
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::llm::message::{Block, ToolSpec, Usage};
 use crate::llm::model::Model;
 use serde_json::{Map, Value};

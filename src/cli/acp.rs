@@ -5,7 +5,7 @@ use super::flags::Args;
 use super::model;
 use super::open;
 use super::start::{self, World};
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::mode::acp::{self, Host, Listed, Over, Refusal};
 use crate::mode::signal;
 use crate::runtime::session::Session;

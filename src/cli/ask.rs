@@ -36,7 +36,7 @@ pub fn given<T>(answer: io::Result<Answer<T>>) -> Option<T> {
 
 /// The user has left a question that pi cannot start without: that is no failure.
 pub fn leave(text: &str) -> ! {
-    super::say(&format!("{text}\n"));
+    super::say::say(&format!("{text}\n"));
     std::process::exit(0)
 }
 

@@ -2,8 +2,8 @@
 
 use super::flags::{self, Args};
 use super::start::World;
-use crate::llm::executable;
-use crate::llm::resolve::distance::{Compare, between, letters};
+use crate::base::distance::{Compare, between, letters};
+use crate::base::executable;
 use crate::mode::{print, report};
 use crate::resources::context_file;
 use crate::resources::prompt::prompt_file;
@@ -35,19 +35,19 @@ pub fn run(words: &[OsString]) -> u8 {
     let local = words.iter().any(|word| is_local(&word));
     let rest = words.iter().filter(|word| !is_local(word)).cloned();
     let args = match flags::parse(rest) {
-        Ok(args) if args.help => return super::say(USAGE),
+        Ok(args) if args.help => return super::say::say(USAGE),
         Ok(args) => args,
         Err(error) => return usage(&error.0),
     };
     let words: Vec<&str> = args.messages.iter().map(String::as_str).collect();
     let outcome = World::load_unasked(&args).and_then(|world| match words.as_slice() {
-        [] | ["list"] => Ok(super::say(&list(&world.settings))),
+        [] | ["list"] => Ok(super::say::say(&list(&world.settings))),
         ["get", key] => get(&world.settings, key),
         ["set", key, value] => set(&world, key, Some(value), local),
         ["unset", key] => set(&world, key, None, local),
-        ["path"] => Ok(super::say(&format!("{}\n", path(&world, local).display()))),
+        ["path"] => Ok(super::say::say(&format!("{}\n", path(&world, local).display()))),
         ["edit"] => edit(&world, local),
-        ["context"] => Ok(super::say_plain(&context(&args, &world))),
+        ["context"] => Ok(crate::cli::say::say_plain(&context(&args, &world))),
         _ => Ok(usage("This is not a use of pi config.")),
     });
     outcome.unwrap_or_else(|text| {
@@ -58,7 +58,7 @@ pub fn run(words: &[OsString]) -> u8 {
 
 fn usage(problem: &str) -> u8 {
     report::error(format_args!("{problem}\n{USAGE}"));
-    super::BAD_USAGE
+    crate::cli::say::BAD_USAGE
 }
 
 fn path(world: &World, local: bool) -> PathBuf {
@@ -98,8 +98,8 @@ fn get(settings: &Settings, name: &str) -> Result<u8, String> {
     let key = find(name)?;
     let value = settings.get(key.path).cloned().or_else(|| key.preset.value());
     match value {
-        Some(Value::String(text)) => Ok(super::say_plain(&format!("{text}\n"))),
-        Some(value) => Ok(super::say(&format!("{value}\n"))),
+        Some(Value::String(text)) => Ok(crate::cli::say::say_plain(&format!("{text}\n"))),
+        Some(value) => Ok(super::say::say(&format!("{value}\n"))),
         None => Err(format!("{name} is not set")),
     }
 }

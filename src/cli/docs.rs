@@ -4,34 +4,35 @@
 
 use super::help;
 use super::table::{Flag, GROUPS};
+use crate::auth::provider;
 use crate::docs;
-use crate::llm::{api, provider};
 use crate::mode::{interactive, report, rpc};
 use crate::resources::settings::table::{self, Preset};
+use crate::wire;
 use std::ffi::OsString;
 use std::fmt::Write;
 
 /// Prints the contents, or a page. Gives the exit code.
 pub fn run(words: &[OsString]) -> u8 {
     match words {
-        [] => super::say(&docs::contents()),
+        [] => super::say::say(&docs::contents()),
         [topic] => match topic.to_str().and_then(page) {
-            Some(page) => super::say(&page),
+            Some(page) => super::say::say(&page),
             None => {
                 report::error(format_args!(
                     "There is no page on \"{}\".\n\n{}",
                     topic.to_string_lossy(),
                     docs::contents()
                 ));
-                super::BAD_USAGE
+                crate::cli::say::BAD_USAGE
             }
         },
         [topic, flag] if topic == "rpc" && flag == "--schema" => {
-            super::say(&format!("{:#}\n", rpc::schema()))
+            super::say::say(&format!("{:#}\n", rpc::schema()))
         }
         _ => {
             report::error(format_args!("pi docs takes one topic.\n\n{}", docs::contents()));
-            super::BAD_USAGE
+            crate::cli::say::BAD_USAGE
         }
     }
 }
@@ -92,7 +93,7 @@ fn theme_colors() -> String {
 }
 
 fn protocols() -> String {
-    let names = api::names().into_iter().filter(|name| name != "faux");
+    let names = wire::names().into_iter().filter(|name| name != "faux");
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 

@@ -1,11 +1,11 @@
 //! `pi export`, and `--export` of the reference: a stored session as a page, as Markdown or as JSON lines.
 
-use super::{BAD_USAGE, say};
-use crate::llm::config_value;
-use crate::llm::env::Env;
-use crate::llm::models::jsonc;
+use crate::base::env::Env;
+use crate::cli::say::{BAD_USAGE, say};
 use crate::mode::print::{DONE, FAILED, PIPE_CLOSED};
 use crate::mode::report::{self, warning as warn};
+use crate::models::config_value;
+use crate::models::jsonc;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::session::export::{self, Format, Options, Redactor};

@@ -5,8 +5,8 @@
 //! as clusters of letters. `--name=value` works everywhere.
 
 use super::table::{Flag, GROUPS, Set, Value};
+use crate::base::distance::{Compare, between, letters};
 use crate::llm::model::ThinkingLevel;
-use crate::llm::resolve::distance::{Compare, between, letters};
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

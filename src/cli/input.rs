@@ -1,7 +1,7 @@
 //! What the user hands over beside the prompt: piped text and `@file` arguments.
 
 use crate::agent::tool::ToolError;
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::llm::message::Block;
 use crate::llm::model::Model;
 use crate::mode::report;

@@ -15,6 +15,7 @@ mod model;
 mod open;
 mod resource;
 mod sandbox;
+mod say;
 mod sessions;
 mod start;
 mod stranger;
@@ -23,25 +24,21 @@ mod trust;
 mod undo;
 mod update;
 
-use crate::llm::cancel::CancelToken;
-use crate::llm::list_models::list_models;
+use crate::base::cancel::CancelToken;
 use crate::mode::REFERENCE_VERSION;
 use crate::mode::interactive;
 use crate::mode::print::{self, Form, Prompts};
 use crate::mode::report;
 use crate::mode::rpc;
 use crate::mode::signal;
-use crate::mode::stdout;
-use crate::runtime::plain_text;
+use crate::models::list::list_models;
 use crate::tools::process::{core_file, descriptor, lifeline};
 use flags::{Args, Mode, UsageError};
 use input::Attach;
+use say::{BAD_USAGE, say};
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-
-/// The command line cannot be understood.
-const BAD_USAGE: u8 = 2;
 
 /// What a first word can stand for, other than a prompt.
 const SUBCOMMANDS: &[(&str, Subcommand)] = &[
@@ -206,11 +203,6 @@ fn version(is_terminal: bool) -> String {
     }
 }
 
-/// Prints text that others wrote: a terminal gets no control sequences of theirs.
-fn say_plain(text: &str) -> u8 {
-    if io::stdout().is_terminal() { say(&plain_text(text.as_bytes())) } else { say(text) }
-}
-
 /// Takes commands from stdin until it ends. Gives the exit code.
 fn serve(args: &Args, mut world: start::World) -> Result<u8, String> {
     if !args.files.is_empty() {
@@ -223,20 +215,4 @@ fn serve(args: &Args, mut world: start::World) -> Result<u8, String> {
     let session = start::session(args, world, log, &cancel)?;
     let options = rpc::Options { cumulative: args.cumulative_events, ready: args.ready };
     rpc::run(session, options, &cancel, &watch)
-}
-
-/// Prints what was asked for. Gives the exit code.
-fn say(text: &str) -> u8 {
-    let write = || {
-        let mut stdout = stdout::open()?.lock();
-        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
-    };
-    match write() {
-        Ok(()) => print::DONE,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => print::PIPE_CLOSED,
-        Err(error) => {
-            report::error(format_args!("Cannot write to stdout: {error}"));
-            print::FAILED
-        }
-    }
 }

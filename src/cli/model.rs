@@ -3,11 +3,12 @@
 use super::flags::Args;
 use super::start::World;
 use super::stranger;
-use crate::llm::env::Env;
-use crate::llm::local;
+use crate::base::env::Env;
 use crate::llm::model::{Model, ThinkingLevel};
-use crate::llm::resolve::{self, Scoped, Start, Wanted};
 use crate::mode::report::{self, warning as warn};
+use crate::models::local;
+use crate::models::resolve;
+use crate::models::resolve::{Scoped, Start, Wanted};
 use crate::session::context::SessionContext;
 use std::sync::Arc;
 

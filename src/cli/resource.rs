@@ -36,10 +36,10 @@ pub fn skills(words: &[OsString]) -> u8 {
                         skill.description.trim()
                     );
                 }
-                Some(super::say_plain(&text))
+                Some(crate::cli::say::say_plain(&text))
             }
             ["check"] if diagnostics.is_empty() => {
-                Some(super::say(&format!("{} skills, nothing wrong\n", skills.len())))
+                Some(super::say::say(&format!("{} skills, nothing wrong\n", skills.len())))
             }
             ["check"] => Some(print::FAILED),
             _ => None,
@@ -66,12 +66,14 @@ pub fn prompts(words: &[OsString]) -> u8 {
                         template.description.trim()
                     );
                 }
-                Some(super::say_plain(&text))
+                Some(crate::cli::say::say_plain(&text))
             }
             ["show", name] => {
                 let name = name.strip_prefix('/').unwrap_or(name);
                 match commands.templates.iter().find(|template| template.name == name) {
-                    Some(template) => Some(super::say_plain(&format!("{}\n", template.content.trim_end()))),
+                    Some(template) => {
+                        Some(crate::cli::say::say_plain(&format!("{}\n", template.content.trim_end())))
+                    }
                     None => {
                         report::error(format_args!(
                             "There is no prompt template /{name}. pi prompts lists all."
@@ -89,10 +91,10 @@ pub fn prompts(words: &[OsString]) -> u8 {
 fn with_world(words: &[OsString], usage: &str, run: impl FnOnce(&Args, &World) -> Option<u8>) -> u8 {
     let bad = |problem: &str| {
         report::error(format_args!("{problem}\n{usage}"));
-        super::BAD_USAGE
+        crate::cli::say::BAD_USAGE
     };
     let args = match flags::parse(words.iter().cloned()) {
-        Ok(args) if args.help => return super::say(usage),
+        Ok(args) if args.help => return super::say::say(usage),
         Ok(args) => args,
         Err(error) => return bad(&error.0),
     };

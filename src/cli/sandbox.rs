@@ -1,7 +1,7 @@
 //! Which sandbox a run has, and `pi sandbox`, which tries a command in one.
 
 use super::flags::{self, Args, UsageError};
-use super::print;
+use crate::mode::print;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
@@ -69,7 +69,7 @@ pub fn run(words: &[OsString]) -> u8 {
         Ok(code) => code,
         Err(UsageError(text)) => {
             report::error(format_args!("{text}\nUsage: {USAGE}"));
-            super::BAD_USAGE
+            crate::cli::say::BAD_USAGE
         }
     }
 }

@@ -4,6 +4,7 @@
 //! `--json` each is an object on a line of its own.
 
 use super::{ask, open};
+use crate::base::time;
 use crate::mode::print;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
@@ -12,7 +13,7 @@ use crate::runtime::{age, plain_text};
 use crate::session::info::{self, Info};
 use crate::session::search::{Query, search};
 use crate::session::store::Store;
-use crate::session::{SessionError, time, upkeep};
+use crate::session::{SessionError, upkeep};
 use lexopt::{Arg, Parser, ValueExt};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -71,7 +72,7 @@ pub fn run(words: &[OsString]) -> u8 {
         Ok(code) => code,
         Err(Failure::Usage(text)) => {
             report::error(format_args!("{text}\n\n{USAGE}"));
-            super::BAD_USAGE
+            crate::cli::say::BAD_USAGE
         }
         Err(Failure::Failed(text)) => {
             report::error(text);
@@ -138,7 +139,7 @@ impl Options {
 fn try_run(words: &[OsString]) -> Result<u8, Failure> {
     let options = Options::parse(words).map_err(|error| Failure::Usage(error.to_string()))?;
     if options.help {
-        return Ok(super::say(&format!("{USAGE}\n")));
+        return Ok(super::say::say(&format!("{USAGE}\n")));
     }
     if let Some(dir) = &options.cwd {
         std::env::set_current_dir(dir).map_err(|error| format!("Cannot work in {dir}: {error}"))?;
@@ -378,7 +379,7 @@ impl Desk {
         } else {
             format!("Session imported to: {}", one_line(&path.to_string_lossy(), usize::MAX))
         };
-        Ok(super::say(&format!("{text}\n")))
+        Ok(super::say::say(&format!("{text}\n")))
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::ask;
 use super::start::World;
-use crate::llm::local::{Allowed, Stranger};
 use crate::mode::report::warning as warn;
+use crate::models::local::{Allowed, Stranger};
 use crate::resources::file;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};

@@ -67,11 +67,11 @@ impl Options {
 /// Carries out `pi undo …`. Gives the exit code.
 pub fn run(words: &[OsString]) -> u8 {
     let options = match Options::parse(words) {
-        Ok(options) if options.help => return super::say(&format!("{USAGE}\n")),
+        Ok(options) if options.help => return super::say::say(&format!("{USAGE}\n")),
         Ok(options) => options,
         Err(error) => {
             report::error(format_args!("{error}\n\n{USAGE}"));
-            return super::BAD_USAGE;
+            return crate::cli::say::BAD_USAGE;
         }
     };
     match try_run(&options) {
@@ -89,7 +89,7 @@ fn try_run(options: &Options) -> Result<u8, String> {
     let journal = Journal::new(&session);
     let all = journal.steps().map_err(|error| format!("Could not read what can be undone: {error}"))?;
     if options.list {
-        return Ok(super::say(&list(&all, options.json)));
+        return Ok(super::say::say(&list(&all, options.json)));
     }
     let steps = select(options, &session, &all)?;
     if steps.is_empty() {
@@ -99,7 +99,7 @@ fn try_run(options: &Options) -> Result<u8, String> {
     if options.dry_run {
         let plans = undo::plan(&journal, &steps);
         let lines = plans.iter().map(|plan| (plan, plan.conflict.clone()));
-        return Ok(super::say(&told(lines, true, options.json)));
+        return Ok(super::say::say(&told(lines, true, options.json)));
     }
     // A run that is under way would not know what has become of its files. A session that cannot be
     // written to is no reason to leave them as they are.
@@ -138,7 +138,7 @@ fn try_run(options: &Options) -> Result<u8, String> {
     }
     let failed = done.iter().any(|file| file.error.is_some());
     let lines = done.iter().map(|file| (&file.plan, file.error.clone()));
-    let code = super::say(&told(lines, false, options.json));
+    let code = super::say::say(&told(lines, false, options.json));
     Ok(if failed { print::FAILED } else { code })
 }
 

@@ -1,12 +1,13 @@
 //! `pi update --models`: fetches newer models than the built-in ones, when asked and at no other time.
 
 use super::flags::Args;
-use super::print;
 use super::start::World;
-use crate::llm::cancel::CancelToken;
-use crate::llm::catalogue;
-use crate::llm::models::remote::{self, Failed, Fetched};
+use crate::base::cancel::CancelToken;
+use crate::mode::print;
 use crate::mode::report;
+use crate::models::catalogue;
+use crate::models::remote;
+use crate::models::remote::{Failed, Fetched};
 use crate::resources::file;
 use serde_json::{Map, Value};
 use std::ffi::OsString;
@@ -25,7 +26,7 @@ pub fn run(words: &[OsString]) -> u8 {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let has = |names: &[&str]| words.iter().any(|word| names.contains(&&**word));
     if has(&["--help", "-h"]) {
-        return super::say(&help());
+        return super::say::say(&help());
     }
     let known = ["--models", "--offline", "--force"];
     if let Some(unknown) = words.iter().find(|word| !known.contains(&&***word)) {
@@ -44,7 +45,7 @@ pub fn run(words: &[OsString]) -> u8 {
         return print::FAILED;
     }
     match refresh(has(&["--offline"])) {
-        Ok(()) => super::say("Model catalogs refreshed\n"),
+        Ok(()) => super::say::say("Model catalogs refreshed\n"),
         Err(text) => {
             report::error(text);
             print::FAILED

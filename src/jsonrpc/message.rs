@@ -3,7 +3,7 @@
 //! Batches are answered as invalid: no protocol that is spoken here has them. An id is echoed as it
 //! came, whatever it is; a request whose id is `null` is a request all the same.
 
-use super::lenient;
+use crate::base::lenient;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

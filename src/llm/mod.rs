@@ -1,40 +1,25 @@
-//! Talking to models: messages, models and their catalogue, credentials, wire protocols.
+//! Talking to a model: messages and events, what a model is, and one streamed request.
 //!
-//! Everything above this room sees one shape: [`stream::stream`] takes a model, a context and options and
-//! gives events. It knows no agent, no files of the project and no terminal.
+//! [`stream::start`] runs a protocol ([`protocol`]) on a thread and gives events. Not here: the protocols
+//! themselves (`wire`), which models there are (`models`), and whose key is sent (`auth`).
 
-pub mod api;
-pub mod aws;
-pub mod cancel;
-pub mod catalogue;
+pub mod body;
 pub mod classify;
-pub mod config_value;
 pub mod context;
-pub mod credential;
-pub mod env;
 pub mod estimate;
 pub mod event;
 pub mod event_stream;
-pub mod executable;
-pub mod expiring;
-pub mod faux;
-pub mod gcp;
-pub mod hex;
 pub mod http;
 pub mod json_stream;
-pub mod list_models;
-pub mod local;
+pub mod lax;
+pub mod limits;
 pub mod message;
 pub mod model;
-pub mod models;
-pub mod null;
-pub mod oauth;
-pub mod provider;
-pub mod regular_file;
-pub mod resolve;
+pub mod options;
+pub mod protocol;
 pub mod secret;
+pub mod size;
 pub mod sse;
 pub mod stream;
 #[cfg(test)]
 pub mod testing;
-pub mod time;

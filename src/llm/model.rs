@@ -10,7 +10,7 @@ use std::borrow::Cow;
 pub struct Model {
     pub id: String,
     pub name: String,
-    /// The wire protocol, a key of the table in [`crate::llm::api`].
+    /// The wire protocol, a key of the table in [`crate::wire`].
     pub api: String,
     pub provider: String,
     pub base_url: String,

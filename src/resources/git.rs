@@ -1,7 +1,7 @@
 //! The branch of a folder, read from git's own files: no program is started for it.
 
 use super::text_file;
-use crate::llm::regular_file;
+use crate::base::regular_file;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -9,7 +9,7 @@ use super::pattern::{Ignored, Rules, is_path};
 use super::settings::Settings;
 use super::source::{Found, Scope, Source};
 use super::text_file::{self, Bounds};
-use crate::llm::regular_file;
+use crate::base::regular_file;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 //! place than they may come from.
 
 use super::text;
-use crate::llm::regular_file;
+use crate::base::regular_file;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};

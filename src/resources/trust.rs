@@ -9,8 +9,8 @@
 
 use super::settings::{self, Content};
 use super::{file, text};
-use crate::llm::hex::hex;
-use crate::llm::regular_file;
+use crate::base::hex::hex;
+use crate::base::regular_file;
 use ring::digest;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@
 
 use crate::agent::schema;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};

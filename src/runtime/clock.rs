@@ -1,7 +1,7 @@
 //! Times as people read them.
 
+use crate::base::time::{iso, parse_iso};
 use crate::llm::message::now_ms;
-use crate::llm::time::{iso, parse_iso};
 
 /// Now, as files write it.
 pub fn now_iso() -> String {

@@ -17,12 +17,12 @@ use super::session::{Listener, Session};
 use super::summary::{Failure, Summarizer, Summary, Task};
 use crate::agent::message::AgentMessage;
 use crate::agent::run::{Agent, Fatal};
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::llm::classify::is_overflow;
 use crate::llm::event::{ErrorKind, StreamError};
-use crate::llm::local;
 use crate::llm::message::{AssistantMessage, Block, Content, StopReason, now_ms};
 use crate::llm::model::Model;
+use crate::models::local;
 use crate::session::compaction::{
     CompactionResult, Preparation, Sizes, add_usage, current_system, cut, estimate, prompt, prune,
 };

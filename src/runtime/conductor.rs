@@ -12,7 +12,7 @@ use crate::agent::event::AgentEvent;
 use crate::agent::message::{AgentMessage, CustomMessage};
 use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Request};
 use crate::agent::tool::Tool;
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::llm::context::Head;
 use crate::llm::event::StreamError;
 use crate::llm::message::{AssistantMessage, Content, StopReason, SystemMessage, ToolReference, now_ms};

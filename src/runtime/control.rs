@@ -16,7 +16,7 @@ use crate::agent::message::AgentMessage;
 use crate::agent::queue::QueueMode;
 use crate::agent::run::Fatal;
 use crate::agent::tool::Tool;
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::llm::message::{Block, Content, UserMessage};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::resources::{Diagnostic, settings};

@@ -2,7 +2,7 @@
 
 use super::session::Session;
 use crate::agent::message::AgentMessage;
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::llm::message::{Block, Content};
 use crate::tools::image::{self, Kind, Limits};
 use base64::Engine;

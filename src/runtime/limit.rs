@@ -5,7 +5,7 @@
 
 use super::control::Control;
 use crate::agent::message::AgentMessage;
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::llm::message::{AssistantMessage, Block, Usage, text_of};
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};

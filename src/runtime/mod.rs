@@ -44,16 +44,16 @@ pub use crate::agent::message::{AgentMessage, BashExecution};
 pub use crate::agent::queue::QueueMode;
 pub use crate::agent::run::Fatal;
 pub use crate::agent::tool::{FnTool, Invocation, Tool, ToolError, ToolInfo, ToolOutput};
-pub use crate::llm::cancel::CancelToken;
+pub use crate::base::cancel::CancelToken;
+pub use crate::base::executable;
 pub use crate::llm::event::{AssistantEvent, Fold};
-pub use crate::llm::executable;
 pub use crate::llm::json_stream::PartialJson;
-pub use crate::llm::local::explain_refused_tools;
 pub use crate::llm::message::{
     AssistantMessage, Block, StopReason, ToolCall, ToolResultMessage as ToolResult, ToolSpec, Usage,
 };
 pub use crate::llm::model::{Model, ThinkingLevel};
-pub use crate::llm::resolve::Scoped;
+pub use crate::models::local::explain_refused_tools;
+pub use crate::models::resolve::Scoped;
 pub use crate::resources::dirs::Dirs;
 pub use crate::resources::git::branch as git_branch;
 pub use crate::resources::settings::{self, Settings};
@@ -76,7 +76,7 @@ pub use crate::tools::testing::TempDir;
 /// `bytes` as a terminal may show them: without control sequences, and with characters that hide marked.
 pub fn plain_text(bytes: &[u8]) -> String {
     let text = without_controls(bytes);
-    match crate::visible::shown(&text) {
+    match crate::base::visible::shown(&text) {
         std::borrow::Cow::Owned(shown) => shown,
         std::borrow::Cow::Borrowed(_) => text,
     }

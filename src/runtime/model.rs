@@ -3,9 +3,9 @@
 use super::control::{Control, Tell};
 use super::event::Event;
 use crate::agent::run::Fatal;
-use crate::llm::local;
 use crate::llm::model::{Model, ThinkingLevel};
-use crate::llm::resolve::{DEFAULT_THINKING, Scoped};
+use crate::models::local;
+use crate::models::resolve::{DEFAULT_THINKING, Scoped};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,16 +1,16 @@
 //! What every request of a session needs besides the conversation: models, keys, patience.
 
 use crate::agent::run::Request;
-use crate::llm::cancel::CancelToken;
-use crate::llm::credential::Credentials;
+use crate::auth::credential::Credentials;
+use crate::base::cancel::CancelToken;
 use crate::llm::event::{ErrorKind, StreamError};
-use crate::llm::faux;
-use crate::llm::local::Allowed;
 use crate::llm::model::{Model, ThinkingLevel};
-use crate::llm::models::Registry;
+use crate::llm::options::{CacheRetention, Clocks, Resend, StreamOptions};
 use crate::llm::secret::Vault;
-use crate::llm::stream::{CacheRetention, Clocks, Resend, StreamOptions};
+use crate::models::Registry;
+use crate::models::local::Allowed;
 use crate::resources::settings::{Compaction, Retry, Settings};
+use crate::wire::faux;
 use std::sync::Arc;
 
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use super::control::Control;
 use crate::agent::message::{AgentMessage, BashExecution};
 use crate::agent::run::Fatal;
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::llm::message::now_ms;
 use crate::tools::bash::{self, Request};
 use crate::tools::plain::{Decoder, Sink};

@@ -1,15 +1,15 @@
 //! Keys and sign-ins of the user, for whoever shows and asks for them.
 
 use super::control::Control;
-use crate::llm::cancel::CancelToken;
-use crate::llm::credential::{Credentials, Stored};
+use crate::auth::credential::{Credentials, Stored};
+use crate::auth::provider;
+use crate::base::cancel::CancelToken;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::model::Model;
-use crate::llm::provider;
-use crate::llm::resolve;
+use crate::models::resolve;
 use std::sync::Arc;
 
-pub use crate::llm::oauth::{Answer, Choice, Event, Interaction, Prompt};
+pub use crate::auth::oauth::{Answer, Choice, Event, Interaction, Prompt};
 
 /// How one proves to a provider who one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -173,7 +173,7 @@ fn state(
     id: &str,
     stored: &[Stored],
     credentials: &Credentials,
-    configured: &crate::llm::credential::Configured,
+    configured: &crate::models::Configured,
 ) -> State {
     if let Some(stored) = stored.iter().find(|stored| stored.provider == id) {
         return State::Stored(way_of(stored));

@@ -10,19 +10,21 @@ use super::service::Services;
 use super::session::Listener;
 use crate::agent::message::{self, AgentMessage};
 use crate::agent::run::{Fatal, Request};
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::llm::classify::is_overflow;
 use crate::llm::context::Context;
 use crate::llm::estimate::{CHARS_PER_TOKEN, utf16_len};
 use crate::llm::event::{ErrorKind, StreamError};
-use crate::llm::local;
 use crate::llm::message::{
     AssistantMessage, Block, Content, Message, StopReason, SystemMessage, Usage, UserMessage, now_ms, text_of,
 };
 use crate::llm::model::{Model, ThinkingLevel};
-use crate::llm::stream::{self, CacheRetention, StreamHandle};
+use crate::llm::options::CacheRetention;
+use crate::llm::stream::StreamHandle;
+use crate::models::local;
 use crate::session::compaction::{add_usage, prompt, transcript};
 use crate::session::id;
+use crate::wire;
 use std::sync::Arc;
 
 /// Who summarises, and for what.
@@ -193,7 +195,7 @@ impl Summarizer<'_> {
                 };
                 let user = UserMessage::new(Content::Blocks(vec![Block::text(prompt)]));
                 let messages = vec![Message::System(Arc::new(system)), Message::User(Arc::new(user))];
-                stream::stream(&model, Context { messages }, options, self.cancel)
+                wire::stream(&model, Context { messages }, options, self.cancel)
             }
             Err(error) => StreamHandle::failed(&self.model, error),
         };

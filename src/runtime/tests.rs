@@ -7,16 +7,16 @@ use super::expand::Commands;
 use super::service::Services;
 use super::session::{Ground, Parts, Session};
 use super::tree::Move;
-use crate::llm::cancel::CancelToken;
-use crate::llm::credential::Credentials;
-use crate::llm::env::Env;
-use crate::llm::faux;
+use crate::auth::credential::Credentials;
+use crate::base::cancel::CancelToken;
+use crate::base::env::Env;
 use crate::llm::model::ThinkingLevel;
-use crate::llm::models::Registry;
+use crate::models::Registry;
 use crate::resources::settings::Settings;
 use crate::session::Log;
 use crate::session::entry::Body;
 use crate::tools::testing::TempDir;
+use crate::wire::faux;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -228,8 +228,10 @@ fn the_models_to_change_between_can_be_replaced() {
     let session = session(&dir);
     let control = session.control();
     let registry = control.ground().services.registry.clone();
-    let scoped =
-        |id: &str| crate::llm::resolve::Scoped { model: registry.find("faux", id).unwrap(), thinking: None };
+    let scoped = |id: &str| crate::models::resolve::Scoped {
+        model: registry.find("faux", id).unwrap(),
+        thinking: None,
+    };
     control.set_scope(vec![scoped("echo"), scoped("demo")]);
     let cycled = control.cycle_model(true, &mut |_| {}).unwrap().unwrap();
     assert!(cycled.is_scoped);

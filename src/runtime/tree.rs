@@ -9,7 +9,7 @@ use super::control::Control;
 use super::session::{Listener, Session};
 use super::summary::{Failure, Summarizer, Summary, Task};
 use crate::agent::message::AgentMessage;
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::llm::message::{Block, Content};
 use crate::llm::model::ThinkingLevel;
 use crate::session::compaction::branch::{self, Branch};

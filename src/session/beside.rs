@@ -4,7 +4,7 @@
 //! The folders are named after the file. They come into being when they are needed, and go with it.
 
 use super::file::create_folder;
-use crate::llm::regular_file;
+use crate::base::regular_file;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};

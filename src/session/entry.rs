@@ -3,9 +3,9 @@
 //! Fields that are not known here are kept and written back, and so are whole entries of unknown types
 //! or in unknown shapes: a file of a newer version loses nothing by passing through.
 
-use super::SessionError;
 use crate::agent::message::AgentMessage;
 use crate::llm::message::{Content, Extra, Usage, number};
+use crate::session::error::SessionError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -341,7 +341,7 @@ pub fn line(value: &impl Serialize) -> Result<Vec<u8>, SessionError> {
     Ok(line)
 }
 
-pub use crate::jsonrpc::lenient::read;
+pub use crate::base::lenient::read;
 
 macro_rules! from_struct {
     ($($kind:ident),+ $(,)?) => {$(

@@ -7,9 +7,9 @@
 //!
 //! The lock is advisory and belongs to the open file: it dies with the process, whatever ended it.
 
-use super::SessionError;
-use super::failpoint;
 use super::index::{Scan, scan};
+use crate::base::failpoint;
+use crate::session::error::SessionError;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};

@@ -11,7 +11,6 @@ pub mod context;
 pub mod entry;
 mod error;
 pub mod export;
-pub mod failpoint;
 mod file;
 pub mod id;
 pub mod index;
@@ -26,7 +25,7 @@ pub mod search;
 pub mod store;
 pub mod tree;
 pub mod upkeep;
-pub use crate::llm::time;
+pub use crate::base::time;
 
 pub use called_skill::CalledSkill;
 pub use error::SessionError;

@@ -7,8 +7,11 @@
 use super::entry::{self, Header};
 use super::file::SessionFile;
 use super::index::{self, Scan};
-use super::{Notice, SessionError, beside, id, migrate, time};
+use super::{beside, id, migrate};
+use crate::base::time;
 use crate::llm::message::now_ms;
+use crate::session::error::SessionError;
+use crate::session::notice::Notice;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

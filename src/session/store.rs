@@ -7,7 +7,9 @@
 use super::entry::{self, Header};
 use super::info::Info;
 use super::log::fork;
-use super::{Log, SessionError, SyncMode, catalog, file, id};
+use super::{catalog, file, id};
+use crate::session::error::SessionError;
+use crate::session::log::{Log, SyncMode};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

@@ -6,7 +6,8 @@
 use super::entry::{Body, BranchSummary, Entry, Label};
 use super::index::Kind;
 use super::log::Log;
-use super::{SessionError, time};
+use crate::base::time;
+use crate::session::error::SessionError;
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 

@@ -4,7 +4,10 @@ use super::entry::VERSION;
 use super::file::{self, Hold, SessionFile, create_folder};
 use super::place::{draft_of, with_suffix};
 use super::store::{folder_name, read_dir, read_header};
-use super::{Log, Notice, SessionError, beside, id, migrate};
+use super::{beside, id, migrate};
+use crate::session::error::SessionError;
+use crate::session::log::Log;
+use crate::session::notice::Notice;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -186,7 +189,7 @@ pub fn remove_leftover(path: &Path) -> Result<(), SessionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::SyncMode;
+    use crate::session::log::SyncMode;
     use crate::session::scratch::Scratch;
 
     const HEADER: &str = r#"{"type":"session","version":3,"id":"x","timestamp":"t","cwd":"/x"}"#;

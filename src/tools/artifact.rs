@@ -3,7 +3,7 @@
 //! Each is a file `pi-TOOL-0000000000000003.log` in the session's folder of outputs, so that it is found
 //! again after a resume and by a fork. Numbers count up from 1 whatever the tool.
 
-use super::OutputDir;
+use crate::tools::workspace::OutputDir;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;

@@ -2,9 +2,10 @@
 
 use super::backend::Kind;
 use super::listing::{Listing, given_path, limit, shown};
-use super::{Workspace, path};
+use super::path;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
+use crate::tools::workspace::Workspace;
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;

@@ -5,10 +5,10 @@
 //! passed; from then on they are in a file, from the first byte on and up to a cap. A file that cannot
 //! be made or written is a remark in the result, never a failure of the command.
 
-use super::OutputDir;
 use super::artifact::{self, Artifact};
 use super::plain::{Decoder, Sink};
 use super::truncate::{self, Limits, Totals, Truncation, size};
+use crate::tools::workspace::OutputDir;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

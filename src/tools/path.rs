@@ -4,9 +4,10 @@
 //! models and people write them, unless a file of exactly that name is there. There is no sandbox:
 //! absolute paths and `..` lead anywhere.
 
+use super::backend::Backend;
 use super::fold;
-use super::{Workspace, backend::Backend};
 use crate::agent::tool::ToolError;
+use crate::tools::workspace::Workspace;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Names like one that is missing.
 
-use super::Workspace;
 use super::likeness::Likeness;
+use crate::tools::workspace::Workspace;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 

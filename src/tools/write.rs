@@ -1,9 +1,10 @@
 //! The `write` tool: a file with exactly this content.
 
 use super::backend::{error_text, write_error_text};
-use super::{Workspace, argument, mutation, path};
+use super::{argument, mutation, path};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
+use crate::tools::workspace::Workspace;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 

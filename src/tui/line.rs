@@ -6,7 +6,7 @@
 
 use super::style::{Depth, Style};
 use super::width::{self, clusters};
-use crate::visible;
+use crate::base::visible;
 use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;

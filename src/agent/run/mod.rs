@@ -11,12 +11,13 @@ use super::batch;
 use super::event::AgentEvent;
 use super::message::{self, AgentMessage};
 use super::tool::{Tool, ToolOutput};
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::llm::context::Context;
 use crate::llm::event::{AssistantEvent, StreamError};
 use crate::llm::message::{AssistantMessage, StopReason, ToolCall};
 use crate::llm::model::{Model, ThinkingLevel};
-use crate::llm::stream::{StreamHandle, StreamOptions};
+use crate::llm::options::StreamOptions;
+use crate::llm::stream::StreamHandle;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -242,9 +243,7 @@ fn answer(agent: &mut Agent, host: &mut dyn Host, cancel: &CancelToken) -> Resul
     let hooked = host.context(&agent.messages);
     let messages = message::to_llm(hooked.as_deref().unwrap_or(&agent.messages));
     let mut stream = match host.request(agent) {
-        Ok(Request { model, options }) => {
-            crate::llm::stream::stream(&model, Context { messages }, options, cancel)
-        }
+        Ok(Request { model, options }) => crate::wire::stream(&model, Context { messages }, options, cancel),
         Err(error) => StreamHandle::failed(&agent.model, error),
     };
     let mut started = false;

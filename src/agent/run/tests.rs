@@ -3,9 +3,10 @@
 use super::*;
 use crate::agent::queue::{Queue, QueueMode};
 use crate::agent::tool::{Invocation, ToolError, ToolInfo};
-use crate::llm::api::{self, Api, Call, Gone, Source};
 use crate::llm::event::ErrorKind;
 use crate::llm::message::{Content, Message, ToolSpec, UserMessage};
+use crate::llm::protocol::{Api, Call, Gone, Source};
+use crate::wire;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use proptest::prelude::*;
 use serde_json::json;
@@ -218,7 +219,7 @@ fn agent(replies: impl IntoIterator<Item = Reply>) -> Agent {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("script-{}", NEXT.fetch_add(1, Ordering::SeqCst));
     let script = Script(Mutex::new(replies.into_iter().collect()));
-    api::register(&name, &name, Api::Source(Arc::new(script)));
+    wire::register(&name, &name, Api::Source(Arc::new(script)));
     Agent {
         messages: Vec::new(),
         model: Arc::new(Model { api: name, ..Model::default() }),
@@ -236,7 +237,7 @@ fn check(replies: impl IntoIterator<Item = Reply>, mut notes: Notes, expected: &
     let cancel = notes.cancel_at.as_ref().map_or_else(CancelToken::new, |(_, token)| token.clone());
     run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &cancel).unwrap();
     assert_eq!(notes.lines, expected);
-    api::unregister(&agent.model.api);
+    wire::unregister(&agent.model.api);
 }
 
 #[test]
@@ -504,7 +505,7 @@ proptest! {
         (0..steering).for_each(|n| notes.steering.push(said(&n.to_string())));
         let mut agent = agent(replies);
         run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &token).unwrap();
-        api::unregister(&agent.model.api);
+        wire::unregister(&agent.model.api);
         assert_legal(&message::to_llm(&agent.messages));
         let count = |part: &str| notes.lines.iter().filter(|line| line.split(' ').next() == Some(part)).count();
         prop_assert_eq!(count("run"), 1);

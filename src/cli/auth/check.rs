@@ -1,7 +1,7 @@
 //! `pi auth check`: whether a request would have a key that works, as far as this machine can tell.
 
 use super::{Desk, Options, Stop, or_code, say_line};
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::mode::report;
 use serde_json::{Map, Value};
 

@@ -2,14 +2,14 @@
 
 use super::terminal::Console;
 use super::{Desk, Stop, say_line, unknown_provider, with_desk};
-use crate::cli::say;
-use crate::llm::cancel::CancelToken;
-use crate::llm::credential::{Credentials, KEY_BYTES_MAX, Stored};
+use crate::auth::credential::{Credentials, KEY_BYTES_MAX, Stored};
+use crate::auth::oauth::{Answer, Choice, Interaction, Prompt};
+use crate::auth::provider;
+use crate::base::cancel::CancelToken;
+use crate::cli::say::say;
 use crate::llm::event::ErrorKind;
 use crate::llm::message::now_ms;
-use crate::llm::oauth::{Answer, Choice, Interaction, Prompt};
-use crate::llm::provider;
-use crate::llm::stream::Secret;
+use crate::llm::secret::Secret;
 use crate::mode::report;
 use serde_json::{Value, json};
 use std::io::Read;

@@ -1,10 +1,10 @@
 //! `pi auth print-api-key` and `print-bearer-token`: the secret and a line feed, for scripts.
 
 use super::{Desk, Kind, Options, Stop, say_line, unknown_provider};
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::llm::event::StreamError;
 use crate::llm::model::Model;
-use crate::llm::stream::Secret;
+use crate::llm::secret::Secret;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -4,8 +4,8 @@
 //! when the key is complete, on an error or a panic, and when a signal ends the program while we wait.
 //! Nothing here can be typed into that a cancel does not end at once.
 
-use crate::llm::cancel::{CancelGuard, CancelToken};
-use crate::llm::oauth::{Answer, Event, Interaction, Prompt};
+use crate::auth::oauth::{Answer, Event, Interaction, Prompt};
+use crate::base::cancel::{CancelGuard, CancelToken};
 use crate::mode::report;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};

@@ -11,6 +11,7 @@
 mod connection;
 mod debug;
 mod failure;
+pub mod fault;
 mod proxy;
 mod secrets;
 mod status;
@@ -21,9 +22,9 @@ pub(crate) use proxy::is_loopback;
 pub(crate) use secrets::Secrets;
 pub(crate) use status::{body_error, body_text, html_text, http_date_ms, request_id, status_error, utc_ms};
 
-use super::cancel::{CancelGuard, CancelToken};
-use super::env::Env;
 use super::event::{ErrorKind, StreamError};
+use crate::base::cancel::{CancelGuard, CancelToken};
+use crate::base::env::Env;
 use connection::Lease;
 use debug::{Exchange, Log};
 use failure::Phase;

@@ -4,7 +4,7 @@
 //! https falls back to the proxy for http. Servers on this machine are reached directly.
 
 use super::failure::Target;
-use crate::llm::env::Env;
+use crate::base::env::Env;
 use crate::llm::event::{ErrorKind, StreamError};
 use std::net::IpAddr;
 use ureq::Proxy;

@@ -3,8 +3,8 @@
 
 use super::failure::{Target, one_line};
 use super::header;
-use crate::llm::api::fault;
 use crate::llm::event::{ErrorKind, StreamError};
+use crate::llm::http::fault;
 use crate::llm::message::now_ms;
 use serde_json::Value;
 

@@ -5,7 +5,7 @@
 //! Nothing is loaded before the first https connection. ureq's own connector is not used because it
 //! takes either the built-in roots or given certificates.
 
-use crate::llm::env::Env;
+use crate::base::env::Env;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};

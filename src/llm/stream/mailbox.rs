@@ -4,8 +4,8 @@
 //! A channel of single events would wake the other side for each of them. Here the reader is woken
 //! when the queue is no longer empty, and finds what has gathered since.
 
-use crate::llm::api::Gone;
 use crate::llm::event::AssistantEvent;
+use crate::llm::protocol::Gone;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

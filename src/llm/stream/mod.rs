@@ -6,7 +6,7 @@
 //! hanging connection keeps it. It also gives the stream its form: `Start` first (but for an error before
 //! the provider answered), exactly one `Done` or `Error` last.
 //!
-//! Not here: what the thread does (`worker`), the wire protocols ([`api`]).
+//! Not here: what the thread does (`worker`), the wire protocols (`wire`).
 
 mod mailbox;
 mod measure;
@@ -18,87 +18,20 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-use super::api::{self, Api};
-use super::aws;
-use super::cancel::CancelToken;
 use super::context::Context;
 use super::event::{AssistantEvent, ErrorKind, Fold, StreamError};
 use super::http::{self, Client};
 use super::message::{AssistantMessage, now_ms};
-use super::model::{Model, ThinkingLevel};
-use super::secret::Vault;
+use super::model::Model;
+use super::options::{Clocks, StreamOptions};
+use super::protocol::Api;
+use crate::base::cancel::CancelToken;
 use crossbeam_channel::{after, never, select};
 use measure::Measure;
-use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use worker::Job;
-
-pub use super::secret::Secret;
-pub use retry::Resend;
-
-/// What one request may ask for beyond the conversation.
-#[derive(Clone, Debug, Default)]
-pub struct StreamOptions {
-    /// The resolved key; never printed.
-    pub api_key: Option<Secret>,
-    /// Added to the protocol's own headers; `None` takes one away.
-    pub headers: Vec<(String, Option<String>)>,
-    /// Settings of the credential, before the process environment.
-    pub env: Vec<(String, String)>,
-    /// What requests to AWS are signed with.
-    pub aws: Option<Arc<aws::Access>>,
-    pub temperature: Option<f64>,
-    pub max_tokens: Option<u64>,
-    /// Clamped to the model by the caller.
-    pub thinking: ThinkingLevel,
-    /// Tokens for a level, where the provider takes a budget.
-    pub thinking_budgets: Vec<(ThinkingLevel, u64)>,
-    pub cache: CacheRetention,
-    /// Lets a provider route requests of one conversation to the same cache.
-    pub session_id: Option<String>,
-    /// Merged into the body as it is, for servers on the OpenAI protocols.
-    pub sampling_params: Map<String, Value>,
-    pub tool_choice: Option<ToolChoice>,
-    pub clocks: Clocks,
-    pub resend: Resend,
-    /// What is hidden in the request and in its answer.
-    pub vault: Vault,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CacheRetention {
-    None,
-    #[default]
-    Short,
-    Long,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToolChoice {
-    Auto,
-    None,
-    Required,
-}
-
-/// How long a server may say nothing. Comments and pings say nothing. `None` waits for ever.
-#[derive(Clone, Copy, Debug)]
-pub struct Clocks {
-    /// Until the first event.
-    pub first: Option<Duration>,
-    /// Between two events.
-    pub idle: Option<Duration>,
-    /// The user has chosen `first`: it counts for a server on this machine too.
-    pub is_chosen: bool,
-}
-
-impl Default for Clocks {
-    fn default() -> Self {
-        let limit = Some(Duration::from_secs(300));
-        Self { first: limit, idle: limit, is_chosen: false }
-    }
-}
 
 /// A running request. Dropping it ends the request.
 pub struct StreamHandle {
@@ -149,30 +82,24 @@ impl Open {
 }
 
 /// Starts a request on a thread of its own. Never fails: what goes wrong is the last event.
-pub fn stream(
+pub fn start(
+    api: Api,
     model: &Arc<Model>,
     context: Context,
     options: StreamOptions,
     cancel: &CancelToken,
 ) -> StreamHandle {
-    let api = api::find(&model.api);
-    start(Client::shared().clone(), api, model, context, options, cancel)
+    start_with(Client::shared().clone(), api, model, context, options, cancel)
 }
 
-fn start(
+fn start_with(
     client: Client,
-    api: Option<Api>,
+    api: Api,
     model: &Arc<Model>,
     mut context: Context,
     options: StreamOptions,
     cancel: &CancelToken,
 ) -> StreamHandle {
-    let Some(api) = api else {
-        let known = api::names().join(", ");
-        let (id, api) = (&model.id, &model.api);
-        let text = format!("the model {id} speaks {api:?}, which is not known here; known: {known}");
-        return StreamHandle::failed(model, StreamError::new(ErrorKind::Request, text));
-    };
     if let Some(set) = options.vault.set() {
         context.messages.iter_mut().for_each(|message| set.hide_message(message));
     }

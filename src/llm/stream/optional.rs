@@ -9,12 +9,12 @@
 //! A parameter that stands for something the user chose goes with a notice, others go silently. What the
 //! conversation is made of is never left out. The limit of the answer gets its other name, where it has one.
 
-use super::StreamOptions;
 use super::refusal::{self, BETA};
-use crate::llm::api::body::Body;
-use crate::llm::api::limits;
+use crate::llm::body::Body;
 use crate::llm::event::StreamError;
+use crate::llm::limits;
 use crate::llm::model::{Model, ThinkingLevel};
+use crate::llm::options::StreamOptions;
 use serde_json::value::RawValue;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -406,7 +406,7 @@ fn remove_beta(headers: &mut Vec<(String, String)>, flag: &str) -> bool {
 mod tests {
     use super::*;
     use crate::llm::event::ErrorKind;
-    use crate::llm::stream::ToolChoice;
+    use crate::llm::options::ToolChoice;
     use serde_json::{Value, json};
 
     struct Case {

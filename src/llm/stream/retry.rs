@@ -5,19 +5,12 @@
 
 use crate::llm::classify::classify;
 use crate::llm::event::StreamError;
+use crate::llm::options::Resend;
 use std::time::Duration;
 
 /// The wait before the second attempt; it doubles from there to `LONGEST_MS`.
 const FIRST_MS: u64 = 500;
 const LONGEST_MS: u64 = 8000;
-
-/// How often a request is sent again.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Resend {
-    pub count: u64,
-    /// The longest wait that a server may ask for, in milliseconds; 0 for any.
-    pub delay_ms_max: u64,
-}
 
 /// What follows a failure.
 #[derive(Debug, PartialEq)]

@@ -1,18 +1,19 @@
 //! The provider thread: sends the request, reads the answer, and turns it into events.
 
-use super::StreamOptions;
 use super::mailbox::Writer;
 use super::optional::Fitting;
 use super::retry::Next;
-use crate::llm::api::{Api, Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source, size};
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
 use crate::llm::context::Context;
 use crate::llm::event::{AssistantEvent, ErrorKind, Info, StreamError};
 use crate::llm::event_stream::{Broken, EventStreamDecoder, MESSAGE_LIMIT};
 use crate::llm::http::{self, Answer, Client, Request, Secrets};
 use crate::llm::message::now_ms;
 use crate::llm::model::Model;
+use crate::llm::options::StreamOptions;
+use crate::llm::protocol::{Api, Call, Decoder, Frame, Gone, HttpRequest, Protocol, Source};
 use crate::llm::secret::EventHider;
+use crate::llm::size;
 use crate::llm::sse::{EVENT_LIMIT, SseDecoder, TooLarge};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

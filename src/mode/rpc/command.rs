@@ -2,7 +2,7 @@
 
 use super::dialog::Answer;
 use super::host_tool::Described;
-use crate::jsonrpc::lenient;
+use crate::base::lenient;
 use crate::runtime::control::{InterruptMode, Streaming};
 use crate::runtime::{Block, QueueMode, ThinkingLevel, ToolInfo, ToolSpec};
 use serde_json::{Map, Value};

@@ -14,8 +14,8 @@ pub use compaction::Compaction;
 pub use layer::{Content, write};
 
 use super::{Diagnostic, text_file};
+use crate::base::regular_file;
 use crate::llm::model::ThinkingLevel;
-use crate::llm::regular_file;
 use form::{timeout_ms, whole};
 use layer::{Layer, look_up, merge};
 use serde_json::{Map, Value};

@@ -4,11 +4,11 @@
 //! sessions looks for that); `00000001.before` holds the content from before change 1. All of it is for
 //! its owner alone. A line that cannot be read costs its step.
 
-use crate::llm::hex::hex;
+use crate::base::failpoint;
+use crate::base::hex::hex;
+use crate::base::time;
 use crate::llm::message::now_ms;
 use crate::session::beside;
-use crate::session::failpoint;
-use crate::session::time;
 use crate::tools::{Change, Changes};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;

@@ -18,11 +18,11 @@ pub use journal::{Journal, Step};
 use super::event::Event;
 use super::session::Session;
 use crate::agent::run::Fatal;
-use crate::llm::cancel::CancelToken;
+use crate::base::cancel::CancelToken;
+use crate::base::failpoint;
 use crate::llm::message::Content;
 use crate::session::Store;
 use crate::session::entry::CustomMessage;
-use crate::session::failpoint;
 use crate::tools::diff::changes;
 use crate::tools::local::write_here;
 use crate::tools::mutation;
@@ -290,7 +290,7 @@ impl Session {
 
 /// The steps from `time` (ISO 8601) on.
 pub fn since(steps: &[Step], time: &str) -> Vec<Step> {
-    let parse = crate::session::time::parse_iso;
+    let parse = crate::base::time::parse_iso;
     let Some(from) = parse(time) else {
         return Vec::new();
     };

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, ToolResultMessage, UserMessage};
-use crate::session::Log;
 use crate::session::entry::{Compaction, ContextEdit, Replacement};
+use crate::session::log::Log;
 use proptest::prelude::*;
 use serde_json::{Map, json};
 use std::path::Path;

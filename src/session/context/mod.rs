@@ -7,8 +7,8 @@
 use super::entry::{self, Body, Entry, Replacement};
 use super::index::Kind;
 use super::log::Log;
-use super::time;
 use crate::agent::message::{self, AgentMessage};
+use crate::base::time;
 use crate::llm::message::{Block, Content, Extra, StopReason};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

@@ -1,7 +1,7 @@
 //! What of a session the model is told.
 
 use super::*;
-use crate::session::SyncMode;
+use crate::session::log::SyncMode;
 use crate::session::scratch::Scratch;
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! A session as JSON lines: the current branch as one chain, or every line of the file.
 
 use super::source::Source;
+use crate::base::time;
 use crate::llm::message::now_ms;
 use crate::session::entry::VERSION;
-use crate::session::time;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 

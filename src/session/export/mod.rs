@@ -22,7 +22,9 @@ mod tree;
 pub use redact::Redactor;
 pub use target::Target;
 
-use super::{Log, Notice, SessionError};
+use crate::session::error::SessionError;
+use crate::session::log::Log;
+use crate::session::notice::Notice;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write};

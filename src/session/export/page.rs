@@ -10,7 +10,7 @@ use super::html::{Html, anchor};
 use super::source::Source;
 use super::survey::{Survey, dollars, spent, thousands};
 use super::tree::{self, Run};
-use crate::session::time;
+use crate::base::time;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use ring::digest;

@@ -2,9 +2,9 @@
 
 use super::redact::Redactor;
 use crate::llm::message::Extra;
-use crate::session::Log;
 use crate::session::entry::{self, Entry};
 use crate::session::index::{Index, Kind};
+use crate::session::log::Log;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::cell::RefCell;

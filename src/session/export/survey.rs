@@ -3,11 +3,11 @@
 use super::html::brief;
 use super::source::Source;
 use crate::agent::message::AgentMessage;
+use crate::base::time;
 use crate::llm::message::{Usage, UsageCost};
 use crate::session::CalledSkill;
 use crate::session::entry::Body;
 use crate::session::index::Kind;
-use crate::session::time;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 

@@ -320,7 +320,7 @@ fn a_running_conversation_is_exported_by_the_ending_of_the_name() {
     }
     let said = |log: &Log| export_live(log, None, &cwd, None).unwrap_err().to_string();
     assert_eq!(said(&Log::in_memory(&cwd, None).unwrap()), "Cannot export in-memory session to HTML");
-    let new = Log::create(&cwd, &cwd, None, crate::session::SyncMode::Never).unwrap();
+    let new = Log::create(&cwd, &cwd, None, crate::session::log::SyncMode::Never).unwrap();
     assert_eq!(said(&new), "Nothing to export yet - start a conversation first");
 }
 

@@ -5,7 +5,7 @@
 
 use super::entry::{self, Header};
 use super::index::{Kind, line_kind};
-use super::time;
+use crate::base::time;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;

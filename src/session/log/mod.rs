@@ -10,12 +10,15 @@
 
 use super::entry::{self, Body, Entry, Header, ModelChange, SessionInfo, ThinkingLevelChange, VERSION};
 use super::file::{self, SessionFile, Unsynced};
+use super::id;
 use super::index::{Index, Kind, Slot};
 use super::place::{Later, Place, draft_of, file_name};
-use super::{Notice, SessionError, id, time};
 use crate::agent::message::AgentMessage;
+use crate::base::time;
 use crate::llm::message::now_ms;
 use crate::llm::secret::Vault;
+use crate::session::error::SessionError;
+use crate::session::notice::Notice;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::io;

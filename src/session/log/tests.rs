@@ -1,7 +1,7 @@
 //! What a log promises, on real files.
 
 use super::*;
-use crate::session::failpoint;
+use crate::base::failpoint;
 use crate::session::scratch::{Scratch, answer, user};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

@@ -13,15 +13,16 @@
 //! model's text (the file keeps all bytes), TERM precedes KILL at the time limit, and processes left in
 //! the background are named.
 
+use super::argument;
 use super::backend::{Child, Progress, ShellCommand, Survivor};
 use super::output::{Finished, Output};
 use super::sandbox::Sandbox;
 use super::truncate::{Limits, Truncation};
-use super::{Options, Workspace, argument};
 use crate::agent::CancelToken;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::llm::secret::Hider;
+use crate::tools::workspace::{Options, Workspace};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -13,10 +13,11 @@ mod nearest;
 
 use super::backend::{Kind, error_code, write_error_text};
 use super::text::{self, Content, Encoding};
-use super::{Workspace, argument, diff, mutation, path, suggest, truncate};
+use super::{argument, diff, mutation, path, suggest, truncate};
 use crate::agent::CancelToken;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
+use crate::tools::workspace::Workspace;
 use serde_json::{Map, Value, json};
 use std::io::Read;
 use std::ops::Range;

@@ -7,7 +7,7 @@
 use super::Kind;
 use super::header::Size;
 use crate::agent::CancelToken;
-use crate::llm::{executable, null};
+use crate::base::{executable, null};
 use crate::tools::process;
 use crate::tools::sandbox::{Confinement, Sandbox};
 use crossbeam_channel::{bounded, select};

@@ -23,7 +23,7 @@ pub use family::MARKER;
 
 use super::backend::{Child, End, Progress, ShellCommand, Survivor};
 use super::sandbox::{Confinement, Sandbox};
-use crate::llm::{executable, null};
+use crate::base::{executable, null};
 use family::Family;
 use group::Group;
 use std::collections::BTreeMap;

@@ -8,10 +8,11 @@ mod window;
 
 use super::backend::{Kind, Source, error_code, error_text};
 use super::text::{self, Content, Encoding};
-use super::{Workspace, argument, artifact, image, path, suggest, truncate};
+use super::{argument, artifact, image, path, suggest, truncate};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::{Block, ToolSpec};
 use crate::llm::secret::Hider;
+use crate::tools::workspace::Workspace;
 use serde_json::{Map, Value, json};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

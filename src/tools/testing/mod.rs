@@ -3,12 +3,12 @@
 pub mod leak;
 
 use super::local::Local;
-use super::{Forgotten, Options, OutputDir, Workspace};
 use crate::agent::CancelToken;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolOutput};
 use crate::llm::message::text_of;
 use crate::llm::model::Model;
 use crate::llm::secret::Vault;
+use crate::tools::workspace::{Forgotten, Options, OutputDir, Workspace};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -12,11 +12,11 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
-use super::Workspace;
 use super::backend::{Backend, Kind};
 use super::ignore::Scope;
 use super::listing::Listing;
 use crate::agent::CancelToken;
+use crate::tools::workspace::Workspace;
 use run::{Outcome, Run, Task, Work};
 use schedule::{Schedule, Sink};
 use std::ffi::OsStr;

@@ -1,10 +1,10 @@
 //! A question with yes and no.
 
-use super::Looks;
 use super::list::mark;
 use crate::tui::key::{Code, Key};
 use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::Line;
+use crate::tui::select::looks::Looks;
 use crate::tui::wrap::wrap;
 
 #[derive(Debug)]

@@ -1,10 +1,11 @@
 //! A list to choose from, with a search if it is long.
 
-use super::{Looks, TextInput};
+use super::TextInput;
 use crate::tui::fuzzy::Texts;
 use crate::tui::key::Key;
 use crate::tui::keymap::{self, Action, Keymap};
 use crate::tui::line::Line;
+use crate::tui::select::looks::Looks;
 use crate::tui::width;
 use std::ops::Range;
 

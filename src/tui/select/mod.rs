@@ -5,28 +5,17 @@
 
 mod confirm;
 mod list;
+mod looks;
 mod settings;
 mod text;
 mod wait;
 
 pub use confirm::Confirm;
 pub use list::{Item, List, Picked};
+pub use looks::Looks;
 pub use settings::{Changed, Setting, Settings};
 pub use text::{Entered, TextInput};
 pub use wait::{elapsed, hints, loader, loader_changes_in};
-
-use super::style::Style;
-
-/// How the parts look.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Looks {
-    pub text: Style,
-    pub selected: Style,
-    pub accent: Style,
-    pub muted: Style,
-    /// States are words, nothing moves.
-    pub is_plain: bool,
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,12 @@
 //! Settings with their values and help.
 
+use super::TextInput;
 use super::list::{Roll, mark};
-use super::{Looks, TextInput};
 use crate::tui::fuzzy;
 use crate::tui::key::{Code, Key};
 use crate::tui::keymap::{self, Action, Keymap};
 use crate::tui::line::Line;
+use crate::tui::select::looks::Looks;
 use crate::tui::width;
 use crate::tui::wrap::wrap;
 

@@ -1,10 +1,10 @@
 //! One line of text to be typed.
 
-use super::Looks;
 use crate::tui::editor::{Editor, Outcome};
 use crate::tui::key::Key;
 use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::Line;
+use crate::tui::select::looks::Looks;
 use crate::tui::width;
 
 #[derive(Debug)]

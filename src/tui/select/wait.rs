@@ -1,8 +1,8 @@
 //! What one sees while something runs, and which keys there are.
 
-use super::Looks;
 use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::Line;
+use crate::tui::select::looks::Looks;
 use std::time::Duration;
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];

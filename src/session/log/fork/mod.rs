@@ -11,10 +11,11 @@
 use super::{Log, SyncMode, new_header};
 use crate::llm::message::{Block, Content};
 use crate::session::entry::{self, Body, Entry, Header, Label};
+use crate::session::error::SessionError;
 use crate::session::file::SessionFile;
 use crate::session::index::{self, Index, Kind, Slot, scan};
 use crate::session::place::{Later, Place, file_name, with_suffix};
-use crate::session::{SessionError, beside, id};
+use crate::session::{beside, id};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

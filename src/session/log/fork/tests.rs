@@ -1,7 +1,7 @@
 //! What a fork holds, and what it leaves behind when it fails.
 
 use super::*;
-use crate::session::failpoint;
+use crate::base::failpoint;
 use crate::session::scratch::{Scratch, answer, user};
 use serde_json::json;
 

@@ -17,7 +17,7 @@ mod watcher;
 pub use terminal::Lost;
 
 use super::{family, poll};
-use crate::llm::null;
+use crate::base::null;
 use std::fmt::Display;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};

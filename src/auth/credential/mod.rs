@@ -1,0 +1,577 @@
+//! Which key a request goes out with.
+//!
+//! Looked for in this order: `--api-key`, the provider's entry in auth.json, `apiKey` in models.json, the
+//! environment. The first that exists decides: an entry that cannot be used (a sign-in that has expired,
+//! a variable that is not set) is an error and never gives way to a key from the environment, which may
+//! belong to someone else.
+//!
+//! auth.json is `{provider: {"type": "api_key", "key", "env"?}}` or
+//! `{provider: {"type": "oauth", "access", "refresh", "expires", "env"?}}`, `expires` in Unix
+//! milliseconds. It is read when first needed and again when it has changed; sign-ins are renewed in it.
+//!
+//! No error, source or `Debug` text holds a key.
+
+mod file;
+mod sign_in;
+mod store;
+
+pub use sign_in::{KEY_BYTES_MAX, MARGIN, Stored};
+
+use super::aws;
+use super::aws::Aws;
+use super::gcp::{self, Gcp};
+use crate::auth::provider;
+use crate::auth::provider::{Ambient, BEARER_VARIABLE, Placement, Provider};
+use crate::base::cancel::CancelToken;
+use crate::base::env::Env;
+use crate::llm::event::{ErrorKind, StreamError};
+use crate::llm::model::Model;
+use crate::llm::options::Access;
+use crate::llm::secret::{Secret, Vault, is_secret_name};
+use crate::models::catalogue;
+use crate::models::config_value;
+use crate::models::config_value::Keep;
+use crate::models::local;
+use crate::models::{Configured, Registry, header_place};
+use crate::wire::google;
+use file::{AuthFile, settings_of};
+use serde_json::Value;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// All the keys of one user. Clones share what was read and fetched.
+#[derive(Clone)]
+pub struct Credentials {
+    file: Arc<AuthFile>,
+    env: Env,
+    /// The provider that `--api-key` is for, and the key.
+    given: Option<(String, Secret)>,
+    /// Knows every key and token that was met here.
+    vault: Vault,
+    aws: Arc<Aws>,
+    gcp: Arc<Gcp>,
+    place: sign_in::Place,
+}
+
+/// What a request is signed with.
+#[derive(Clone)]
+pub struct Resolved {
+    /// `None` where the server needs no key, or where a header or a signature stands in for it.
+    pub key: Option<Secret>,
+    pub source: Source,
+    /// Settings of the credential, before the process environment.
+    pub env: Vec<(String, String)>,
+    /// Names in lower case, each once; `None` takes one of the protocol's own away.
+    pub headers: Vec<(String, Option<String>)>,
+    /// Replaces the model's, which has a variable in it or is set beside the key.
+    pub base_url: Option<String>,
+    /// What a request to AWS is signed with.
+    pub aws: Option<Arc<Access>>,
+}
+
+impl Resolved {
+    /// What the request is signed with, wherever it travels.
+    pub fn secret(&self) -> Option<Secret> {
+        let bearer = || {
+            let mut headers = self.headers.iter().filter_map(|(_, value)| value.as_deref());
+            headers.find_map(|value| value.strip_prefix("Bearer ")).map(Secret::new)
+        };
+        self.key.clone().or_else(bearer)
+    }
+}
+
+/// Where a key came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    Flag,
+    AuthFile,
+    /// The access token of a sign-in, in auth.json.
+    SignIn,
+    ModelsFile,
+    Variable(&'static str),
+    /// Something that is no key of this provider.
+    Ambient(&'static str),
+}
+
+impl Source {
+    /// What a key from here is called when it is hidden.
+    fn place(&self, provider: &str) -> String {
+        match self {
+            Self::Flag => "api-key".to_owned(),
+            Self::AuthFile | Self::SignIn | Self::Ambient(_) => format!("auth.{provider}"),
+            Self::ModelsFile => format!("models.{provider}.apiKey"),
+            Self::Variable(name) => (*name).to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag => f.write_str("--api-key"),
+            Self::AuthFile => f.write_str("auth.json"),
+            Self::SignIn => f.write_str("auth.json (signed in)"),
+            Self::ModelsFile => f.write_str("models.json"),
+            Self::Variable(name) => write!(f, "environment variable {name}"),
+            Self::Ambient(what) => f.write_str(what),
+        }
+    }
+}
+
+impl fmt::Debug for Resolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let env: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
+        let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Resolved")
+            .field("key", &self.key)
+            .field("source", &self.source)
+            .field("env", &env)
+            .field("headers", &headers)
+            .field("base_url", &self.base_url)
+            .field("aws", &self.aws)
+            .finish()
+    }
+}
+
+/// A key that was found.
+struct Found {
+    key: Option<Secret>,
+    source: Source,
+    /// The key is a token that goes out as `Authorization: Bearer`.
+    bearer: bool,
+    /// The server that a sign-in is for.
+    base_url: Option<String>,
+}
+
+impl Found {
+    fn key(key: Secret, source: Source) -> Self {
+        Self { key: Some(key), source, bearer: false, base_url: None }
+    }
+}
+
+impl Credentials {
+    /// Reads no file yet.
+    pub fn load(agent_dir: &Path, env: Env) -> Self {
+        let vault = Vault::default();
+        provider::learn_keys(&env, &vault);
+        Self {
+            file: Arc::new(AuthFile::new(agent_dir.join("auth.json"), env.clone(), vault.clone())),
+            env,
+            given: None,
+            vault,
+            aws: Arc::default(),
+            gcp: Arc::default(),
+            place: sign_in::Place::default(),
+        }
+    }
+
+    /// `--api-key`: for requests to this provider and no other.
+    pub fn give(&mut self, provider: &str, key: Secret) {
+        self.vault.learn("api-key", key.expose());
+        self.given = Some((provider.to_owned(), key));
+    }
+
+    /// Takes over the key that was given to `other`, and what it knows to be secret.
+    pub fn give_as(&mut self, other: &Self) {
+        self.given.clone_from(&other.given);
+        self.vault.learn_from(&other.vault);
+    }
+
+    /// What is known to be secret so far: keys in the environment, what is in auth.json once it was read, and
+    /// what requests were resolved to.
+    pub fn vault(&self) -> &Vault {
+        &self.vault
+    }
+
+    /// Takes what auth.json and `models.json` hold into the vault.
+    pub fn learn_files(&self, registry: &Registry) {
+        let _ = self.file.entries(); // learns by itself; what is wrong with it is said elsewhere
+        registry.learn_secrets(&self.env, &self.vault);
+    }
+
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// What is wrong with auth.json, for the user to be told at the start.
+    pub fn warning(&self) -> Option<String> {
+        self.file.warning()
+    }
+
+    /// Whether a request to this provider would have a key, as far as can be told without running a
+    /// command. True for a sign-in that has expired: its error says so better than silence.
+    pub fn has(&self, provider: &str, configured: &Configured) -> bool {
+        if self.given_for(provider).is_some() {
+            return true;
+        }
+        let entries = self.file.entries().unwrap_or_default();
+        let entry = entries.get(provider);
+        let env = self.env.with(&settings_of(entry));
+        if let Some(key) = entry.and_then(|entry| entry.get("key")).and_then(Value::as_str)
+            && !key.is_empty()
+        {
+            return config_value::is_resolvable(key, &env);
+        }
+        if entry.is_some_and(|entry| entry.get("type").is_none_or(|kind| kind != "api_key")) {
+            return true;
+        }
+        if let Some(key) = &configured.api_key {
+            return config_value::is_resolvable(key, &env);
+        }
+        provider::find(provider).is_some_and(|provider| {
+            provider.key_variable(&env).is_some()
+                || provider.ambient(&env).is_some()
+                || (provider.ambient == Ambient::Aws && entry.is_some())
+        })
+    }
+
+    /// The key and headers for a request to `model`. Runs commands where values are commands.
+    pub fn resolve(
+        &self,
+        model: &Model,
+        configured: &Configured,
+        cancel: &CancelToken,
+    ) -> Result<Resolved, StreamError> {
+        let row = provider::find(&model.provider);
+        let open = row.is_some_and(|row| row.ambient == Ambient::Open);
+        let entries = match self.file.entries() {
+            Ok(entries) => entries,
+            // A server that takes requests without a key does not wait for the file to be repaired.
+            Err(_) if open || self.given_for(&model.provider).is_some() => Arc::default(),
+            Err(error) => return Err(StreamError::new(ErrorKind::Auth, error)),
+        };
+        let entry = entries.get(&model.provider);
+        let settings = settings_of(entry);
+        let env = self.env.with(&settings);
+        let failed = |kind, message| match cancel.is_cancelled() {
+            true => StreamError::aborted(),
+            false => StreamError::new(kind, message),
+        };
+        let renewed = match entry.filter(|entry| sign_in::is_sign_in(entry)) {
+            Some(entry) if self.given_for(&model.provider).is_none() => {
+                check_sign_in(entry, &self.place_of(&model.provider))
+                    .map_err(|error| failed(ErrorKind::Auth, error))?;
+                self.fresh(&model.provider, entry, configured, cancel)?
+            }
+            _ => entry.cloned(),
+        };
+        let entry = renewed.as_ref();
+        let found = self
+            .find(model, row, entry, configured, &env, cancel)
+            .map_err(|error| failed(ErrorKind::Auth, error))?;
+        if let Some(key) = &found.key {
+            self.vault.learn(&found.source.place(&model.provider), key.expose());
+        }
+        let mut headers = headers(model, row, configured, &found, &env, &self.vault, cancel)
+            .map_err(|error| failed(ErrorKind::Request, error))?;
+        let mut base_url = match &found.base_url {
+            // An address that the user gave stays.
+            Some(url) if is_catalogued(model) => Some(url.clone()),
+            _ => base_url(model, row, &env).map_err(|error| failed(ErrorKind::Request, error))?,
+        };
+        let mut aws = None;
+        if model.api == aws::API {
+            let asked = aws::Asked {
+                model,
+                env: &env,
+                own_profile: settings.iter().any(|(name, _)| name == "AWS_PROFILE"),
+                has_key: found.key.is_some(),
+            };
+            let access = self.aws.access(&asked, cancel)?;
+            base_url = base_url.or_else(|| Some(access.endpoint.clone()));
+            if let Some(keys) = &access.keys {
+                self.vault.learn("aws.secret", keys.secret.expose());
+                let token = keys.session_token.as_ref().map_or("", Secret::expose);
+                self.vault.learn("aws.token", token);
+            }
+            aws = Some(Arc::new(access));
+        }
+        if model.api == gcp::API && needs_token(&found, &headers) {
+            let token = self.gcp.token(&env, cancel)?;
+            self.vault.learn("google.token", token.access.expose());
+            let bearer = format!("Bearer {}", token.access.expose());
+            headers.push(("authorization".to_owned(), Some(bearer)));
+            let project = token.quota_project.map(Some);
+            headers.extend(project.map(|project| ("x-goog-user-project".to_owned(), project)));
+        }
+        let header_carries_key = found.bearer || row.is_some_and(|row| row.placement != Placement::Protocol);
+        Ok(Resolved {
+            base_url,
+            key: found.key.filter(|_| !header_carries_key),
+            source: found.source,
+            env: settings,
+            headers,
+            aws,
+        })
+    }
+
+    fn given_for(&self, provider: &str) -> Option<&Secret> {
+        let (for_provider, key) = self.given.as_ref()?;
+        (for_provider == provider).then_some(key)
+    }
+
+    fn find(
+        &self,
+        model: &Model,
+        row: Option<&'static Provider>,
+        entry: Option<&Value>,
+        configured: &Configured,
+        env: &Env,
+        cancel: &CancelToken,
+    ) -> Result<Found, String> {
+        let id = &model.provider;
+        if let Some(key) = self.given_for(id) {
+            return Ok(Found::key(usable(key, id, &Source::Flag)?, Source::Flag));
+        }
+        if let Some(entry) = entry
+            && let Some(found) = self.stored_key(id, entry, configured, env, cancel)?
+        {
+            return Ok(found);
+        }
+        if let Some(value) = &configured.api_key {
+            let setting = format!("\"apiKey\" of provider \"{id}\" in models.json");
+            let key = config_value::resolve(value, &setting, Keep::No, env, cancel)?;
+            let source = Source::ModelsFile;
+            return Ok(Found::key(usable(&key, id, &source)?, source));
+        }
+        if let Some(name) = row.and_then(|row| key_variable(row, model, env))
+            && let Some(value) = env.get(name)
+        {
+            let source = Source::Variable(name);
+            let key = usable(&Secret::new(value), id, &source)?;
+            let bearer = name == BEARER_VARIABLE;
+            return Ok(Found { key: Some(key), source, bearer, base_url: None });
+        }
+        if let Some(what) = ambient(row, model, entry.is_some(), env) {
+            let source = Source::Ambient(what);
+            return Ok(Found { key: None, source, bearer: false, base_url: None });
+        }
+        Err(self.no_key(id, row))
+    }
+
+    /// The key of an entry in auth.json; `None` for one that only has settings.
+    fn stored_key(
+        &self,
+        id: &str,
+        entry: &Value,
+        configured: &Configured,
+        env: &Env,
+        cancel: &CancelToken,
+    ) -> Result<Option<Found>, String> {
+        let place = self.place_of(id);
+        let text = |name: &str| {
+            let text = entry.get(name).and_then(Value::as_str);
+            text.filter(|text| !text.is_empty())
+        };
+        match text("type") {
+            Some("api_key") => {
+                let Some(value) = text("key") else {
+                    return match entry.get("key") {
+                        None | Some(Value::Null | Value::String(_)) => Ok(None),
+                        Some(_) => Err(format!("\"key\" of {place} is not a text")),
+                    };
+                };
+                let setting = format!("\"key\" of {place}");
+                let key = config_value::resolve(value, &setting, Keep::Process, env, cancel)?;
+                let source = Source::AuthFile;
+                Ok(Some(Found::key(usable(&key, id, &source)?, source)))
+            }
+            Some("oauth") => {
+                let token = text("access").unwrap_or_default();
+                let key = usable(&Secret::new(token), id, &Source::SignIn)?;
+                let method = Self::method(id, configured);
+                let entry = entry.as_object();
+                Ok(Some(Found {
+                    key: Some(key),
+                    source: Source::SignIn,
+                    bearer: method.is_some_and(|method| method.bearer),
+                    base_url: method.zip(entry).and_then(|(method, entry)| method.base_url(entry)),
+                }))
+            }
+            _ => Err(format!("{place} has no \"type\" that is known: \"api_key\" or \"oauth\"")),
+        }
+    }
+
+    fn place_of(&self, id: &str) -> String {
+        format!("the entry \"{id}\" in {}", self.file.path.display())
+    }
+
+    fn no_key(&self, id: &str, row: Option<&Provider>) -> String {
+        let file = self.file.path.display();
+        let entry = format!("{{\"{id}\": {{\"type\": \"api_key\", \"key\": \"…\"}}}}");
+        let Some(row) = row else {
+            return format!(
+                "No API key for provider \"{id}\". Give it an \"apiKey\" in models.json, pass --api-key, or \
+                 put {entry} into {file}."
+            );
+        };
+        let Some(variable) = row.keys.last() else {
+            return format!(
+                "Not signed in to {}. It takes no API key; sign in with: pi auth login {id}",
+                row.name
+            );
+        };
+        let others = match row.keys.split_last() {
+            Some((_, others)) if !others.is_empty() => format!(" (or {})", others.join(", ")),
+            _ => String::new(),
+        };
+        let ambient = match row.ambient {
+            Ambient::Aws => " AWS credentials from the environment work too.",
+            Ambient::Google => {
+                " Application default credentials work too, with GOOGLE_CLOUD_PROJECT and \
+                 GOOGLE_CLOUD_LOCATION."
+            }
+            Ambient::None | Ambient::Open => "",
+        };
+        let sign_in = match row.oauth {
+            true => format!(" Or sign in: pi auth login {id}."),
+            false => String::new(),
+        };
+        format!(
+            "No API key for {name}. Set {variable}{others}:\n  export {variable}=…\nor pass --api-key, or \
+             put {entry} into {file}.{ambient}{sign_in} See: pi docs providers",
+            name = row.name
+        )
+    }
+}
+
+/// The variable whose key this model's server may see.
+fn key_variable(row: &Provider, model: &Model, env: &Env) -> Option<&'static str> {
+    if row.id == local::PROVIDER { local::key_variable(&model.base_url, env) } else { row.key_variable(env) }
+}
+
+/// What stands in for a key. More than [`Provider::ambient`] knows is looked at, since the model was
+/// chosen: `stored` is an entry that leaves the key to the cloud's own sources.
+fn ambient(row: Option<&Provider>, model: &Model, stored: bool, env: &Env) -> Option<&'static str> {
+    if let Some(what) = row.and_then(|row| row.ambient(env)) {
+        return Some(what);
+    }
+    let skips = || env.get("AWS_BEDROCK_SKIP_AUTH").as_deref() == Some("1");
+    match model.api.as_str() {
+        aws::API if stored || aws::has_files(env) => Some(provider::aws(env).unwrap_or("AWS credentials")),
+        aws::API if skips() => Some("no signature that counts"),
+        aws::API => provider::aws(env),
+        gcp::API if provider::has_place(env) && gcp::has_metadata(env) => Some("Google's metadata server"),
+        _ => None,
+    }
+}
+
+/// A model on Vertex AI is asked without a key of its own.
+fn needs_token(found: &Found, headers: &[(String, Option<String>)]) -> bool {
+    let key = found.key.as_ref().map(Secret::expose);
+    key.is_none_or(google::is_placeholder) && !headers.iter().any(|(name, _)| name == "authorization")
+}
+
+/// Whether the model's address is the one that the catalogue has for its provider.
+fn is_catalogued(model: &Model) -> bool {
+    let shelf = catalogue::Shelf::open(&model.provider);
+    let known = shelf.and_then(|shelf| shelf.model(shelf.rows().next()?));
+    known.is_some_and(|known| known.base_url == model.base_url)
+}
+
+/// What a sign-in cannot be used without.
+fn check_sign_in(entry: &Value, place: &str) -> Result<(), String> {
+    if entry.get("access").and_then(Value::as_str).is_none_or(str::is_empty) {
+        return Err(format!("{place} has no \"access\" token"));
+    }
+    match entry.get("expires").is_some_and(Value::is_number) {
+        true => Ok(()),
+        false => Err(format!("{place} does not say when it \"expires\"")),
+    }
+}
+
+/// A key fit for a header: without blanks around it, and without characters that no header may hold.
+fn usable(key: &Secret, provider: &str, source: &Source) -> Result<Secret, String> {
+    let text = key.expose().trim();
+    if text.is_empty() {
+        return Err(format!("The key for {provider} from {source} is empty."));
+    }
+    if !text.chars().all(|c| c.is_ascii_graphic()) {
+        return Err(format!(
+            "The key for {provider} from {source} holds a blank, a control character or a character \
+             outside ASCII: it may have been copied with something else."
+        ));
+    }
+    Ok(Secret::new(text))
+}
+
+fn headers(
+    model: &Model,
+    row: Option<&Provider>,
+    configured: &Configured,
+    found: &Found,
+    env: &Env,
+    vault: &Vault,
+    cancel: &CancelToken,
+) -> Result<Vec<(String, Option<String>)>, String> {
+    let mut headers: Vec<(String, Option<String>)> = Vec::new();
+    let mut set = |name: &str, value: Option<String>| {
+        let name = name.to_ascii_lowercase();
+        headers.retain(|(known, _)| *known != name);
+        headers.push((name, value));
+    };
+    let bearer = found.key.as_ref().map(|key| format!("Bearer {}", key.expose()));
+    if let Some(Placement::Header(name)) = row.map(|row| row.placement) {
+        set("authorization", None);
+        set("x-api-key", None);
+        set(name, bearer.clone());
+    }
+    if found.bearer {
+        set("authorization", bearer.clone());
+    }
+    if configured.auth_header {
+        let id = &model.provider;
+        let bearer = bearer.ok_or_else(|| {
+            format!("\"authHeader\" of provider \"{id}\" in models.json needs a key, and there is none.")
+        })?;
+        set("authorization", Some(bearer));
+    }
+    for (name, value) in &configured.headers {
+        let setting = format!("header \"{name}\" of provider \"{}\" in models.json", model.provider);
+        let is_command = value.starts_with('!');
+        let value = config_value::resolve(value, &setting, Keep::No, env, cancel)?;
+        if is_command {
+            let place = header_place(&model.provider, name);
+            match is_secret_name(name) {
+                true => vault.learn(&place, value.expose()),
+                false => vault.learn_if_random(&place, value.expose()),
+            }
+        }
+        if value.expose().chars().any(char::is_control) {
+            return Err(format!("{setting} holds a line break or another control character"));
+        }
+        set(name, Some(value.expose().to_owned()));
+    }
+    Ok(headers)
+}
+
+/// The model's address with the provider's settings in it; `None` where it is complete.
+fn base_url(model: &Model, row: Option<&Provider>, env: &Env) -> Result<Option<String>, String> {
+    let Some(row) = row else { return Ok(None) };
+    if row.id == "llama.cpp" {
+        return Ok(env.get("LLAMA_BASE_URL").map(|url| local::api_url(&url)));
+    }
+    if !model.base_url.contains('{') {
+        return Ok(None);
+    }
+    let mut url = model.base_url.clone();
+    for name in row.required {
+        let hole = format!("{{{name}}}");
+        if url.contains(&hole) {
+            let value = env.get(name).ok_or_else(|| {
+                let id = row.id;
+                format!(
+                    "{} needs {name}: set the environment variable, or \"env\": {{\"{name}\": \"…\"}} in the \
+                     entry \"{id}\" of auth.json. See: pi docs providers",
+                    row.name
+                )
+            })?;
+            url = url.replace(&hole, &value);
+        }
+    }
+    Ok(Some(url))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! The way through a browser: it comes back to a server of ours, or the user pastes where it went.
+
+use super::callback::{Callback, Expected};
+use super::form;
+use crate::auth::oauth::interaction::{Answer, Event, Prompt};
+use crate::auth::oauth::method::{Flow, cancelled, failed};
+use crate::llm::event::StreamError;
+use crossbeam_channel::{Receiver, bounded, never, select};
+
+/// Attempts to paste something that makes sense.
+const ATTEMPTS: usize = 5;
+
+/// Where the browser is to come back to.
+pub(super) struct Return {
+    /// 0: any that is free.
+    pub port: u16,
+    /// As the provider knows it.
+    pub host: &'static str,
+    pub path: String,
+    pub state: Option<String>,
+    pub name: &'static str,
+}
+
+/// A code, and the address that it was asked for with.
+pub(super) struct Code {
+    pub code: String,
+    pub redirect_uri: String,
+}
+
+/// Sends the user to `authorize(redirect_uri)` and waits for the code.
+pub(super) fn code(
+    flow: &Flow<'_>,
+    back: Return,
+    authorize: impl FnOnce(&str) -> String,
+) -> Result<Code, StreamError> {
+    let Return { port, host, path, state, name } = back;
+    let wanted = flow.wire.hosts.port(port);
+    let expected = Expected { path: path.clone(), state: state.clone(), name };
+    let callback_host = flow.wire.env.get("PI_OAUTH_CALLBACK_HOST");
+    let callback = Callback::start(callback_host.as_deref(), wanted, expected);
+    let port = callback.as_ref().map_or(port, |callback| callback.port);
+    let redirect_uri = format!("http://{host}:{port}{path}");
+    let problem = callback
+        .as_ref()
+        .err()
+        .map(|error| format!("Cannot wait for the browser on port {port} of this machine: {error}"));
+    if let Some(problem) = &problem {
+        flow.progress(format!("{problem}. Paste the address that the browser ends at."));
+    }
+    flow.tell(Event::Url {
+        url: authorize(&redirect_uri),
+        instructions:
+            "Sign in there. If the browser is on another machine, paste the address that it ends at here."
+                .to_owned(),
+    });
+
+    let received = callback.as_ref().map_or_else(|_| never(), |callback| callback.received.clone());
+    let stop_asking = flow.wire.cancel.child();
+    let code = std::thread::scope(|scope| {
+        let (sender, pasted) = bounded(1);
+        let asker = std::thread::Builder::new().name("sign-in paste".into());
+        let (stop, redirect, state) = (&stop_asking, &redirect_uri, &state);
+        let asker = asker.spawn_scoped(scope, move || {
+            let _ = sender.send(paste(flow, redirect, state.as_deref(), stop));
+        });
+        let code = match asker {
+            Ok(_) => wait(flow, &received, &pasted, problem),
+            Err(error) => Err(failed(format!("cannot start a thread: {error}"))),
+        };
+        stop_asking.cancel();
+        code
+    })?;
+    Ok(Code { code, redirect_uri })
+}
+
+type Pasted = Option<Result<String, StreamError>>;
+
+/// Whichever comes first. Where nobody can be asked the browser is waited for alone.
+fn wait(
+    flow: &Flow<'_>,
+    received: &Receiver<Result<String, StreamError>>,
+    pasted: &Receiver<Pasted>,
+    problem: Option<String>,
+) -> Result<String, StreamError> {
+    let cancel = flow.wire.cancel.receiver();
+    let gone = || Err(failed("the callback server ended"));
+    select! {
+        recv(received) -> code => return code.unwrap_or_else(|_| gone()),
+        recv(cancel) -> _ => return Err(cancelled()),
+        recv(pasted) -> pasted => match (pasted.ok().flatten(), problem) {
+            (Some(code), _) => return code,
+            (None, Some(problem)) => return Err(failed(problem)),
+            (None, None) => {}
+        },
+    }
+    select! {
+        recv(received) -> code => code.unwrap_or_else(|_| gone()),
+        recv(cancel) -> _ => Err(cancelled()),
+    }
+}
+
+/// Asks for the address or the code until it makes sense; `None` where nobody can be asked.
+fn paste(
+    flow: &Flow<'_>,
+    redirect_uri: &str,
+    state: Option<&str>,
+    stop: &crate::base::cancel::CancelToken,
+) -> Pasted {
+    let prompt = Prompt::Code {
+        message: "Address or code from the browser".to_owned(),
+        placeholder: redirect_uri.to_owned(),
+    };
+    for _ in 0..ATTEMPTS {
+        let text = match flow.interaction.ask(&prompt, stop) {
+            Answer::Text(text) => text,
+            Answer::Nobody => return None,
+            Answer::Cancelled => return Some(Err(cancelled())),
+        };
+        if stop.is_cancelled() {
+            return None;
+        }
+        match form::pasted(&text) {
+            Some(pasted) if state.is_some() && pasted.state.is_some() && pasted.state.as_deref() != state => {
+                flow.progress(
+                    "That is the address of another sign-in (its state differs). Start from the link above.",
+                );
+            }
+            Some(pasted) => return Some(Ok(pasted.code)),
+            None => flow.progress(format!("There is no code in that. It begins with {redirect_uri}?")),
+        }
+    }
+    Some(Err(failed("no code was pasted")))
+}

@@ -1,0 +1,180 @@
+//! OpenAI Codex: ChatGPT Plus and Pro, through the browser or with a code.
+
+use super::browser::{self, Return};
+use super::device::{self, Pace, Poll};
+use super::form;
+use super::pkce::{self, Pkce};
+use super::token::{Lifetime, Token};
+use super::wire::Wire;
+use crate::auth::oauth::interaction::Event;
+use crate::auth::oauth::method::{Entry, Flow, Method, failed, no_base_url, refresh_token};
+use crate::llm::event::StreamError;
+use base64::Engine;
+use base64::alphabet::URL_SAFE;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde_json::{Value, json};
+
+pub(super) const METHOD: Method = Method {
+    provider: "openai-codex",
+    label: "ChatGPT Plus or Pro",
+    login,
+    renew,
+    base_url: no_base_url,
+    bearer: false,
+    otherwise: "The provider openai works with an API key: set OPENAI_API_KEY",
+};
+
+const CLIENT_ID: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
+const AUTHORIZE: &str = "https://auth.openai.com/oauth/authorize";
+const TOKEN: &str = "https://auth.openai.com/oauth/token";
+const SCOPE: &str = "openid profile email offline_access";
+
+const DEVICE_CODE: &str = "https://auth.openai.com/api/accounts/deviceauth/usercode";
+const DEVICE_TOKEN: &str = "https://auth.openai.com/api/accounts/deviceauth/token";
+const DEVICE_PAGE: &str = "https://auth.openai.com/codex/device";
+const DEVICE_REDIRECT: &str = "https://auth.openai.com/deviceauth/callback";
+const DEVICE_SECONDS: u64 = 15 * 60;
+
+/// Where an access token names its account.
+const CLAIM: &str = "https://api.openai.com/auth";
+
+fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
+    let ways =
+        [("browser", "In a browser on this machine"), ("device_code", "With a code, in a browser anywhere")];
+    match flow.choose("Sign in to OpenAI Codex", &ways)? {
+        "browser" => in_browser(flow),
+        _ => with_code(flow),
+    }
+}
+
+fn in_browser(flow: &Flow<'_>) -> Result<Token, StreamError> {
+    let (pkce, state) = (Pkce::new()?, pkce::random()?);
+    let back = Return {
+        port: 1455,
+        host: "localhost",
+        path: "/auth/callback".into(),
+        state: Some(state.clone()),
+        name: "OpenAI",
+    };
+    let found = browser::code(flow, back, |redirect_uri| {
+        let query = form::encode(&[
+            ("response_type", "code"),
+            ("client_id", CLIENT_ID),
+            ("redirect_uri", redirect_uri),
+            ("scope", SCOPE),
+            ("code_challenge", &pkce.challenge),
+            ("code_challenge_method", "S256"),
+            ("state", &state),
+            ("id_token_add_organizations", "true"),
+            ("codex_cli_simplified_flow", "true"),
+            ("originator", "pi"),
+        ]);
+        format!("{AUTHORIZE}?{query}")
+    })?;
+    exchange(&flow.wire, &found.code, &pkce.verifier, &found.redirect_uri)
+}
+
+fn with_code(flow: &Flow<'_>) -> Result<Token, StreamError> {
+    let what = "OpenAI Codex device code";
+    let wire = &flow.wire;
+    let answer = wire.post_json(DEVICE_CODE, &json!({"client_id": CLIENT_ID})).send()?;
+    if answer.status == 404 {
+        return Err(failed(format!("{what}: this way is not open; sign in with the browser")));
+    }
+    if !answer.is_ok() {
+        return Err(answer.refused(what));
+    }
+    let field = |name| answer.text(name).ok_or_else(|| answer.lacks(what, name));
+    let (id, user_code) = (field("device_auth_id")?, field("user_code")?);
+    // The interval comes as a text.
+    let interval = answer.text("interval").and_then(|text| text.trim().parse().ok());
+    flow.tell(Event::DeviceCode {
+        user_code: user_code.to_owned(),
+        url: DEVICE_PAGE.to_owned(),
+        expires_in_seconds: DEVICE_SECONDS,
+    });
+    let pace = Pace {
+        interval_seconds: interval.or(answer.positive("interval")),
+        expires_in_seconds: device::LIFETIME_SECONDS,
+        wait_first: false,
+    };
+    let body = json!({"device_auth_id": id, "user_code": user_code});
+    let (code, verifier) = device::poll(wire, &pace, || {
+        let what = "OpenAI Codex device token";
+        let answer = wire.post_json(DEVICE_TOKEN, &body).send()?;
+        if answer.is_ok() {
+            let field = |name| answer.text(name).ok_or_else(|| answer.lacks(what, name));
+            let (code, verifier) = (field("authorization_code")?, field("code_verifier")?);
+            return Ok(Poll::Done((code.to_owned(), verifier.to_owned())));
+        }
+        match (answer.status, answer.error()) {
+            (403 | 404, _) | (_, Some("deviceauth_authorization_pending")) => Ok(Poll::Pending),
+            _ => device::read_error(&answer, what),
+        }
+    })?;
+    exchange(wire, &code, &verifier, DEVICE_REDIRECT)
+}
+
+fn exchange(wire: &Wire<'_>, code: &str, verifier: &str, redirect_uri: &str) -> Result<Token, StreamError> {
+    let form = [
+        ("grant_type", "authorization_code"),
+        ("client_id", CLIENT_ID),
+        ("code", code),
+        ("code_verifier", verifier),
+        ("redirect_uri", redirect_uri),
+    ];
+    let answer = wire.post_form(TOKEN, &form).send()?;
+    let token = Token::read(&answer, "OpenAI Codex token exchange", None, Lifetime::default())?;
+    with_account(token)
+}
+
+fn renew(wire: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
+    let refresh = refresh_token(entry)?;
+    let form = [("grant_type", "refresh_token"), ("refresh_token", refresh), ("client_id", CLIENT_ID)];
+    let answer = wire.post_form(TOKEN, &form).send()?;
+    let token = Token::read(&answer, "OpenAI Codex token refresh", Some(refresh), Lifetime::default())?;
+    with_account(token)
+}
+
+fn with_account(mut token: Token) -> Result<Token, StreamError> {
+    let account = account_id(&token.access);
+    let account = account.ok_or_else(|| failed("OpenAI's token does not name an account"))?;
+    token.extra.push(("accountId", account.into()));
+    Ok(token)
+}
+
+/// What the token's own text says; the server alone can check its signature.
+fn account_id(access: &str) -> Option<String> {
+    let mut parts = access.split('.');
+    let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);
+    let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    let payload = GeneralPurpose::new(&URL_SAFE, config).decode(payload).ok()?;
+    let claims: Value = serde_json::from_slice(&payload).ok()?;
+    let id = claims.get(CLAIM)?.get("chatgpt_account_id")?.as_str()?;
+    (!id.is_empty()).then(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::engine::general_purpose::URL_SAFE as ENGINE;
+
+    #[test]
+    fn the_account_is_read_from_the_token() {
+        let token = |payload: &str| format!("h.{}.s", ENGINE.encode(payload));
+        let whole = token(r#"{"https://api.openai.com/auth":{"chatgpt_account_id":"acct-ü?>"}}"#);
+        let rows = [
+            (whole.clone(), Some("acct-ü?>")),
+            (whole.replace('=', ""), Some("acct-ü?>")),
+            (token("{}"), None),
+            (token(r#"{"https://api.openai.com/auth":{"chatgpt_account_id":""}}"#), None),
+            (token("garbage"), None),
+            ("h.%%%.s".into(), None),
+            ("no-token".into(), None),
+            (String::new(), None),
+        ];
+        for (token, expected) in rows {
+            assert_eq!(account_id(&token).as_deref(), expected, "{token}");
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The providers and what each needs: one table for lookups, errors and the manual.
+//!
+//! A row says which environment variables hold a key, in the order they are tried, and which other
+//! variables the provider's address or signature is made from.
+//!
+//! Not here: their models (the catalogue) and how a key is found (`llm::credential`).
+
+use crate::auth::gcp;
+use crate::base::env::Env;
+use crate::llm::secret::Vault;
+
+/// A provider.
+#[derive(Debug)]
+pub struct Provider {
+    pub id: &'static str,
+    /// For people.
+    pub name: &'static str,
+    /// Variables that hold a key, the first one that is set wins.
+    pub keys: &'static [&'static str],
+    /// Variables that a request cannot be made without. `A|B`: one of them is enough.
+    pub required: &'static [&'static str],
+    /// Variables that change how it is reached or signed.
+    pub optional: &'static [&'static str],
+    /// What stands in for a key.
+    pub ambient: Ambient,
+    /// How the key travels, where the wire protocol's own way is not it.
+    pub placement: Placement,
+    /// Signing in with a subscription is possible, and stored as `oauth`.
+    pub oauth: bool,
+}
+
+/// Proofs of identity that are no key of this provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ambient {
+    None,
+    /// No key needed: the server takes requests without one.
+    Open,
+    /// The usual sources of AWS credentials.
+    Aws,
+    /// Application default credentials with a project and a location.
+    Google,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// As the wire protocol does it.
+    Protocol,
+    /// As `Bearer` in this header; the protocol's own headers for a key are left out.
+    Header(&'static str),
+}
+
+const fn row(id: &'static str, name: &'static str, keys: &'static [&'static str]) -> Provider {
+    Provider {
+        id,
+        name,
+        keys,
+        required: &[],
+        optional: &[],
+        ambient: Ambient::None,
+        placement: Placement::Protocol,
+        oauth: false,
+    }
+}
+
+const fn signed_in(mut provider: Provider) -> Provider {
+    provider.oauth = true;
+    provider
+}
+
+/// A token that is sent as `Authorization: Bearer` instead of as a key.
+pub const BEARER_VARIABLE: &str = "ANTHROPIC_AUTH_TOKEN";
+
+/// Variables that requests to AWS are signed with.
+const AWS_KEYS: &[&str] = &["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
+
+/// All providers, by id.
+#[rustfmt::skip]
+pub const PROVIDERS: &[Provider] = &[
+    Provider {
+        optional: &[
+            "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+            "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_REGION", "AWS_DEFAULT_REGION",
+            "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE",
+            "AWS_BEDROCK_SKIP_AUTH", "AWS_BEDROCK_FORCE_CACHE",
+        ],
+        ambient: Ambient::Aws,
+        ..row("amazon-bedrock", "Amazon Bedrock", &["AWS_BEARER_TOKEN_BEDROCK"])
+    },
+    row("ant-ling", "Ant Ling", &["ANT_LING_API_KEY"]),
+    signed_in(row("anthropic", "Anthropic", &[BEARER_VARIABLE, "ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY"])),
+    Provider {
+        required: &["AZURE_OPENAI_BASE_URL|AZURE_OPENAI_RESOURCE_NAME"],
+        optional: &["AZURE_OPENAI_API_VERSION", "AZURE_OPENAI_DEPLOYMENT_NAME_MAP"],
+        ..row("azure-openai-responses", "Azure OpenAI", &["AZURE_OPENAI_API_KEY"])
+    },
+    row("baseten", "Baseten", &["BASETEN_API_KEY"]),
+    row("cerebras", "Cerebras", &["CEREBRAS_API_KEY"]),
+    Provider {
+        required: &["CLOUDFLARE_ACCOUNT_ID", "CLOUDFLARE_GATEWAY_ID"],
+        placement: Placement::Header("cf-aig-authorization"),
+        ..row("cloudflare-ai-gateway", "Cloudflare AI Gateway", &["CLOUDFLARE_API_KEY"])
+    },
+    Provider {
+        required: &["CLOUDFLARE_ACCOUNT_ID"],
+        ..row("cloudflare-workers-ai", "Cloudflare Workers AI", &["CLOUDFLARE_API_KEY"])
+    },
+    row("deepseek", "DeepSeek", &["DEEPSEEK_API_KEY"]),
+    Provider { ambient: Ambient::Open, ..row("faux", "Faux (no model)", &[]) },
+    row("fireworks", "Fireworks", &["FIREWORKS_API_KEY"]),
+    signed_in(row("github-copilot", "GitHub Copilot", &["COPILOT_GITHUB_TOKEN"])),
+    row("google", "Google Gemini", &["GEMINI_API_KEY"]),
+    Provider {
+        optional: &[
+            "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION",
+        ],
+        ambient: Ambient::Google,
+        ..row("google-vertex", "Google Vertex AI", &["GOOGLE_CLOUD_API_KEY"])
+    },
+    row("groq", "Groq", &["GROQ_API_KEY"]),
+    row("huggingface", "Hugging Face", &["HF_TOKEN"]),
+    signed_in(row("kimi-coding", "Kimi For Coding", &["KIMI_API_KEY"])),
+    Provider {
+        optional: &["LLAMA_BASE_URL"],
+        ambient: Ambient::Open,
+        ..row("llama.cpp", "llama.cpp", &["LLAMA_API_KEY"])
+    },
+    Provider {
+        optional: &["PI_LOCAL_URL", "OLLAMA_HOST", "LLAMA_BASE_URL"],
+        ambient: Ambient::Open,
+        ..row("local", "Servers on this machine", &["PI_LOCAL_API_KEY", "LLAMA_API_KEY"])
+    },
+    signed_in(row("meta", "Meta", &["META_API_KEY"])),
+    row("minimax", "MiniMax", &["MINIMAX_API_KEY"]),
+    row("minimax-cn", "MiniMax (China)", &["MINIMAX_CN_API_KEY"]),
+    row("mistral", "Mistral", &["MISTRAL_API_KEY"]),
+    row("moonshotai", "Moonshot AI", &["MOONSHOT_API_KEY"]),
+    row("moonshotai-cn", "Moonshot AI (China)", &["MOONSHOT_API_KEY"]),
+    row("nvidia", "NVIDIA", &["NVIDIA_API_KEY"]),
+    row("openai", "OpenAI", &["OPENAI_API_KEY"]),
+    signed_in(row("openai-codex", "OpenAI Codex", &[])),
+    row("opencode", "OpenCode Zen", &["OPENCODE_API_KEY"]),
+    row("opencode-go", "OpenCode Go", &["OPENCODE_API_KEY"]),
+    signed_in(row("openrouter", "OpenRouter", &["OPENROUTER_API_KEY"])),
+    row("qwen-token-plan", "Qwen Token Plan", &["QWEN_TOKEN_PLAN_API_KEY"]),
+    row("qwen-token-plan-cn", "Qwen Token Plan (China)", &["QWEN_TOKEN_PLAN_CN_API_KEY"]),
+    row("qwen-token-plan-individual", "Qwen Token Plan Individual", &["QWEN_TOKEN_PLAN_API_KEY"]),
+    signed_in(row("radius", "Radius", &["RADIUS_API_KEY"])),
+    row("together", "Together AI", &["TOGETHER_API_KEY"]),
+    row("vercel-ai-gateway", "Vercel AI Gateway", &["AI_GATEWAY_API_KEY"]),
+    signed_in(row("xai", "xAI", &["XAI_API_KEY"])),
+    row("xiaomi", "Xiaomi MiMo", &["XIAOMI_API_KEY"]),
+    row("xiaomi-token-plan-ams", "Xiaomi MiMo Token Plan (Amsterdam)", &["XIAOMI_TOKEN_PLAN_AMS_API_KEY"]),
+    row("xiaomi-token-plan-cn", "Xiaomi MiMo Token Plan (China)", &["XIAOMI_TOKEN_PLAN_CN_API_KEY"]),
+    row("xiaomi-token-plan-sgp", "Xiaomi MiMo Token Plan (Singapore)", &["XIAOMI_TOKEN_PLAN_SGP_API_KEY"]),
+    row("zai", "Z.AI Coding Plan", &["ZAI_API_KEY"]),
+    row("zai-coding-cn", "Z.AI Coding Plan (China)", &["ZAI_CODING_CN_API_KEY"]),
+];
+
+/// The provider with this id. Providers of models.json and extensions have no row.
+pub fn find(id: &str) -> Option<&'static Provider> {
+    PROVIDERS.iter().find(|provider| provider.id == id)
+}
+
+impl Provider {
+    /// The first variable that holds a key.
+    pub fn key_variable(&self, env: &Env) -> Option<&'static str> {
+        self.keys.iter().copied().find(|name| env.has(name))
+    }
+
+    /// What stands in for a key, named for the user, if it is there.
+    pub fn ambient(&self, env: &Env) -> Option<&'static str> {
+        match self.ambient {
+            Ambient::None => None,
+            Ambient::Open => Some("no key needed"),
+            Ambient::Aws => aws(env),
+            Ambient::Google => google(env).then_some("Google application default credentials"),
+        }
+    }
+}
+
+/// Whether a key can be stored for a provider; one that is not in the table is the user's own.
+pub fn takes_key(id: &str) -> bool {
+    find(id).is_none_or(|row| !row.keys.is_empty())
+}
+
+/// Takes the keys in the environment into `vault`.
+pub fn learn_keys(env: &Env, vault: &Vault) {
+    let keys = PROVIDERS.iter().flat_map(|provider| provider.keys).chain(AWS_KEYS);
+    for name in keys {
+        vault.learn(name, &env.get(name).unwrap_or_default());
+    }
+}
+
+/// What a request to AWS would be signed with, as variables say it.
+pub fn aws(env: &Env) -> Option<&'static str> {
+    if env.has("AWS_PROFILE") {
+        Some("environment variable AWS_PROFILE")
+    } else if env.has("AWS_ACCESS_KEY_ID") && env.has("AWS_SECRET_ACCESS_KEY") {
+        Some("environment variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+    } else if env.has("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
+        || env.has("AWS_CONTAINER_CREDENTIALS_FULL_URI")
+    {
+        Some("the AWS container's role")
+    } else if env.has("AWS_WEB_IDENTITY_TOKEN_FILE") {
+        Some("environment variable AWS_WEB_IDENTITY_TOKEN_FILE")
+    } else {
+        None
+    }
+}
+
+fn google(env: &Env) -> bool {
+    has_place(env) && gcp::credentials_file(env).is_some_and(|file| file.path.exists())
+}
+
+/// The project and location that Vertex AI is asked for are known.
+pub fn has_place(env: &Env) -> bool {
+    (env.has("GOOGLE_CLOUD_PROJECT") || env.has("GCLOUD_PROJECT")) && env.has("GOOGLE_CLOUD_LOCATION")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_complete() {
+        let ids: Vec<_> = PROVIDERS.iter().map(|provider| provider.id).collect();
+        let mut sorted = ids.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(ids, sorted);
+        // 41 with models in the catalogue, and llama.cpp, local and faux.
+        assert_eq!(ids.len(), 44);
+        for provider in PROVIDERS {
+            let reachable = !provider.keys.is_empty() || provider.oauth || provider.ambient == Ambient::Open;
+            assert!(reachable, "{} has no way in", provider.id);
+            let names = provider.keys.iter().chain(provider.required).chain(provider.optional);
+            for name in names {
+                let upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "_|".contains(c);
+                assert!(name.chars().all(upper), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_variable_that_is_set_wins_and_empty_is_unset() {
+        let anthropic = find("anthropic").unwrap();
+        let env = Env::of([("ANTHROPIC_OAUTH_TOKEN", ""), ("ANTHROPIC_API_KEY", "k")]);
+        assert_eq!(anthropic.key_variable(&env), Some("ANTHROPIC_API_KEY"));
+        let env = Env::of([("ANTHROPIC_AUTH_TOKEN", "t"), ("ANTHROPIC_API_KEY", "k")]);
+        assert_eq!(anthropic.key_variable(&env), Some("ANTHROPIC_AUTH_TOKEN"));
+        assert_eq!(anthropic.key_variable(&Env::of([])), None);
+    }
+
+    #[test]
+    fn cloud_identities_stand_in_for_a_key() {
+        let bedrock = find("amazon-bedrock").unwrap();
+        assert_eq!(bedrock.ambient(&Env::of([("AWS_ACCESS_KEY_ID", "a")])), None);
+        let env = Env::of([("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")]);
+        assert!(bedrock.ambient(&env).is_some());
+        let vertex = find("google-vertex").unwrap();
+        let here = std::env::current_exe().unwrap();
+        let here = here.to_str().unwrap();
+        let full = [
+            ("GOOGLE_APPLICATION_CREDENTIALS", here),
+            ("GCLOUD_PROJECT", "p"),
+            ("GOOGLE_CLOUD_LOCATION", "l"),
+        ];
+        assert!(vertex.ambient(&Env::of(full)).is_some());
+        assert!(vertex.ambient(&Env::of([full[0], full[1]])).is_none());
+    }
+}

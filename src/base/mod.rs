@@ -1,0 +1,15 @@
+//! What every room may stand on: cancelling, time, the environment, secrets, names that are near.
+//!
+//! Nothing here knows of models, sessions or terminals, and nothing here uses another room.
+
+pub mod cancel;
+pub mod distance;
+pub mod env;
+pub mod executable;
+pub mod failpoint;
+pub mod hex;
+pub mod lenient;
+pub mod null;
+pub mod regular_file;
+pub mod time;
+pub mod visible;

@@ -1,0 +1,148 @@
+//! What a request may cost: output tokens, thinking budgets, cache time; and what else is merged into it.
+
+use crate::base::env::Env;
+use crate::llm::context::Context;
+use crate::llm::estimate;
+use crate::llm::model::{Model, ThinkingLevel};
+use crate::llm::options::{CacheRetention, StreamOptions};
+use serde_json::Value;
+
+/// Kept free of the context window, for what the estimate missed.
+const SAFETY_TOKENS: u64 = 4096;
+
+/// Left for the answer when thinking counts against the same limit.
+pub const MIN_ANSWER_TOKENS: u64 = 1024;
+
+/// The most tokens that an answer may have: what was asked for, else the model's own limit, and never
+/// more than the window has left. `None` when nothing is known.
+pub fn output_tokens(model: &Model, context: &Context, options: &StreamOptions) -> Option<u64> {
+    let wanted = options.max_tokens.unwrap_or(model.max_tokens);
+    (wanted > 0).then(|| clamp_to_window(model, context, wanted))
+}
+
+/// `wanted`, or what the window has left if that is less; at least 1. Where a small window leaves little
+/// beside the margin, half of it is the margin: answers of one token would never end a turn.
+pub fn clamp_to_window(model: &Model, context: &Context, wanted: u64) -> u64 {
+    if model.context_window == 0 {
+        return wanted.max(1);
+    }
+    let used = estimate::context_tokens(&context.messages);
+    let left = model.context_window.saturating_sub(used);
+    let margin = SAFETY_TOKENS.min(left.div_ceil(2));
+    wanted.min(left.saturating_sub(margin).max(1))
+}
+
+/// The level to ask for; `None` for no thinking.
+pub fn thinking_level(model: &Model, options: &StreamOptions) -> Option<ThinkingLevel> {
+    if options.thinking == ThinkingLevel::Off {
+        return None;
+    }
+    let level = model.clamp_thinking(options.thinking);
+    (level != ThinkingLevel::Off).then_some(level)
+}
+
+/// Tokens of thinking for a level, before any limit.
+pub fn thinking_budget(level: ThinkingLevel, options: &StreamOptions) -> u64 {
+    let level = level.min(ThinkingLevel::High);
+    let budgets = &options.thinking_budgets;
+    let own = budgets.iter().rev().find(|(known, _)| *known == level);
+    own.map_or_else(
+        || match level {
+            ThinkingLevel::Off => 0,
+            ThinkingLevel::Minimal => 1024,
+            ThinkingLevel::Low => 2048,
+            ThinkingLevel::Medium => 8192,
+            _ => 16384,
+        },
+        |(_, tokens)| *tokens,
+    )
+}
+
+/// `budget`, cut so that an answer fits beside it under `ceiling`.
+pub fn with_room_for_answer(budget: u64, ceiling: u64) -> u64 {
+    budget.min(ceiling.saturating_sub(MIN_ANSWER_TOKENS))
+}
+
+/// How long the provider is asked to keep the prompt: as the caller says, and `PI_CACHE_RETENTION=long`
+/// makes it long.
+pub fn cache_retention(options: &StreamOptions) -> CacheRetention {
+    let long = || setting(options, "PI_CACHE_RETENTION").as_deref() == Some("long");
+    match options.cache {
+        CacheRetention::Short if long() => CacheRetention::Long,
+        retention => retention,
+    }
+}
+
+/// The session id where the provider may use it to find its cache again.
+pub fn cache_session(options: &StreamOptions) -> Option<&str> {
+    let session = options.session_id.as_deref()?;
+    (cache_retention(options) != CacheRetention::None && !session.is_empty()).then_some(session)
+}
+
+/// The model's sampling parameters, with the caller's over them.
+pub fn sampling_params<'a>(
+    model: &'a Model,
+    options: &'a StreamOptions,
+) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    let own = model.sampling_params.iter().flatten();
+    own.chain(&options.sampling_params)
+}
+
+/// A value of the credential's settings, else of the process environment.
+pub fn setting(options: &StreamOptions, name: &str) -> Option<String> {
+    Env::process().with(&options.env).get(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::message::{Content, Message, UserMessage};
+    use std::sync::Arc;
+
+    #[test]
+    fn the_output_limit_leaves_the_conversation_its_room() {
+        let cases = [
+            // window, model's limit, asked, characters of conversation, expected
+            (100_000, 8_000, None, 4_000, Some(8_000)),
+            (10_000, 8_000, None, 4_000, Some(4_904)),
+            (10_000, 8_000, Some(500), 4_000, Some(500)),
+            (9_192, 8_000, None, 4_000, Some(4_096)),
+            (5_000, 8_000, None, 4_000, Some(2_000)),
+            (1_000, 8_000, None, 4_000, Some(1)),
+            (0, 8_000, None, 4_000, Some(8_000)),
+            (0, 0, None, 4_000, None),
+            (10_000, 0, Some(0), 4_000, None),
+        ];
+        for (context_window, max_tokens, asked, chars, expected) in cases {
+            let model = Model { context_window, max_tokens, ..Model::default() };
+            let user = UserMessage::new(Content::Text("x".repeat(chars)));
+            let context = Context { messages: vec![Message::User(Arc::new(user))] };
+            let options = StreamOptions { max_tokens: asked, ..StreamOptions::default() };
+            let tokens = output_tokens(&model, &context, &options);
+            assert_eq!(tokens, expected, "window {context_window}, asked {asked:?}");
+        }
+    }
+
+    #[test]
+    fn budgets_follow_the_level_and_leave_room_for_an_answer() {
+        let options =
+            StreamOptions { thinking_budgets: vec![(ThinkingLevel::Low, 3000)], ..StreamOptions::default() };
+        let budget = |level| thinking_budget(level, &options);
+        assert_eq!(budget(ThinkingLevel::Minimal), 1024);
+        assert_eq!(budget(ThinkingLevel::Low), 3000);
+        assert_eq!(budget(ThinkingLevel::Max), 16384);
+        assert_eq!(with_room_for_answer(8192, 4096), 3072);
+        assert_eq!(with_room_for_answer(8192, 500), 0);
+    }
+
+    #[test]
+    fn the_credential_s_settings_come_before_the_environment() {
+        let mut options = StreamOptions {
+            env: vec![("PI_CACHE_RETENTION".into(), "long".into())],
+            ..StreamOptions::default()
+        };
+        assert_eq!(cache_retention(&options), CacheRetention::Long);
+        options.cache = CacheRetention::None;
+        assert_eq!(cache_retention(&options), CacheRetention::None);
+    }
+}

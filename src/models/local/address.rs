@@ -1,0 +1,144 @@
+//! Where servers may be, and addresses as people write them.
+
+use super::Kind;
+use crate::base::env::Env;
+use crate::llm::secret::Secret;
+
+pub(super) const OLLAMA: &str = "http://127.0.0.1:11434";
+pub(super) const LLAMA_CPP: &str = "http://127.0.0.1:8080";
+pub(super) const LM_STUDIO: &str = "http://127.0.0.1:1234";
+pub(super) const VLLM: &str = "http://127.0.0.1:8000";
+pub(super) const SGLANG: &str = "http://127.0.0.1:30000";
+
+/// A server that may be there.
+#[derive(Clone)]
+pub(super) struct Target {
+    /// What usually listens there.
+    pub kind: Kind,
+    pub root: String,
+    pub key: Option<Secret>,
+    /// The variables of the address and of the key, where the user named this very server, and so whoever
+    /// runs it.
+    pub named: Option<(&'static str, &'static str)>,
+}
+
+/// The places to ask, the best first.
+pub(super) fn targets(env: &Env) -> Vec<Target> {
+    let key = |name: &str| env.get(name).map(Secret::new);
+    let mut targets = Vec::new();
+    let mut add = |kind, root: String, key, named| {
+        if !targets.iter().any(|known: &Target| known.root == root) {
+            targets.push(Target { kind, root, key, named });
+        }
+    };
+    // Who names the server means that one, and wants no other asked.
+    if let Some(url) = env.get("PI_LOCAL_URL") {
+        add(Kind::Other, root(&url), key("PI_LOCAL_API_KEY"), Some(("PI_LOCAL_URL", "PI_LOCAL_API_KEY")));
+        return targets;
+    }
+    let named = env.get("LLAMA_BASE_URL");
+    if let Some(url) = &named {
+        add(Kind::LlamaCpp, root(url), key("LLAMA_API_KEY"), Some(("LLAMA_BASE_URL", "LLAMA_API_KEY")));
+    }
+    let ollama = env.get("OLLAMA_HOST").map_or(OLLAMA.to_owned(), |host| ollama_root(&host));
+    if is_loopback(&ollama) {
+        add(Kind::Ollama, ollama, None, None);
+    }
+    // With an address of its own, the key is for that one alone.
+    let llama_key = key("LLAMA_API_KEY").filter(|_| named.is_none());
+    add(Kind::LlamaCpp, LLAMA_CPP.to_owned(), llama_key, None);
+    add(Kind::LmStudio, LM_STUDIO.to_owned(), None, None);
+    add(Kind::Vllm, VLLM.to_owned(), None, None);
+    add(Kind::Sglang, SGLANG.to_owned(), None, None);
+    targets
+}
+
+/// The variable whose key the server at `base_url` may see: a key meant for one server is not shown to
+/// another that happens to listen on this machine.
+pub fn key_variable(base_url: &str, env: &Env) -> Option<&'static str> {
+    let server = root(base_url);
+    let is = |name: &str| env.get(name).is_some_and(|url| root(&url) == server);
+    let name = if is("PI_LOCAL_URL") {
+        "PI_LOCAL_API_KEY"
+    } else if is("LLAMA_BASE_URL") || (server == LLAMA_CPP && !env.has("LLAMA_BASE_URL")) {
+        "LLAMA_API_KEY"
+    } else {
+        return None;
+    };
+    env.has(name).then_some(name)
+}
+
+/// The address that requests go to, from what a user writes: with or without scheme, `/v1`, slash.
+pub fn api_url(url: &str) -> String {
+    format!("{}/v1", root(url))
+}
+
+/// Whether `url` is on this machine.
+pub fn is_loopback(url: &str) -> bool {
+    let host = authority(url).1;
+    let host = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let named = host.eq_ignore_ascii_case("localhost");
+    named || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Host and port of a server's root.
+pub(super) fn place(root: &str) -> (&str, u16) {
+    let (scheme, authority, _) = authority(root);
+    let usual = if scheme == "https" { 443 } else { 80 };
+    // The colons of an IPv6 address are inside its brackets.
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port.parse().unwrap_or(usual)),
+        _ => (authority, usual),
+    };
+    (host.trim_start_matches('[').trim_end_matches(']'), port)
+}
+
+/// Scheme, host with port, path. A name and password before the host are left out: addresses are shown.
+fn authority(url: &str) -> (&str, &str, &str) {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    let at = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (host, path) = rest.split_at(at);
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    (scheme, host, path)
+}
+
+pub(super) fn root(url: &str) -> String {
+    let (scheme, host, path) = authority(url.trim());
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let path = path.trim_end_matches('/');
+    let path = path.strip_suffix("/v1").unwrap_or(path).trim_end_matches('/');
+    format!("{scheme}://{}{path}", reachable(host))
+}
+
+/// Ollama's own rules for `OLLAMA_HOST`: port 11434 unless a scheme is given.
+pub(super) fn ollama_root(host: &str) -> String {
+    let host = host.trim().trim_matches(['"', '\'']);
+    let root = root(host);
+    let (_, authority, _) = authority(&root);
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()));
+    if has_port || host.contains("://") {
+        return root;
+    }
+    root.replacen(authority, &format!("{}:11434", authority.trim_end_matches(':')), 1)
+}
+
+/// An address to listen on, as one to connect to.
+fn reachable(host: &str) -> String {
+    for any in ["0.0.0.0", "[::]"] {
+        if let Some(port) = host.strip_prefix(any)
+            && (port.is_empty() || port.starts_with(':'))
+        {
+            return format!("127.0.0.1{port}");
+        }
+    }
+    match host.strip_prefix(':') {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None if host.is_empty() => "127.0.0.1".to_owned(),
+        None => host.to_owned(),
+    }
+}

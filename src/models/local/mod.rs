@@ -1,0 +1,464 @@
+//! Model servers on this machine, found without configuration.
+//!
+//! | server | port | asked |
+//! |---|---|---|
+//! | the one that `PI_LOCAL_URL` names | – | `/v1/models`, then what its answers point to |
+//! | Ollama | 11434, `OLLAMA_HOST` | `/api/tags`, `/api/ps`, `/api/show` |
+//! | llama.cpp | 8080, `LLAMA_BASE_URL` | `/v1/models`, `/props` |
+//! | LM Studio | 1234 | `/v1/models`, `/api/v0/models` |
+//! | vLLM | 8000 | `/v1/models` |
+//! | SGLang | 30000 | `/v1/models` |
+//!
+//! All are asked at the same time, and what has answered when the time is up is the result: a server
+//! that accepts and says nothing costs the time limit and no more. Its thread ends by the same limit.
+//! Only this machine is asked, but for a host that the user gave to `pi` (`PI_LOCAL_URL`,
+//! `LLAMA_BASE_URL`); an `OLLAMA_HOST` elsewhere is a setting of another program and is left alone.
+//!
+//! Whoever listens on a port that nobody named becomes the model, and what a model says is run. So a server
+//! of another user of this machine is left out until the user agrees: see [`owner`].
+//!
+//! The models are of provider `local`, named as their server names them.
+
+mod address;
+mod answer;
+mod owner;
+mod probe;
+
+use crate::base::env::Env;
+use crate::llm::model::{Model, shown_url};
+use address::{Target, targets};
+pub use address::{api_url, is_loopback, key_variable};
+use answer::Listed;
+use owner::Listeners;
+pub use owner::Owner;
+use probe::Probe;
+use serde_json::{Map, Value, json};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub const PROVIDER: &str = "local";
+
+/// What a start may spend on looking for servers.
+pub const TIME_LIMIT: Duration = Duration::from_millis(200);
+
+/// Tokens, for a server that does not tell.
+const WINDOW_UNKNOWN: u64 = 32_768;
+/// Tokens of one answer, at most.
+const ANSWER_MAX: u64 = 32_768;
+
+/// What kind of server it is, as far as can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Ollama,
+    LlamaCpp,
+    LmStudio,
+    Vllm,
+    Sglang,
+    Other,
+}
+
+/// A server that answered with a list of models.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    pub kind: Kind,
+    /// Without a path: `http://127.0.0.1:8080`.
+    pub root: String,
+}
+
+/// A model that a server on this machine has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offer {
+    pub server: Server,
+    pub model: Arc<Model>,
+    pub tools: Tools,
+    /// In memory now: its first answer does not wait for that.
+    pub loaded: bool,
+    /// The server told the window; otherwise it is a guess.
+    pub window_known: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tools {
+    Unknown,
+    Supported,
+    /// Why, and what to do.
+    Unsupported(String),
+}
+
+/// All that answered, best first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    pub offers: Vec<Offer>,
+    /// What servers that the user named answered in place of models.
+    pub refusals: Vec<String>,
+    /// Servers that were left out: others of this machine run them, and the user did not agree to that.
+    pub strangers: Vec<Stranger>,
+}
+
+/// A model server that another user of this machine runs, on a port that nobody named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stranger {
+    pub server: Server,
+    pub owner: Owner,
+}
+
+/// The servers of other users that may be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Allowed {
+    /// Every one: the user asked for a model of this machine.
+    All,
+    /// Those with these keys.
+    Only(Vec<String>),
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ollama => "Ollama",
+            Self::LlamaCpp => "llama.cpp",
+            Self::LmStudio => "LM Studio",
+            Self::Vllm => "vLLM",
+            Self::Sglang => "SGLang",
+            Self::Other => "model server",
+        }
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}", self.kind.name(), shown_url(&self.root))
+    }
+}
+
+impl fmt::Display for Stranger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, run by {}", self.server, self.owner)
+    }
+}
+
+impl Stranger {
+    /// What the agreement is about, whatever kind of server it is found to be: address and user.
+    pub fn key(&self) -> String {
+        match self.owner {
+            Owner::User(uid) => format!("{} uid {uid}", self.server.root),
+            _ => format!("{} uid unknown", self.server.root),
+        }
+    }
+}
+
+impl Default for Allowed {
+    fn default() -> Self {
+        Self::Only(Vec::new())
+    }
+}
+
+impl Allowed {
+    /// From now on, this one too.
+    pub fn add(&mut self, stranger: &Stranger) {
+        if let Self::Only(keys) = self {
+            keys.push(stranger.key());
+        }
+    }
+
+    fn covers(&self, stranger: &Stranger) -> bool {
+        *self == Self::All || self.names(stranger)
+    }
+
+    /// True if the user agreed to this very server.
+    fn names(&self, stranger: &Stranger) -> bool {
+        matches!(self, Self::Only(keys) if keys.contains(&stranger.key()))
+    }
+}
+
+impl fmt::Display for Offer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let about = if self.window_known { "" } else { "about " };
+        let window = self.model.context_window;
+        write!(f, "{} ({}, window {about}{window})", self.model.name, self.server)
+    }
+}
+
+impl Found {
+    /// The model that plain `local` means: one in memory rather than one that must be loaded, and one
+    /// with tools rather than one without.
+    pub fn preferred(&self) -> Option<&Offer> {
+        let rank = |offer: &&Offer| {
+            let without_tools = matches!(offer.tools, Tools::Unsupported(_));
+            (without_tools, !offer.loaded)
+        };
+        self.offers.iter().min_by_key(rank)
+    }
+
+    /// The model that `local`, `local/<id>`, or `<id>` means. A file that llama.cpp serves is also known
+    /// by its name without folder and ending.
+    pub fn find(&self, name: &str) -> Option<&Offer> {
+        if name == PROVIDER {
+            return self.preferred();
+        }
+        let id = name.strip_prefix("local/").unwrap_or(name);
+        let by_id = self.offers.iter().find(|offer| offer.model.id == id);
+        by_id.or_else(|| {
+            let known_as = |offer: &&Offer| offer.model.name.eq_ignore_ascii_case(id);
+            self.offers.iter().find(known_as)
+        })
+    }
+}
+
+/// Asks all places where a server may be, for no longer than `limit`. What other users of this machine
+/// offer counts where it is `allowed`.
+pub fn discover(env: &Env, limit: Duration, allowed: &Allowed) -> Found {
+    let mut targets = targets(env);
+    let listeners = Listeners::now();
+    let owners: Vec<Owner> = targets.iter().map(|target| owner_of(target, &listeners)).collect();
+    for (target, owner) in targets.iter_mut().zip(&owners) {
+        let server = Server { kind: target.kind, root: target.root.clone() };
+        if *owner != Owner::Machine && !allowed.names(&Stranger { server, owner: *owner }) {
+            target.key = None;
+        }
+    }
+    let owner_at: Vec<(String, Owner)> =
+        targets.iter().map(|target| target.root.clone()).zip(owners).collect();
+    let mut found = ask_all(targets, env, limit);
+    let mut strangers: Vec<Stranger> = Vec::new();
+    found.offers.retain(|offer| {
+        let owner = owner_at.iter().find(|(root, _)| *root == offer.server.root);
+        let owner = owner.map_or(Owner::Hidden, |(_, owner)| *owner);
+        let stranger = Stranger { server: offer.server.clone(), owner };
+        let counts = owner == Owner::Machine || allowed.covers(&stranger);
+        if !counts && !strangers.contains(&stranger) {
+            strangers.push(stranger);
+        }
+        counts
+    });
+    found.strangers = strangers;
+    found
+}
+
+/// Who runs the server. One that the user named is as the user wants it.
+fn owner_of(target: &Target, listeners: &Listeners) -> Owner {
+    let (host, port) = address::place(&target.root);
+    if target.named.is_some() { Owner::Machine } else { listeners.owner(host, port) }
+}
+
+fn ask_all(targets: Vec<Target>, env: &Env, limit: Duration) -> Found {
+    let deadline = Instant::now() + limit;
+    let (sender, answers) = crossbeam_channel::bounded(targets.len().max(1));
+    for (rank, target) in targets.into_iter().enumerate() {
+        let (sender, env) = (sender.clone(), env.clone());
+        let work = move || {
+            let probe = Probe::new(&target.root, target.key.clone(), deadline);
+            // The channel holds all answers there can be: a late one is dropped with it.
+            let offers = survey(&target, &probe, &env);
+            let refusal = offers.is_empty().then(|| refusal(&target, &probe)).flatten();
+            let _ = sender.send((rank, offers, refusal));
+        };
+        // Without a thread there is no answer, as if nothing listened.
+        let _ = std::thread::Builder::new().name("local-probe".to_owned()).spawn(work);
+    }
+    drop(sender);
+    let mut found = Vec::new();
+    while let Ok(answer) = answers.recv_deadline(deadline) {
+        found.push(answer);
+    }
+    found.sort_by_key(|(rank, ..)| *rank);
+    let refusals = found.iter().filter_map(|(.., refusal)| refusal.clone()).collect();
+    let offers = found.into_iter().flat_map(|(_, offers, _)| offers).collect();
+    Found { offers, refusals, strangers: Vec::new() }
+}
+
+/// Why a server that the user named and that answers has no models.
+fn refusal(target: &Target, probe: &Probe) -> Option<String> {
+    let (url_name, key_name) = target.named?;
+    let (status, text) = probe.refusal()?;
+    let text = if text.is_empty() { String::new() } else { format!(" ({text})") };
+    let advice = match (status, &target.key) {
+        (401 | 403, Some(_)) => format!("the key is wrong ({key_name})"),
+        (401 | 403, None) => format!("it wants a key: set {key_name}"),
+        (400, _) => format!("is the key right ({key_name})?"),
+        _ => format!("is the address right ({url_name})?"),
+    };
+    Some(format!("The server at {} answered {status}{text}: {advice}", target.root))
+}
+
+/// What one place offers; nothing if what listens there is no model server.
+fn survey(target: &Target, probe: &Probe, env: &Env) -> Vec<Offer> {
+    if target.kind == Kind::Ollama
+        && let Some(tags) = probe.get("/api/tags")
+        && let Some(listed) = answer::ollama_tags(&tags)
+    {
+        return ollama(target, probe, env, listed);
+    }
+    let Some(list) = probe.get("/v1/models") else {
+        return Vec::new();
+    };
+    let Some(listed) = answer::models(&list) else {
+        return Vec::new();
+    };
+    let kind = match answer::owner(&list) {
+        Some(kind) => kind,
+        None if target.kind == Kind::Other => guess(probe),
+        None => target.kind,
+    };
+    match kind {
+        Kind::Ollama => ollama(target, probe, env, listed),
+        Kind::LlamaCpp => llama_cpp(target, probe, listed),
+        Kind::LmStudio => lm_studio(target, probe, listed),
+        Kind::Vllm | Kind::Sglang | Kind::Other => offers(target, kind, listed),
+    }
+}
+
+/// Tells servers apart that do not say what they are in their model list.
+fn guess(probe: &Probe) -> Kind {
+    if probe.get("/api/tags").is_some_and(|tags| answer::ollama_tags(&tags).is_some()) {
+        Kind::Ollama
+    } else if probe.get("/api/v0/models").is_some_and(|list| answer::lm_studio(&list).is_some()) {
+        Kind::LmStudio
+    } else if probe.get("/props").is_some_and(|props| answer::is_llama_props(&props)) {
+        Kind::LlamaCpp
+    } else {
+        Kind::Other
+    }
+}
+
+fn ollama(target: &Target, probe: &Probe, env: &Env, mut listed: Vec<Listed>) -> Vec<Offer> {
+    if let Some(running) = probe.get("/api/ps") {
+        answer::ollama_ps(&running, &mut listed);
+    }
+    // What is in memory is the likely choice: told about first, should the time run out.
+    listed.sort_by_key(|model| !model.loaded);
+    let asks = listed.iter().map(|model| json!({"model": model.id}).to_string());
+    let shown = probe.post_all("/api/show", &asks.collect::<Vec<_>>());
+    for (model, facts) in listed.iter_mut().zip(shown) {
+        if let Some(facts) = facts {
+            let setting = env.get("OLLAMA_CONTEXT_LENGTH").and_then(|text| text.parse().ok());
+            answer::ollama_show(&facts, setting, model);
+        }
+    }
+    offers(target, Kind::Ollama, listed)
+}
+
+fn llama_cpp(target: &Target, probe: &Probe, mut listed: Vec<Listed>) -> Vec<Offer> {
+    // One model, or a router that has several and tells about each. Only those in memory are asked
+    // about, since asking would load or wake the others.
+    for model in &mut listed {
+        let path = match model.routed {
+            false => "/props".to_owned(),
+            true if model.loaded => format!("/props?model={}", probe::encode(&model.id)),
+            true => continue,
+        };
+        if let Some(props) = probe.get(&path) {
+            answer::llama_props(&props, model);
+        }
+    }
+    offers(target, Kind::LlamaCpp, listed)
+}
+
+fn lm_studio(target: &Target, probe: &Probe, listed: Vec<Listed>) -> Vec<Offer> {
+    let told = probe.get("/api/v0/models").and_then(|list| answer::lm_studio(&list));
+    offers(target, Kind::LmStudio, told.unwrap_or(listed))
+}
+
+fn offers(target: &Target, kind: Kind, listed: Vec<Listed>) -> Vec<Offer> {
+    let server = Server { kind, root: target.root.clone() };
+    let usable = listed.into_iter().filter(|model| model.answers);
+    usable
+        .map(|listed| Offer {
+            model: Arc::new(model(&server, &listed)),
+            server: server.clone(),
+            loaded: listed.loaded,
+            window_known: listed.window.is_some(),
+            tools: listed.tools,
+        })
+        .collect()
+}
+
+fn model(server: &Server, listed: &Listed) -> Model {
+    let window = listed.window.unwrap_or(WINDOW_UNKNOWN);
+    let mut compat = object(json!({
+        "supportsStore": false,
+        "supportsDeveloperRole": false,
+        "supportsReasoningEffort": false,
+        "supportsUsageInStreaming": true,
+        "supportsStrictMode": false,
+        "supportsLongCacheRetention": false,
+        "sendSessionAffinityHeaders": false,
+        "maxTokensField": "max_tokens",
+    }));
+    if server.kind == Kind::LlamaCpp {
+        compat.insert("promptProgress".to_owned(), true.into());
+    }
+    let mut levels = None;
+    if listed.thinking_switch {
+        compat.insert("thinkingFormat".to_owned(), "qwen-chat-template".into());
+        levels = Some(json!({"off": "off", "minimal": null, "low": null, "medium": "medium", "high": null}));
+    } else if listed.thinks {
+        // It thinks whether asked or not.
+        levels = Some(json!({"off": null, "minimal": null, "low": null, "medium": "medium", "high": null}));
+    }
+    let input = ["text", "image"].into_iter().take(if listed.vision { 2 } else { 1 });
+    Model {
+        id: listed.id.clone(),
+        name: short_name(&listed.id).to_owned(),
+        api: "openai-completions".to_owned(),
+        provider: PROVIDER.to_owned(),
+        base_url: format!("{}/v1", server.root),
+        reasoning: levels.is_some(),
+        thinking_level_map: levels.map(object),
+        input: input.map(str::to_owned).collect(),
+        context_window: window,
+        max_tokens: match listed.answer_max {
+            Some(most) => most.min(window),
+            None => (window / 4).clamp(window.min(1024), ANSWER_MAX),
+        },
+        compat: Some(compat),
+        ..Model::default()
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// llama.cpp names a model by its file unless told otherwise.
+fn short_name(id: &str) -> &str {
+    match id.strip_suffix(".gguf") {
+        Some(file) => file.rsplit(['/', '\\']).next().unwrap_or(file),
+        None => id,
+    }
+}
+
+/// What to do about a server's refusal of tools; `None` if `error` is something else.
+pub fn explain_refused_tools(error: &str) -> Option<&'static str> {
+    let error = error.to_ascii_lowercase();
+    if error.contains("requires --jinja") || error.contains("tool_choice") && error.contains("jinja") {
+        Some(
+            "llama.cpp takes tools only with its template engine on: start llama-server with --jinja. \
+             Or go on without tools: --no-tools",
+        )
+    } else if error.contains("generate parser for this template") {
+        Some(
+            "llama.cpp cannot use tools with this model's chat template. Start llama-server with --jinja \
+             and a template that has tools (--chat-template-file), choose another model, or go on \
+             without tools: --no-tools",
+        )
+    } else if error.contains("does not support tools") {
+        Some(
+            "This model has no tools in Ollama (`ollama show MODEL` lists what it can do). Choose one that \
+             has, or go on without tools: --no-tools",
+        )
+    } else if error.contains("enable-auto-tool-choice") {
+        Some(
+            "vLLM takes tools only when started with --enable-auto-tool-choice and --tool-call-parser. Or \
+             go on without tools: --no-tools",
+        )
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

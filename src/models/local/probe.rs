@@ -1,0 +1,90 @@
+//! Questions to one server, all within one deadline.
+
+use crate::base::cancel::CancelToken;
+use crate::llm::http;
+use crate::llm::secret::Secret;
+use serde_json::Value;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Requests that one server is sent at the same time.
+const PARALLEL: usize = 8;
+
+pub(super) struct Probe {
+    root: String,
+    bearer: Option<String>,
+    deadline: Instant,
+    /// What the server said in place of its models.
+    refusal: OnceLock<(u16, String)>,
+}
+
+impl Probe {
+    pub fn new(root: &str, key: Option<Secret>, deadline: Instant) -> Self {
+        let bearer = key.map(|key| format!("Bearer {}", key.expose()));
+        Self { root: root.to_owned(), bearer, deadline, refusal: OnceLock::new() }
+    }
+
+    /// The status and the text of the first answer that was no success.
+    pub fn refusal(&self) -> Option<&(u16, String)> {
+        self.refusal.get()
+    }
+
+    /// The answer, if it is a success, in time and JSON.
+    pub fn get(&self, path: &str) -> Option<Value> {
+        self.ask(path, None)
+    }
+
+    /// One answer for each body, in their order. The first ones are asked first.
+    pub fn post_all(&self, path: &str, bodies: &[String]) -> Vec<Option<Value>> {
+        let mut answers = vec![None; bodies.len()];
+        std::thread::scope(|scope| {
+            let work = |first: usize| {
+                let part = bodies.iter().enumerate().skip(first).step_by(PARALLEL);
+                part.map(|(at, body)| (at, self.ask(path, Some(body)))).collect::<Vec<_>>()
+            };
+            let starts = 0..PARALLEL.min(bodies.len());
+            let threads: Vec<_> = starts.map(|first| scope.spawn(move || work(first))).collect();
+            for thread in threads {
+                for (at, answer) in thread.join().unwrap_or_default() {
+                    answers[at] = answer;
+                }
+            }
+        });
+        answers
+    }
+
+    fn ask(&self, path: &str, body: Option<&str>) -> Option<Value> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left < Duration::from_millis(1) {
+            return None;
+        }
+        let url = format!("{}{path}", self.root);
+        let bearer = self.bearer.as_deref();
+        let headers: Vec<_> = bearer.iter().map(|bearer| ("authorization", *bearer)).collect();
+        let cancel = CancelToken::new();
+        let reply = match body {
+            None => http::get(&url, &headers, left, &cancel),
+            Some(body) => http::post(&url, &headers, body.as_bytes(), left, &cancel),
+        };
+        let reply = reply.ok()?;
+        if !reply.is_ok() {
+            let text = http::body_text(&String::from_utf8_lossy(&reply.body)).unwrap_or_default();
+            let _ = self.refusal.set((reply.status, text));
+            return None;
+        }
+        reply.json()
+    }
+}
+
+/// Text as part of a query.
+pub(super) fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}

@@ -1,0 +1,152 @@
+//! Finds what a pattern stands for among names.
+
+use super::glob::Glob;
+use super::{Choice, Usable, order};
+use crate::llm::model::ThinkingLevel;
+use crate::models::{ModelName, Registry};
+
+/// Longer than any name: such a pattern is no model, and is not searched for.
+const PATTERN_BYTES_MAX: usize = 512;
+
+/// Names to choose from, with what they are compared by.
+pub struct Candidates<'a> {
+    rows: Vec<Candidate<'a>>,
+    usable: Usable<'a>,
+}
+
+struct Candidate<'a> {
+    name: &'a ModelName,
+    // Lower case.
+    provider: String,
+    id: String,
+    label: String,
+}
+
+/// What a pattern stands for.
+pub struct Found<'a> {
+    /// One name; several if they have exactly the id that was asked for.
+    pub names: Vec<&'a ModelName>,
+    pub level: Option<ThinkingLevel>,
+    pub warning: Option<String>,
+}
+
+impl<'a> Candidates<'a> {
+    pub fn new(names: &'a [ModelName], usable: Usable<'a>) -> Self {
+        let row = |name: &'a ModelName| Candidate {
+            name,
+            provider: name.provider.to_lowercase(),
+            id: name.id.to_lowercase(),
+            label: name.name.to_lowercase(),
+        };
+        Self { rows: names.iter().map(row).collect(), usable }
+    }
+
+    /// The model that is called exactly `provider/id`, else all that have exactly this id.
+    pub fn exact(&self, text: &str) -> Vec<&'a ModelName> {
+        let text = text.trim().to_lowercase();
+        let full = self.rows.iter().find(|row| {
+            let rest = text.strip_prefix(&row.provider);
+            let id = rest.and_then(|rest| rest.trim_start().strip_prefix('/'));
+            id.is_some_and(|id| id.trim_start() == row.id)
+        });
+        match full {
+            Some(row) => vec![row.name],
+            None => {
+                let rows = self.rows.iter().filter(|row| row.id == text);
+                rows.map(|row| row.name).collect()
+            }
+        }
+    }
+
+    /// The best model that has `text` in its id or name: an alias before a dated version, then the
+    /// highest; a usable one where there is one.
+    fn partial(&self, text: &str) -> Option<&'a ModelName> {
+        let text = text.to_lowercase();
+        let hit = |row: &&Candidate<'a>| row.id.contains(&text) || row.label.contains(&text);
+        let hits: Vec<&ModelName> = self.rows.iter().filter(hit).map(|row| row.name).collect();
+        let best = |hits: &mut dyn Iterator<Item = &'a ModelName>| {
+            hits.min_by(|a, b| {
+                let dated = is_dated(&a.id).cmp(&is_dated(&b.id));
+                dated.then_with(|| order::compare(&b.id, &a.id))
+            })
+        };
+        let overall = best(&mut hits.iter().copied())?;
+        let usable = |name: &&ModelName| (self.usable)(&name.provider);
+        Some(best(&mut hits.iter().copied().filter(usable)).unwrap_or(overall))
+    }
+
+    pub fn matching(&self, pattern: &str) -> impl Iterator<Item = &'a ModelName> {
+        let glob = Glob::new(pattern);
+        let names = self.rows.iter().map(|row| row.name);
+        names.filter(move |name| glob.matches(&name.full()) || glob.matches(&name.id))
+    }
+}
+
+/// Whether an id ends in a date, `-YYYYMMDD`.
+fn is_dated(id: &str) -> bool {
+    let date = id.rsplit_once('-').map(|(_, date)| date);
+    date.is_some_and(|date| date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// What `pattern` stands for, as it is or without a level at its end. `lenient` takes an end that is
+/// no level for a mistyped one, and warns.
+pub fn find_with_level<'a>(pattern: &str, candidates: &Candidates<'a>, lenient: bool) -> Option<Found<'a>> {
+    if pattern.len() > PATTERN_BYTES_MAX {
+        return None;
+    }
+    let mut text = pattern;
+    let mut level = None;
+    let mut warning = None;
+    loop {
+        let mut names = candidates.exact(text);
+        if names.is_empty() && !text.trim().is_empty() {
+            names.extend(candidates.partial(text));
+        }
+        if !names.is_empty() {
+            return Some(Found { names, level: level.filter(|_| warning.is_none()), warning });
+        }
+        let (rest, end) = text.rsplit_once(':')?;
+        match ThinkingLevel::parse(end) {
+            // Of several levels the last one counts.
+            Some(found) => level = level.or(Some(found)),
+            None if lenient => {
+                warning = Some(format!(
+                    "Invalid thinking level \"{end}\" in pattern \"{pattern}\". Using default instead."
+                ));
+            }
+            None => return None,
+        }
+        text = rest;
+    }
+}
+
+impl Found<'_> {
+    pub fn choose(self, registry: &Registry, text: &str, usable: Usable<'_>) -> Result<Choice, String> {
+        let mut with_key = self.names.iter().filter(|name| usable(&name.provider));
+        let name = match (self.names.as_slice(), with_key.next(), with_key.next()) {
+            ([only], _, _) => only,
+            (_, Some(only), None) => only,
+            (names, first, _) => {
+                let mut full: Vec<String> = names.iter().map(|name| name.full()).collect();
+                full.sort_by(|a, b| order::compare(a, b));
+                let full = full.join(", ");
+                let keys = match first {
+                    None => "None of these providers has a key",
+                    Some(_) => "More than one of these providers has a key",
+                };
+                return Err(format!(
+                    "Model \"{text}\" is ambiguous across providers: {full}. {keys}; name one with --provider or as provider/model."
+                ));
+            }
+        };
+        let model = registry.find(&name.provider, &name.id);
+        let model = model.ok_or_else(|| format!("Model \"{}\" not found.", name.full()))?;
+        Ok(Choice { model, thinking: self.level, warning: self.warning })
+    }
+}
+
+/// `id:level` taken apart, if it ends in a level.
+pub fn split_level(pattern: &str) -> Option<(&str, ThinkingLevel)> {
+    let (id, level) = pattern.rsplit_once(':')?;
+    Some((id, ThinkingLevel::parse(level)?))
+}

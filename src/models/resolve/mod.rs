@@ -1,0 +1,359 @@
+//! Which model is meant: by a command line, a list of patterns, a session, or nothing at all.
+//!
+//! A name is tried as it stands before anything is guessed: exactly, then as part of an id or a name,
+//! and only then without a `:level` at its end, so that ids with colons work. What is found does not
+//! depend on whether there is a key for it, with one exception: where several would do, one that can
+//! be used is taken.
+//!
+//! "Usable" is asked of the caller, by provider: credentials are not known here. Nothing is unpacked
+//! from the catalogue that the answer does not need.
+
+mod candidate;
+mod glob;
+mod nearest;
+pub mod order;
+
+use super::local::PROVIDER as LOCAL;
+use crate::llm::model::{Model, ThinkingLevel};
+use crate::models::{ModelName, Registry};
+use crate::wire::faux::PROVIDER as FAUX;
+use candidate::{Candidates, find_with_level, split_level};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Tells whether there are credentials for a provider.
+pub type Usable<'a> = &'a dyn Fn(&str) -> bool;
+
+/// The level of a new session when nobody says otherwise.
+pub const DEFAULT_THINKING: ThinkingLevel = ThinkingLevel::Medium;
+
+/// Each provider's default model, in the order in which they are tried.
+static DEFAULTS: [(&str, &str); 41] = [
+    ("amazon-bedrock", "us.anthropic.claude-opus-4-6-v1"),
+    ("ant-ling", "Ring-2.6-1T"),
+    ("anthropic", "claude-opus-4-8"),
+    ("openai", "gpt-5.5"),
+    ("azure-openai-responses", "gpt-5.4"),
+    ("openai-codex", "gpt-5.5"),
+    ("radius", "balanced"),
+    ("nvidia", "nvidia/nemotron-3-super-120b-a12b"),
+    ("deepseek", "deepseek-v4-pro"),
+    ("google", "gemini-3.1-pro-preview"),
+    ("google-vertex", "gemini-3.1-pro-preview"),
+    ("github-copilot", "gpt-5.4"),
+    ("openrouter", "moonshotai/kimi-k2.6"),
+    ("vercel-ai-gateway", "zai/glm-5.1"),
+    ("xai", "grok-4.7"),
+    ("groq", "openai/gpt-oss-120b"),
+    ("cerebras", "gpt-oss-120b"),
+    ("zai", "glm-5.3"),
+    ("zai-coding-cn", "glm-5.3"),
+    ("mistral", "devstral-medium-latest"),
+    ("minimax", "MiniMax-M2.7"),
+    ("minimax-cn", "MiniMax-M2.7"),
+    ("moonshotai", "kimi-k2.6"),
+    ("moonshotai-cn", "kimi-k2.6"),
+    ("huggingface", "moonshotai/Kimi-K2.6"),
+    ("fireworks", "accounts/fireworks/models/kimi-k2p6"),
+    ("together", "moonshotai/Kimi-K2.6"),
+    ("baseten", "zai-org/GLM-5.2"),
+    ("opencode", "kimi-k2.6"),
+    ("opencode-go", "kimi-k2.6"),
+    ("kimi-coding", "kimi-for-coding"),
+    ("meta", "muse-spark-1.3"),
+    ("cloudflare-workers-ai", "@cf/moonshotai/kimi-k2.6"),
+    ("cloudflare-ai-gateway", "workers-ai/@cf/moonshotai/kimi-k2.6"),
+    ("qwen-token-plan", "qwen3.7-max"),
+    ("qwen-token-plan-cn", "qwen3.7-max"),
+    ("qwen-token-plan-individual", "qwen3.8-max"),
+    ("xiaomi", "mimo-v2.5-pro"),
+    ("xiaomi-token-plan-cn", "mimo-v2.5-pro"),
+    ("xiaomi-token-plan-ams", "mimo-v2.5-pro"),
+    ("xiaomi-token-plan-sgp", "mimo-v2.5-pro"),
+];
+
+/// What a command line says about the model.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    pub provider: Option<&'a str>,
+    pub model: Option<&'a str>,
+    /// `--thinking`. It does not end up in the [`Choice`]; it only keeps `:level` in an unknown id.
+    pub thinking: Option<ThinkingLevel>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    pub model: Arc<Model>,
+    /// The level that the name itself asked for, not clamped.
+    pub thinking: Option<ThinkingLevel>,
+    /// To be shown to the user.
+    pub warning: Option<String>,
+}
+
+/// A model of a list to choose from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scoped {
+    pub model: Arc<Model>,
+    pub thinking: Option<ThinkingLevel>,
+}
+
+/// All that can decide on a session's first model.
+#[derive(Clone, Copy, Default)]
+pub struct Start<'a> {
+    pub wanted: Wanted<'a>,
+    /// `--models`, or the setting.
+    pub scope: &'a [Scoped],
+    /// Provider and id that the continued session used last.
+    pub session: Option<(&'a str, &'a str)>,
+    /// Provider and id of the settings.
+    pub saved: Option<(&'a str, &'a str)>,
+}
+
+/// The model of a new or continued session. `Ok(None)`: no provider can be used.
+pub fn initial(registry: &Registry, usable: Usable<'_>, start: &Start<'_>) -> Result<Option<Choice>, String> {
+    let says = |text: Option<&str>| text.is_some_and(|text| !text.trim().is_empty());
+    if says(start.wanted.model) || says(start.wanted.provider) {
+        return resolve(registry, usable, start.wanted).map(Some);
+    }
+    let choice = |model, thinking, warning| Ok(Some(Choice { model, thinking, warning }));
+    let is = |model: &Model, (provider, id): (&str, &str)| model.provider == provider && model.id == id;
+    if let (Some(first), None) = (start.scope.first(), start.session) {
+        let saved = start.saved.and_then(|saved| {
+            let mut scope = start.scope.iter();
+            scope.find(|scoped| is(&scoped.model, saved))
+        });
+        let scoped = saved.unwrap_or(first);
+        return choice(Arc::clone(&scoped.model), scoped.thinking, None);
+    }
+    // Who named the actor before may go on with it.
+    let named = |provider: &str| provider == FAUX || usable(provider);
+    let mut lost = None;
+    if let Some((provider, id)) = start.session {
+        match registry.find(provider, id) {
+            Some(model) if named(provider) => return choice(model, None, None),
+            Some(_) => lost = Some(format!("{provider}/{id}: there is no key for {provider}")),
+            None => lost = Some(format!("{provider}/{id}: there is no such model now")),
+        }
+    }
+    let saved = start.saved.filter(|(provider, _)| named(provider));
+    let saved = saved.and_then(|(provider, id)| registry.find(provider, id));
+    let Some(model) = saved.or_else(|| first_usable(registry, usable)) else {
+        return Ok(None);
+    };
+    let warning = lost.map(|lost| {
+        let now = format!("{}/{}", model.provider, model.id);
+        format!("The session's model cannot be used, {lost}. Using {now}.")
+    });
+    choice(model, None, warning)
+}
+
+fn first_usable(registry: &Registry, usable: Usable<'_>) -> Option<Arc<Model>> {
+    let mut defaults = DEFAULTS.iter().filter(|(provider, _)| usable(provider));
+    let offered = |(provider, id): &(&str, &str)| {
+        let is_offered = registry.is_offered(provider, id);
+        is_offered.then(|| registry.find(provider, id)).flatten()
+    };
+    if let Some(model) = defaults.find_map(offered) {
+        return Some(model);
+    }
+    let providers = registry.providers();
+    let mut others = providers.into_iter().filter(|name| *name != FAUX && usable(name));
+    others.find_map(|name| registry.offered_of(name).into_iter().next())
+}
+
+/// The default model of a provider, or its first one.
+pub fn default_model(registry: &Registry, provider: &str) -> Option<Arc<Model>> {
+    let default = DEFAULTS.iter().find(|(name, _)| *name == provider);
+    default
+        .and_then(|(_, id)| registry.find(provider, id))
+        .or_else(|| registry.models_of(provider).into_iter().next())
+}
+
+/// The level to start with: what was asked for, else what the settings say for this model, else in
+/// general, as near as the model comes to it.
+pub fn thinking_level(
+    model: &Model,
+    asked: Option<ThinkingLevel>,
+    of_model: Option<ThinkingLevel>,
+    of_settings: Option<ThinkingLevel>,
+) -> ThinkingLevel {
+    let level = asked.or(of_model).or(of_settings);
+    model.clamp_thinking(level.unwrap_or(DEFAULT_THINKING))
+}
+
+/// The model that a command line names. An error says what comes near.
+pub fn resolve(registry: &Registry, usable: Usable<'_>, wanted: Wanted<'_>) -> Result<Choice, String> {
+    // The actor can always be used, but only who names it wants it. Asked once for each provider: the
+    // answer may cost a look at a file.
+    let answers = RefCell::new(HashMap::new());
+    let usable: Usable<'_> = &|provider| {
+        let mut answers = answers.borrow_mut();
+        let ask = || provider != FAUX && usable(provider);
+        *answers.entry(provider.to_owned()).or_insert_with(ask)
+    };
+    let providers = registry.providers();
+    let known = |name: &str| {
+        let mut providers = providers.iter().copied();
+        providers.find(|provider| provider.eq_ignore_ascii_case(name))
+    };
+    let text = wanted.model.unwrap_or_default().trim();
+    let (provider, pattern, inferred) = match wanted.provider {
+        Some(name) => {
+            let Some(provider) = known(name) else {
+                return Err(nearest::unknown_provider(name, &providers));
+            };
+            (Some(provider), without_provider(text, provider), false)
+        }
+        None if text == LOCAL || text == FAUX => (known(text), "", false),
+        None => match text.split_once('/').map(|(name, id)| (known(name), id)) {
+            Some((Some(provider), id)) => (Some(provider), id, true),
+            _ => (None, text, false),
+        },
+    };
+
+    let Some(provider) = provider else {
+        let names = registry.names();
+        return match find_with_level(text, &Candidates::new(&names, usable), false) {
+            Some(found) => found.choose(registry, text, usable),
+            None => Err(nearest::unknown_model(text, &names, usable)),
+        };
+    };
+    if pattern.is_empty() {
+        return default_model(registry, provider)
+            .map(Choice::from)
+            .ok_or_else(|| nearest::unknown_provider(provider, &providers));
+    }
+    let names = registry.names_of(provider);
+    if let Some(found) = find_with_level(pattern, &Candidates::new(&names, usable), false) {
+        // The whole may be an id of another provider, such as a router that writes ids with a slash.
+        let elsewhere = inferred && !usable(provider) && provider != FAUX;
+        if elsewhere && let Some(model) = only_usable_id(registry, usable, text) {
+            return Ok(model.into());
+        }
+        return found.choose(registry, pattern, usable);
+    }
+    if inferred {
+        let all = registry.names();
+        if let Some(found) = find_with_level(text, &Candidates::new(&all, usable), false) {
+            return found.choose(registry, text, usable);
+        }
+    }
+    match custom(registry, provider, pattern, wanted.thinking, &names) {
+        Some(choice) => Ok(choice),
+        None => Err(nearest::unknown_model(text, &names, usable)),
+    }
+}
+
+impl From<Arc<Model>> for Choice {
+    fn from(model: Arc<Model>) -> Self {
+        Self { model, thinking: None, warning: None }
+    }
+}
+
+/// `text` without a leading `provider/`.
+fn without_provider<'a>(text: &'a str, provider: &str) -> &'a str {
+    match text.split_at_checked(provider.len()) {
+        Some((name, rest)) if name.eq_ignore_ascii_case(provider) => rest.strip_prefix('/').unwrap_or(text),
+        _ => text,
+    }
+}
+
+/// The one usable model that has exactly this id.
+fn only_usable_id(registry: &Registry, usable: Usable<'_>, id: &str) -> Option<Arc<Model>> {
+    let lower = id.to_lowercase();
+    let providers = registry.providers();
+    let mut found = providers.into_iter().filter(|name| usable(name)).flat_map(|name| {
+        let names = registry.names_of(name).into_iter();
+        names.filter(|name| name.id.to_lowercase() == lower)
+    });
+    match (found.next(), found.next()) {
+        (Some(name), None) => registry.find(&name.provider, &name.id),
+        _ => None,
+    }
+}
+
+/// A model that the catalogue does not know, on a provider that it does: like the provider's default
+/// in all but the name. The actor has no others.
+fn custom(
+    registry: &Registry,
+    provider: &str,
+    pattern: &str,
+    asked: Option<ThinkingLevel>,
+    names: &[ModelName],
+) -> Option<Choice> {
+    let like = default_model(registry, provider).filter(|_| provider != FAUX)?;
+    let (id, level) = match split_level(pattern) {
+        Some((id, level)) if asked.is_none() => (id, Some(level)),
+        _ => (pattern, None),
+    };
+    let mut model = Arc::unwrap_or_clone(like);
+    model.id = id.to_owned();
+    model.name = id.to_owned();
+    let thinks = asked.or(level).is_some_and(|level| level > ThinkingLevel::Off);
+    model.reasoning |= thinks;
+    let near = nearest::among(id, names, &|_| true);
+    let near = if near.is_empty() { String::new() } else { format!(" (it has {near})") };
+    let warning =
+        format!("Model \"{id}\" not found for provider \"{provider}\"{near}. Using custom model id.");
+    Some(Choice { model: Arc::new(model), thinking: level, warning: Some(warning) })
+}
+
+/// The models that `patterns` stand for, in their order, each once; and what to tell the user. Only
+/// usable models are offered, and the actor's if it is named.
+pub fn scope<S: AsRef<str>>(
+    registry: &Registry,
+    usable: Usable<'_>,
+    patterns: &[S],
+) -> (Vec<Scoped>, Vec<String>) {
+    let is_faux = |pattern: &S| {
+        let provider = pattern.as_ref().split('/').next();
+        provider.is_some_and(|name| name.eq_ignore_ascii_case(FAUX))
+    };
+    let faux = patterns.iter().any(is_faux);
+    let offered = |name: &str| if name == FAUX { faux } else { usable(name) };
+    let providers = registry.providers().into_iter().filter(|name| offered(name));
+    let mut names: Vec<ModelName> = providers.flat_map(|name| registry.names_of(name)).collect();
+    names.retain(|name| registry.is_offered(&name.provider, &name.id));
+    let candidates = Candidates::new(&names, &|_| true);
+
+    let mut chosen: Vec<(&ModelName, Option<ThinkingLevel>)> = Vec::new();
+    let mut warnings = Vec::new();
+    for pattern in patterns {
+        let pattern = pattern.as_ref();
+        let before = chosen.len();
+        if glob::is_glob(pattern) {
+            let (text, level) = match split_level(pattern) {
+                Some((text, level)) => (text, Some(level)),
+                None => (pattern, None),
+            };
+            match candidates.exact(text).first() {
+                Some(name) => chosen.push((name, level)),
+                None => chosen.extend(candidates.matching(text).map(|name| (name, level))),
+            }
+        } else if let Some(found) = find_with_level(pattern, &candidates, true) {
+            warnings.extend(found.warning);
+            chosen.extend(found.names.first().map(|name| (*name, found.level)));
+        }
+        if chosen.len() == before {
+            warnings.push(format!("No models match pattern \"{pattern}\""));
+        }
+    }
+    let mut seen = HashSet::new();
+    chosen.retain(|(name, _)| seen.insert((&name.provider, &name.id)));
+
+    // Unpacked a provider at a time: a pattern may stand for hundreds of models.
+    let mut shelves: HashMap<&str, HashMap<String, Arc<Model>>> = HashMap::new();
+    let scoped = chosen.into_iter().filter_map(|(name, thinking)| {
+        let shelf = shelves.entry(&name.provider).or_insert_with(|| {
+            let models = registry.models_of(&name.provider).into_iter();
+            models.map(|model| (model.id.clone(), model)).collect()
+        });
+        let model = Arc::clone(shelf.get(&name.id)?);
+        Some(Scoped { model, thinking })
+    });
+    (scoped.collect(), warnings)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! In what a server on this protocol differs from Anthropic, and what a model of Anthropic's can do.
+
+use crate::llm::limits;
+use crate::llm::model::{Model, ThinkingLevel};
+use crate::llm::options::StreamOptions;
+use serde_json::{Map, Value};
+
+/// The switches of `compat` that this protocol reads.
+#[derive(Debug)]
+pub struct Compat<'a> {
+    /// Tools take `eager_input_streaming`; without, a beta header asks for the same.
+    pub eager_input_streaming: bool,
+    pub supports_long_cache: bool,
+    /// The header that leads a session's requests to the same cache.
+    pub session_header: Option<&'static str>,
+    pub cache_control_on_tools: bool,
+    pub supports_temperature: bool,
+    /// Thinking without a signature goes back as thinking, not as text.
+    pub allow_empty_signature: bool,
+    pub supports_strict_tools: bool,
+    pub system_in_place: bool,
+    /// Tools come and go inside the conversation.
+    pub tools_in_place: bool,
+    /// The model thinks as much as it finds right, up to an effort, instead of up to a budget.
+    pub adaptive_thinking: bool,
+    /// The effort is said inside the conversation, so that a change leaves the cache as it was.
+    pub effort_in_place: bool,
+    /// Models that may answer in this one's stead when it refuses.
+    pub fallbacks: Vec<&'a Map<String, Value>>,
+}
+
+impl<'a> Compat<'a> {
+    pub fn of(model: &'a Model) -> Self {
+        let openrouter = model.provider == "openrouter" || model.base_url.contains("openrouter.ai");
+        let set = |name: &str| model.compat.as_ref()?.get(name);
+        let flag = |name: &str, default: bool| set(name).and_then(Value::as_bool).unwrap_or(default);
+        let format = set("sessionAffinityFormat").and_then(Value::as_str);
+        let system_in_place = flag("supportsMidConvoSystemMessages", false);
+        let fallbacks = set("allowedFallbackModels").and_then(Value::as_array);
+        Self {
+            eager_input_streaming: flag("supportsEagerToolInputStreaming", true),
+            supports_long_cache: flag("supportsLongCacheRetention", true),
+            session_header: flag("sendSessionAffinityHeaders", openrouter).then_some(match format {
+                Some("openrouter") => "x-session-id",
+                None if openrouter => "x-session-id",
+                _ => "x-session-affinity",
+            }),
+            cache_control_on_tools: flag("supportsCacheControlOnTools", true),
+            supports_temperature: flag("supportsTemperature", true),
+            allow_empty_signature: flag("allowEmptySignature", false),
+            supports_strict_tools: flag("supportsStrictTools", false),
+            system_in_place,
+            tools_in_place: system_in_place && flag("supportsMidConvoToolChanges", false),
+            adaptive_thinking: flag("forceAdaptiveThinking", false),
+            effort_in_place: flag("supportsMidConvoEffort", false),
+            fallbacks: fallbacks.into_iter().flatten().filter_map(Value::as_object).collect(),
+        }
+    }
+
+    /// The effort to ask for, where the model is asked by effort.
+    pub fn effort(&self, model: &'a Model, options: &StreamOptions) -> Option<&'a str> {
+        let level = limits::thinking_level(model, options)?;
+        if !self.adaptive_thinking {
+            return None;
+        }
+        Some(model.thinking_word(level).unwrap_or(match level {
+            ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
+            ThinkingLevel::Medium => "medium",
+            _ => "high",
+        }))
+    }
+}

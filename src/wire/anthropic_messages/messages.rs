@@ -1,0 +1,231 @@
+//! The conversation in Anthropic's form: messages of blocks, results of tools in the user's turn.
+
+use super::compat::Compat;
+use crate::llm::body::CacheControl;
+use crate::llm::context::Context;
+use crate::llm::message::SystemMessage;
+use crate::llm::model::Model;
+use crate::wire::transcript::{Transcript, update_text};
+use crate::wire::transform::{Answer, CallResult, Part, Said, Turn, text_of, transform};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+const SEE_IMAGE: &str = "(see attached image)";
+
+/// The longest id of a call, in characters.
+const ID_LIMIT: usize = 64;
+
+#[derive(Serialize)]
+pub struct WireMessage<'a> {
+    role: &'static str,
+    content: Vec<WireBlock<'a>>,
+    /// Only on messages that say nothing else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig<'a>>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+pub struct OutputConfig<'a> {
+    pub effort: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum BlockKind<'a> {
+    Text { text: Cow<'a, str> },
+    Image { source: ImageSource<'a> },
+    Thinking { thinking: &'a str, signature: &'a str },
+    RedactedThinking { data: &'a str },
+    ToolUse { id: Cow<'a, str>, name: Cow<'a, str>, input: &'a Map<String, Value> },
+    ToolResult { tool_use_id: Cow<'a, str>, content: ResultContent<'a>, is_error: bool },
+    ToolRemoval { tool: ToolReference<'a> },
+    ToolAddition { tool: ToolReference<'a> },
+}
+
+#[derive(Serialize)]
+struct WireBlock<'a> {
+    #[serde(flatten)]
+    kind: BlockKind<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "base64")]
+struct ImageSource<'a> {
+    media_type: &'a str,
+    data: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ResultContent<'a> {
+    Text(String),
+    Blocks(Vec<WireBlock<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "tool_reference")]
+struct ToolReference<'a> {
+    name: &'a str,
+}
+
+/// All messages of the request. `tool_changes`: tools come and go in place; `effort` is said where the
+/// model takes it inside the conversation.
+pub fn convert<'a>(
+    model: &Model,
+    context: &'a Context,
+    transcript: &Transcript<'a>,
+    compat: &Compat<'_>,
+    tool_changes: bool,
+    mark: Option<CacheControl>,
+    effort: &'a str,
+) -> Vec<WireMessage<'a>> {
+    let mut messages = Vec::new();
+    // A system message may not come between calls and their results, nor before the user's message that
+    // it was written for: all wait for the next answer.
+    let mut held = Vec::new();
+    for turn in transform(context, &transcript.messages, model, &legal_id) {
+        match turn {
+            Turn::System(system) => held.extend(system_message(system, tool_changes)),
+            Turn::User(user) => {
+                let blocks = user.parts.into_iter().filter_map(WireBlock::of_part);
+                messages.extend(WireMessage::new("user", blocks.collect()));
+            }
+            Turn::Results(results) => {
+                let blocks = results.into_iter().map(WireBlock::of_result);
+                messages.extend(WireMessage::new("user", blocks.collect()));
+            }
+            Turn::Assistant(answer) => {
+                messages.append(&mut held);
+                let past_effort = compat.effort_in_place.then(|| past_effort(&answer, model)).flatten();
+                let blocks = answer.blocks.into_iter();
+                let blocks = blocks.filter_map(|said| WireBlock::of_said(said, compat));
+                let message = WireMessage::new("assistant", blocks.collect());
+                if message.is_some() {
+                    messages.extend(past_effort.map(WireMessage::effort));
+                }
+                messages.extend(message);
+            }
+        }
+    }
+    messages.append(&mut held);
+    if let (Some(mark), Some(last)) = (mark, messages.last_mut())
+        && last.role != "assistant"
+        && let Some(block) = last.content.last_mut()
+    {
+        block.cache_control = Some(mark);
+    }
+    if compat.effort_in_place {
+        messages.push(WireMessage::effort(effort));
+    }
+    messages
+}
+
+impl<'a> WireMessage<'a> {
+    /// `None` for a message without content, which is refused.
+    fn new(role: &'static str, content: Vec<WireBlock<'a>>) -> Option<Self> {
+        (!content.is_empty()).then_some(Self { role, content, output_config: None })
+    }
+
+    fn effort(effort: &'a str) -> Self {
+        Self { role: "system", content: Vec::new(), output_config: Some(OutputConfig { effort }) }
+    }
+}
+
+impl<'a> WireBlock<'a> {
+    fn new(kind: BlockKind<'a>) -> Self {
+        Self { kind, cache_control: None }
+    }
+
+    fn text(text: impl Into<Cow<'a, str>>) -> Self {
+        Self::new(BlockKind::Text { text: text.into() })
+    }
+
+    /// `None` for blank text, which is refused.
+    fn of_part(part: Part<'a>) -> Option<Self> {
+        match part {
+            Part::Text(text) if text.trim().is_empty() => None,
+            Part::Text(text) => Some(Self::text(text)),
+            Part::Image(image) => Some(Self::new(BlockKind::Image {
+                source: ImageSource { media_type: &image.mime_type, data: &image.data },
+            })),
+        }
+    }
+
+    fn of_said(said: Said<'a>, compat: &Compat<'_>) -> Option<Self> {
+        let blank = |text: &str| text.trim().is_empty();
+        match said {
+            Said::Text { text, .. } => (!blank(text)).then(|| Self::text(text)),
+            Said::Thinking { signature, redacted: true, .. } => {
+                let data = signature?;
+                Some(Self::new(BlockKind::RedactedThinking { data }))
+            }
+            Said::Thinking { text, signature, .. } => match signature.filter(|signature| !blank(signature)) {
+                Some(signature) => Some(Self::new(BlockKind::Thinking { thinking: text, signature })),
+                None if blank(text) => None,
+                None if compat.allow_empty_signature => {
+                    Some(Self::new(BlockKind::Thinking { thinking: text, signature: "" }))
+                }
+                None => Some(Self::text(text)),
+            },
+            Said::Call(call) => {
+                Some(Self::new(BlockKind::ToolUse { id: call.id, name: call.name, input: call.arguments }))
+            }
+        }
+    }
+
+    fn of_result(result: CallResult<'a>) -> Self {
+        let has_image = result.parts.iter().any(|p| matches!(p, Part::Image(_)));
+        let content = if has_image {
+            let parts = result.parts.into_iter();
+            let mut blocks: Vec<Self> = parts.filter_map(Self::of_part).collect();
+            if !blocks.iter().any(|b| matches!(b.kind, BlockKind::Text { .. })) {
+                blocks.insert(0, Self::text(SEE_IMAGE));
+            }
+            ResultContent::Blocks(blocks)
+        } else {
+            ResultContent::Text(text_of(&result.parts))
+        };
+        Self::new(BlockKind::ToolResult { tool_use_id: result.call_id, content, is_error: result.is_error })
+    }
+}
+
+fn system_message(system: &SystemMessage, tool_changes: bool) -> Option<WireMessage<'_>> {
+    let mut blocks = Vec::new();
+    let text = update_text(system);
+    if !text.is_empty() {
+        blocks.push(WireBlock::text(text));
+    }
+    if tool_changes {
+        let removed = system.tools_removed.iter().map(|tool| {
+            let name = &tool.name;
+            let tool = ToolReference { name };
+            WireBlock::new(BlockKind::ToolRemoval { tool })
+        });
+        let added = system.tools_added.iter().map(|tool| {
+            let name = &tool.name;
+            let tool = ToolReference { name };
+            WireBlock::new(BlockKind::ToolAddition { tool })
+        });
+        blocks.extend(removed.chain(added));
+    }
+    WireMessage::new("system", blocks)
+}
+
+/// The effort that an earlier answer of this provider was asked for with.
+fn past_effort<'a>(answer: &Answer<'a>, model: &Model) -> Option<&'a str> {
+    let message = answer.message;
+    if message.api != model.api || message.provider != model.provider {
+        return None;
+    }
+    let effort = message.provider_thinking_level.as_deref()?;
+    ["low", "medium", "high", "xhigh", "max"].contains(&effort).then_some(effort)
+}
+
+fn legal_id(id: &str) -> String {
+    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let chars = id.chars().map(|c| if legal(c) { c } else { '_' });
+    chars.take(ID_LIMIT).collect()
+}

@@ -1,0 +1,33 @@
+//! Anthropic's messages, as spoken by Anthropic and by those who took the protocol over.
+
+mod compat;
+mod decoder;
+mod event;
+mod messages;
+mod request;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+use crate::llm::context::Context;
+use crate::llm::event::StreamError;
+use crate::llm::model::Model;
+use crate::llm::options::StreamOptions;
+use crate::llm::protocol::{Decoder, HttpRequest, Protocol};
+
+pub struct AnthropicMessages;
+
+impl Protocol for AnthropicMessages {
+    fn request(
+        &self,
+        model: &Model,
+        context: &Context,
+        options: &StreamOptions,
+    ) -> Result<HttpRequest, StreamError> {
+        request::request(model, context, options)
+    }
+
+    fn decoder(&self, model: &Model, context: &Context, options: &StreamOptions) -> Box<dyn Decoder> {
+        Box::new(decoder::MessageDecoder::new(model, context, options))
+    }
+}

@@ -1,0 +1,283 @@
+//! A request for a message.
+
+use super::compat::Compat;
+use super::messages::{self, OutputConfig};
+use super::tools::{self, WireTool};
+use crate::llm::body::{Body, CacheControl};
+use crate::llm::context::Context;
+use crate::llm::event::StreamError;
+use crate::llm::limits;
+use crate::llm::model::Model;
+use crate::llm::options::{CacheRetention, StreamOptions, ToolChoice};
+use crate::llm::protocol::HttpRequest;
+use crate::wire::endpoint;
+use crate::wire::endpoint::Headers;
+use crate::wire::transcript::Transcript;
+use serde::Serialize;
+use serde_json::Value;
+
+const VERSION: &str = "2023-06-01";
+
+/// Sent where neither the caller nor the model says how much an answer may be, in tokens.
+const DEFAULT_MAX_TOKENS: u64 = 16384;
+
+/// The least that may be spent on thinking, in tokens.
+const MIN_BUDGET: u64 = 1024;
+
+const OAUTH: &str = "oauth-2025-04-20";
+const FINE_GRAINED_TOOL_STREAMING: &str = "fine-grained-tool-streaming-2025-05-14";
+const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
+const SERVER_SIDE_FALLBACK: &str = "server-side-fallback-2026-07-01";
+const OUTPUT_CONFIG_IN_PLACE: &str = "mid-conversation-output-config-2026-07-01";
+const THINKING_BINDING: &str = "thinking-binding-controls-2026-08-01";
+const TOOL_CHANGES_IN_PLACE: &str = "mid-conversation-tool-changes-2026-07-01";
+
+#[derive(Serialize)]
+struct SystemBlock<'a> {
+    r#type: &'static str,
+    text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum WireThinking {
+    Disabled,
+    Enabled {
+        budget_tokens: u64,
+        display: &'static str,
+    },
+    Adaptive {
+        display: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        block_binding: Option<BlockBinding>,
+    },
+}
+
+/// Thinking that no longer fits what is before it is left out instead of refused.
+#[derive(Serialize)]
+struct BlockBinding {
+    prefix_mismatch_behavior: &'static str,
+}
+
+#[derive(Serialize)]
+struct WireToolChoice {
+    r#type: &'static str,
+}
+
+#[derive(Serialize)]
+struct Fallback<'a> {
+    model: &'a str,
+}
+
+/// Everything the parts of a request are made from.
+struct Request<'a> {
+    model: &'a Model,
+    context: &'a Context,
+    options: &'a StreamOptions,
+    compat: Compat<'a>,
+    transcript: Transcript<'a>,
+    /// Tools come and go inside the conversation.
+    tool_changes: bool,
+}
+
+pub fn request(
+    model: &Model,
+    context: &Context,
+    options: &StreamOptions,
+) -> Result<HttpRequest, StreamError> {
+    let compat = Compat::of(model);
+    let transcript = Transcript::new(context, compat.system_in_place);
+    // Tools are named where they come and go, so a name must mean one tool; and a list of tools that all
+    // wait to be added is refused.
+    let tool_changes =
+        compat.tools_in_place && !transcript.initial_tools.is_empty() && !transcript.redefines_tools();
+    let request = Request { model, context, options, compat, transcript, tool_changes };
+    Ok(HttpRequest {
+        url: endpoint::url(model, options, "/v1/messages?beta=true")?,
+        headers: request.headers()?,
+        body: request.body()?.into_bytes(),
+    })
+}
+
+impl Request<'_> {
+    fn headers(&self) -> Result<Vec<(String, String)>, StreamError> {
+        let mut headers = Headers::default();
+        headers.set("content-type", "application/json");
+        headers.set("accept", "application/json");
+        headers.set("anthropic-version", VERSION);
+        if let Some(key) = self.options.api_key.as_ref().map(|key| key.expose()) {
+            if self.is_oauth() || self.model.provider == "github-copilot" {
+                headers.set("authorization", format!("Bearer {key}"));
+            } else {
+                headers.set("x-api-key", key);
+            }
+        }
+        let session = limits::cache_session(self.options);
+        if let (Some(name), Some(session)) = (self.compat.session_header, session) {
+            headers.set(name, session);
+        }
+        let betas = self.betas();
+        if !betas.is_empty() {
+            headers.set("anthropic-beta", betas.join(","));
+        }
+        headers.merge_model(self.model.headers.as_ref());
+        if self.model.provider == "github-copilot" {
+            endpoint::copilot_headers(&mut headers, self.context);
+        }
+        endpoint::gateway_headers(&mut headers, self.model, self.options);
+        headers.merge_options(self.options);
+        let auth = ["x-api-key", "authorization", "cf-aig-authorization"];
+        headers.require_auth(self.model, &auth)?;
+        Ok(headers.into_vec())
+    }
+
+    /// A token of a subscription, not a key.
+    fn is_oauth(&self) -> bool {
+        let key = self.options.api_key.as_ref();
+        self.model.provider != "github-copilot" && key.is_some_and(|key| key.expose().contains("sk-ant-oat"))
+    }
+
+    /// Features asked for by header. A header of the model's or the caller's own takes their place.
+    fn betas(&self) -> Vec<&'static str> {
+        let compat = &self.compat;
+        let has_tools = !self.transcript.current_tools.is_empty();
+        let interleaved = self.thinks() && !compat.adaptive_thinking;
+        let features = [
+            (OAUTH, self.is_oauth()),
+            (FINE_GRAINED_TOOL_STREAMING, has_tools && !compat.eager_input_streaming),
+            (INTERLEAVED_THINKING, interleaved),
+            (SERVER_SIDE_FALLBACK, !compat.fallbacks.is_empty()),
+            (OUTPUT_CONFIG_IN_PLACE, compat.effort_in_place),
+            (THINKING_BINDING, compat.effort_in_place),
+            (TOOL_CHANGES_IN_PLACE, self.tool_changes),
+        ];
+        let wanted = features.into_iter().filter(|(_, wanted)| *wanted);
+        wanted.map(|(name, _)| name).collect()
+    }
+
+    fn thinks(&self) -> bool {
+        limits::thinking_level(self.model, self.options).is_some()
+    }
+
+    fn body(&self) -> Result<Body, StreamError> {
+        let (model, compat) = (self.model, &self.compat);
+        let retention = limits::cache_retention(self.options);
+        let long = retention == CacheRetention::Long && compat.supports_long_cache;
+        let mark = (retention != CacheRetention::None).then(|| CacheControl::new(long));
+        let effort = compat.effort(model, self.options);
+        let messages = messages::convert(
+            model,
+            self.context,
+            &self.transcript,
+            compat,
+            self.tool_changes,
+            mark,
+            effort.unwrap_or("high"),
+        );
+        let (max_tokens, budget) = self.tokens();
+
+        let mut body = Body::default();
+        body.set("model", &model.id);
+        body.set("messages", &messages);
+        body.set("max_tokens", &max_tokens);
+        body.set("stream", &true);
+        if !self.transcript.prompt.is_empty() {
+            let block = SystemBlock { r#type: "text", text: &self.transcript.prompt, cache_control: mark };
+            body.set("system", &[block]);
+        }
+        if compat.supports_temperature && !compat.effort_in_place && !self.thinks() {
+            body.set_some("temperature", self.options.temperature.as_ref());
+        }
+        let tools = self.tools(mark)?;
+        if !tools.is_empty() {
+            body.set("tools", &tools);
+        }
+        self.write_thinking(&mut body, effort, budget);
+        body.set_some("tool_choice", self.options.tool_choice.map(tool_choice).as_ref());
+        let fallbacks = compat.fallbacks.iter();
+        let fallbacks = fallbacks.filter_map(|model| model.get("model")?.as_str());
+        let fallbacks: Vec<_> = fallbacks.map(|model| Fallback { model }).collect();
+        if !fallbacks.is_empty() {
+            body.set("fallbacks", &fallbacks);
+        }
+        Ok(body)
+    }
+
+    fn tools(&self, mark: Option<CacheControl>) -> Result<Vec<WireTool<'_>>, StreamError> {
+        let transcript = &self.transcript;
+        if !self.tool_changes {
+            return tools::convert_all(&transcript.current_tools, &self.compat, mark);
+        }
+        // The list only grows: what is removed stays declared.
+        let mut list = tools::convert_all(&transcript.initial_tools, &self.compat, mark)?;
+        list.push(tools::placeholder());
+        for tool in transcript.later_tools() {
+            list.push(tools::convert(tool, &self.compat)?.deferred());
+        }
+        Ok(list)
+    }
+
+    /// The limit of the answer and, where thinking has a budget, the part of it for thinking.
+    fn tokens(&self) -> (u64, Option<u64>) {
+        let (model, context, options) = (self.model, self.context, self.options);
+        let base = limits::output_tokens(model, context, options)
+            .unwrap_or_else(|| limits::clamp_to_window(model, context, DEFAULT_MAX_TOKENS));
+        let level = limits::thinking_level(model, options);
+        let Some(level) = level.filter(|_| !self.compat.adaptive_thinking) else {
+            return (base, None);
+        };
+        let budget = limits::thinking_budget(level, options);
+        let ceiling = if model.max_tokens > 0 { model.max_tokens } else { base };
+        let max_tokens = base.saturating_add(budget).min(ceiling);
+        let max_tokens = limits::clamp_to_window(model, context, max_tokens);
+        let budget = limits::with_room_for_answer(budget, max_tokens).max(MIN_BUDGET);
+        // The budget is part of the limit: under a small one there is no room to think.
+        (max_tokens, (max_tokens > MIN_BUDGET).then_some(budget))
+    }
+
+    fn write_thinking(&self, body: &mut Body, effort: Option<&str>, budget: Option<u64>) {
+        const DISPLAY: &str = "summarized";
+        if self.compat.effort_in_place {
+            let thinking = WireThinking::Adaptive {
+                display: DISPLAY,
+                block_binding: Some(BlockBinding { prefix_mismatch_behavior: "drop_block" }),
+            };
+            body.set("thinking", &thinking);
+            body.set("output_config", &OutputConfig { effort: "high" });
+            return;
+        }
+        if !self.model.reasoning {
+            return;
+        }
+        match (effort, budget) {
+            (Some(effort), _) => {
+                let thinking = WireThinking::Adaptive { display: DISPLAY, block_binding: None };
+                body.set("thinking", &thinking);
+                body.set("output_config", &OutputConfig { effort });
+            }
+            (None, Some(budget)) => {
+                let thinking = WireThinking::Enabled { budget_tokens: budget, display: DISPLAY };
+                body.set("thinking", &thinking);
+            }
+            (None, None) => {
+                let map = self.model.thinking_level_map.as_ref();
+                let off = map.and_then(|map| map.get("off"));
+                if !matches!(off, Some(Value::Null)) {
+                    body.set("thinking", &WireThinking::Disabled);
+                }
+            }
+        }
+    }
+}
+
+fn tool_choice(choice: ToolChoice) -> WireToolChoice {
+    WireToolChoice {
+        r#type: match choice {
+            ToolChoice::Auto => "auto",
+            ToolChoice::None => "none",
+            ToolChoice::Required => "any",
+        },
+    }
+}

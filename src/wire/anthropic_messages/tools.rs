@@ -1,0 +1,92 @@
+//! Tools in Anthropic's form.
+
+use super::compat::Compat;
+use crate::llm::body::CacheControl;
+use crate::llm::event::StreamError;
+use crate::llm::message::ToolSpec;
+use crate::wire::schema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// Declared and never active. The first tool that waits to be added changes what the provider puts before
+/// the prompt, and so would miss the cache; with this one there from the first request it does not.
+const PLACEHOLDER_NAME: &str = "__pi_deferred_placeholder__";
+const PLACEHOLDER_TEXT: &str = "Holds a place. Cannot be called.";
+
+#[derive(Serialize)]
+pub struct WireTool<'a> {
+    name: &'a str,
+    description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eager_input_streaming: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
+    input_schema: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+    /// Declared here, active from where a message adds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    defer_loading: Option<bool>,
+}
+
+pub fn convert<'a>(tool: &'a ToolSpec, compat: &Compat<'_>) -> Result<WireTool<'a>, StreamError> {
+    let strict = schema::strict_parameters(tool, compat.supports_strict_tools)?;
+    let is_strict = strict.is_some();
+    Ok(WireTool {
+        name: &tool.name,
+        description: &tool.description,
+        eager_input_streaming: compat.eager_input_streaming.then_some(true),
+        strict: is_strict.then_some(true),
+        input_schema: match strict {
+            Some(Value::Object(schema)) => schema,
+            _ => plain_schema(&tool.parameters),
+        },
+        cache_control: None,
+        defer_loading: None,
+    })
+}
+
+pub fn convert_all<'a>(
+    tools: &'a [ToolSpec],
+    compat: &Compat<'_>,
+    mark: Option<CacheControl>,
+) -> Result<Vec<WireTool<'a>>, StreamError> {
+    let tools = tools.iter().map(|tool| convert(tool, compat));
+    let mut tools = tools.collect::<Result<Vec<_>, _>>()?;
+    if let Some(last) = tools.last_mut() {
+        last.cache_control = mark.filter(|_| compat.cache_control_on_tools);
+    }
+    Ok(tools)
+}
+
+pub fn placeholder() -> WireTool<'static> {
+    WireTool {
+        name: PLACEHOLDER_NAME,
+        description: PLACEHOLDER_TEXT,
+        eager_input_streaming: None,
+        strict: None,
+        input_schema: plain_schema(&Value::Null),
+        cache_control: None,
+        defer_loading: Some(true),
+    }
+}
+
+impl WireTool<'_> {
+    pub fn deferred(mut self) -> Self {
+        self.defer_loading = Some(true);
+        self
+    }
+}
+
+/// The part of a schema that every server on this protocol takes.
+fn plain_schema(parameters: &Value) -> Map<String, Value> {
+    let field = |name: &str, default: Value| match parameters.get(name) {
+        None | Some(Value::Null) => default,
+        Some(value) => value.clone(),
+    };
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), json!("object"));
+    schema.insert("properties".to_owned(), field("properties", json!({})));
+    schema.insert("required".to_owned(), field("required", json!([])));
+    schema
+}

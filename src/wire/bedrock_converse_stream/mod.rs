@@ -1,0 +1,83 @@
+//! Amazon Bedrock's ConverseStream: one form of conversation for the models of many makers.
+//!
+//! A request goes to the model's own path and is signed with AWS credentials, or carries a Bedrock API
+//! key. The answer is an AWS event stream (`llm::event_stream`); what models take beyond the common form
+//! is decided by their family ([`family`]).
+//!
+//! Not here: where the credentials, the region and the address come from (`llm::aws`).
+
+mod decoder;
+mod event;
+mod family;
+mod fault;
+mod messages;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use crate::llm::context::Context;
+use crate::llm::event::ErrorKind;
+use crate::llm::event::StreamError;
+use crate::llm::model::Model;
+use crate::llm::options::StreamOptions;
+use crate::llm::protocol::{Decoder, HttpRequest, Protocol};
+use crate::wire::sigv4;
+
+pub struct BedrockConverseStream;
+
+/// What requests are signed for.
+const SERVICE: &str = "bedrock";
+
+impl Protocol for BedrockConverseStream {
+    fn request(
+        &self,
+        model: &Model,
+        context: &Context,
+        options: &StreamOptions,
+    ) -> Result<HttpRequest, StreamError> {
+        request::request(model, context, options)
+    }
+
+    fn decoder(&self, model: &Model, context: &Context, _: &StreamOptions) -> Box<dyn Decoder> {
+        Box::new(decoder::ConverseDecoder::new(model, context))
+    }
+
+    /// Headers that prove who asks are set here and nowhere else: the caller's are left out.
+    fn sign(
+        &self,
+        url: &str,
+        headers: &mut Vec<(String, String)>,
+        body: &[u8],
+        options: &StreamOptions,
+        now_ms: u64,
+    ) -> Result<(), StreamError> {
+        headers.retain(|(name, _)| {
+            let name = name.to_ascii_lowercase();
+            !(name.starts_with("x-amz-") || name == "authorization" || name == "host")
+        });
+        let access = options.aws.as_deref();
+        if let Some((access, keys)) = access.and_then(|access| Some((access, access.keys.as_ref()?))) {
+            let scope = sigv4::Scope { region: &access.region, service: SERVICE, now_ms };
+            let signed = sigv4::sign(keys, &scope, url, headers, body);
+            headers.extend(signed.ok_or_else(|| {
+                let message = format!("cannot sign a request to {url}: it is not a URL");
+                StreamError::new(ErrorKind::Request, message)
+            })?);
+        } else if let Some(token) = &options.api_key {
+            let bearer = format!("Bearer {}", token.expose());
+            headers.push(("authorization".to_owned(), bearer));
+        } else {
+            let message = "No AWS credentials for Amazon Bedrock";
+            return Err(StreamError::new(ErrorKind::Auth, message));
+        }
+        Ok(())
+    }
+
+    fn explain(&self, error: &mut StreamError, headers: &[(String, String)], body: &str) {
+        fault::explain(error, headers, body);
+    }
+
+    fn diagnose(&self, error: &mut StreamError, answered: bool) {
+        fault::diagnose(error, answered);
+    }
+}

@@ -1,0 +1,227 @@
+//! A request to converse.
+
+use super::family::{Family, is_gov_cloud};
+use super::messages::{self, CachePoint};
+use crate::llm::body::Body;
+use crate::llm::context::Context;
+use crate::llm::event::{ErrorKind, StreamError};
+use crate::llm::limits;
+use crate::llm::message::ToolSpec;
+use crate::llm::model::{Model, ThinkingLevel};
+use crate::llm::options::{CacheRetention, StreamOptions, ToolChoice};
+use crate::llm::protocol::HttpRequest;
+use crate::wire::endpoint;
+use crate::wire::endpoint::Headers;
+use crate::wire::schema;
+use crate::wire::sigv4::percent;
+use crate::wire::transcript::Transcript;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+/// The least that may be spent on thinking, in tokens.
+const MIN_BUDGET: u64 = 1024;
+
+const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InferenceConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum SystemBlock<'a> {
+    CachePoint(CachePoint),
+    #[serde(untagged)]
+    Text {
+        text: &'a str,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolConfig<'a> {
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool<'a> {
+    tool_spec: Spec<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec<'a> {
+    name: &'a str,
+    input_schema: InputSchema<'a>,
+    description: &'a str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    strict: bool,
+}
+
+#[derive(Serialize)]
+struct InputSchema<'a> {
+    json: Cow<'a, Value>,
+}
+
+pub fn request(
+    model: &Model,
+    context: &Context,
+    options: &StreamOptions,
+) -> Result<HttpRequest, StreamError> {
+    let path = format!("/model/{}/converse-stream", encode_id(model)?);
+    let mut headers = Headers::default();
+    headers.set("content-type", "application/json");
+    headers.set("accept", "application/vnd.amazon.eventstream");
+    headers.merge_model(model.headers.as_ref());
+    headers.merge_options(options);
+    Ok(HttpRequest {
+        url: endpoint::url(model, options, &path)?,
+        headers: headers.into_vec(),
+        body: body(model, context, options)?.into_bytes(),
+    })
+}
+
+/// The id as one part of a path: an ARN has slashes and colons.
+fn encode_id(model: &Model) -> Result<String, StreamError> {
+    let id = &model.id;
+    if id.is_empty() || id.chars().all(|c| c == '.') {
+        let message = format!("\"{id}\" is not the id of a model on Amazon Bedrock");
+        return Err(StreamError::new(ErrorKind::Request, message));
+    }
+    Ok(percent(id, ""))
+}
+
+fn body(model: &Model, context: &Context, options: &StreamOptions) -> Result<Body, StreamError> {
+    let family = Family::of(model);
+    let transcript = Transcript::new(context, false);
+    let retention = limits::cache_retention(options);
+    let mark = (retention != CacheRetention::None && family.takes_cache_points(options))
+        .then(|| CachePoint::new(retention == CacheRetention::Long));
+
+    let mut body = Body::default();
+    let messages = messages::convert(model, &family, context, &transcript, mark)?;
+    body.set("messages", &messages);
+    if !transcript.prompt.is_empty() {
+        let text = SystemBlock::Text { text: &transcript.prompt };
+        let blocks = std::iter::once(text).chain(mark.map(SystemBlock::CachePoint));
+        body.set("system", &blocks.collect::<Vec<_>>());
+    }
+    let thinking = thinking(model, &family, context, options);
+    let config = InferenceConfig {
+        max_tokens: thinking.max_tokens.or_else(|| limits::output_tokens(model, context, options)),
+        // Claude refuses any temperature but its own while it thinks.
+        temperature: options.temperature.filter(|_| thinking.fields.is_none()),
+    };
+    body.set("inferenceConfig", &config);
+    let tools = tools(model, &transcript.current_tools)?;
+    if !tools.is_empty() && options.tool_choice != Some(ToolChoice::None) {
+        let config = ToolConfig { tools, tool_choice: options.tool_choice.and_then(tool_choice) };
+        body.set("toolConfig", &config);
+    }
+    body.set_some("additionalModelRequestFields", thinking.fields.as_ref());
+    Ok(body)
+}
+
+fn tools<'a>(model: &Model, tools: &'a [ToolSpec]) -> Result<Vec<Tool<'a>>, StreamError> {
+    let compat = model.compat.as_ref();
+    let supported = compat.and_then(|compat| compat.get("supportsStrictMode")?.as_bool());
+    let tools = tools.iter().map(|tool| {
+        let strict = schema::strict_parameters(tool, supported.unwrap_or(false))?;
+        Ok(Tool {
+            tool_spec: Spec {
+                name: &tool.name,
+                description: &tool.description,
+                strict: strict.is_some(),
+                input_schema: InputSchema {
+                    json: strict.map_or_else(|| schema::parameters(tool), Cow::Owned),
+                },
+            },
+        })
+    });
+    tools.collect()
+}
+
+fn tool_choice(choice: ToolChoice) -> Option<Value> {
+    match choice {
+        ToolChoice::Auto => Some(json!({"auto": {}})),
+        ToolChoice::Required => Some(json!({"any": {}})),
+        ToolChoice::None => None,
+    }
+}
+
+/// How a model is asked to think, in the form of its maker; and the limit of the answer where thinking
+/// counts against it.
+#[derive(Default)]
+struct Thinking {
+    fields: Option<Map<String, Value>>,
+    max_tokens: Option<u64>,
+}
+
+fn thinking(model: &Model, family: &Family, context: &Context, options: &StreamOptions) -> Thinking {
+    let level = limits::thinking_level(model, options).filter(|_| model.reasoning);
+    let Some(level) = level.filter(|_| family.is_claude()) else {
+        return Thinking::default();
+    };
+    let mut how = Map::new();
+    let mut fields = Map::new();
+    let mut max_tokens = None;
+    if family.adaptive_thinking() {
+        how.insert("type".into(), "adaptive".into());
+    } else {
+        let (ceiling, budget) = budget(level, model, context, options);
+        max_tokens = Some(ceiling);
+        // The budget is part of the limit: under a small one there is no room to think.
+        if ceiling <= MIN_BUDGET {
+            return Thinking { fields: None, max_tokens };
+        }
+        how.insert("type".into(), "enabled".into());
+        how.insert("budget_tokens".into(), budget.into());
+    }
+    if !is_gov_cloud(model, options) {
+        how.insert("display".into(), "summarized".into());
+    }
+    fields.insert("thinking".into(), how.into());
+    if family.adaptive_thinking() {
+        let effort = effort(level, model, family);
+        fields.insert("output_config".into(), json!({"effort": effort}));
+    } else {
+        fields.insert("anthropic_beta".into(), json!([INTERLEAVED_THINKING]));
+    }
+    Thinking { fields: Some(fields), max_tokens }
+}
+
+/// The limit of the answer, and the part of it for thinking.
+fn budget(level: ThinkingLevel, model: &Model, context: &Context, options: &StreamOptions) -> (u64, u64) {
+    let budget = limits::thinking_budget(level, options);
+    let base = limits::output_tokens(model, context, options).unwrap_or(budget);
+    let ceiling = match model.max_tokens {
+        0 => u64::MAX,
+        ceiling => ceiling,
+    };
+    let wanted = base.saturating_add(budget).min(ceiling);
+    let max_tokens = limits::clamp_to_window(model, context, wanted);
+    let budget = limits::with_room_for_answer(budget, max_tokens).max(MIN_BUDGET);
+    (max_tokens, budget)
+}
+
+fn effort<'a>(level: ThinkingLevel, model: &'a Model, family: &Family) -> &'a str {
+    if level == ThinkingLevel::Xhigh && family.knows_xhigh() {
+        return "xhigh";
+    }
+    let map = model.thinking_level_map.as_ref();
+    let mapped = map.and_then(|map| map.get(level.name())?.as_str());
+    mapped.unwrap_or(match level {
+        ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
+        ThinkingLevel::Medium => "medium",
+        _ => "high",
+    })
+}

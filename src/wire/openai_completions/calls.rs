@@ -1,0 +1,302 @@
+//! Tool calls put together from their pieces.
+//!
+//! By the protocol a call's first piece has its index, id and name, and the later ones the index and
+//! more of the arguments. Servers leave out any of them, repeat the name or the whole arguments, give
+//! all calls one index, or one id. The rules here find the call that a piece belongs to; a call is made
+//! known when its name is, and always has an id of its own.
+
+use super::chunk::{CallDelta, CustomDelta};
+use crate::llm::event::AssistantEvent;
+use crate::wire::balance::Balance;
+use crate::wire::grammar;
+use crate::wire::ids::Ids;
+use serde_json::Value;
+use std::collections::HashMap;
+
+const NO_NAME: &str = "unknown";
+
+/// What servers send before they know better.
+const PLACEHOLDER: &str = "{}";
+
+pub struct Calls {
+    calls: Vec<Call>,
+    ids: Ids,
+    /// The argument that the input of a custom tool stands for, by the tool's name.
+    grammar: HashMap<String, String>,
+    /// Each piece of arguments repeats all before it.
+    cumulative: bool,
+}
+
+#[derive(Default)]
+struct Call {
+    index: Option<u64>,
+    /// As the server gave it; empty until then.
+    id: String,
+    name: String,
+    /// Its block, once it is made known.
+    known: Option<usize>,
+    /// All of the arguments so far.
+    text: String,
+    balance: Balance,
+    /// What of `text` is not yet told.
+    waiting: String,
+    /// The input of a custom tool is plain text: the value of this argument.
+    input_of: Option<String>,
+}
+
+impl Calls {
+    pub fn new(ids: Ids, grammar: HashMap<String, String>, cumulative: bool) -> Self {
+        Self { calls: Vec::new(), ids, grammar, cumulative }
+    }
+
+    /// Takes one piece. `next_block` is the index that a new block gets; true when it was used.
+    pub fn take(&mut self, piece: &CallDelta<'_>, next_block: usize, out: &mut Vec<AssistantEvent>) -> bool {
+        let function = piece.function.0.as_ref();
+        let custom = piece.custom.0.as_ref().filter(|_| function.is_none());
+        let custom = custom.filter(|custom| custom.name.0.is_some() || custom.input.0.is_some());
+        let id = piece.id.as_str().unwrap_or_default();
+        let name = function
+            .and_then(|function| function.name.as_str())
+            .or_else(|| custom?.name.as_str())
+            .unwrap_or_default();
+        let arguments = function.and_then(|function| function.arguments.0.as_deref()).unwrap_or_default();
+        let Some(at) = self.find(piece.index.0, id, name, arguments, custom.is_some()) else {
+            return false;
+        };
+        let Some(call) = self.calls.get_mut(at) else {
+            return false;
+        };
+        call.index = call.index.or(piece.index.0);
+        if call.id.is_empty() {
+            id.clone_into(&mut call.id);
+        }
+        if call.name.is_empty() {
+            name.clone_into(&mut call.name);
+        }
+        match custom {
+            Some(custom) => call.take_input(custom, &self.grammar),
+            None => call.take_arguments(arguments, self.cumulative),
+        }
+        let started = !call.name.is_empty() && self.start(at, next_block, out);
+        self.tell(at, false, out);
+        if started && let Some(before) = at.checked_sub(1) {
+            self.tell(before, true, out);
+        }
+        started
+    }
+
+    /// No more pieces are expected: tells what waited for them.
+    pub fn settle(&mut self, out: &mut Vec<AssistantEvent>) {
+        for at in 0..self.calls.len() {
+            self.tell(at, true, out);
+        }
+    }
+
+    /// Takes a whole call that has neither index nor id.
+    pub fn take_whole(
+        &mut self,
+        name: &str,
+        arguments: String,
+        next_block: usize,
+        out: &mut Vec<AssistantEvent>,
+    ) {
+        self.calls.push(Call { name: name.to_owned(), waiting: arguments, ..Call::default() });
+        let at = self.calls.len() - 1;
+        self.start(at, next_block, out);
+        self.tell(at, true, out);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Makes known what never got a name. Gives the number of new blocks.
+    pub fn start_nameless(&mut self, next_block: usize, out: &mut Vec<AssistantEvent>) -> usize {
+        let mut started = 0;
+        for at in 0..self.calls.len() {
+            if let Some(call) = self.calls.get_mut(at)
+                && call.known.is_none()
+            {
+                NO_NAME.clone_into(&mut call.name);
+                self.start(at, next_block + started, out);
+                started += 1;
+            }
+        }
+        started
+    }
+
+    /// Ends the call with this block.
+    pub fn end(&mut self, block: usize, out: &mut Vec<AssistantEvent>) {
+        let mut calls = self.calls.iter_mut();
+        let Some(call) = calls.find(|call| call.known == Some(block)) else {
+            return;
+        };
+        call.close_input();
+        let rest = std::mem::take(&mut call.waiting);
+        if !rest.is_empty() {
+            let index = block;
+            out.push(AssistantEvent::ToolCallDelta { index, delta: rest });
+        }
+        // An id that came after the call was made known, and is nobody else's.
+        let id = Some(&call.id).filter(|id| self.ids.claim(id));
+        out.push(AssistantEvent::ToolCallEnd {
+            index: block,
+            id: id.cloned(),
+            name: None,
+            thought_signature: None,
+        });
+    }
+
+    /// The call that a piece belongs to; a new one where it belongs to none. `None` for a piece that
+    /// says nothing.
+    fn find(
+        &mut self,
+        index: Option<u64>,
+        id: &str,
+        name: &str,
+        arguments: &str,
+        custom: bool,
+    ) -> Option<usize> {
+        let by_index = index.and_then(|number| {
+            let same = |call: &Call| call.index == Some(number);
+            let at = self.calls.iter().rposition(same)?;
+            let call = self.calls.get(at)?;
+            Some((at, call.is_followed_by(index, id, name, arguments)))
+        });
+        let by_id = || {
+            let same = |call: &Call| call.id == id && (index.is_none() || call.index.is_none());
+            self.calls.iter().rposition(same).filter(|_| !id.is_empty())
+        };
+        let found = match by_index {
+            Some((at, false)) => Some(at),
+            Some((_, true)) => None,
+            None => by_id().or_else(|| {
+                let last = self.calls.len().checked_sub(1)?;
+                let call = self.calls.get(last)?;
+                let nameless = index.is_none() && id.is_empty();
+                (nameless && !call.is_followed_by(index, id, name, arguments)).then_some(last)
+            }),
+        };
+        if found.is_some() {
+            return found;
+        }
+        if id.is_empty() && name.is_empty() && arguments.is_empty() && !custom {
+            return None;
+        }
+        self.calls.push(Call::default());
+        Some(self.calls.len() - 1)
+    }
+
+    /// Makes a call known, if it is not yet.
+    fn start(&mut self, at: usize, block: usize, out: &mut Vec<AssistantEvent>) -> bool {
+        let Some(call) = self.calls.get_mut(at) else {
+            return false;
+        };
+        if call.known.is_some() {
+            return false;
+        }
+        let id = self.ids.take(&call.id, block);
+        call.known = Some(block);
+        let name = call.name.clone();
+        let index = block;
+        out.push(AssistantEvent::ToolCallStart { index, id, name });
+        true
+    }
+
+    /// Tells what waits, if the call is known. A placeholder waits for what may come in its place, until
+    /// nothing does.
+    fn tell(&mut self, at: usize, settled: bool, out: &mut Vec<AssistantEvent>) {
+        let Some(call) = self.calls.get_mut(at) else {
+            return;
+        };
+        let Some(index) = call.known else {
+            return;
+        };
+        if !call.waiting.is_empty() && (settled || call.waiting != PLACEHOLDER) {
+            let delta = std::mem::take(&mut call.waiting);
+            out.push(AssistantEvent::ToolCallDelta { index, delta });
+        }
+    }
+}
+
+impl Call {
+    /// Whether a piece that has this call's index, or no index, begins another call. Only a piece with a
+    /// name can, and only between the arguments of calls, never inside.
+    fn is_followed_by(&self, index: Option<u64>, id: &str, name: &str, arguments: &str) -> bool {
+        let same_id = !id.is_empty() && id == self.id;
+        if name.is_empty() || self.name.is_empty() || same_id {
+            return false;
+        }
+        let other_id = !id.is_empty() && !self.id.is_empty();
+        if self.text.is_empty() {
+            return other_id || (name != self.name && index.is_none());
+        }
+        let other_arguments =
+            !arguments.is_empty() && self.waiting != PLACEHOLDER && !self.repeats(arguments);
+        self.balance.is_complete() && (other_id || name != self.name || other_arguments)
+    }
+
+    fn take_arguments(&mut self, piece: &str, cumulative: bool) {
+        if piece.is_empty() || self.input_of.is_some() {
+            return;
+        }
+        let mut piece = piece;
+        if cumulative && let Some(rest) = piece.strip_prefix(self.text.as_str()) {
+            piece = rest;
+        } else if self.balance.is_complete() {
+            if piece.trim().is_empty() || self.repeats(piece) {
+                return;
+            }
+            if self.waiting == PLACEHOLDER && piece.trim_start().starts_with('{') {
+                self.text.clear();
+                self.waiting.clear();
+                self.balance = Balance::default();
+            }
+        }
+        self.balance.feed(piece);
+        self.text.push_str(piece);
+        self.waiting.push_str(piece);
+    }
+
+    /// `piece` is all of the arguments again, though perhaps with other blanks.
+    fn repeats(&self, piece: &str) -> bool {
+        if piece.trim() == self.text.trim() {
+            return true;
+        }
+        // A piece much shorter than the arguments is not worth the parsing.
+        if piece.len().saturating_mul(8) < self.text.len() {
+            return false;
+        }
+        let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
+        parse(piece).is_some_and(|again| again.is_object() && parse(&self.text) == Some(again))
+    }
+
+    fn take_input(&mut self, custom: &CustomDelta<'_>, properties: &HashMap<String, String>) {
+        if self.input_of.is_none() {
+            if !self.text.is_empty() {
+                return;
+            }
+            let property = properties.get(&self.name);
+            let property = property.map_or(grammar::DEFAULT_PROPERTY, String::as_str);
+            self.input_of = Some(property.to_owned());
+        }
+        if let Some(input) = custom.input.as_str() {
+            self.open_input();
+            self.text.push_str(input);
+            self.waiting.push_str(&grammar::escape(input));
+        }
+    }
+
+    fn open_input(&mut self) {
+        if let Some(property) = self.input_of.as_ref().filter(|_| self.text.is_empty()) {
+            self.waiting.push_str(&grammar::open(property));
+        }
+    }
+
+    fn close_input(&mut self) {
+        if self.input_of.is_some() {
+            self.open_input();
+            self.waiting.push_str(grammar::CLOSE);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What a server sends: one object for a piece of an answer, or for a whole one.
+
+use super::reasoning;
+use crate::llm::lax;
+use crate::llm::lax::{Count, Lenient, List, Object, Text};
+use crate::llm::message::Usage;
+use crate::llm::model::Model;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess};
+use serde_json::Value;
+use std::borrow::Cow;
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct Chunk<'a> {
+    #[serde(borrow)]
+    pub id: Text<'a>,
+    #[serde(borrow)]
+    pub model: Text<'a>,
+    #[serde(borrow)]
+    pub object: Text<'a>,
+    #[serde(borrow)]
+    pub choices: List<Object<Choice<'a>>>,
+    pub usage: Object<RawUsage>,
+    /// How much of the prompt llama.cpp has read.
+    pub prompt_progress: Object<PromptProgress>,
+    pub error: Option<Value>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct PromptProgress {
+    pub processed: Count,
+    pub total: Count,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct Choice<'a> {
+    #[serde(borrow)]
+    pub delta: Object<Delta<'a>>,
+    /// The whole answer, from a server that does not stream.
+    #[serde(borrow)]
+    pub message: Object<Delta<'a>>,
+    #[serde(borrow)]
+    pub finish_reason: Text<'a>,
+    /// Where some put it.
+    pub usage: Object<RawUsage>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct Delta<'a> {
+    #[serde(borrow)]
+    pub content: Content<'a>,
+    #[serde(borrow)]
+    pub reasoning_content: Text<'a>,
+    #[serde(borrow)]
+    pub reasoning: Text<'a>,
+    #[serde(borrow)]
+    pub reasoning_text: Text<'a>,
+    #[serde(borrow)]
+    pub tool_calls: List<Object<CallDelta<'a>>>,
+    #[serde(borrow)]
+    pub reasoning_details: List<reasoning::Piece<'a>>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct CallDelta<'a> {
+    pub index: Count,
+    #[serde(borrow)]
+    pub id: Text<'a>,
+    #[serde(borrow)]
+    pub function: Object<FunctionDelta<'a>>,
+    #[serde(borrow)]
+    pub custom: Object<CustomDelta<'a>>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct FunctionDelta<'a> {
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    #[serde(borrow)]
+    pub arguments: Arguments<'a>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct CustomDelta<'a> {
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    #[serde(borrow)]
+    pub input: Text<'a>,
+}
+
+/// Text, or parts of text and thinking.
+#[derive(Debug, Default)]
+pub enum Content<'a> {
+    #[default]
+    None,
+    Text(Cow<'a, str>),
+    Parts(Vec<ContentPart<'a>>),
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct ContentPart<'a> {
+    #[serde(borrow)]
+    pub text: Text<'a>,
+    /// Parts again, or text.
+    pub thinking: Option<Value>,
+}
+
+impl<'de: 'a, 'a> Lenient<'de> for Content<'a> {
+    fn text(text: Cow<'de, str>) -> Self {
+        Self::Text(text)
+    }
+
+    fn list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+        let parts = List::<ListedPart<'de>>::list(list)?;
+        let parts = parts.0.into_iter().filter_map(|part| part.0);
+        Ok(Self::Parts(parts.collect()))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        lax::read(deserializer)
+    }
+}
+
+/// A part, or the text of one.
+#[derive(Debug, Default)]
+struct ListedPart<'a>(Option<ContentPart<'a>>);
+
+impl<'de: 'a, 'a> Lenient<'de> for ListedPart<'a> {
+    fn text(text: Cow<'de, str>) -> Self {
+        Self(Some(ContentPart { text: Text::text(text), thinking: None }))
+    }
+
+    fn object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
+        Ok(Self(Object::object(object)?.0))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for ListedPart<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        lax::read(deserializer)
+    }
+}
+
+impl ContentPart<'_> {
+    /// The thinking of the part, whatever form it has.
+    pub fn thinking_text(&self) -> String {
+        match &self.thinking {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(parts)) => {
+                let texts = parts.iter().filter_map(|part| part["text"].as_str());
+                texts.collect()
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+/// JSON as text, as it should be; or the JSON itself, which becomes text here.
+#[derive(Debug, Default)]
+pub struct Arguments<'a>(pub Option<Cow<'a, str>>);
+
+impl<'de: 'a, 'a> Lenient<'de> for Arguments<'a> {
+    fn text(text: Cow<'de, str>) -> Self {
+        Self(Some(text).filter(|text| !text.is_empty()))
+    }
+
+    fn object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
+        let object = Object::<serde_json::Map<String, Value>>::object(object)?;
+        let text = serde_json::to_string(&object.0).ok();
+        Ok(Self(text.map(Cow::Owned)))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Arguments<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        lax::read(deserializer)
+    }
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct RawUsage {
+    prompt_tokens: Count,
+    completion_tokens: Count,
+    #[serde(alias = "prompt_token_details")]
+    prompt_tokens_details: Object<PromptDetails>,
+    completion_tokens_details: Object<CompletionDetails>,
+    prompt_cache_hit_tokens: Count,
+    #[serde(alias = "num_cached_tokens")]
+    cached_tokens: Count,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+struct PromptDetails {
+    cached_tokens: Count,
+    cache_write_tokens: Count,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+struct CompletionDetails {
+    reasoning_tokens: Count,
+}
+
+impl RawUsage {
+    /// Cached tokens are part of the prompt's, and each vendor says how many in a place of its own;
+    /// tokens of thinking are part of the answer's.
+    pub fn to_usage(&self, model: &Model) -> Usage {
+        let details = self.prompt_tokens_details.0.as_ref();
+        let cached = details.and_then(|details| details.cached_tokens.0);
+        let cache_read =
+            cached.or(self.prompt_cache_hit_tokens.0).or(self.cached_tokens.0).unwrap_or_default();
+        let cache_write = details.map_or(0, |details| details.cache_write_tokens.or_zero());
+        let prompt = self.prompt_tokens.or_zero();
+        let input = prompt.saturating_sub(cache_read).saturating_sub(cache_write);
+        let output = self.completion_tokens.or_zero();
+        let thinking = self.completion_tokens_details.0.as_ref();
+        let parts = [input, output, cache_read, cache_write];
+        let mut usage = Usage {
+            input,
+            output,
+            cache_read,
+            cache_write,
+            reasoning: Some(thinking.map_or(0, |details| details.reasoning_tokens.or_zero())),
+            total_tokens: parts.into_iter().fold(0, u64::saturating_add),
+            ..Usage::default()
+        };
+        model.price(&mut usage);
+        usage
+    }
+}

@@ -1,0 +1,290 @@
+//! A tool call that a model wrote as text, from its first mark to its end.
+//!
+//! | first mark | form |
+//! |---|---|
+//! | `<tool_call>` | `{"name": …, "arguments": {…}}`, or the next form, then `</tool_call>` |
+//! | `<function=` | `NAME>`, then any number of `<parameter=KEY>VALUE</parameter>`, then `</function>` |
+//! | `[TOOL_CALLS]` | a list of such objects, or `NAME[ARGS]{…}` |
+//!
+//! What turns out to be none of these is given back as the text it was.
+
+use super::inline::Tools;
+use crate::wire::balance::Balance;
+use memchr::memmem;
+use serde_json::{Map, Value};
+
+const PARAMETER: &str = "<parameter=";
+const PARAMETER_END: &str = "</parameter>";
+const FUNCTION: &str = "<function=";
+const FUNCTION_END: &str = "</function>";
+const ARGS: &str = "[ARGS]";
+
+/// A name or key longer than this is none, in bytes.
+const NAME_LIMIT: usize = 256;
+
+pub enum Captured {
+    Calls(Vec<(String, Map<String, Value>)>),
+    Text(String),
+}
+
+/// What follows the end of a capture.
+pub enum Left {
+    /// The piece that was taken last, from here on.
+    OfMore(usize),
+    /// This; some of it came with earlier pieces.
+    Earlier(String),
+}
+
+pub struct Capture {
+    /// Everything from the mark on.
+    text: String,
+    /// Up to where `text` is understood.
+    at: usize,
+    form: Form,
+}
+
+enum Form {
+    /// After `<tool_call>`: JSON or a function.
+    Tagged,
+    /// After `[TOOL_CALLS]`: JSON or a name.
+    Listed,
+    Json {
+        start: usize,
+        balance: Balance,
+        /// Arguments alone, when the name stood before them.
+        name: Option<String>,
+    },
+    Function {
+        name: String,
+        arguments: Map<String, Value>,
+        /// The key whose value is being read, and where that began.
+        key: Option<(String, usize)>,
+    },
+    /// The name of a function up to `>`.
+    FunctionName,
+}
+
+enum Step {
+    Again,
+    More,
+    Done(Captured),
+    /// Not a call.
+    Text,
+}
+
+impl Capture {
+    pub fn new(mark: &str) -> Self {
+        Self {
+            text: mark.to_owned(),
+            at: mark.len(),
+            form: match mark {
+                FUNCTION => Form::FunctionName,
+                "[TOOL_CALLS]" => Form::Listed,
+                _ => Form::Tagged,
+            },
+        }
+    }
+
+    /// Takes more text. When the call has ended: what it was, and what is left to look at.
+    pub fn feed(&mut self, more: &str, tools: &Tools) -> Option<(Captured, Left)> {
+        let before = self.text.len();
+        self.text.push_str(more);
+        let captured = loop {
+            match self.step(tools) {
+                Step::Again => {}
+                Step::More => return None,
+                Step::Done(captured) => break Some(captured),
+                Step::Text => break None,
+            }
+        };
+        let left = match self.at.checked_sub(before) {
+            Some(used) => Left::OfMore(used),
+            None => Left::Earlier(self.text.split_off(self.at)),
+        };
+        self.text.truncate(self.at);
+        let text = || Captured::Text(std::mem::take(&mut self.text));
+        Some((captured.unwrap_or_else(text), left))
+    }
+
+    /// No more text comes: half a call is no call.
+    pub fn into_text(self) -> String {
+        self.text
+    }
+
+    fn step(&mut self, tools: &Tools) -> Step {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        match &mut self.form {
+            Form::Tagged | Form::Listed => self.choose(),
+            Form::Json { start, balance, name } => {
+                let Some(length) = balance.feed(rest) else {
+                    self.at = self.text.len();
+                    return Step::More;
+                };
+                self.at += length;
+                let json = self.text.get(*start..self.at).unwrap_or_default();
+                match calls(json, name.take(), tools) {
+                    Some(calls) => Step::Done(Captured::Calls(calls)),
+                    None => Step::Text,
+                }
+            }
+            Form::FunctionName => match take_name(rest, ">") {
+                Name::Whole(name, length) if tools.contains_key(name) => {
+                    let name = name.to_owned();
+                    self.at += length;
+                    self.form = Form::Function { name, arguments: Map::new(), key: None };
+                    Step::Again
+                }
+                Name::Partial => Step::More,
+                _ => Step::Text,
+            },
+            Form::Function { .. } => self.step_function(tools),
+        }
+    }
+
+    /// Decides by what follows the mark.
+    fn choose(&mut self) -> Step {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let trimmed = rest.trim_start();
+        let start = self.text.len() - trimmed.len();
+        let listed = matches!(self.form, Form::Listed);
+        if trimmed.is_empty() {
+            return Step::More;
+        }
+        if trimmed.starts_with(['{', '[']) {
+            self.at = start;
+            self.form = Form::Json { start, balance: Balance::default(), name: None };
+            return Step::Again;
+        }
+        if listed {
+            return match take_name(trimmed, ARGS) {
+                Name::Whole(name, length) => {
+                    let name = name.to_owned();
+                    self.at = start + length;
+                    self.form = Form::Json { start: self.at, balance: Balance::default(), name: Some(name) };
+                    Step::Again
+                }
+                Name::Partial => Step::More,
+                Name::None => Step::Text,
+            };
+        }
+        if trimmed.starts_with(FUNCTION) {
+            self.at = start + FUNCTION.len();
+            self.form = Form::FunctionName;
+            return Step::Again;
+        }
+        if FUNCTION.starts_with(trimmed) { Step::More } else { Step::Text }
+    }
+
+    fn step_function(&mut self, tools: &Tools) -> Step {
+        let Form::Function { name, arguments, key } = &mut self.form else {
+            return Step::Text;
+        };
+        if let Some((parameter, start)) = key {
+            let bytes = self.text.as_bytes();
+            let unseen = bytes.get(self.at..).unwrap_or_default();
+            let Some(found) = memmem::find(unseen, PARAMETER_END.as_bytes()) else {
+                // The end may be half here: the next look begins before it.
+                self.at = (bytes.len().saturating_sub(PARAMETER_END.len())).max(*start);
+                return Step::More;
+            };
+            let end = self.at + found;
+            let text = self.text.get(*start..end).unwrap_or_default();
+            let schema = tools.get(name.as_str());
+            let value = typed(schema, parameter, text);
+            arguments.insert(std::mem::take(parameter), value);
+            *key = None;
+            self.at = end + PARAMETER_END.len();
+            return Step::Again;
+        }
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let trimmed = rest.trim_start();
+        let start = self.text.len() - trimmed.len();
+        if let Some(after) = trimmed.strip_prefix(PARAMETER) {
+            return match take_name(after, ">") {
+                Name::Whole(parameter, length) => {
+                    let at = start + PARAMETER.len() + length;
+                    *key = Some((parameter.to_owned(), at));
+                    self.at = at;
+                    Step::Again
+                }
+                Name::Partial => Step::More,
+                Name::None => Step::Text,
+            };
+        }
+        if trimmed.starts_with(FUNCTION_END) {
+            self.at = start + FUNCTION_END.len();
+            let call = (std::mem::take(name), std::mem::take(arguments));
+            return Step::Done(Captured::Calls(vec![call]));
+        }
+        if PARAMETER.starts_with(trimmed) || FUNCTION_END.starts_with(trimmed) {
+            Step::More
+        } else {
+            Step::Text
+        }
+    }
+}
+
+enum Name<'a> {
+    /// The name, and its length with the end mark.
+    Whole(&'a str, usize),
+    Partial,
+    None,
+}
+
+/// A name at the beginning of `text`, up to `end`.
+fn take_name<'a>(text: &'a str, end: &str) -> Name<'a> {
+    let length = text.find(|c: char| !(c.is_alphanumeric() || "_-.:/ ".contains(c)));
+    let (name, rest) = text.split_at(length.unwrap_or(text.len()));
+    if name.len() > NAME_LIMIT || (name.trim().is_empty() && !rest.is_empty()) {
+        Name::None
+    } else if rest.starts_with(end) {
+        Name::Whole(name.trim(), name.len() + end.len())
+    } else if end.starts_with(rest) {
+        Name::Partial
+    } else {
+        Name::None
+    }
+}
+
+/// The calls that `json` stands for: an object, a list of them, or the arguments of `name`. `None` if any
+/// of them is none.
+fn calls(json: &str, name: Option<String>, tools: &Tools) -> Option<Vec<(String, Map<String, Value>)>> {
+    let value: Value = serde_json::from_str(json).ok()?;
+    let known = |name: &str| tools.contains_key(name);
+    if let Some(name) = name {
+        return match value {
+            Value::Object(arguments) if known(&name) => Some(vec![(name, arguments)]),
+            _ => None,
+        };
+    }
+    let list = match value {
+        Value::Array(list) if !list.is_empty() => list,
+        Value::Object(_) => vec![value],
+        _ => return None,
+    };
+    let calls = list.into_iter().map(|mut call| {
+        let call = call.as_object_mut()?;
+        let arguments = ["arguments", "parameters"].into_iter();
+        let arguments = arguments.filter_map(|field| call.remove(field)).next();
+        let arguments = match arguments {
+            Some(Value::Object(arguments)) => arguments,
+            Some(Value::String(text)) => serde_json::from_str(&text).ok()?,
+            None => Map::new(),
+            Some(_) => return None,
+        };
+        let name = call.get("name")?.as_str().filter(|name| known(name))?;
+        Some((name.to_owned(), arguments))
+    });
+    calls.collect()
+}
+
+/// A value given as text: as it is for a text, else as the JSON that it is.
+fn typed(schema: Option<&Value>, key: &str, text: &str) -> Value {
+    let text = text.strip_prefix('\n').unwrap_or(text);
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let kind = schema.map(|schema| &schema["properties"][key]["type"]);
+    if kind.is_some_and(|kind| kind == "string") {
+        return Value::from(text);
+    }
+    serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+}

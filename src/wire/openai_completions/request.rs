@@ -1,0 +1,161 @@
+//! A request for chat completions.
+
+use super::compat::{Compat, SessionHeaders};
+use super::thinking::Thinking;
+use super::{messages, tools};
+use crate::llm::body::{Body, CacheControl};
+use crate::llm::context::Context;
+use crate::llm::event::StreamError;
+use crate::llm::limits;
+use crate::llm::message::Message;
+use crate::llm::model::Model;
+use crate::llm::options::{CacheRetention, StreamOptions, ToolChoice};
+use crate::llm::protocol::HttpRequest;
+use crate::wire::endpoint;
+use crate::wire::endpoint::Headers;
+use crate::wire::transcript::Transcript;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// The longest `prompt_cache_key` that OpenAI takes, in characters.
+const CACHE_KEY_LIMIT: usize = 64;
+
+#[derive(Serialize)]
+struct StreamSettings {
+    include_usage: bool,
+}
+
+pub fn request(
+    model: &Model,
+    context: &Context,
+    options: &StreamOptions,
+) -> Result<HttpRequest, StreamError> {
+    let compat = Compat::of(model);
+    Ok(HttpRequest {
+        url: endpoint::url(model, options, "/chat/completions")?,
+        headers: headers(model, context, options, &compat)?,
+        body: body(model, context, options, &compat)?.into_bytes(),
+    })
+}
+
+fn headers(
+    model: &Model,
+    context: &Context,
+    options: &StreamOptions,
+    compat: &Compat<'_>,
+) -> Result<Vec<(String, String)>, StreamError> {
+    let mut headers = Headers::default();
+    headers.set("content-type", "application/json");
+    headers.set("accept", "application/json");
+    if let Some(key) = &options.api_key {
+        headers.set("authorization", format!("Bearer {}", key.expose()));
+    }
+    headers.merge_model(model.headers.as_ref());
+    if model.provider == "github-copilot" {
+        endpoint::copilot_headers(&mut headers, context);
+    }
+    if let (Some(format), Some(session)) = (compat.session_headers, limits::cache_session(options)) {
+        let names: &[&str] = match format {
+            SessionHeaders::Single => &["x-session-id"],
+            SessionHeaders::Full => &["session_id", "x-client-request-id", "x-session-affinity"],
+            SessionHeaders::WithoutSession => &["x-client-request-id", "x-session-affinity"],
+        };
+        for name in names {
+            headers.set(name, session);
+        }
+    }
+    endpoint::gateway_headers(&mut headers, model, options);
+    headers.merge_options(options);
+    headers.require_auth(model, &["authorization", "cf-aig-authorization"])?;
+    Ok(headers.into_vec())
+}
+
+fn body(
+    model: &Model,
+    context: &Context,
+    options: &StreamOptions,
+    compat: &Compat<'_>,
+) -> Result<Body, StreamError> {
+    let transcript = Transcript::new(context, compat.system_in_place);
+    let anchored = compat.tools_in_place && transcript.only_adds_tools();
+    let request_tools = if anchored { &transcript.initial_tools } else { &transcript.current_tools };
+    let mut tools = tools::convert(request_tools, compat)?;
+    let mut messages = messages::convert(model, context, &transcript, compat, anchored)?;
+    let retention = limits::cache_retention(options);
+    let long = retention == CacheRetention::Long && compat.supports_long_cache;
+    if compat.cache_markers && retention != CacheRetention::None {
+        let mark = CacheControl::new(long);
+        messages::mark_cached(&mut messages, mark);
+        tools::mark_last(&mut tools, mark);
+    }
+
+    let mut body = Body::default();
+    body.set("model", &model.id);
+    body.set("messages", &messages);
+    body.set("stream", &true);
+    if long || model.base_url.contains("api.openai.com") {
+        let key = limits::cache_session(options);
+        let key = key.map(|key| key.chars().take(CACHE_KEY_LIMIT).collect::<String>());
+        body.set_some("prompt_cache_key", key.as_ref());
+    }
+    if long {
+        body.set("prompt_cache_retention", "24h");
+    }
+    if compat.supports_usage_in_streaming {
+        let settings = StreamSettings { include_usage: true };
+        body.set("stream_options", &settings);
+    }
+    if compat.prompt_progress {
+        body.set("return_progress", &true);
+    }
+    if compat.supports_store {
+        body.set("store", &false);
+    }
+    let max_tokens = limits::output_tokens(model, context, options);
+    body.set_some(compat.max_tokens_field, max_tokens.as_ref());
+    body.set_some("temperature", options.temperature.as_ref());
+    if !tools.is_empty() {
+        body.set("tools", &tools);
+        if compat.zai_tool_stream {
+            body.set("tool_stream", &true);
+        }
+    } else if has_tool_history(&transcript) {
+        // Proxies before Anthropic's models want the field when the conversation holds calls.
+        body.set("tools", &tools);
+    }
+    body.set_some("tool_choice", options.tool_choice.map(tool_choice));
+    body.set_some("priority", compat.vllm_priority);
+    Thinking::new(model, compat, options, max_tokens).write(&mut body);
+    body.set_some("provider", compat.openrouter_routing);
+    if let Some(routing) = compat.vercel_routing.and_then(gateway_options) {
+        body.set("providerOptions", &routing);
+    }
+    // Last: what the user names outright wins.
+    for (name, value) in limits::sampling_params(model, options) {
+        body.set(name, value);
+    }
+    Ok(body)
+}
+
+fn tool_choice(choice: ToolChoice) -> &'static str {
+    match choice {
+        ToolChoice::Auto => "auto",
+        ToolChoice::None => "none",
+        ToolChoice::Required => "required",
+    }
+}
+
+fn has_tool_history(transcript: &Transcript<'_>) -> bool {
+    transcript.messages.iter().any(|message| match message {
+        Message::ToolResult(_) => true,
+        Message::Assistant(answer) => answer.tool_calls().next().is_some(),
+        _ => false,
+    })
+}
+
+fn gateway_options(routing: &Map<String, Value>) -> Option<Value> {
+    let known = ["only", "order"].into_iter();
+    let chosen = known.filter_map(|name| Some((name.to_owned(), routing.get(name)?.clone())));
+    let chosen: Map<String, Value> = chosen.collect();
+    (!chosen.is_empty()).then(|| serde_json::json!({ "gateway": chosen }))
+}

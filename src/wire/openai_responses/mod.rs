@@ -1,0 +1,51 @@
+//! OpenAI's Responses: at OpenAI itself and at those who speak like it, at Azure, and behind a ChatGPT
+//! subscription (Codex).
+//!
+//! The three differ in the address, the headers and a few fields; [`items`] and [`decoder`] serve all of
+//! them. Nothing is stored at the provider: every request holds the whole conversation, with the
+//! provider's own records of its thinking, encrypted, in their places.
+
+mod azure;
+mod blocks;
+mod call_id;
+mod codex;
+mod compat;
+mod decoder;
+mod items;
+mod request;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod usage;
+mod variant;
+
+pub use variant::Variant;
+
+use crate::llm::context::Context;
+use crate::llm::event::StreamError;
+use crate::llm::model::Model;
+use crate::llm::options::StreamOptions;
+use crate::llm::protocol::{Decoder, HttpRequest, Protocol};
+
+pub struct OpenAiResponses(pub Variant);
+
+impl Protocol for OpenAiResponses {
+    fn request(
+        &self,
+        model: &Model,
+        context: &Context,
+        options: &StreamOptions,
+    ) -> Result<HttpRequest, StreamError> {
+        request::request(self.0, model, context, options)
+    }
+
+    fn decoder(&self, model: &Model, context: &Context, options: &StreamOptions) -> Box<dyn Decoder> {
+        Box::new(decoder::EventDecoder::new(self.0, model, context, options))
+    }
+
+    fn explain(&self, error: &mut StreamError, _: &[(String, String)], body: &str) {
+        if self.0 == Variant::Codex {
+            codex::explain(error, body);
+        }
+    }
+}

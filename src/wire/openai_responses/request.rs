@@ -1,0 +1,211 @@
+//! A request for a response.
+
+use super::compat::Compat;
+use super::{azure, codex, items, tools};
+use crate::llm::body::Body;
+use crate::llm::context::Context;
+use crate::llm::event::StreamError;
+use crate::llm::limits;
+use crate::llm::model::Model;
+use crate::llm::options::{CacheRetention, StreamOptions, ToolChoice};
+use crate::llm::protocol::HttpRequest;
+use crate::wire::endpoint;
+use crate::wire::endpoint::Headers;
+use crate::wire::openai_responses::variant::Variant;
+use crate::wire::transcript::Transcript;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// The longest `prompt_cache_key`, in characters.
+const CACHE_KEY_LIMIT: usize = 64;
+
+/// The least that OpenAI takes as a limit, in tokens.
+const MIN_OUTPUT_TOKENS: u64 = 16;
+
+/// Codex takes no request without instructions.
+const NO_PROMPT: &str = "Help the user with what they ask.";
+
+#[derive(Serialize)]
+struct Reasoning<'a> {
+    effort: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'static str>,
+}
+
+pub fn request(
+    variant: Variant,
+    model: &Model,
+    context: &Context,
+    options: &StreamOptions,
+) -> Result<HttpRequest, StreamError> {
+    let request = Request { variant, model, context, options, compat: Compat::of(variant, model) };
+    let url = request.url()?;
+    Ok(HttpRequest { headers: request.headers(&url)?, body: request.body()?.into_bytes(), url })
+}
+
+struct Request<'a> {
+    variant: Variant,
+    model: &'a Model,
+    context: &'a Context,
+    options: &'a StreamOptions,
+    compat: Compat,
+}
+
+impl Request<'_> {
+    fn url(&self) -> Result<String, StreamError> {
+        match self.variant {
+            Variant::OpenAi => endpoint::url(self.model, self.options, "/responses"),
+            Variant::Azure => azure::url(self.model, self.options),
+            Variant::Codex => Ok(codex::url(&self.model.base_url)),
+        }
+    }
+
+    fn headers(&self, url: &str) -> Result<Vec<(String, String)>, StreamError> {
+        let Self { model, options, .. } = self;
+        let key = options.api_key.as_ref().map(|key| key.expose());
+        let mut headers = Headers::default();
+        headers.set("content-type", "application/json");
+        headers.set("accept", "application/json");
+        match (self.variant, key) {
+            (_, None) => {}
+            (Variant::Azure, Some(key)) => headers.set("api-key", key),
+            (_, Some(key)) => headers.set("authorization", format!("Bearer {key}")),
+        }
+        headers.merge_model(model.headers.as_ref());
+        if model.provider == "github-copilot" {
+            endpoint::copilot_headers(&mut headers, self.context);
+        }
+        if self.variant == Variant::Codex {
+            headers.set("accept", "text/event-stream");
+            headers.set("openai-beta", "responses=experimental");
+            headers.set("originator", "pi");
+            if let Some(token) = key {
+                headers.set("chatgpt-account-id", codex::account_id(token)?);
+            }
+        }
+        let session = match self.variant {
+            Variant::Codex => self.cache_key(),
+            _ => limits::cache_session(options).map(str::to_owned),
+        };
+        if let Some(session) = session {
+            for name in self.compat.session_headers {
+                headers.set(name, session.as_str());
+            }
+        }
+        endpoint::gateway_headers(&mut headers, model, options);
+        headers.merge_options(options);
+        let proofs = ["authorization", "api-key", "cf-aig-authorization"];
+        headers.require_auth_at(url, model, &proofs)?;
+        Ok(headers.into_vec())
+    }
+
+    fn body(&self) -> Result<Body, StreamError> {
+        let Self { variant, model, context, options, compat } = self;
+        let transcript = Transcript::new(context, compat.system_in_place);
+        let anchored = compat.tools_in_place.is_some() && transcript.only_adds_tools();
+        let request_tools = if anchored { &transcript.initial_tools } else { &transcript.current_tools };
+        let tools = tools::convert(request_tools, *variant, compat, false)?;
+        let input = items::convert(*variant, model, context, &transcript, compat, anchored)?;
+        let is_codex = *variant == Variant::Codex;
+
+        let mut body = Body::default();
+        match variant {
+            Variant::Azure => body.set("model", &azure::deployment(model, options)),
+            _ => body.set("model", &model.id),
+        }
+        if is_codex {
+            let prompt = transcript.prompt.as_str();
+            let prompt = if prompt.is_empty() { NO_PROMPT } else { prompt };
+            body.set("instructions", prompt);
+        }
+        body.set("input", &input);
+        body.set("stream", &true);
+        body.set("store", &false);
+        self.write_cache(&mut body);
+        if compat.supports_max_output_tokens {
+            let limit = limits::output_tokens(model, context, options);
+            let limit = limit.map(|limit| limit.max(MIN_OUTPUT_TOKENS));
+            body.set_some("max_output_tokens", limit.as_ref());
+        }
+        body.set_some("temperature", options.temperature.as_ref());
+        if !tools.is_empty() {
+            body.set("tools", &tools);
+        }
+        let choice = options.tool_choice;
+        let choice = choice.or(is_codex.then_some(ToolChoice::Auto));
+        body.set_some("tool_choice", choice.map(tool_choice));
+        if is_codex {
+            body.set("parallel_tool_calls", &true);
+            body.set("text", &json!({"verbosity": "low"}));
+        }
+        self.write_thinking(&mut body);
+        // Last: what the user names outright wins.
+        for (name, value) in limits::sampling_params(model, options) {
+            body.set(name, value);
+        }
+        Ok(body)
+    }
+
+    fn write_cache(&self, body: &mut Body) {
+        body.set_some("prompt_cache_key", self.cache_key().as_ref());
+        if self.variant != Variant::OpenAi {
+            return;
+        }
+        let retention = limits::cache_retention(self.options);
+        let long = retention == CacheRetention::Long && self.compat.supports_long_cache;
+        if !self.compat.explicit_cache {
+            body.set_some("prompt_cache_retention", long.then_some("24h"));
+        } else if retention == CacheRetention::None {
+            body.set("prompt_cache_options", &json!({"mode": "explicit"}));
+        } else if long {
+            body.set("prompt_cache_options", &json!({"ttl": "30m"}));
+        }
+    }
+
+    fn write_thinking(&self, body: &mut Body) {
+        let Self { model, options, .. } = self;
+        let level = limits::thinking_level(model, options).filter(|_| model.reasoning);
+        if let Some(level) = level {
+            let reasoning = Reasoning {
+                effort: model.thinking_word(level).unwrap_or(level.name()),
+                summary: Some("auto"),
+            };
+            body.set("reasoning", &reasoning);
+        } else if let Some(effort) = self.effort_off() {
+            let reasoning = Reasoning { effort, summary: None };
+            body.set("reasoning", &reasoning);
+        }
+        // Sealed thoughts, without which the next request could not continue from this answer.
+        let thinks_unasked = model.reasoning && model.provider == "xai";
+        if level.is_some() || thinks_unasked || self.variant == Variant::Codex {
+            body.set("include", &["reasoning.encrypted_content"]);
+        }
+    }
+
+    /// The word for no thinking; `None` where the model must not be told one.
+    fn effort_off(&self) -> Option<&str> {
+        let model = self.model;
+        if !model.reasoning || model.provider == "github-copilot" {
+            return None;
+        }
+        let map = model.thinking_level_map.as_ref();
+        match map.and_then(|map| map.get("off")) {
+            None => Some("none"),
+            Some(Value::String(word)) => Some(word),
+            Some(_) => None,
+        }
+    }
+
+    fn cache_key(&self) -> Option<String> {
+        let session = limits::cache_session(self.options)?;
+        Some(session.chars().take(CACHE_KEY_LIMIT).collect())
+    }
+}
+
+fn tool_choice(choice: ToolChoice) -> &'static str {
+    match choice {
+        ToolChoice::Auto => "auto",
+        ToolChoice::None => "none",
+        ToolChoice::Required => "required",
+    }
+}

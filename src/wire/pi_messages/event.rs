@@ -1,0 +1,68 @@
+//! What the server sends: one step of an answer.
+
+use crate::llm::lax::{Count, Flag, Object, Text};
+use crate::llm::message::Usage;
+use crate::llm::model::Model;
+use serde_json::Value;
+
+/// The fields of all kinds of events.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Event<'a> {
+    #[serde(borrow)]
+    pub r#type: Text<'a>,
+    /// The block's place in the answer.
+    pub content_index: Count,
+    #[serde(borrow)]
+    pub delta: Text<'a>,
+    /// All of the block, at its end.
+    #[serde(borrow)]
+    pub content: Text<'a>,
+    #[serde(borrow)]
+    pub content_signature: Text<'a>,
+    pub redacted: Flag,
+    #[serde(borrow)]
+    pub id: Text<'a>,
+    #[serde(borrow)]
+    pub tool_name: Text<'a>,
+    #[serde(borrow)]
+    pub tool_call: Object<RawCall<'a>>,
+    #[serde(borrow)]
+    pub reason: Text<'a>,
+    pub usage: Option<Value>,
+    #[serde(borrow)]
+    pub error_message: Text<'a>,
+    #[serde(borrow)]
+    pub response_id: Text<'a>,
+    #[serde(borrow)]
+    pub provider_thinking_level: Text<'a>,
+    /// What a policy of the gateway changed in the request.
+    pub rewrite: Object<serde_json::Map<String, Value>>,
+    /// An error that is no event.
+    pub error: Option<Value>,
+}
+
+/// A call as it is stored.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RawCall<'a> {
+    #[serde(borrow)]
+    pub id: Text<'a>,
+    #[serde(borrow)]
+    pub name: Text<'a>,
+    pub arguments: Object<serde_json::Map<String, Value>>,
+    #[serde(borrow)]
+    pub thought_signature: Text<'a>,
+}
+
+/// Usage as it is stored. The gateway knows its own prices; where it names none, the catalogue's count.
+pub fn usage(value: &Value, model: &Model) -> Option<Usage> {
+    if !value.is_object() {
+        return None;
+    }
+    let mut usage: Usage = serde_json::from_value(value.clone()).ok()?;
+    if !value["cost"].is_object() {
+        model.price(&mut usage);
+    }
+    Some(usage)
+}

@@ -1,0 +1,134 @@
+//! A request: the model, the conversation, and what is asked of the answer.
+
+use crate::llm::body::Body;
+use crate::llm::context::Context;
+use crate::llm::event::StreamError;
+use crate::llm::limits;
+use crate::llm::message::{
+    AssistantMessage, Block, Extra, Message, SystemMessage, ToolResultMessage, UserMessage,
+};
+use crate::llm::model::Model;
+use crate::llm::options::{CacheRetention, StreamOptions, ToolChoice};
+use crate::llm::protocol::HttpRequest;
+use crate::wire::endpoint;
+use crate::wire::endpoint::Headers;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct WireContext<'a> {
+    messages: Vec<WireMessage<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "camelCase")]
+enum WireMessage<'a> {
+    System(&'a SystemMessage),
+    User(&'a UserMessage),
+    Assistant(&'a AssistantMessage),
+    ToolResult(WireResult<'a>),
+}
+
+/// A result without its details, which are for this machine and no model sees.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WireResult<'a> {
+    tool_call_id: &'a str,
+    tool_name: &'a str,
+    content: &'a [Block],
+    is_error: bool,
+    timestamp: u64,
+    #[serde(flatten)]
+    extra: &'a Extra,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WireOptions<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<&'static str>,
+    /// Left out for the gateway's own choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_retention: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+}
+
+pub fn request(
+    model: &Model,
+    context: &Context,
+    options: &StreamOptions,
+) -> Result<HttpRequest, StreamError> {
+    Ok(HttpRequest {
+        url: endpoint::url(model, options, "/messages")?,
+        headers: headers(model, options)?,
+        body: body(model, context, options).into_bytes(),
+    })
+}
+
+fn headers(model: &Model, options: &StreamOptions) -> Result<Vec<(String, String)>, StreamError> {
+    let mut headers = Headers::default();
+    headers.set("content-type", "application/json");
+    headers.set("accept", "text/event-stream");
+    if let Some(key) = &options.api_key {
+        headers.set("authorization", format!("Bearer {}", key.expose()));
+    }
+    headers.merge_model(model.headers.as_ref());
+    headers.merge_options(options);
+    headers.require_auth(model, &["authorization"])?;
+    Ok(headers.into_vec())
+}
+
+fn body(model: &Model, context: &Context, options: &StreamOptions) -> Body {
+    let messages = context.messages.iter().map(WireMessage::of).collect();
+    let wanted = WireOptions {
+        temperature: options.temperature,
+        max_tokens: options.max_tokens,
+        reasoning: limits::thinking_level(model, options).map(|level| level.name()),
+        cache_retention: match limits::cache_retention(options) {
+            CacheRetention::None => Some("none"),
+            CacheRetention::Short => None,
+            CacheRetention::Long => Some("long"),
+        },
+        session_id: options.session_id.as_deref(),
+        tool_choice: options.tool_choice.map(|choice| match choice {
+            ToolChoice::Auto => "auto",
+            ToolChoice::None => "none",
+            ToolChoice::Required => "required",
+        }),
+    };
+    let mut body = Body::default();
+    body.set("model", &model.id);
+    body.set("context", &WireContext { messages });
+    body.set("options", &wanted);
+    body
+}
+
+impl<'a> WireMessage<'a> {
+    fn of(message: &'a Message) -> Self {
+        match message {
+            Message::System(message) => Self::System(message),
+            Message::User(message) => Self::User(message),
+            Message::Assistant(message) => Self::Assistant(message),
+            Message::ToolResult(result) => Self::ToolResult(WireResult::of(result)),
+        }
+    }
+}
+
+impl<'a> WireResult<'a> {
+    fn of(result: &'a ToolResultMessage) -> Self {
+        Self {
+            tool_call_id: &result.tool_call_id,
+            tool_name: &result.tool_name,
+            content: &result.content,
+            is_error: result.is_error,
+            timestamp: result.timestamp,
+            extra: &result.extra,
+        }
+    }
+}
