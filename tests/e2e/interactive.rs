@@ -557,3 +557,22 @@ fn backspace_and_shift_enter_are_known_in_the_bytes_that_some_terminals_send() {
     screen.quit();
     assert_eq!(server.requests()[0].last_text(), "one\ntwo");
 }
+
+#[test]
+fn skills_are_offered_as_commands_unless_a_setting_says_no() {
+    for (settings, is_offered) in [("{}", true), (r#"{"enableSkillCommands": false}"#, false)] {
+        let (world, _server) = world([]);
+        world.write_config("settings.json", settings);
+        let skill = world.agent_dir().join("skills/tidy/SKILL.md");
+        std::fs::create_dir_all(skill.parent().unwrap()).unwrap();
+        std::fs::write(skill, "---\nname: tidy\ndescription: Puts things away\n---\nBody").unwrap();
+        let screen = started(&world, "");
+        screen.type_keys("/");
+        screen.wait_for("Start a new session");
+        screen.type_keys("ti");
+        let text = screen.wait_until("the list is narrowed", |text| !text.contains("Start a new session"));
+        assert_eq!(text.contains("skill:tidy"), is_offered, "{text}");
+        screen.type_keys("\x7f\x7f\x7f");
+        screen.quit();
+    }
+}

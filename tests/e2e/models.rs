@@ -80,13 +80,7 @@ fn lists_settings_and_levels_decide_on_the_model() {
             "high",
             json!("high"),
         ),
-        (
-            &json!({"transport": "websocket", "defaultThinkingLevel": "low"}),
-            "--model two/big-1",
-            "two/big-1",
-            "low",
-            json!("low"),
-        ),
+        (&json!({"defaultThinkingLevel": "low"}), "--model two/big-1", "two/big-1", "low", json!("low")),
     ];
     for (settings, words, model, level, sent) in rows {
         let (world, server) = two_providers(settings);

@@ -48,7 +48,7 @@ const ARROWS: &[(&str, &[&str], &[&str])] = &[
 ];
 
 /// How requests travel: for the rooms that make and send them.
-const WIRE: &[&str] = &["llm::http", "llm::sse", "llm::protocol", "wire::body", "wire::endpoint"];
+const WIRE: &[&str] = &["llm::http", "llm::sse", "llm::protocol", "llm::body", "wire::endpoint"];
 
 /// Files that import each other in a circle are read as one. None may be larger than this.
 const CIRCLE_FILES_MAX: usize = 33;
@@ -56,7 +56,7 @@ const CIRCLE_FILES_MAX: usize = 33;
 /// Only these files start programs.
 const SPAWNERS: &[&str] = &[
     "src/cli/config.rs",
-    "src/auth/config_value.rs",
+    "src/models/config_value.rs",
     "src/tools/process",
     "src/tools/image",
     "src/tools/bash",
@@ -183,5 +183,24 @@ fn the_top_level_stays_small() {
     for entry in fs::read_dir(root()).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();
         assert!(KNOWN.contains(&&*name), "{name} at the top level");
+    }
+}
+
+#[test]
+fn every_setting_is_read_somewhere() {
+    const TABLE: &str = "src/resources/settings/table.rs";
+    let table = fs::read_to_string(root().join(TABLE)).unwrap();
+    let row = Regex::new(r#"(?m)^ +(?:key|global)\("([^"]+)""#).unwrap();
+    let not_readers = [TABLE, "src/resources/settings/migrate.rs", "src/mode/interactive/dialog/settings.rs"];
+    let code: String = sources()
+        .into_iter()
+        .filter(|(path, _)| !not_readers.iter().any(|name| path.ends_with(name)))
+        .map(|(_, text)| text)
+        .collect();
+    for row in row.captures_iter(&table) {
+        // The limits are read by the last part of their name.
+        let name = row[1].strip_prefix("limits.").unwrap_or(&row[1]);
+        let is_read = [row[1].to_owned(), name.to_owned()].iter().any(|n| code.contains(&format!("\"{n}\"")));
+        assert!(is_read, "nothing reads {}", &row[1]);
     }
 }

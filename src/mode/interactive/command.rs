@@ -3,7 +3,7 @@
 use super::app::App;
 use super::card::Weight;
 use super::dialog::{login, model, scope, sessions, settings, thinking, tools, trust};
-use super::{navigate, session_command, undo, work};
+use super::{navigate, session_command, stage, undo, work};
 use crate::runtime::Fatal;
 use crate::tui::select::Item;
 use serde_json::Value;
@@ -84,7 +84,10 @@ pub fn all(app: &App) -> Vec<(String, Option<String>, String)> {
         |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let others = app.control.commands().into_iter();
     let others = others.map(|value| (text(&value, "name"), None, text(&value, "description")));
-    let others = others.filter(|(name, ..)| COMMANDS.iter().all(|command| command.name != name));
+    let offers_skills = stage::flag(&app.control.ground().settings, "enableSkillCommands").unwrap_or(true);
+    let others = others.filter(|(name, ..)| {
+        COMMANDS.iter().all(|command| command.name != name) && (offers_skills || !name.starts_with("skill:"))
+    });
     own.chain(others).collect()
 }
 

@@ -9,13 +9,6 @@ pub fn migrate(values: &mut Map<String, Value>) {
     {
         values.insert("steeringMode".into(), mode);
     }
-    if !values.contains_key("transport")
-        && let Some(websockets) = values.get("websockets").and_then(Value::as_bool)
-    {
-        values.shift_remove("websockets");
-        let transport = if websockets { "websocket" } else { "sse" };
-        values.insert("transport".into(), transport.into());
-    }
     if let Some(Value::Object(skills)) = values.get_mut("skills") {
         let commands = skills.shift_remove("enableSkillCommands");
         let folders = skills.shift_remove("customDirectories");
@@ -51,9 +44,6 @@ mod tests {
         };
         check(json!({"queueMode":"all"}), json!({"steeringMode":"all"}));
         check(json!({"queueMode":"all","steeringMode":"x"}), json!({"queueMode":"all","steeringMode":"x"}));
-        check(json!({"websockets":true}), json!({"transport":"websocket"}));
-        check(json!({"websockets":false}), json!({"transport":"sse"}));
-        check(json!({"websockets":true,"transport":"auto"}), json!({"websockets":true,"transport":"auto"}));
         check(
             json!({"skills":{"enableSkillCommands":false,"customDirectories":["a"]}}),
             json!({"skills":["a"],"enableSkillCommands":false}),

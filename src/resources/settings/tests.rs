@@ -158,14 +158,14 @@ fn a_project_goes_over_the_user_but_not_in_everything() {
     let project = scratch.file(
         "p/.pi/settings.json",
         r#"{"theme":"b","retry":{"maxRetries":2},"skills":["p"],"httpProxy":"http://p","defaultProjectTrust":"always",
-        "cacheWarming":"off","defaultTools":["read"],"own":1}"#,
+        "limits":{"turns":3},"defaultTools":["read"],"own":1}"#,
     );
     let (mut settings, _) = Settings::load(&scratch.path().join("agent"));
     let diagnostics = settings.add_project(&scratch.path().join("p"));
     let said: Vec<&str> = diagnostics.iter().map(|d| d.message.as_str()).collect();
     assert_eq!(
         said,
-        ["cacheWarming", "defaultProjectTrust", "httpProxy"]
+        ["defaultProjectTrust", "limits.turns", "httpProxy"]
             .map(|key| format!("{key} can only be set in the agent folder; it is ignored"))
     );
     assert!(diagnostics.iter().all(|d| d.path == project));

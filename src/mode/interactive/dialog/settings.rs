@@ -29,21 +29,14 @@ const USUAL: &[(&str, &str)] = &[
     ("images.autoResize", "Auto-resize images"),
     ("images.blockImages", "Block images"),
     ("enableSkillCommands", "Skill commands"),
-    ("showHardwareCursor", "Show hardware cursor"),
     ("editorPaddingX", "Editor padding"),
     ("outputPad", "Output padding"),
     ("autocompleteMaxVisible", "Autocomplete max items"),
-    ("terminal.clearOnShrink", "Clear on shrink"),
     ("terminal.showTerminalProgress", "Terminal progress"),
     ("steeringMode", "Steering mode"),
     ("followUpMode", "Follow-up mode"),
-    ("transport", "Transport"),
     ("httpIdleTimeoutMs", "HTTP idle timeout"),
-    ("cacheWarming", "Cache warming"),
     ("hideThinkingBlock", "Hide thinking"),
-    ("markdown.mermaid", "Mermaid diagrams"),
-    ("showCacheMissNotices", "Cache miss notices"),
-    ("collapseChangelog", "Collapse changelog"),
     ("quietStartup", "Quiet startup"),
     ("enableInstallTelemetry", "Install telemetry"),
     ("defaultProjectTrust", "Default project trust"),
@@ -54,7 +47,6 @@ const USUAL: &[(&str, &str)] = &[
     ("tuiMode", "TUI mode"),
     ("fullscreenExitOutput", "Fullscreen exit output"),
     ("fullscreenScrollbar", "Fullscreen scrollbar"),
-    ("fullscreenCopyOnSelect", "Fullscreen copy on select"),
     ("theme", "Theme"),
 ];
 
@@ -85,20 +77,12 @@ impl Counts {
             (_, "bash.keepBackground")
             | (
                 "defaultProvider" | "defaultModel" | "defaultTools" | "sessionDir" | "session" | "sandbox"
-                | "quietStartup" | "packages" | "extensions" | "npmCommand" | "showHardwareCursor"
-                | "cacheWarming" | "transport",
+                | "quietStartup" | "packages" | "extensions" | "npmCommand",
                 _,
             ) => Self::AtStart,
             (_, "images.autoResize")
             | (
-                "shellPath"
-                | "shellCommandPrefix"
-                | "bash"
-                | "limits"
-                | "skills"
-                | "prompts"
-                | "themes"
-                | "enableSkillCommands"
+                "shellPath" | "shellCommandPrefix" | "bash" | "limits" | "skills" | "prompts" | "themes"
                 | "enabledModels",
                 _,
             ) => Self::AfterReload,
