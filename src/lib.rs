@@ -19,7 +19,7 @@
 //! | [`cli`] | flags and subcommands | – |
 //! | [`client`] | a client of RPC mode, for other programs | everything else |
 //!
-//! `tests/tidy.rs` holds the arrows between them.
+//! `tests/tidy` holds the arrows between them.
 
 pub mod agent;
 pub mod auth;

@@ -28,6 +28,7 @@ pub const PAGES: &[(&str, &str, &str)] = &[
     ("sdk", "The library: sessions inside your own program", include_str!("sdk.md")),
     ("acp", "The agent inside an editor that speaks ACP", include_str!("acp.md")),
     ("faux", "A scripted model for tests and demos", include_str!("faux.md")),
+    ("security", "What is promised, against whom, and what is not", include_str!("security.md")),
     ("network", "Proxies, certificates, what is sent where", include_str!("network.md")),
 ];
 
