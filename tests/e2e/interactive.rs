@@ -150,9 +150,9 @@ fn a_command_of_the_user_is_run_and_told_unless_it_is_hidden() {
     let (world, server) = world([Reply::text("I see.")]);
     let screen = started(&world, "");
     screen.send("!echo se''en");
-    screen.wait_for("seen");
+    screen.wait_until("the command has ended", |text| text.contains("seen") && !text.contains("to cancel"));
     screen.send("!!echo hid''den");
-    screen.wait_for("hidden");
+    screen.wait_until("it has ended too", |text| text.contains("hidden") && !text.contains("to cancel"));
     screen.send("what did it say?");
     screen.wait_for("I see.");
     screen.quit();
