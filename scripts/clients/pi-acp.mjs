@@ -100,11 +100,17 @@ const scenarios = {
             assert.match(seen.said(), /Second\./);
         });
     },
-    // Its pi for the session is told to end, and another one is started on the same file at once.
+    // Its pi for the session is told to end, and another one is started on the same file at once. The adapter asks each
+    // for its commands a moment later, and ends itself where that one is gone by then: so that is waited for.
     "session load, open before": () => adapter(project(), ["First.", "Second."], async ({ agent, say, seen, open }) => {
         const { sessionId } = await agent.request("session/new", open);
         await say(sessionId, "one");
-        for (let round = 0; round < 5; round += 1) await agent.request("session/load", { ...open, sessionId });
+        const offered = () => seen.updates.filter((update) => update.sessionUpdate === "available_commands_update").length;
+        for (let round = 0; round < 5; round += 1) {
+            const before = offered();
+            await agent.request("session/load", { ...open, sessionId });
+            await until(() => offered() > before);
+        }
         assert.equal((await say(sessionId, "two")).stopReason, "end_turn");
         assert.match(seen.said(), /Second\./);
     }),
