@@ -30,6 +30,8 @@ pub const PAGES: &[(&str, &str, &str)] = &[
     ("faux", "A scripted model for tests and demos", include_str!("faux.md")),
     ("security", "What is promised, against whom, and what is not", include_str!("security.md")),
     ("network", "Proxies, certificates, what is sent where", include_str!("network.md")),
+    ("architecture", "Rooms, one prompt's walk, threads, words", include_str!("architecture.md")),
+    ("contributing", "How code reads here; recipes", include_str!("contributing.md")),
 ];
 
 /// The page on `topic`.
