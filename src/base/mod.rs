@@ -11,5 +11,7 @@ pub mod hex;
 pub mod lenient;
 pub mod null;
 pub mod regular_file;
+#[cfg(test)]
+pub mod testing;
 pub mod time;
 pub mod visible;

@@ -53,29 +53,21 @@ pub fn read_open(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::CString;
-    use std::os::unix::ffi::OsStrExt;
+    use crate::base::testing::TempDir;
 
     #[test]
     fn only_regular_files_of_a_believable_size_are_read() {
-        let folder = std::env::temp_dir().join(format!("pi-regular-file-{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
-        let path = folder.join("file");
-        fs::write(&path, "four").unwrap();
+        let folder = TempDir::create();
+        let path = folder.write("file", "four");
         assert_eq!(read(&path, 4).unwrap(), b"four");
         assert_eq!(read(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
-        let link = folder.join("link");
+        let link = folder.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert_eq!(read(&link, 4).unwrap(), b"four");
         assert!(open_real(&link).is_err() && open_real(&path).is_ok());
-        let fifo = folder.join("fifo");
-        let name = CString::new(fifo.as_os_str().as_bytes()).unwrap();
-        // SAFETY: the name ends with a NUL and outlives the call.
-        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-        for path in [&fifo, &folder, Path::new("/dev/zero")] {
+        for path in [&folder.fifo("fifo"), folder.path(), Path::new("/dev/zero")] {
             let error = read(path, 4).unwrap_err();
             assert_eq!(error.to_string(), "not a regular file", "{}", path.display());
         }
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -337,6 +337,7 @@ fn wait_unreaped(child: &Child) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::testing::TempDir;
 
     fn env() -> Env {
         Env::of([("A", "alpha"), ("B_2", "beta"), ("EMPTY", "")])
@@ -398,20 +399,18 @@ mod tests {
 
     #[test]
     fn a_command_is_kept_only_where_that_is_asked_and_only_when_it_succeeded() {
-        let dir = std::env::temp_dir().join(format!("pi-config-value-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let file = dir.join("count");
+        let dir = TempDir::create();
+        let file = dir.path().join("count");
         let command = format!("!echo x >> '{0}'; wc -l < '{0}'; test -s '{0}.on'", file.display());
         let ask = |keep| {
             let got = resolve(&command, "s", keep, &env(), &CancelToken::new());
             got.ok().map(|secret| secret.expose().to_owned())
         };
         assert_eq!(ask(Keep::Process), None);
-        std::fs::write(dir.join("count.on"), "1").unwrap();
+        dir.write("count.on", "1");
         assert_eq!(ask(Keep::Process).as_deref(), Some("2"));
         assert_eq!(ask(Keep::Process).as_deref(), Some("2"));
         assert_eq!(ask(Keep::No).as_deref(), Some("3"));
-        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

@@ -95,8 +95,8 @@ fn is_stale(place: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scratch::Scratch;
     use super::*;
+    use crate::base::testing::TempDir;
 
     fn add_one(path: &Path) {
         update(path, |old| {
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn no_change_is_lost() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let path = scratch.path().join("new/count");
         thread::scope(|scope| {
             for _ in 0..8 {
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn a_lock_of_a_dead_program_does_not_count() {
-        let scratch = Scratch::new();
-        let path = scratch.file("f", "1");
+        let scratch = TempDir::create();
+        let path = scratch.write("f", "1");
         let lock = scratch.path().join("f.lock");
         fs::create_dir(&lock).unwrap();
         let old = SystemTime::now() - Duration::from_secs(60);
@@ -137,8 +137,8 @@ mod tests {
 
     #[test]
     fn links_and_rights_stay() {
-        let scratch = Scratch::new();
-        let real = scratch.file("kept/f", "1");
+        let scratch = TempDir::create();
+        let real = scratch.write("kept/f", "1");
         fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
         let link = scratch.path().join("f");
         std::os::unix::fs::symlink(&real, &link).unwrap();

@@ -312,14 +312,14 @@ impl Walk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scratch::Scratch;
     use super::*;
+    use crate::base::testing::TempDir;
 
     #[test]
     fn each_kind_has_its_folder_and_its_files() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         for name in ["a.json", "b.md", "in/c.json", ".d.json", "e.json/x"] {
-            scratch.file(&format!("agent/themes/{name}"), "");
+            scratch.write(&format!("agent/themes/{name}"), "");
         }
         let (agent, cwd) = (scratch.path().join("agent"), scratch.path().join("p"));
         let settings = Settings::default();

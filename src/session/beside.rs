@@ -75,18 +75,13 @@ pub(super) fn remove(session_file: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::scratch::Scratch;
-    use std::ffi::CString;
-    use std::os::unix::ffi::OsStrExt;
+    use crate::base::testing::TempDir;
 
     #[test]
     fn what_is_no_file_is_not_shared() {
-        let scratch = Scratch::new();
-        let one = scratch.file("one.outputs/1", "text");
-        let fifo = one.with_file_name("pipe");
-        let name = CString::new(fifo.as_os_str().as_bytes()).unwrap();
-        // SAFETY: the name ends with a NUL and outlives the call.
-        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let scratch = TempDir::create();
+        let one = scratch.write("one.outputs/1", "text");
+        let fifo = scratch.fifo("one.outputs/pipe");
         std::os::unix::fs::symlink("/etc/passwd", one.with_file_name("link")).unwrap();
         let at = |name: &str| one.parent().unwrap().with_file_name(name);
         share_outputs(&at("one.jsonl"), &at("two.jsonl"));

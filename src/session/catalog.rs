@@ -127,7 +127,7 @@ fn save(index: &Path, rows: impl Iterator<Item = Row>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::scratch::Scratch;
+    use crate::base::testing::TempDir;
 
     fn session(id: &str, time: u64) -> String {
         format!(
@@ -142,13 +142,13 @@ mod tests {
 
     #[test]
     fn a_list_is_the_same_with_and_without_an_index() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let index = scratch.path().join("cache/sessions.jsonl");
         let mut files: Vec<PathBuf> = (0..50)
-            .map(|n| scratch.file(&format!("{n}.jsonl"), session(&format!("s{n}"), 1000 + n)))
+            .map(|n| scratch.write(&format!("{n}.jsonl"), session(&format!("s{n}"), 1000 + n)))
             .collect();
         files.push(scratch.path().join("missing.jsonl"));
-        files.push(scratch.file("junk.jsonl", "junk"));
+        files.push(scratch.write("junk.jsonl", "junk"));
         let first = list(&index, &files);
         assert_eq!(first.len(), 50);
         assert_eq!(ids(&first)[..2], ["s49", "s48"]);
@@ -178,9 +178,9 @@ mod tests {
 
     #[test]
     fn rows_are_told_as_they_are_found_until_nobody_wants_more() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let index = scratch.path().join("index");
-        let file = |n: usize| scratch.file(&format!("{n}.jsonl"), session(&format!("s{n}"), 1));
+        let file = |n: usize| scratch.write(&format!("{n}.jsonl"), session(&format!("s{n}"), 1));
         let files: Vec<PathBuf> = (0..PART + 10).map(file).collect();
         let mut told = Vec::new();
         let whole = list_telling(&index, &files, &mut |infos| {
@@ -200,9 +200,9 @@ mod tests {
 
     #[test]
     fn an_index_that_cannot_be_written_is_done_without() {
-        let scratch = Scratch::new();
-        let file = scratch.file("a.jsonl", session("a", 5));
-        let blocked = scratch.file("cache", "a file").join("sessions.jsonl");
+        let scratch = TempDir::create();
+        let file = scratch.write("a.jsonl", session("a", 5));
+        let blocked = scratch.write("cache", "a file").join("sessions.jsonl");
         assert_eq!(ids(&list(&blocked, &[file])), ["a"]);
     }
 
