@@ -7,10 +7,10 @@ pub mod distance;
 pub mod env;
 pub mod executable;
 pub mod failpoint;
+pub mod file;
 pub mod hex;
 pub mod lenient;
 pub mod null;
-pub mod regular_file;
 #[cfg(test)]
 pub mod testing;
 pub mod time;

@@ -1,7 +1,7 @@
 //! The branch of a folder, read from git's own files: no program is started for it.
 
 use super::text_file;
-use crate::base::regular_file;
+use crate::base::file;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub fn branch(folder: &Path) -> Option<String> {
 
 /// The content of one of git's small files.
 pub(super) fn small(path: &Path) -> Option<String> {
-    String::from_utf8(regular_file::read(path, text_file::BYTES_MAX).ok()?).ok()
+    String::from_utf8(file::read(path, text_file::BYTES_MAX).ok()?).ok()
 }
 
 /// The file that says what is checked out.

@@ -3,7 +3,6 @@
 
 pub mod context_file;
 pub mod dirs;
-pub mod file;
 mod frontmatter;
 pub mod git;
 mod import;

@@ -9,7 +9,7 @@ use super::pattern::{Ignored, Rules, is_path};
 use super::settings::Settings;
 use super::source::{Found, Scope, Source};
 use super::text_file::{self, Bounds};
-use crate::base::regular_file;
+use crate::base::file;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -262,7 +262,7 @@ impl Walk {
         };
         let mut ignored = ignored.clone();
         for name in IGNORE_FILES {
-            if let Ok(content) = regular_file::read(&folder.join(name), text_file::BYTES_MAX) {
+            if let Ok(content) = file::read(&folder.join(name), text_file::BYTES_MAX) {
                 ignored.add(&String::from_utf8_lossy(&content), within);
             }
         }

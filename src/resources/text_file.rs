@@ -2,7 +2,7 @@
 //! place than they may come from.
 
 use super::text;
-use crate::base::regular_file;
+use crate::base::file;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -79,9 +79,9 @@ pub struct TextFile {
 
 /// The text of the file with this real path, which is within its bounds. An error continues the file's name.
 pub fn read_real(real: &Path) -> Result<TextFile, String> {
-    let opened = regular_file::open_real(real).and_then(|file| Ok((file.metadata()?, file)));
+    let opened = file::open_real(real).and_then(|file| Ok((file.metadata()?, file)));
     let (about, file) = opened.map_err(failed)?;
-    let bytes = regular_file::read_open(file, BYTES_MAX).map_err(failed)?;
+    let bytes = file::read_open(file, BYTES_MAX).map_err(failed)?;
     Ok(TextFile { text: text(&bytes), about })
 }
 

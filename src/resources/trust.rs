@@ -8,9 +8,9 @@
 //! Not here: asking (`cli`), and `AGENTS.md` and its like, which are text and run nothing.
 
 use super::settings::{self, Content};
-use super::{file, text};
+use super::text;
+use crate::base::file;
 use crate::base::hex::hex;
-use crate::base::regular_file;
 use ring::digest;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -211,7 +211,7 @@ fn hash(bytes: &[u8]) -> String {
 
 fn hash_file(path: &Path) -> io::Result<String> {
     use std::io::Read;
-    let mut file = regular_file::open(path)?;
+    let mut file = file::open(path)?;
     let mut context = digest::Context::new(&digest::SHA256);
     let mut part = [0; 16 << 10];
     loop {

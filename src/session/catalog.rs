@@ -4,13 +4,10 @@
 //! not in the session files and can be thrown away at any time; a damaged row costs one read of its
 //! file. A row is good as long as size, time and inode of its file are the same.
 
-use super::file::create_folder;
-use super::id;
 use super::info::{Info, Row, Stamp};
+use crate::base::file::{self, Temp};
 use std::collections::HashMap;
-use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -109,19 +106,15 @@ fn save(index: &Path, rows: impl Iterator<Item = Row>) {
             Err(_) => bytes.truncate(start),
         }
     }
-    let temp = index.with_extension(id::session_id());
     let write = || {
         if let Some(folder) = index.parent() {
-            create_folder(folder)?;
+            file::make_private_folder(folder)?;
         }
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(0o600).open(&temp)?;
-        file.write_all(&bytes)?;
-        std::fs::rename(&temp, index)
+        let mut temp = Temp::beside(index)?;
+        temp.file.write_all(&bytes)?;
+        temp.rename(index)
     };
-    if write().is_err() {
-        let _ = std::fs::remove_file(&temp);
-    }
+    let _ = write();
 }
 
 #[cfg(test)]

@@ -1,16 +1,15 @@
 //! Stored sessions as files to be taken in, removed and tidied up. What a process holds is not touched.
 
 use super::entry::VERSION;
-use super::file::{self, Hold, SessionFile, create_folder};
+use super::file::{self, Hold, SessionFile};
 use super::place::{draft_of, with_suffix};
 use super::store::{folder_name, read_dir, read_header};
 use super::{beside, id, migrate};
+use crate::base::file::{create_private, make_private_folder};
 use crate::session::error::SessionError;
 use crate::session::log::Log;
 use crate::session::notice::Notice;
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Removes a session (or a draft) with all that lies beside it.
@@ -45,7 +44,7 @@ pub fn throw_away(path: &Path, trash: impl FnOnce(&[PathBuf])) -> Result<bool, S
 /// cannot be remembered.
 pub fn tell_once(draft: &Path) -> bool {
     let told = beside::told(&draft.with_extension(""));
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(told) {
+    match create_private(&told) {
         Err(error) => error.kind() != io::ErrorKind::AlreadyExists,
         Ok(_) => true,
     }
@@ -89,7 +88,7 @@ pub fn import(source: &Path, folder: &Path) -> Result<Imported, SessionError> {
     drop(log);
     let read = || SessionError::io("read the session file", source);
     let source = source.canonicalize().map_err(read())?;
-    create_folder(folder).map_err(SessionError::io("create the session folder", folder))?;
+    make_private_folder(folder).map_err(SessionError::io("create the session folder", folder))?;
     if folder.canonicalize().ok().as_deref() == source.parent() {
         let path = source;
         return Ok(Imported { path, notices });
@@ -140,7 +139,7 @@ pub fn bring_home(agent: &Path) -> Vec<(PathBuf, PathBuf)> {
         let header = read_header(&from).filter(|header| !header.cwd.is_empty())?;
         let _hold = Hold::take(&from).ok()?;
         let folder = agent.join("sessions").join(folder_name(Path::new(&header.cwd)));
-        create_folder(&folder).ok()?;
+        make_private_folder(&folder).ok()?;
         let to = folder.join(from.file_name()?);
         file::rename_exclusive(&from, &to).ok()?;
         Some((from, to))

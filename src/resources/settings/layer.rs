@@ -3,7 +3,8 @@
 use super::form::Form;
 use super::migrate::migrate;
 use super::table;
-use crate::resources::{Diagnostic, file, text};
+use crate::base::file;
+use crate::resources::{Diagnostic, text};
 use serde_json::{Map, Value};
 use std::fs;
 use std::io;

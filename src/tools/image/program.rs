@@ -7,14 +7,14 @@
 use super::Kind;
 use super::header::Size;
 use crate::agent::CancelToken;
+use crate::base::file::create_private;
 use crate::base::{executable, null};
 use crate::tools::process;
 use crate::tools::sandbox::{Confinement, Sandbox};
 use crossbeam_channel::{bounded, select};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -222,8 +222,7 @@ impl TempFile {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("pi-image-{}-{number}.{extension}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600).open(&path)?;
+        create_private(&path)?;
         Ok(Self(path))
     }
 }

@@ -1,12 +1,23 @@
-//! Reads files that somebody else may have put there.
+//! Files: read with a limit, made for their owner alone, replaced whole or not at all.
 //!
-//! Only regular files are opened: a FIFO would block for ever, and a device may do something when it is
-//! opened. What is read has a limit, since a file may be larger than the memory.
+//! Only regular files are opened for reading: a FIFO would block for ever, and a device may do something when
+//! it is opened. What is read has a limit, since a file may be larger than the memory.
+//!
+//! Not here: how tools write the files of a project (`tools::local::replace`), which may have several names, an
+//! owner of their own and no room for a second file.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+mod lock;
+mod temp;
+mod update;
+
+pub use lock::FolderLock;
+pub use temp::{Temp, create_named};
+pub use update::update;
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 /// Opens a regular file for reading, wherever links lead.
 pub fn open(path: &Path) -> io::Result<File> {
@@ -48,6 +59,34 @@ pub fn read_open(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
         true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {bytes_max} bytes"))),
         false => Ok(bytes),
     }
+}
+
+/// Makes a new file for its owner alone.
+pub fn create_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Makes `folder` and its parents for their owner alone; those that exist stay as they are.
+pub fn make_private_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Where the file at `path` really lies: a file that is kept elsewhere, and linked to from here, stays there.
+pub fn place_of(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
+        place => place,
+    }
+}
+
+/// Puts `content` at `path` in one step, and on the disk. A new file is its owner's alone; an old one keeps its
+/// rights.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let place = place_of(path)?;
+    let mut temp = Temp::beside(&place)?;
+    temp.file.write_all(content)?;
+    temp.file.sync_all()?;
+    temp.rename(&place)
 }
 
 #[cfg(test)]
