@@ -3,6 +3,7 @@
 //! Nothing here knows of models, sessions or terminals, and nothing here uses another room.
 
 pub mod cancel;
+pub mod child;
 pub mod distance;
 pub mod env;
 pub mod executable;
@@ -11,6 +12,7 @@ pub mod file;
 pub mod hex;
 pub mod lenient;
 pub mod null;
+pub mod poll;
 #[cfg(test)]
 pub mod testing;
 pub mod time;
