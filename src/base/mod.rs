@@ -3,13 +3,17 @@
 //! Nothing here knows of models, sessions or terminals, and nothing here uses another room.
 
 pub mod cancel;
+pub mod child;
 pub mod distance;
 pub mod env;
 pub mod executable;
 pub mod failpoint;
+pub mod file;
 pub mod hex;
 pub mod lenient;
 pub mod null;
-pub mod regular_file;
+pub mod poll;
+#[cfg(test)]
+pub mod testing;
 pub mod time;
 pub mod visible;

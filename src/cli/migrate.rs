@@ -6,8 +6,8 @@
 //!
 //! Not here: old names of settings (`resources::settings`) and versions of session files (`session`).
 
+use crate::base::file;
 use crate::mode::report;
-use crate::resources::file;
 use crate::session::upkeep;
 use serde_json::{Map, Value};
 use std::fs;

@@ -3,9 +3,9 @@
 
 use super::ask;
 use super::start::World;
+use crate::base::file;
 use crate::mode::report::warning as warn;
 use crate::models::local::{Allowed, Stranger};
-use crate::resources::file;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 

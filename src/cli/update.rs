@@ -3,12 +3,12 @@
 use super::flags::Args;
 use super::start::World;
 use crate::base::cancel::CancelToken;
+use crate::base::file;
 use crate::mode::print;
 use crate::mode::report;
 use crate::models::catalogue;
 use crate::models::remote;
 use crate::models::remote::{Failed, Fetched};
-use crate::resources::file;
 use serde_json::{Map, Value};
 use std::ffi::OsString;
 use std::path::Path;

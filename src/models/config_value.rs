@@ -15,18 +15,15 @@
 //! be unlocked without starting again.
 
 use crate::base::cancel::CancelToken;
+use crate::base::child::{self, End, Job, Until, Wanted};
 use crate::base::env::Env;
 use crate::base::executable;
-use crate::base::null;
 use crate::llm::secret::{Secret, Vault};
 use std::collections::BTreeMap;
-use std::io::{self, Read};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 /// Bytes; keys and tokens are far smaller.
@@ -202,141 +199,34 @@ fn name_len(text: &str) -> usize {
 
 /// What `command` prints. The error continues the words "and it …".
 fn run(command: &str, limit: Duration, cancel: &CancelToken) -> Result<String, String> {
-    let deadline = Instant::now() + limit;
-    // A socket in place of a pipe, since it can be read with a timeout.
-    let (ours, theirs) = UnixStream::pair().map_err(|error| format!("could not start: {error}"))?;
-    let start = || {
-        let mut shell = Command::new(executable::SHELL);
-        shell
-            .args(["-c", command])
-            .env("PATH", executable::path())
-            .stdin(null::input()?)
-            .stdout(OwnedFd::from(theirs));
-        shell.stderr(null::output()?).process_group(0).spawn()
-    };
-    let child = start().map_err(|error| format!("could not start: {error}"))?;
-    let group = Group::of(&child);
-    let watched = group.clone();
-    let on_cancel = cancel.on_cancel(move || watched.kill());
-    let output = read(ours, deadline, limit);
-    let status = match &output {
-        Ok(_) => group.wait(child, deadline),
-        Err(_) => group.end(child),
-    };
-    drop(on_cancel);
-    if cancel.is_cancelled() {
-        return Err("was aborted".to_owned());
-    }
-    let output = output?;
-    let status = status.map_err(|error| format!("could not be waited for: {error}"))?;
-    if Instant::now() >= deadline {
-        return Err(out_of_time(limit));
-    }
-    if !status.success() {
-        return Err(match status.code() {
+    let mut shell = Command::new(executable::SHELL);
+    shell.args(["-c", command]).env("PATH", executable::path()).process_group(0);
+    let (read, until) = (Wanted::Output, Until::GroupEnd);
+    let job = Job { input: b"", read, until, limit, output_max: OUTPUT_LIMIT, cancel };
+    let ran = child::run(shell, &job).map_err(|error| format!("could not start: {error}"))?;
+    match ran.end {
+        _ if cancel.is_cancelled() => Err("was aborted".to_owned()),
+        End::Late => Err(out_of_time(limit)),
+        End::TooMuch => Err(format!("printed more than {} KB", OUTPUT_LIMIT / 1024)),
+        End::Done | End::Cancelled if ran.status.success() => {
+            String::from_utf8(ran.output).map_err(|_| "printed something that is not UTF-8".to_owned())
+        }
+        End::Done | End::Cancelled => Err(match ran.status.code() {
             Some(code) => format!("failed with exit code {code}"),
             None => "was killed by a signal".to_owned(),
-        });
+        }),
     }
-    String::from_utf8(output).map_err(|_| "printed something that is not UTF-8".to_owned())
 }
 
 fn out_of_time(limit: Duration) -> String {
     format!("did not end within {} seconds", limit.as_secs())
 }
 
-/// Reads to the end, but not beyond the deadline or the limit.
-fn read(mut from: UnixStream, deadline: Instant, limit: Duration) -> Result<Vec<u8>, String> {
-    let mut output = Vec::new();
-    let mut chunk = [0; 4096];
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(out_of_time(limit));
-        }
-        let unreadable = |error: io::Error| format!("could not be read: {error}");
-        from.set_read_timeout(Some(left)).map_err(unreadable)?;
-        match from.read(&mut chunk) {
-            Ok(0) => return Ok(output),
-            Ok(len) if output.len() + len > OUTPUT_LIMIT => {
-                return Err(format!("printed more than {} KB", OUTPUT_LIMIT / 1024));
-            }
-            Ok(len) => output.extend_from_slice(&chunk[..len]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Err(out_of_time(limit));
-            }
-            Err(error) => return Err(unreadable(error)),
-        }
-    }
-}
-
-/// A child's process group, until the child is reaped: from then on its number may belong to others,
-/// and killing does nothing.
-#[derive(Clone)]
-struct Group(Arc<Mutex<Option<libc::pid_t>>>);
-
-impl Group {
-    fn of(child: &Child) -> Self {
-        Self(Arc::new(Mutex::new(libc::pid_t::try_from(child.id()).ok())))
-    }
-
-    fn kill(&self) {
-        let id = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(id) = *id {
-            // SAFETY: kill takes no pointers. The child that leads the group is not reaped while the
-            // lock is held with its number in it, so the group is ours.
-            unsafe { libc::kill(-id, libc::SIGKILL) };
-        }
-    }
-
-    /// Waits for the child's own end, kills the group at the deadline, then reaps.
-    fn wait(&self, child: Child, deadline: Instant) -> io::Result<ExitStatus> {
-        let (done, ended) = crossbeam_channel::bounded::<()>(0);
-        std::thread::scope(|scope| {
-            let watch = move || {
-                let timeout = crossbeam_channel::RecvTimeoutError::Timeout;
-                if ended.recv_deadline(deadline) == Err(timeout) {
-                    self.kill();
-                }
-            };
-            let thread = std::thread::Builder::new().name("config-command".to_owned());
-            if thread.spawn_scoped(scope, watch).is_err() {
-                // Nobody to watch the time: better no key than no end.
-                self.kill();
-            }
-            wait_unreaped(&child);
-            drop(done);
-        });
-        self.end(child)
-    }
-
-    /// Kills what is left of the group and reaps the child.
-    fn end(&self, mut child: Child) -> io::Result<ExitStatus> {
-        self.kill();
-        wait_unreaped(&child);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        child.wait()
-    }
-}
-
-/// Waits until the child has ended, and leaves it to be reaped.
-fn wait_unreaped(child: &Child) {
-    let id = libc::id_t::from(child.id());
-    // SAFETY: a zeroed siginfo_t is a valid one; waitid writes into it and keeps no pointer.
-    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    loop {
-        // SAFETY: `info` lives across the call, and the child is ours and not reaped yet.
-        let rc = unsafe { libc::waitid(libc::P_PID, id, &raw mut info, libc::WEXITED | libc::WNOWAIT) };
-        if rc == 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::testing::TempDir;
+    use std::time::Instant;
 
     fn env() -> Env {
         Env::of([("A", "alpha"), ("B_2", "beta"), ("EMPTY", "")])
@@ -398,20 +288,18 @@ mod tests {
 
     #[test]
     fn a_command_is_kept_only_where_that_is_asked_and_only_when_it_succeeded() {
-        let dir = std::env::temp_dir().join(format!("pi-config-value-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let file = dir.join("count");
+        let dir = TempDir::create();
+        let file = dir.path().join("count");
         let command = format!("!echo x >> '{0}'; wc -l < '{0}'; test -s '{0}.on'", file.display());
         let ask = |keep| {
             let got = resolve(&command, "s", keep, &env(), &CancelToken::new());
             got.ok().map(|secret| secret.expose().to_owned())
         };
         assert_eq!(ask(Keep::Process), None);
-        std::fs::write(dir.join("count.on"), "1").unwrap();
+        dir.write("count.on", "1");
         assert_eq!(ask(Keep::Process).as_deref(), Some("2"));
         assert_eq!(ask(Keep::Process).as_deref(), Some("2"));
         assert_eq!(ask(Keep::No).as_deref(), Some("3"));
-        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]

@@ -298,25 +298,15 @@ fn replace_or_push(models: &mut Vec<Model>, model: Model) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::testing::TempDir;
 
     /// A registry with this `models.json`; nothing may be wrong with it.
     fn registry(models_json: &str) -> Registry {
-        let dir = tempdir();
-        std::fs::write(dir.join(FILE_NAME), models_json).unwrap();
-        let (registry, warnings) = Registry::load(&dir);
-        std::fs::remove_dir_all(&dir).unwrap();
+        let dir = TempDir::create();
+        dir.write(FILE_NAME, models_json);
+        let (registry, warnings) = Registry::load(dir.path());
         assert_eq!(warnings, Vec::<String>::new());
         registry
-    }
-
-    fn tempdir() -> PathBuf {
-        use std::sync::atomic::{AtomicU32, Ordering};
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("pi-models-{}-{count}", std::process::id());
-        let dir = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&dir).unwrap();
-        dir
     }
 
     fn model(provider: &str, id: &str) -> Model {
@@ -423,17 +413,16 @@ mod tests {
 
     #[test]
     fn reading_again_keeps_what_was_found() {
-        let dir = tempdir();
-        let (mut registry, warnings) = Registry::load(&dir);
+        let dir = TempDir::create();
+        let (mut registry, warnings) = Registry::load(dir.path());
         assert!(warnings.is_empty());
         registry.add([model("faux", "demo")]);
-        std::fs::write(dir.join(FILE_NAME), "{").unwrap();
+        dir.write(FILE_NAME, "{");
         let warnings = registry.reload();
         assert!(warnings[0].starts_with("Failed to parse models.json: EOF"), "{warnings:?}");
         let valid = r#"{"providers": {"p": {"api": "a", "baseUrl": "b", "models": [{"id": "m"}]}}}"#;
-        std::fs::write(dir.join(FILE_NAME), valid).unwrap();
+        dir.write(FILE_NAME, valid);
         assert!(registry.reload().is_empty());
         assert!(registry.find("p", "m").is_some() && registry.find("faux", "demo").is_some());
-        std::fs::remove_dir_all(&dir).unwrap();
     }
 }

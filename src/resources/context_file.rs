@@ -192,11 +192,11 @@ fn is_git(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scratch::Scratch;
     use super::*;
+    use crate::base::testing::TempDir;
 
     /// The files found for `cwd`, by their path below the scratch folder.
-    fn found(scratch: &Scratch, cwd: &str) -> Vec<String> {
+    fn found(scratch: &TempDir, cwd: &str) -> Vec<String> {
         let (files, diagnostics) = load(&scratch.path().join("agent"), &scratch.path().join(cwd), None);
         assert_eq!(diagnostics, []);
         let below = |file: &ContextFile| {
@@ -208,13 +208,13 @@ mod tests {
 
     #[test]
     fn the_agent_folder_comes_first_and_then_the_way_down() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         for name in ["p/q/r/CLAUDE.md", "p/AGENTS.md", "p/CLAUDE.md", "agent/AGENTS.md", "other/AGENTS.md"] {
-            scratch.file(name, name);
+            scratch.write(name, name);
         }
         assert_eq!(found(&scratch, "p/q/r"), ["agent/AGENTS.md", "p/AGENTS.md", "p/q/r/CLAUDE.md"]);
         assert_eq!(found(&scratch, "p/q"), ["agent/AGENTS.md", "p/AGENTS.md"]);
-        scratch.file("p/AGENTS.override.md", "x");
+        scratch.write("p/AGENTS.override.md", "x");
         assert_eq!(found(&scratch, "p/q"), ["agent/AGENTS.md", "p/AGENTS.override.md"]);
         assert_eq!(found(&scratch, "agent"), ["agent/AGENTS.md"]);
         // A link to a file that was read already.
@@ -226,10 +226,10 @@ mod tests {
 
     #[test]
     fn texts_are_taken_as_people_save_them() {
-        let scratch = Scratch::new();
-        scratch.file("p/AGENTS.md", b"\xef\xbb\xbfa\xffb");
+        let scratch = TempDir::create();
+        scratch.write("p/AGENTS.md", b"\xef\xbb\xbfa\xffb");
         std::fs::create_dir_all(scratch.path().join("p/q/AGENTS.md")).unwrap();
-        scratch.file("p/q/CLAUDE.md", "");
+        scratch.write("p/q/CLAUDE.md", "");
         let (files, _) = load(&scratch.path().join("agent"), &scratch.path().join("p/q"), None);
         let contents: Vec<&str> = files
             .iter()
@@ -241,14 +241,14 @@ mod tests {
 
     #[test]
     fn a_work_tree_inside_its_repository_has_its_own_copy() {
-        let scratch = Scratch::new();
-        scratch.file("m/.git/HEAD", "x");
-        scratch.file("m/.git/worktrees/w/HEAD", "x");
-        scratch.file("m/.git/worktrees/w/commondir", "../..\n");
-        scratch.file("m/AGENTS.md", "main");
-        scratch.file("m/w/AGENTS.md", "copy");
+        let scratch = TempDir::create();
+        scratch.write("m/.git/HEAD", "x");
+        scratch.write("m/.git/worktrees/w/HEAD", "x");
+        scratch.write("m/.git/worktrees/w/commondir", "../..\n");
+        scratch.write("m/AGENTS.md", "main");
+        scratch.write("m/w/AGENTS.md", "copy");
         let git = scratch.path().join("m/.git/worktrees/w");
-        scratch.file("m/w/.git", format!("gitdir: {}\n", git.display()));
+        scratch.write("m/w/.git", format!("gitdir: {}\n", git.display()));
         std::fs::create_dir_all(scratch.path().join("m/w/sub")).unwrap();
         assert_eq!(found(&scratch, "m/w/sub"), ["m/w/AGENTS.md"]);
         assert_eq!(found(&scratch, "m"), ["m/AGENTS.md"]);
@@ -259,12 +259,12 @@ mod tests {
         std::fs::rename(scratch.path().join("m/w/CLAUDE.md"), scratch.path().join("m/w/AGENTS.md")).unwrap();
         std::fs::remove_file(scratch.path().join("m/.git/worktrees/w/commondir")).unwrap();
         assert_eq!(found(&scratch, "m/w"), ["m/AGENTS.md", "m/w/AGENTS.md"]);
-        scratch.file("m/w/.git", "nonsense");
+        scratch.write("m/w/.git", "nonsense");
         assert_eq!(found(&scratch, "m/w"), ["m/AGENTS.md", "m/w/AGENTS.md"]);
     }
 
     /// The texts that are found, and what is said of the rest, with paths below the scratch folder.
-    fn outcome(scratch: &Scratch, home: &str, cwd: &str) -> (Vec<String>, Vec<String>) {
+    fn outcome(scratch: &TempDir, home: &str, cwd: &str) -> (Vec<String>, Vec<String>) {
         let at = |name: &str| scratch.path().join(name);
         let (files, said) = load(&at("home/.pi/agent"), &at(cwd), Some(&at(home)));
         let root = format!("{}/", scratch.path().display());
@@ -287,10 +287,10 @@ mod tests {
             ("large", "is larger than 1 MiB"),
         ] {
             for name in NAMES {
-                let scratch = Scratch::new();
-                scratch.file("home/.ssh/id_rsa", "SECRET");
-                scratch.file("home/p/.git/config", "SECRET");
-                scratch.file("home/p/large", &large);
+                let scratch = TempDir::create();
+                scratch.write("home/.ssh/id_rsa", "SECRET");
+                scratch.write("home/p/.git/config", "SECRET");
+                scratch.write("home/p/large", &large);
                 std::os::unix::fs::symlink(target, scratch.path().join("home/p").join(name)).unwrap();
                 let (texts, said) = outcome(&scratch, "home", "home/p");
                 assert_eq!(texts, [""; 0], "{target}");
@@ -301,11 +301,11 @@ mod tests {
 
     #[test]
     fn links_inside_the_project_and_of_the_users_own_folders_are_followed() {
-        let scratch = Scratch::new();
-        scratch.file("home/p/.git/HEAD", "x");
-        scratch.file("home/p/docs/agents.md", "of the project");
-        scratch.file("store/own.md", "of the user");
-        scratch.file("store/home.md", "of the home folder");
+        let scratch = TempDir::create();
+        scratch.write("home/p/.git/HEAD", "x");
+        scratch.write("home/p/docs/agents.md", "of the project");
+        scratch.write("store/own.md", "of the user");
+        scratch.write("store/home.md", "of the home folder");
         std::fs::create_dir_all(scratch.path().join("home/.pi/agent")).unwrap();
         std::fs::create_dir_all(scratch.path().join("home/p/sub")).unwrap();
         for (target, link) in [
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_fifo_is_left_out_and_said() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         std::fs::create_dir_all(scratch.path().join("home/p")).unwrap();
         scratch.fifo("home/p/AGENTS.md");
         scratch.fifo("home/p/.git");
@@ -362,9 +362,9 @@ mod tests {
     #[test]
     fn a_folder_above_the_project_that_everybody_may_write_does_not_count() {
         use std::os::unix::fs::PermissionsExt;
-        let scratch = Scratch::new();
-        scratch.file("shared/AGENTS.md", "planted");
-        scratch.file("shared/work/AGENTS.md", "own");
+        let scratch = TempDir::create();
+        scratch.write("shared/AGENTS.md", "planted");
+        scratch.write("shared/work/AGENTS.md", "own");
         let open = |mode| std::fs::Permissions::from_mode(mode);
         let shared = scratch.path().join("shared");
         std::fs::set_permissions(&shared, open(0o1777)).unwrap();

@@ -1,7 +1,7 @@
 //! The branch of a folder, read from git's own files: no program is started for it.
 
 use super::text_file;
-use crate::base::regular_file;
+use crate::base::file;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub fn branch(folder: &Path) -> Option<String> {
 
 /// The content of one of git's small files.
 pub(super) fn small(path: &Path) -> Option<String> {
-    String::from_utf8(regular_file::read(path, text_file::BYTES_MAX).ok()?).ok()
+    String::from_utf8(file::read(path, text_file::BYTES_MAX).ok()?).ok()
 }
 
 /// The file that says what is checked out.
@@ -42,18 +42,18 @@ fn head(folder: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resources::scratch::Scratch;
+    use crate::base::testing::TempDir;
 
     #[test]
     fn branches_commits_and_work_trees_are_told_apart() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let root = scratch.path();
         assert_eq!(branch(root), None);
-        scratch.file("main/.git/HEAD", "ref: refs/heads/topic/one\n");
-        scratch.file("main/a/b/file", "");
-        scratch.file("main/.git/worktrees/tree/HEAD", "0123456789abcdef0123456789abcdef01234567\n");
-        scratch.file("tree/.git", "gitdir: ../main/.git/worktrees/tree\n");
-        scratch.file("broken/.git", "nothing of use");
+        scratch.write("main/.git/HEAD", "ref: refs/heads/topic/one\n");
+        scratch.write("main/a/b/file", "");
+        scratch.write("main/.git/worktrees/tree/HEAD", "0123456789abcdef0123456789abcdef01234567\n");
+        scratch.write("tree/.git", "gitdir: ../main/.git/worktrees/tree\n");
+        scratch.write("broken/.git", "nothing of use");
         for (folder, expected) in [
             ("main", Some("topic/one")),
             ("main/a/b", Some("topic/one")),

@@ -140,20 +140,20 @@ fn written(line: &str) -> Option<(&str, bool)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scratch::Scratch;
     use super::*;
+    use crate::base::testing::TempDir;
     use std::os::unix::fs::symlink;
 
     struct Case {
-        scratch: Scratch,
+        scratch: TempDir,
         limits: Limits<'static>,
     }
 
     impl Case {
         fn project() -> Self {
-            let scratch = Scratch::new();
-            scratch.file("home/p/.git/HEAD", "x");
-            scratch.file("home/secret", "SECRET");
+            let scratch = TempDir::create();
+            scratch.write("home/p/.git/HEAD", "x");
+            scratch.write("home/secret", "SECRET");
             let home = scratch.path().join("home");
             let bounds = Bounds::project(&home.join("p/sub"), Some(&home));
             Self { scratch, limits: Limits { bounds, home: None } }
@@ -161,7 +161,7 @@ mod tests {
 
         #[track_caller]
         fn check(&self, content: &str, expected: &str, said: &[&str]) {
-            let path = self.scratch.file("home/p/AGENTS.md", content);
+            let path = self.scratch.write("home/p/AGENTS.md", content);
             let mut diagnostics = Vec::new();
             let (text, _) = expand(&path, content, &self.limits, &mut diagnostics);
             assert_eq!(text, expected);
@@ -174,8 +174,8 @@ mod tests {
     #[test]
     fn a_line_stands_for_a_file() {
         let case = Case::project();
-        case.scratch.file("home/p/docs/style.md", "Be brief.\n@more.md");
-        case.scratch.file("home/p/docs/more.md", "Really.");
+        case.scratch.write("home/p/docs/style.md", "Be brief.\n@more.md");
+        case.scratch.write("home/p/docs/more.md", "Really.");
         case.check("a\n@docs/style.md\nb\n", "a\nBe brief.\nReally.\nb\n", &[]);
         case.check("@import docs/more.md", "Really.", &[]);
         case.check("@docs/more.md and more\n@someone\n", "@docs/more.md and more\n@someone\n", &[]);
@@ -204,16 +204,16 @@ mod tests {
 
     #[test]
     fn a_home_that_is_a_repository_is_no_project() {
-        let scratch = Scratch::new();
-        scratch.file("home/.git/HEAD", "x");
-        scratch.file("home/secret", "SECRET");
-        let path = scratch.file("home/p/AGENTS.md", "@../secret");
+        let scratch = TempDir::create();
+        scratch.write("home/.git/HEAD", "x");
+        scratch.write("home/secret", "SECRET");
+        let path = scratch.write("home/p/AGENTS.md", "@../secret");
         let home = scratch.path().join("home");
         let limits = Limits { bounds: Bounds::project(&home.join("p"), Some(&home)), home: None };
         let (text, files) = expand(&path, "@../secret", &limits, &mut Vec::new());
         assert_eq!((text.as_str(), files.len()), ("@../secret", 0));
         // The user's own file may.
-        let own = scratch.file("home/.pi/agent/AGENTS.md", "");
+        let own = scratch.write("home/.pi/agent/AGENTS.md", "");
         let bounds = Bounds::own(&home.join(".pi/agent"), Some(&home));
         let limits = Limits { bounds, home: Some(&home) };
         let (text, files) = expand(&own, "@~/secret", &limits, &mut Vec::new());
@@ -223,14 +223,14 @@ mod tests {
     #[test]
     fn loops_end_and_so_does_depth() {
         let case = Case::project();
-        case.scratch.file("home/p/a.md", "a\n@AGENTS.md\n@a.md\n");
+        case.scratch.write("home/p/a.md", "a\n@AGENTS.md\n@a.md\n");
         case.check(
             "@a.md",
             "a\n@AGENTS.md\n@a.md\n",
             &["@AGENTS.md is not imported: it came in before", "@a.md is not imported: it came in before"],
         );
         for depth in 1..8 {
-            case.scratch.file(&format!("home/p/d{depth}"), format!("{depth}\n@d{}", depth + 1));
+            case.scratch.write(&format!("home/p/d{depth}"), format!("{depth}\n@d{}", depth + 1));
         }
         case.check("@d1", "1\n2\n3\n4\n5\n@d6", &["@d6 is not imported: it is nested more than five deep"]);
     }

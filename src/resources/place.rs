@@ -9,7 +9,7 @@ use super::pattern::{Ignored, Rules, is_path};
 use super::settings::Settings;
 use super::source::{Found, Scope, Source};
 use super::text_file::{self, Bounds};
-use crate::base::regular_file;
+use crate::base::file;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -262,7 +262,7 @@ impl Walk {
         };
         let mut ignored = ignored.clone();
         for name in IGNORE_FILES {
-            if let Ok(content) = regular_file::read(&folder.join(name), text_file::BYTES_MAX) {
+            if let Ok(content) = file::read(&folder.join(name), text_file::BYTES_MAX) {
                 ignored.add(&String::from_utf8_lossy(&content), within);
             }
         }
@@ -312,14 +312,14 @@ impl Walk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scratch::Scratch;
     use super::*;
+    use crate::base::testing::TempDir;
 
     #[test]
     fn each_kind_has_its_folder_and_its_files() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         for name in ["a.json", "b.md", "in/c.json", ".d.json", "e.json/x"] {
-            scratch.file(&format!("agent/themes/{name}"), "");
+            scratch.write(&format!("agent/themes/{name}"), "");
         }
         let (agent, cwd) = (scratch.path().join("agent"), scratch.path().join("p"));
         let settings = Settings::default();

@@ -184,8 +184,8 @@ fn project_context(files: &[ContextFile]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scratch::Scratch;
     use super::*;
+    use crate::base::testing::TempDir;
 
     fn options<'a>(tools: &'a [PromptTool<'a>]) -> PromptOptions<'a> {
         PromptOptions {
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn flags_go_before_the_files_of_the_agent_folder() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let dirs = Dirs::at(scratch.path());
         let none: &[String] = &[];
         let find = |custom: Option<&str>, addenda: &[&str]| {
@@ -286,9 +286,9 @@ mod tests {
         };
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(user_prompts(&dirs, None, scratch.path(), None, none).0, UserPrompts::default());
-        scratch.file("SYSTEM.md", "\u{feff}system");
-        scratch.file("APPEND_SYSTEM.md", "append");
-        scratch.file("mine.md", "from a file");
+        scratch.write("SYSTEM.md", "\u{feff}system");
+        scratch.write("APPEND_SYSTEM.md", "append");
+        scratch.write("mine.md", "from a file");
         assert_eq!(find(None, &[]), (some("system"), some("append")));
         assert_eq!(find(Some("flag"), &["one", "mine.md"]), (some("flag"), some("one\n\nfrom a file")));
         assert_eq!(find(Some("mine.md"), &[""]), (some("from a file"), None));

@@ -198,18 +198,18 @@ impl Skill {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scratch::Scratch;
     use super::super::settings::Settings;
     use super::super::source::{Found, Scope};
     use super::*;
+    use crate::base::testing::TempDir;
 
     /// A skill's file with a description.
-    fn file(scratch: &Scratch, path: &str) -> PathBuf {
-        scratch.file(path, format!("---\ndescription: About {path}\n---\nBody of {path}\n"))
+    fn file(scratch: &TempDir, path: &str) -> PathBuf {
+        scratch.write(path, format!("---\ndescription: About {path}\n---\nBody of {path}\n"))
     }
 
     fn loaded(
-        scratch: &Scratch,
+        scratch: &TempDir,
         is_trusted: bool,
         only_named: bool,
         named: &[&str],
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn skills_are_found_in_all_their_places() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         for path in [
             "home/.pi/agent/skills/b/SKILL.md",
             "home/.pi/agent/skills/deep/er/a/SKILL.md",
@@ -254,11 +254,11 @@ mod tests {
         ] {
             file(&scratch, path);
         }
-        scratch.file("home/.pi/agent/skills/x.md", "---\nname: x\ndescription: x\n---\n");
-        scratch.file("home/.pi/agent/skills/readme.md", "no skill");
-        scratch.file("home/.agents/skills/in/k.md", "---\nname: k\ndescription: k\n---\n");
-        scratch.file("r/.git/HEAD", "x");
-        scratch.file("r/p/.pi/settings.json", "{\"skills\":[\"../../../lists\"]}");
+        scratch.write("home/.pi/agent/skills/x.md", "---\nname: x\ndescription: x\n---\n");
+        scratch.write("home/.pi/agent/skills/readme.md", "no skill");
+        scratch.write("home/.agents/skills/in/k.md", "---\nname: k\ndescription: k\n---\n");
+        scratch.write("r/.git/HEAD", "x");
+        scratch.write("r/p/.pi/settings.json", "{\"skills\":[\"../../../lists\"]}");
         let (skills, said) = loaded(&scratch, true, false, &["named"]);
         assert_eq!(said, [""; 0]);
         assert_eq!(names(&skills), ["j", "d", "e", "f", "b", "a", "x", "c", "k", "h", "named"]);
@@ -288,13 +288,13 @@ mod tests {
 
     #[test]
     fn settings_and_ignore_files_switch_skills_off() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         for name in ["a", "b", "c", "d"] {
             file(&scratch, &format!("home/.pi/agent/skills/{name}/SKILL.md"));
         }
-        scratch.file("home/.pi/agent/skills/.gitignore", "/d/\n");
+        scratch.write("home/.pi/agent/skills/.gitignore", "/d/\n");
         let check = |settings: &str, expected: &[&str]| {
-            scratch.file("home/.pi/agent/settings.json", settings);
+            scratch.write("home/.pi/agent/settings.json", settings);
             let (skills, _) = loaded(&scratch, true, false, &[]);
             assert_eq!(names(&skills), expected, "{settings}");
         };
@@ -303,13 +303,13 @@ mod tests {
         check(r#"{"skills":["!*","+skills/b"]}"#, &["b"]);
         check(r#"{"skills":["-skills/a/SKILL.md"]}"#, &["b", "c"]);
         // A project's rules are not about the user's skills.
-        scratch.file("r/p/.pi/settings.json", r#"{"skills":["!*"]}"#);
+        scratch.write("r/p/.pi/settings.json", r#"{"skills":["!*"]}"#);
         check("{}", &["a", "b", "c"]);
     }
 
     #[test]
     fn two_of_one_name_are_told_and_one_file_counts_once() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         file(&scratch, "home/.pi/agent/skills/a/SKILL.md");
         file(&scratch, "r/p/.pi/skills/a/SKILL.md");
         let link = scratch.path().join("home/.pi/agent/skills/b");
@@ -357,8 +357,8 @@ mod tests {
             ),
         ];
         for (head, name, messages) in rows {
-            let scratch = Scratch::new();
-            scratch.file("home/.pi/agent/skills/a/SKILL.md", format!("---\n{head}\n---\nBody"));
+            let scratch = TempDir::create();
+            scratch.write("home/.pi/agent/skills/a/SKILL.md", format!("---\n{head}\n---\nBody"));
             let (skills, said) = loaded(&scratch, true, false, &[]);
             assert_eq!(names(&skills).concat(), *name, "{head}");
             let expected: Vec<String> = messages
@@ -367,17 +367,17 @@ mod tests {
                 .collect();
             assert_eq!(said, expected, "{head}");
         }
-        let scratch = Scratch::new();
-        scratch.file("home/.pi/agent/skills/a/SKILL.md", vec![b'x'; (1 << 20) + 1]);
+        let scratch = TempDir::create();
+        scratch.write("home/.pi/agent/skills/a/SKILL.md", vec![b'x'; (1 << 20) + 1]);
         let (_, said) = loaded(&scratch, true, false, &[]);
         assert_eq!(said, ["home/.pi/agent/skills/a/SKILL.md: is larger than 1 MiB"]);
     }
 
     #[test]
     fn the_model_is_told_of_skills_that_are_not_hidden() {
-        let scratch = Scratch::new();
-        scratch.file("home/.pi/agent/skills/a/SKILL.md", "---\ndescription: \"<x> & 'y'\"\n---\n");
-        scratch.file(
+        let scratch = TempDir::create();
+        scratch.write("home/.pi/agent/skills/a/SKILL.md", "---\ndescription: \"<x> & 'y'\"\n---\n");
+        scratch.write(
             "home/.pi/agent/skills/b/SKILL.md",
             "---\ndescription: b\ndisable-model-invocation: true\n---\nBody\n",
         );

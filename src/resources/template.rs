@@ -179,9 +179,9 @@ fn digits(text: &str) -> Option<(usize, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scratch::Scratch;
     use super::super::settings::Settings;
     use super::*;
+    use crate::base::testing::TempDir;
     use proptest::prelude::*;
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    fn loaded(scratch: &Scratch, named: &[&str]) -> (Vec<Template>, Vec<String>) {
+    fn loaded(scratch: &TempDir, named: &[&str]) -> (Vec<Template>, Vec<String>) {
         let (agent, cwd) = (scratch.path().join("agent"), scratch.path().join("p"));
         let (mut settings, _) = Settings::load(&agent);
         settings.add_project(&cwd);
@@ -245,20 +245,20 @@ mod tests {
 
     #[test]
     fn files_become_templates() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         scratch
-            .file("agent/prompts/a.md", "---\ndescription: Does a\nargument-hint: \"[x]\"\n---\n\nDo $1\n");
+            .write("agent/prompts/a.md", "---\ndescription: Does a\nargument-hint: \"[x]\"\n---\n\nDo $1\n");
         let long = "é".repeat(61);
-        scratch.file("agent/prompts/b.md", format!("\n{long}\nmore\n"));
-        scratch.file("agent/prompts/c.txt", "no");
-        scratch.file("agent/prompts/sub/d.md", "no");
-        scratch.file("agent/prompts/.e.md", "no");
-        scratch.file("agent/prompts/f.md", "---\na: *x\n---\n");
-        scratch.file("p/.pi/prompts/a.md", "project");
-        scratch.file("p/.pi/settings.json", "{\"prompts\":[\"more\"]}");
-        scratch.file("p/.pi/more/deep/g.md", "g");
-        scratch.file("named/a.md", "named");
-        scratch.file("h.md", "h");
+        scratch.write("agent/prompts/b.md", format!("\n{long}\nmore\n"));
+        scratch.write("agent/prompts/c.txt", "no");
+        scratch.write("agent/prompts/sub/d.md", "no");
+        scratch.write("agent/prompts/.e.md", "no");
+        scratch.write("agent/prompts/f.md", "---\na: *x\n---\n");
+        scratch.write("p/.pi/prompts/a.md", "project");
+        scratch.write("p/.pi/settings.json", "{\"prompts\":[\"more\"]}");
+        scratch.write("p/.pi/more/deep/g.md", "g");
+        scratch.write("named/a.md", "named");
+        scratch.write("h.md", "h");
         let (templates, said) = loaded(&scratch, &["named", "h.md", "nope"]);
         let names: Vec<&str> = templates.iter().map(|t| t.name.as_str()).collect();
         assert_eq!(names, ["g", "a", "b", "h"]);

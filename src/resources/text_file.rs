@@ -2,7 +2,7 @@
 //! place than they may come from.
 
 use super::text;
-use crate::base::regular_file;
+use crate::base::file;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -79,9 +79,9 @@ pub struct TextFile {
 
 /// The text of the file with this real path, which is within its bounds. An error continues the file's name.
 pub fn read_real(real: &Path) -> Result<TextFile, String> {
-    let opened = regular_file::open_real(real).and_then(|file| Ok((file.metadata()?, file)));
+    let opened = file::open_real(real).and_then(|file| Ok((file.metadata()?, file)));
     let (about, file) = opened.map_err(failed)?;
-    let bytes = regular_file::read_open(file, BYTES_MAX).map_err(failed)?;
+    let bytes = file::read_open(file, BYTES_MAX).map_err(failed)?;
     Ok(TextFile { text: text(&bytes), about })
 }
 
@@ -104,16 +104,16 @@ pub fn failed(error: io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scratch::Scratch;
     use super::*;
+    use crate::base::testing::TempDir;
 
     #[test]
     fn a_file_counts_where_it_really_lies() {
-        let scratch = Scratch::new();
-        scratch.file("home/p/.git/HEAD", "x");
-        scratch.file("home/p/sub/.git/config", "x");
-        scratch.file("home/p/a", "text");
-        scratch.file("home/secret", "SECRET");
+        let scratch = TempDir::create();
+        scratch.write("home/p/.git/HEAD", "x");
+        scratch.write("home/p/sub/.git/config", "x");
+        scratch.write("home/p/a", "text");
+        scratch.write("home/secret", "SECRET");
         let home = scratch.path().join("home");
         let project = Bounds::project(&home.join("p/sub"), Some(&home));
         let outside = Some("lies outside of the project");
@@ -145,14 +145,14 @@ mod tests {
 
     #[test]
     fn a_text_is_read_or_a_reason_given() {
-        let scratch = Scratch::new();
-        let path = scratch.file("p/a", "\u{feff}text");
+        let scratch = TempDir::create();
+        let path = scratch.write("p/a", "\u{feff}text");
         let bounds = Bounds::project(&scratch.path().join("p"), None);
         assert_eq!(read(&path, &bounds).as_deref(), Ok("text"));
         let link = scratch.path().join("p/link");
-        std::os::unix::fs::symlink(scratch.file("secret", "SECRET"), &link).unwrap();
+        std::os::unix::fs::symlink(scratch.write("secret", "SECRET"), &link).unwrap();
         assert_eq!(read(&link, &bounds), Err("is not used: it lies outside of the project".into()));
-        let large = scratch.file("p/large", vec![b'x'; (1 << 20) + 1]);
+        let large = scratch.write("p/large", vec![b'x'; (1 << 20) + 1]);
         assert_eq!(read(&large, &bounds), Err("is larger than 1 MiB".into()));
         assert!(read(&scratch.path().join("p/gone"), &bounds).unwrap_err().starts_with("could not be read"));
     }

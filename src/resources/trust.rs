@@ -8,9 +8,9 @@
 //! Not here: asking (`cli`), and `AGENTS.md` and its like, which are text and run nothing.
 
 use super::settings::{self, Content};
-use super::{file, text};
+use super::text;
+use crate::base::file;
 use crate::base::hex::hex;
-use crate::base::regular_file;
 use ring::digest;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -211,7 +211,7 @@ fn hash(bytes: &[u8]) -> String {
 
 fn hash_file(path: &Path) -> io::Result<String> {
     use std::io::Read;
-    let mut file = regular_file::open(path)?;
+    let mut file = file::open(path)?;
     let mut context = digest::Context::new(&digest::SHA256);
     let mut part = [0; 16 << 10];
     loop {
@@ -346,17 +346,17 @@ fn pretty(mut data: Map<String, Value>) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scratch::Scratch;
     use super::*;
+    use crate::base::testing::TempDir;
     use std::os::unix::fs::PermissionsExt;
 
-    fn project(scratch: &Scratch) -> Project {
+    fn project(scratch: &TempDir) -> Project {
         let cwd = scratch.path().join("home/w/p");
         fs::create_dir_all(&cwd).unwrap();
         Project::new(&cwd, Some(&scratch.path().join("home")))
     }
 
-    fn store(scratch: &Scratch) -> Store {
+    fn store(scratch: &TempDir) -> Store {
         Store::new(&scratch.path().join("agent"))
     }
 
@@ -372,27 +372,27 @@ mod tests {
             "themes/a",
         ];
         for name in needs {
-            let scratch = Scratch::new();
-            scratch.file(&format!("home/w/p/.pi/{name}"), "");
+            let scratch = TempDir::create();
+            scratch.write(&format!("home/w/p/.pi/{name}"), "");
             assert_eq!(project(&scratch).surfaces().len(), 1, "{name}");
         }
         for name in ["home/w/p/.agents/skills/a", "home/w/.agents/skills/a"] {
-            let scratch = Scratch::new();
-            scratch.file(name, "");
+            let scratch = TempDir::create();
+            scratch.write(name, "");
             assert_eq!(project(&scratch).surfaces().len(), 1, "{name}");
         }
         for name in
             ["home/w/p/.pi/other", "home/w/.pi/settings.json", "home/.agents/skills/a", "home/w/p/AGENTS.md"]
         {
-            let scratch = Scratch::new();
-            scratch.file(name, "");
+            let scratch = TempDir::create();
+            scratch.write(name, "");
             assert_eq!(project(&scratch).surfaces(), [""; 0].map(PathBuf::from), "{name}");
         }
     }
 
     #[test]
     fn the_nearest_decision_counts() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let (project, store) = (project(&scratch), store(&scratch));
         let found = || store.find(&project).unwrap().map(|entry| entry.is_trusted);
         assert_eq!(found(), None);
@@ -427,40 +427,40 @@ mod tests {
 
     #[test]
     fn a_damaged_store_is_an_error_and_stays() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let (project, store) = (project(&scratch), store(&scratch));
         for (text, error) in [
             ("{", "Failed to read trust store"),
             ("[]", "expected an object"),
             ("{\"/a\":1}", "value for \"/a\" must be true, false, or null"),
         ] {
-            scratch.file("agent/trust.json", text);
+            scratch.write("agent/trust.json", text);
             assert!(store.find(&project).unwrap_err().contains(error), "{text}");
             assert!(store.set(&[(project.root().to_owned(), Some(true))]).unwrap_err().contains(error));
             assert_eq!(fs::read_to_string(&store.path).unwrap(), text);
         }
-        scratch.file("agent/trust.json", format!("\u{feff}{{\"{}\":null}}", project.root().display()));
+        scratch.write("agent/trust.json", format!("\u{feff}{{\"{}\":null}}", project.root().display()));
         assert_eq!(store.find(&project), Ok(None));
     }
 
     #[test]
     fn what_a_project_runs_is_remembered() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let (project, store) = (project(&scratch), store(&scratch));
-        scratch.file("home/w/p/.pi/settings.json", r#"{"theme":"a","shellPath":"/bin/sh"}"#);
+        scratch.write("home/w/p/.pi/settings.json", r#"{"theme":"a","shellPath":"/bin/sh"}"#);
         let changed = || store.has_changed(&project, &project.look()).unwrap();
         assert!(!changed(), "seen for the first time");
-        scratch.file("home/w/p/.pi/settings.json", r#"{"theme":"b","shellPath":"/bin/sh"}"#);
-        scratch.file("home/w/p/.pi/skills/a/SKILL.md", "text");
+        scratch.write("home/w/p/.pi/settings.json", r#"{"theme":"b","shellPath":"/bin/sh"}"#);
+        scratch.write("home/w/p/.pi/skills/a/SKILL.md", "text");
         assert!(!changed(), "nothing that runs");
-        scratch.file("home/w/p/.pi/settings.json", r#"{"shellPath":"/tmp/evil"}"#);
+        scratch.write("home/w/p/.pi/settings.json", r#"{"shellPath":"/tmp/evil"}"#);
         assert!(changed());
         store.remember(&project, &project.look()).unwrap();
         assert!(!changed());
-        scratch.file("home/w/p/.pi/extensions/deep/x.js", "1");
+        scratch.write("home/w/p/.pi/extensions/deep/x.js", "1");
         assert!(changed());
         store.remember(&project, &project.look()).unwrap();
-        scratch.file("home/w/p/.pi/extensions/deep/x.js", "2");
+        scratch.write("home/w/p/.pi/extensions/deep/x.js", "2");
         assert!(changed());
         fs::remove_dir_all(project.root().join(".pi")).unwrap();
         assert!(!changed(), "what is gone runs nothing");
@@ -468,16 +468,16 @@ mod tests {
 
     #[test]
     fn a_project_that_ran_nothing_is_known_too() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let (project, store) = (project(&scratch), store(&scratch));
         assert!(!store.has_changed(&project, &project.look()).unwrap());
-        scratch.file("home/w/p/.pi/extensions/x.js", "1");
+        scratch.write("home/w/p/.pi/extensions/x.js", "1");
         assert!(store.has_changed(&project, &project.look()).unwrap());
     }
     #[test]
     fn folders_whose_names_are_no_text_have_a_decision_each() {
         use std::ffi::OsStr;
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let store = store(&scratch);
         let project = |name: &[u8]| {
             let folder = scratch.path().join(OsStr::from_bytes(name));
@@ -495,14 +495,14 @@ mod tests {
 
     #[test]
     fn what_would_run_is_told_with_values_and_no_end_is_hidden() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let project = project(&scratch);
         assert_eq!(project.look(), Look::nothing());
         let long = format!("echo{}touch evil", "\n".repeat(500));
         let settings =
             serde_json::json!({"theme": "x", "shellPath": "/bin/zsh\u{1b}[8m", "shellCommandPrefix": long});
-        scratch.file("home/w/p/.pi/settings.json", settings.to_string());
-        scratch.file("home/w/p/.pi/extensions/x.js", "1");
+        scratch.write("home/w/p/.pi/settings.json", settings.to_string());
+        scratch.write("home/w/p/.pi/extensions/x.js", "1");
         scratch.fifo("home/w/p/.pi/extensions/pipe");
         let runs = project.look().runs();
         assert_eq!(runs[0], "shellPath: \"/bin/zsh\\u001b[8m\"");
@@ -513,7 +513,7 @@ mod tests {
 
     #[test]
     fn a_settings_file_that_is_a_pipe_is_an_error_and_no_wait() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let project = project(&scratch);
         fs::create_dir_all(project.root().join(".pi")).unwrap();
         scratch.fifo("home/w/p/.pi/settings.json");

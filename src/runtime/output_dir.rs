@@ -1,5 +1,6 @@
 //! Where whole tool outputs are kept.
 
+use crate::base::file::make_private_folder;
 use crate::session::beside;
 use crate::tools::OutputDir;
 use std::fs::DirBuilder;
@@ -26,7 +27,7 @@ impl OutputDir for Beside {
     fn path(&self) -> io::Result<PathBuf> {
         let folder = self.folder();
         beside::refuse_link(&folder)?;
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        make_private_folder(&folder)?;
         Ok(folder)
     }
 

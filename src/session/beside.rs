@@ -3,10 +3,8 @@
 //!
 //! The folders are named after the file. They come into being when they are needed, and go with it.
 
-use super::file::create_folder;
-use crate::base::regular_file;
+use crate::base::file;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// An error where a folder beside a session file leads elsewhere: who made the file may have meant that.
@@ -42,7 +40,7 @@ pub(super) fn share_outputs(from: &Path, to: &Path) {
     let Ok(files) = refuse_link(&from).and_then(|()| from.read_dir()) else {
         return;
     };
-    if refuse_link(&to).is_err() || create_folder(&to).is_err() {
+    if refuse_link(&to).is_err() || file::make_private_folder(&to).is_err() {
         return;
     }
     for file in files.flatten() {
@@ -58,8 +56,8 @@ pub(super) fn share_outputs(from: &Path, to: &Path) {
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<u64> {
-    let mut from = regular_file::open_real(from)?;
-    let mut to = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
+    let mut from = file::open_real(from)?;
+    let mut to = file::create_private(to)?;
     io::copy(&mut from, &mut to)
 }
 
@@ -75,18 +73,13 @@ pub(super) fn remove(session_file: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::scratch::Scratch;
-    use std::ffi::CString;
-    use std::os::unix::ffi::OsStrExt;
+    use crate::base::testing::TempDir;
 
     #[test]
     fn what_is_no_file_is_not_shared() {
-        let scratch = Scratch::new();
-        let one = scratch.file("one.outputs/1", "text");
-        let fifo = one.with_file_name("pipe");
-        let name = CString::new(fifo.as_os_str().as_bytes()).unwrap();
-        // SAFETY: the name ends with a NUL and outlives the call.
-        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let scratch = TempDir::create();
+        let one = scratch.write("one.outputs/1", "text");
+        let fifo = scratch.fifo("one.outputs/pipe");
         std::os::unix::fs::symlink("/etc/passwd", one.with_file_name("link")).unwrap();
         let at = |name: &str| one.parent().unwrap().with_file_name(name);
         share_outputs(&at("one.jsonl"), &at("two.jsonl"));

@@ -4,13 +4,10 @@
 //! not in the session files and can be thrown away at any time; a damaged row costs one read of its
 //! file. A row is good as long as size, time and inode of its file are the same.
 
-use super::file::create_folder;
-use super::id;
 use super::info::{Info, Row, Stamp};
+use crate::base::file::{self, Temp};
 use std::collections::HashMap;
-use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -109,25 +106,21 @@ fn save(index: &Path, rows: impl Iterator<Item = Row>) {
             Err(_) => bytes.truncate(start),
         }
     }
-    let temp = index.with_extension(id::session_id());
     let write = || {
         if let Some(folder) = index.parent() {
-            create_folder(folder)?;
+            file::make_private_folder(folder)?;
         }
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(0o600).open(&temp)?;
-        file.write_all(&bytes)?;
-        std::fs::rename(&temp, index)
+        let mut temp = Temp::beside(index)?;
+        temp.file.write_all(&bytes)?;
+        temp.rename(index)
     };
-    if write().is_err() {
-        let _ = std::fs::remove_file(&temp);
-    }
+    let _ = write();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::scratch::Scratch;
+    use crate::base::testing::TempDir;
 
     fn session(id: &str, time: u64) -> String {
         format!(
@@ -142,13 +135,13 @@ mod tests {
 
     #[test]
     fn a_list_is_the_same_with_and_without_an_index() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let index = scratch.path().join("cache/sessions.jsonl");
         let mut files: Vec<PathBuf> = (0..50)
-            .map(|n| scratch.file(&format!("{n}.jsonl"), session(&format!("s{n}"), 1000 + n)))
+            .map(|n| scratch.write(&format!("{n}.jsonl"), session(&format!("s{n}"), 1000 + n)))
             .collect();
         files.push(scratch.path().join("missing.jsonl"));
-        files.push(scratch.file("junk.jsonl", "junk"));
+        files.push(scratch.write("junk.jsonl", "junk"));
         let first = list(&index, &files);
         assert_eq!(first.len(), 50);
         assert_eq!(ids(&first)[..2], ["s49", "s48"]);
@@ -178,9 +171,9 @@ mod tests {
 
     #[test]
     fn rows_are_told_as_they_are_found_until_nobody_wants_more() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let index = scratch.path().join("index");
-        let file = |n: usize| scratch.file(&format!("{n}.jsonl"), session(&format!("s{n}"), 1));
+        let file = |n: usize| scratch.write(&format!("{n}.jsonl"), session(&format!("s{n}"), 1));
         let files: Vec<PathBuf> = (0..PART + 10).map(file).collect();
         let mut told = Vec::new();
         let whole = list_telling(&index, &files, &mut |infos| {
@@ -200,9 +193,9 @@ mod tests {
 
     #[test]
     fn an_index_that_cannot_be_written_is_done_without() {
-        let scratch = Scratch::new();
-        let file = scratch.file("a.jsonl", session("a", 5));
-        let blocked = scratch.file("cache", "a file").join("sessions.jsonl");
+        let scratch = TempDir::create();
+        let file = scratch.write("a.jsonl", session("a", 5));
+        let blocked = scratch.write("cache", "a file").join("sessions.jsonl");
         assert_eq!(ids(&list(&blocked, &[file])), ["a"]);
     }
 

@@ -9,10 +9,11 @@
 
 use super::index::{Scan, scan};
 use crate::base::failpoint;
+use crate::base::file::make_private_folder;
 use crate::session::error::SessionError;
-use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -62,7 +63,7 @@ impl SessionFile {
     /// Makes a new file (0600 whatever the umask, its folders 0700), locked. It must not exist.
     pub fn create(path: &Path) -> Result<Self, SessionError> {
         if let Some(folder) = path.parent() {
-            create_folder(folder).map_err(SessionError::io("create the session folder", folder))?;
+            make_private_folder(folder).map_err(SessionError::io("create the session folder", folder))?;
         }
         let create = || {
             failpoint::hit("session.create")?;
@@ -289,14 +290,6 @@ impl Drop for SessionFile {
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
-}
-
-/// Makes `folder` and its parents for their owner alone; those that exist stay as they are.
-pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
-    if folder.as_os_str().is_empty() || folder.is_dir() {
-        return Ok(());
-    }
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// A rename that never replaces a file: a link can only be made where nothing is.

@@ -19,10 +19,10 @@ pub mod log;
 mod migrate;
 mod notice;
 mod place;
-#[cfg(test)]
-mod scratch;
 pub mod search;
 pub mod store;
+#[cfg(test)]
+mod testing;
 pub mod tree;
 pub mod upkeep;
 pub use crate::base::time;

@@ -139,8 +139,8 @@ fn around(text: &str, found: std::ops::Range<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::testing::TempDir;
     use crate::session::catalog;
-    use crate::session::scratch::Scratch;
     use std::path::PathBuf;
 
     fn session(id: &str, texts: &[&str]) -> String {
@@ -158,14 +158,14 @@ mod tests {
 
     #[test]
     fn all_words_must_occur_somewhere() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let files: Vec<PathBuf> = [
             ("alpha", &["Fix the parser", "and the tokens\nof it"] as &[_]),
             ("beta", &["fix nothing", "straße (a.b)"]),
             ("gamma", &[]),
         ]
         .iter()
-        .map(|(id, texts)| scratch.file(&format!("{id}.jsonl"), session(id, texts)))
+        .map(|(id, texts)| scratch.write(&format!("{id}.jsonl"), session(id, texts)))
         .collect();
         let infos = catalog::list(&scratch.path().join("index"), &files);
         let find = |words: &[&str]| {

@@ -316,7 +316,8 @@ fn same_folder(a: &Path, b: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::agent::message::AgentMessage;
-    use crate::session::scratch::{Scratch, answer, user};
+    use crate::base::testing::TempDir;
+    use crate::session::testing::{answer, user};
 
     const CWD: &str = "/home/me/pro:ject";
 
@@ -351,7 +352,7 @@ mod tests {
         for (cwd, name) in rows {
             assert_eq!(folder_name(Path::new(cwd)), name);
         }
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let store = Store::new(scratch.path(), None, SyncMode::Never);
         write(&store, CWD, "one", 0);
         let files = scratch.files();
@@ -362,7 +363,7 @@ mod tests {
 
     #[test]
     fn sessions_are_found_by_path_id_and_beginning() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         for named in [None, Some(scratch.path().join("named"))] {
             let store = Store::new(scratch.path(), named, SyncMode::Never);
             let cwd = Path::new(CWD);
@@ -401,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_project_whose_folder_has_the_same_name_is_another_one() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let store = Store::new(scratch.path(), None, SyncMode::Never);
         assert_eq!(store.folder(Path::new("/a/b")), store.folder(Path::new("/a-b")));
         write(&store, "/a/b", "theirs", 1);
@@ -422,7 +423,7 @@ mod tests {
 
     #[test]
     fn drafts_of_dead_processes_are_offered() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let store = Store::new(scratch.path(), None, SyncMode::Never);
         let cwd = Path::new(CWD);
         let mut log = store.create(cwd, Some("draft")).unwrap();
@@ -449,7 +450,7 @@ mod tests {
 
     #[test]
     fn headers_are_found_behind_what_is_not_one() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let header = r#"{"type":"session","version":3,"id":"x","timestamp":"t","cwd":"/x"}"#;
         let long = format!(r#"{{"type":"session","id":"x","cwd":"{}"}}"#, "x".repeat(100_000));
         let endless = format!(r#"{{"type":"session","id":"x","cwd":"{}"}}"#, "x".repeat(2 << 20));
@@ -464,7 +465,7 @@ mod tests {
             (String::new(), false),
         ];
         for (text, found) in rows {
-            let path = scratch.file("x.jsonl", &text);
+            let path = scratch.write("x.jsonl", &text);
             assert_eq!(read_header(&path).is_some(), found, "{text:.80}");
         }
     }

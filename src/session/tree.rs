@@ -231,7 +231,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::scratch::user;
+    use crate::session::testing::user;
     use proptest::prelude::*;
     use serde_json::Value;
     use std::path::Path;
@@ -349,8 +349,8 @@ mod tests {
                 text.push_str(&format!("\n{{\"type\":\"x\",\"id\":\"{id}\",\"parentId\":\"{parent}\",\"timestamp\":\"t\"}}"));
             }
             text.push('\n');
-            let scratch = crate::session::scratch::Scratch::new();
-            let log = Log::open_to_read(&scratch.file("s.jsonl", text)).unwrap();
+            let scratch = crate::base::testing::TempDir::create();
+            let log = Log::open_to_read(&scratch.write("s.jsonl", text)).unwrap();
             let json = log.tree_json();
             prop_assert!(serde_json::from_str::<Value>(&json).is_ok());
             prop_assert_eq!(json.matches("\"entry\":").count(), parents.len());

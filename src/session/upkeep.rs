@@ -1,16 +1,15 @@
 //! Stored sessions as files to be taken in, removed and tidied up. What a process holds is not touched.
 
 use super::entry::VERSION;
-use super::file::{self, Hold, SessionFile, create_folder};
+use super::file::{self, Hold, SessionFile};
 use super::place::{draft_of, with_suffix};
 use super::store::{folder_name, read_dir, read_header};
 use super::{beside, id, migrate};
+use crate::base::file::{create_private, make_private_folder};
 use crate::session::error::SessionError;
 use crate::session::log::Log;
 use crate::session::notice::Notice;
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Removes a session (or a draft) with all that lies beside it.
@@ -45,7 +44,7 @@ pub fn throw_away(path: &Path, trash: impl FnOnce(&[PathBuf])) -> Result<bool, S
 /// cannot be remembered.
 pub fn tell_once(draft: &Path) -> bool {
     let told = beside::told(&draft.with_extension(""));
-    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(told) {
+    match create_private(&told) {
         Err(error) => error.kind() != io::ErrorKind::AlreadyExists,
         Ok(_) => true,
     }
@@ -89,7 +88,7 @@ pub fn import(source: &Path, folder: &Path) -> Result<Imported, SessionError> {
     drop(log);
     let read = || SessionError::io("read the session file", source);
     let source = source.canonicalize().map_err(read())?;
-    create_folder(folder).map_err(SessionError::io("create the session folder", folder))?;
+    make_private_folder(folder).map_err(SessionError::io("create the session folder", folder))?;
     if folder.canonicalize().ok().as_deref() == source.parent() {
         let path = source;
         return Ok(Imported { path, notices });
@@ -140,7 +139,7 @@ pub fn bring_home(agent: &Path) -> Vec<(PathBuf, PathBuf)> {
         let header = read_header(&from).filter(|header| !header.cwd.is_empty())?;
         let _hold = Hold::take(&from).ok()?;
         let folder = agent.join("sessions").join(folder_name(Path::new(&header.cwd)));
-        create_folder(&folder).ok()?;
+        make_private_folder(&folder).ok()?;
         let to = folder.join(from.file_name()?);
         file::rename_exclusive(&from, &to).ok()?;
         Some((from, to))
@@ -189,16 +188,16 @@ pub fn remove_leftover(path: &Path) -> Result<(), SessionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::testing::TempDir;
     use crate::session::log::SyncMode;
-    use crate::session::scratch::Scratch;
 
     const HEADER: &str = r#"{"type":"session","version":3,"id":"x","timestamp":"t","cwd":"/x"}"#;
 
     #[test]
     fn what_is_thrown_away_is_offered_to_the_trash() {
-        let scratch = Scratch::new();
-        let path = scratch.file("s/a.jsonl", HEADER);
-        scratch.file("s/a.outputs/1", "x");
+        let scratch = TempDir::create();
+        let path = scratch.write("s/a.jsonl", HEADER);
+        scratch.write("s/a.outputs/1", "x");
         let held = Hold::take(&path).unwrap();
         assert!(throw_away(&path, |_| unreachable!("it is held")).is_err());
         drop(held);
@@ -208,16 +207,16 @@ mod tests {
         });
         assert!(taken.unwrap() && !path.exists());
         assert!(!path.with_extension("outputs").exists());
-        let path = scratch.file("s/b.jsonl", HEADER);
-        scratch.file("s/b.outputs/1", "x");
+        let path = scratch.write("s/b.jsonl", HEADER);
+        scratch.write("s/b.outputs/1", "x");
         assert!(!throw_away(&path, |_| ()).unwrap());
         assert!(!path.exists() && !path.with_extension("outputs").exists());
     }
 
     #[test]
     fn a_draft_is_told_once_and_its_mark_goes_with_it() {
-        let scratch = Scratch::new();
-        let draft = scratch.file("s/a.jsonl.draft", HEADER);
+        let scratch = TempDir::create();
+        let draft = scratch.write("s/a.jsonl.draft", HEADER);
         assert!(tell_once(&draft));
         assert!(!tell_once(&draft));
         assert!(tell_once(Path::new("/proc/none/a.jsonl.draft")));
@@ -227,14 +226,14 @@ mod tests {
 
     #[test]
     fn a_session_goes_with_all_that_belongs_to_it() {
-        let scratch = Scratch::new();
-        let path = scratch.file("s/a.jsonl", HEADER);
+        let scratch = TempDir::create();
+        let path = scratch.write("s/a.jsonl", HEADER);
         for name in ["s/a.outputs/pi-x-1.log", "s/a.undo/1", "s/a.jsonl.v1.bak", "s/a.jsonl.v2.bak1"] {
-            scratch.file(name, "x");
+            scratch.write(name, "x");
         }
         let others = ["s/ab.jsonl", "s/ab.outputs/x", "s/ab.jsonl.v1.bak", "s/z.jsonl"];
         for name in others {
-            scratch.file(name, HEADER);
+            scratch.write(name, HEADER);
         }
         let open = Log::open(&path, Path::new("/x"), SyncMode::Never).unwrap();
         assert!(matches!(remove(&path), Err(SessionError::Held { .. })));
@@ -248,11 +247,11 @@ mod tests {
 
     #[test]
     fn a_file_is_taken_in_whole_and_under_a_free_name() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let folder = scratch.path().join("s");
         let text = format!("{HEADER}\nbroken\n");
-        let source = scratch.file("from/a.jsonl", &text);
-        scratch.file("from/a.outputs/pi-bash-0000000000000001.log", "x");
+        let source = scratch.write("from/a.jsonl", &text);
+        scratch.write("from/a.outputs/pi-bash-0000000000000001.log", "x");
         for name in ["a.jsonl", "a-1.jsonl", "a-2.jsonl"] {
             let imported = import(&source, &folder).unwrap();
             assert_eq!(imported.path, folder.join(name));
@@ -262,12 +261,12 @@ mod tests {
         assert!(folder.join("a-2.outputs/pi-bash-0000000000000001.log").exists());
         let there = import(&folder.join("a.jsonl"), &folder).unwrap();
         assert_eq!(there.path, folder.join("a.jsonl"));
-        let old = scratch.file("old.jsonl", "{\"type\":\"session\",\"id\":\"o\"}\n{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"hi\"}}\n");
+        let old = scratch.write("old.jsonl", "{\"type\":\"session\",\"id\":\"o\"}\n{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"hi\"}}\n");
         let imported = import(&old, &folder).unwrap();
         let text = std::fs::read_to_string(&imported.path).unwrap();
         assert!(text.contains("\"version\":3") && text.contains("\"parentId\":null"), "{text}");
         for junk in ["", "junk", "{}"] {
-            let junk = scratch.file("junk.jsonl", junk);
+            let junk = scratch.write("junk.jsonl", junk);
             assert!(matches!(import(&junk, &folder), Err(SessionError::NotASession { .. })));
         }
         assert!(import(Path::new("/nowhere.jsonl"), &folder).is_err());
@@ -276,7 +275,7 @@ mod tests {
 
     #[test]
     fn only_what_belongs_to_nothing_is_left_over() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let cut_off = format!("s/a.jsonl.{}", id::session_id());
         for name in [
             "s/a.jsonl",
@@ -291,7 +290,7 @@ mod tests {
             "s/notes.txt",
             &cut_off,
         ] {
-            scratch.file(name, HEADER);
+            scratch.write(name, HEADER);
         }
         let folder = scratch.path().join("s");
         let names = |drafts| -> Vec<String> {

@@ -3,10 +3,10 @@
 //! Each is a file `pi-TOOL-0000000000000003.log` in the session's folder of outputs, so that it is found
 //! again after a resume and by a fork. Numbers count up from 1 whatever the tool.
 
+use crate::base::file::create_private;
 use crate::tools::workspace::OutputDir;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -31,7 +31,7 @@ pub fn create(dir: &dyn OutputDir, tool: &str) -> io::Result<Artifact> {
     loop {
         let next = number.unwrap_or(0).saturating_add(1);
         let path = folder.join(format!("pi-{tool}-{next:016}.log"));
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let file = create_private(&path);
         match file {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number = Some(next),
             file => {

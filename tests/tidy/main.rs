@@ -90,9 +90,7 @@ static TEST_MODULE: LazyLock<Regex> =
 
 /// The text of a source file without its tests; empty for a file of tests.
 fn product(path: &Path) -> String {
-    let is_test = |name: &str| {
-        matches!(name, "tests" | "tests.rs" | "testing" | "testing.rs" | "matrix" | "scratch.rs")
-    };
+    let is_test = |name: &str| matches!(name, "tests" | "tests.rs" | "testing" | "testing.rs" | "matrix");
     if path.iter().any(|name| name.to_str().is_some_and(is_test)) {
         return String::new();
     }

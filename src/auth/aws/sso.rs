@@ -6,6 +6,7 @@ use super::region;
 use crate::auth::aws::env::refused;
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
+use crate::base::file::Temp;
 use crate::base::time;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::http::{self, Reply, Request};
@@ -16,7 +17,6 @@ use ring::digest;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use ureq::http::Method;
@@ -207,15 +207,10 @@ fn expiry(cached: &Value) -> Option<u64> {
     }
 }
 
-/// Puts a file in the place of another, whole or not at all.
-fn replace(file: &Path, value: &Value) -> std::io::Result<()> {
-    let beside = file.with_extension(format!("{}.tmp", std::process::id()));
-    let mut options = std::fs::OpenOptions::new();
-    let options = options.write(true).create(true).truncate(true).mode(0o600);
-    let text = serde_json::to_vec_pretty(value)?;
-    let written = options.open(&beside).and_then(|mut to| to.write_all(&text));
-    let moved = written.and_then(|()| std::fs::rename(&beside, file));
-    moved.inspect_err(|_| {
-        let _ = std::fs::remove_file(&beside);
-    })
+/// Puts a file in the place of another, whole or not at all, and for its owner alone.
+fn replace(path: &Path, value: &Value) -> std::io::Result<()> {
+    let mut temp = Temp::create(path.parent().unwrap_or(Path::new("/")), 0o600)?;
+    temp.file.write_all(&serde_json::to_vec_pretty(value)?)?;
+    temp.file.sync_all()?;
+    temp.rename(path)
 }

@@ -1,6 +1,7 @@
 //! Every source of keys, against scripted services.
 
 use super::*;
+use crate::base::testing::TempDir;
 use crate::base::time;
 use crate::llm::secret::Secret;
 use crate::llm::testing::{Received, Server};
@@ -14,9 +15,9 @@ fn later(ms: u64) -> String {
     time::iso(now_ms() + ms)
 }
 
-/// A home folder that is removed with the value, and services that answer by method and path.
+/// A home folder, and services that answer by method and path.
 struct World {
-    home: PathBuf,
+    home: TempDir,
     server: Server,
     seen: Arc<Mutex<Vec<Received>>>,
     settings: Vec<(String, String)>,
@@ -26,10 +27,8 @@ struct World {
 impl World {
     /// `answers`: the beginning of a request's line, the status and the body.
     fn new(answers: Vec<(&'static str, &'static str, String)>) -> Self {
-        static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let home = std::env::temp_dir().join(format!("pi-aws-{}-{count}", std::process::id()));
-        std::fs::create_dir_all(home.join(".aws/sso/cache")).unwrap();
+        let home = TempDir::create();
+        std::fs::create_dir_all(home.path().join(".aws/sso/cache")).unwrap();
         let seen: Arc<Mutex<Vec<Received>>> = Arc::default();
         let server = Server::start({
             let seen = seen.clone();
@@ -45,7 +44,7 @@ impl World {
             }
         });
         let world = Self { aws: Aws::default(), settings: Vec::new(), home, server, seen };
-        let (home, url) = (world.home.to_str().unwrap().to_owned(), world.server.url(""));
+        let (home, url) = (world.home.path().to_str().unwrap().to_owned(), world.server.url(""));
         // Nothing that is not scripted is reached.
         world
             .with("HOME", &home)
@@ -62,7 +61,7 @@ impl World {
     }
 
     fn file(self, name: &str, text: &str) -> Self {
-        std::fs::write(self.home.join(".aws").join(name), text).unwrap();
+        self.home.write(&format!(".aws/{name}"), text);
         self
     }
 
@@ -102,12 +101,6 @@ impl World {
 
     fn seen(&self) -> Vec<Received> {
         self.seen.lock().unwrap().clone()
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.home);
     }
 }
 
@@ -156,7 +149,7 @@ fn both_files_make_a_profile() {
     assert_eq!(access.endpoint, "https://bedrock-runtime.eu-west-1.amazonaws.com");
     let world = world.with("AWS_REGION", "ap-south-1");
     assert_eq!(world.access().unwrap().region, "ap-south-1");
-    let elsewhere = world.home.join("other").to_str().unwrap().to_owned();
+    let elsewhere = world.home.path().join("other").to_str().unwrap().to_owned();
     std::fs::write(&elsewhere, "[mine]\naws_access_key_id=A\naws_secret_access_key=other-secret").unwrap();
     let world = world.with("AWS_SHARED_CREDENTIALS_FILE", &elsewhere).with("AWS_PROFILE", "mine");
     world.check("A", "other-secret", None);
@@ -284,7 +277,7 @@ fn sso(token: &Value, answers: Vec<(&'static str, &'static str, String)>) -> Wor
 fn cache_of(world: &World) -> PathBuf {
     // The SHA-1 of `corp`.
     let name = "ee0bfd2552fbd840c02cc48b6e823320543c450f.json";
-    world.home.join(".aws/sso/cache").join(name)
+    world.home.path().join(".aws/sso/cache").join(name)
 }
 
 fn read(path: &Path) -> Value {
@@ -352,7 +345,7 @@ fn sso_sign_ins_that_cannot_be_used_say_what_to_do() {
 #[test]
 fn a_web_identity_is_exchanged_for_keys() {
     let world = World::new(vec![("POST / ", "200 OK", sts_answer(HOUR_MS))]).file("jwt", "canary.jwt\n");
-    let file = world.home.join(".aws/jwt").to_str().unwrap().to_owned();
+    let file = world.home.path().join(".aws/jwt").to_str().unwrap().to_owned();
     let world = world
         .with("AWS_WEB_IDENTITY_TOKEN_FILE", &file)
         .with("AWS_ROLE_ARN", "arn:x")
@@ -383,7 +376,7 @@ fn the_container_s_service() {
     world.check("C", "c-secret", Some("t"));
     assert_eq!(world.seen()[0].header("authorization"), Some("canary-t"));
     let world = world.file("token", "canary-file\n");
-    let file = world.home.join(".aws/token").to_str().unwrap().to_owned();
+    let file = world.home.path().join(".aws/token").to_str().unwrap().to_owned();
     let mut world = world.with("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", &file);
     world.aws = Aws::default();
     world.check("C", "c-secret", Some("t"));

@@ -11,12 +11,12 @@
 
 use super::file::read_entries;
 use crate::base::cancel::CancelToken;
+use crate::base::file::{FolderLock, Temp, make_private_folder, place_of};
 use crate::llm::event::{ErrorKind, StreamError};
 use crossbeam_channel::{RecvError, after, bounded, select};
 use serde_json::{Map, Value};
-use std::fs::{self, DirBuilder, File, FileTimes, Metadata, OpenOptions, TryLockError};
+use std::fs::{File, FileTimes, Metadata, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -30,32 +30,27 @@ const MARK_NANOS: u64 = 70_000_105;
 /// auth.json, while nobody else can change it.
 pub(super) struct Store {
     path: PathBuf,
+    /// Given back before the kernel's lock: whoever holds that one takes a marked folder for left behind.
+    _foreign: FolderLock,
     /// Holds the kernel's lock; none where the file system has no locks.
     _folder: Option<File>,
-    foreign: PathBuf,
 }
 
 /// The place of the new content, which is there before the old token is given away for it.
 pub(super) struct Draft {
-    file: File,
-    path: PathBuf,
+    temp: Temp,
     target: PathBuf,
-    done: bool,
 }
 
 impl Store {
     /// Waits for its turn. Makes the folder if there is none.
     pub fn lock(path: &Path, cancel: &CancelToken) -> Result<Self, StreamError> {
         let folder = path.parent().unwrap_or(Path::new("/"));
-        let opened = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        let opened = opened.and_then(|()| File::open(folder));
+        let opened = make_private_folder(folder).and_then(|()| File::open(folder));
         let file = opened.map_err(|error| cannot("use the folder of", path, &error))?;
-        let mut name = path.as_os_str().to_owned();
-        name.push(".lock");
-        let foreign = PathBuf::from(name);
         let held = wait_for_kernel(file, path, cancel)?;
-        take_foreign(&foreign, path, held.is_some(), cancel)?;
-        Ok(Self { path: path.to_owned(), _folder: held, foreign })
+        let foreign = take_foreign(path, held.is_some(), cancel)?;
+        Ok(Self { path: path.to_owned(), _foreign: foreign, _folder: held })
     }
 
     /// The entries as they are now.
@@ -66,28 +61,13 @@ impl Store {
 
     /// Makes room for a new content.
     pub fn draft(&self) -> Result<Draft, StreamError> {
-        let failed = |error: &io::Error| cannot("write", &self.path, error);
-        // Where the name is a link, the file that it leads to is replaced.
-        let target = match fs::canonicalize(&self.path) {
-            Ok(target) => target,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.path.clone(),
-            Err(error) => return Err(failed(&error)),
+        let make = || {
+            let target = place_of(&self.path)?;
+            // There is one writer, so one name is enough, and what a crash left is not left for long.
+            let temp = Temp::named(target.with_file_name(".auth.json.new"))?;
+            Ok(Draft { temp, target })
         };
-        // There is one writer, so one name is enough, and what a crash left is not left for long.
-        let path = target.with_file_name(".auth.json.new");
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&error)),
-            _ => {}
-        }
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create_new(true).mode(0o600).open(&path);
-        Ok(Draft { file: file.map_err(|error| failed(&error))?, path, target, done: false })
-    }
-}
-
-impl Drop for Store {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.foreign);
+        make().map_err(|error| cannot("write", &self.path, &error))
     }
 }
 
@@ -96,20 +76,11 @@ impl Draft {
     pub fn commit(mut self, entries: &Map<String, Value>) -> Result<(), StreamError> {
         let written = serde_json::to_vec_pretty(entries).map_err(io::Error::other);
         let written = written.and_then(|text| {
-            self.file.write_all(&text)?;
-            self.file.sync_all()?;
-            fs::rename(&self.path, &self.target)
+            self.temp.file.write_all(&text)?;
+            self.temp.file.sync_all()?;
+            self.temp.rename(&self.target)
         });
-        self.done = written.is_ok();
         written.map_err(|error| cannot("write", &self.target, &error))
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if !self.done {
-            let _ = fs::remove_file(&self.path);
-        }
     }
 }
 
@@ -156,24 +127,18 @@ fn wait_for_kernel(file: File, path: &Path, cancel: &CancelToken) -> Result<Opti
 }
 
 /// Makes the reference's lock.
-fn take_foreign(foreign: &Path, path: &Path, alone: bool, cancel: &CancelToken) -> Result<(), StreamError> {
+fn take_foreign(path: &Path, alone: bool, cancel: &CancelToken) -> Result<FolderLock, StreamError> {
+    let place = FolderLock::place(path);
     let mut looks = PATIENCE.as_millis() / LOOK.as_millis();
     loop {
-        match DirBuilder::new().mode(0o700).create(foreign) {
-            Ok(()) => {
-                // A lock without the mark is only waited for longer, should we be killed.
-                let _ = mark(foreign);
-                return Ok(());
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(cannot("write beside", path, &error)),
-        }
-        let is_left = fs::symlink_metadata(foreign).is_ok_and(|facts| is_left(&facts, alone));
-        if is_left && fs::remove_dir(foreign).is_ok() {
-            continue;
+        let taken = FolderLock::take(path, |about| is_left(about, alone));
+        if let Some(lock) = taken.map_err(|error| cannot("write beside", path, &error))? {
+            // A lock without the mark is only waited for longer, should we be killed.
+            let _ = mark(&place);
+            return Ok(lock);
         }
         if looks == 0 {
-            return Err(busy(path, Some(foreign)));
+            return Err(busy(path, Some(&place)));
         }
         looks -= 1;
         if cancel.wait_timeout(LOOK) {

@@ -1,52 +1,33 @@
 //! Where keys come from, and that they are seen nowhere.
 
 use super::*;
+use crate::base::testing::TempDir;
 use crate::llm::message::now_ms;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 
-/// An agent folder that is removed with the value.
-pub struct Folder(PathBuf);
+/// An agent folder with this `auth.json`; none if it is empty.
+pub struct Folder(TempDir);
 
 impl Folder {
     pub fn new(auth: &str) -> Self {
-        static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("pi-credential-{}-{count}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let folder = Self(dir);
+        let folder = TempDir::create();
         if !auth.is_empty() {
-            folder.write(auth);
+            let file = folder.write("auth.json", auth);
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         }
-        folder
+        Self(folder)
     }
 
     pub fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     pub fn read(&self) -> String {
-        std::fs::read_to_string(self.0.join("auth.json")).unwrap()
+        String::from_utf8(self.0.read("auth.json")).unwrap()
     }
 
     pub fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-
-    fn write(&self, auth: &str) {
-        let file = self.0.join("auth.json");
-        std::fs::write(&file, auth).unwrap();
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.0.names()
     }
 }
 
@@ -87,7 +68,7 @@ impl Case<'_> {
     #[track_caller]
     fn resolve(self) -> (bool, Result<Resolved, String>) {
         let folder = Folder::new(self.auth);
-        let mut credentials = Credentials::load(&folder.0, self.env);
+        let mut credentials = Credentials::load(folder.path(), self.env);
         if let Some(key) = self.flag {
             credentials.give("anthropic", Secret::new(key));
         }
@@ -200,9 +181,9 @@ fn a_broken_file_is_an_error_with_its_place_and_is_left_alone() {
     Case { auth: broken, model: model("faux"), ..Case::default() }.check("no key needed", None);
 
     let folder = Folder::new(broken);
-    let credentials = Credentials::load(&folder.0, Env::of([]));
+    let credentials = Credentials::load(folder.path(), Env::of([]));
     assert!(credentials.warning().unwrap().contains("line 2"));
-    assert_eq!(std::fs::read_to_string(folder.0.join("auth.json")).unwrap(), broken);
+    assert_eq!(std::fs::read_to_string(folder.path().join("auth.json")).unwrap(), broken);
 }
 
 #[test]
@@ -216,13 +197,14 @@ fn an_empty_file_and_a_byte_order_mark_are_fine() {
 #[test]
 fn a_file_that_changed_is_read_again() {
     let folder = Folder::new(STORED);
-    let credentials = Credentials::load(&folder.0, Env::of([]));
+    let credentials = Credentials::load(folder.path(), Env::of([]));
     let key = || {
         let got = credentials.resolve(&model("anthropic"), &Configured::default(), &CancelToken::new());
         got.unwrap().key.unwrap().expose().to_owned()
     };
     assert_eq!(key(), "stored");
-    folder.write(
+    folder.0.write(
+        "auth.json",
         r#"{"anthropic": {"type": "api_key", "key": "another one"}}"#
             .replace("another one", "second")
             .as_str(),
@@ -233,10 +215,10 @@ fn a_file_that_changed_is_read_again() {
 #[test]
 fn a_file_that_others_can_read_is_told_about() {
     let folder = Folder::new(STORED);
-    let credentials = Credentials::load(&folder.0, Env::of([]));
+    let credentials = Credentials::load(folder.path(), Env::of([]));
     assert_eq!(credentials.warning(), None);
     let open = std::fs::Permissions::from_mode(0o644);
-    std::fs::set_permissions(folder.0.join("auth.json"), open).unwrap();
+    std::fs::set_permissions(folder.path().join("auth.json"), open).unwrap();
     assert!(credentials.warning().unwrap().contains("chmod 600"));
 }
 
@@ -340,7 +322,7 @@ fn a_key_that_no_header_can_hold_is_refused_where_it_came_from() {
 #[test]
 fn a_cancel_is_an_abort_and_no_failure() {
     let folder = Folder::new(r#"{"anthropic": {"type": "api_key", "key": "!sleep 1000"}}"#);
-    let credentials = Credentials::load(&folder.0, Env::of([]));
+    let credentials = Credentials::load(folder.path(), Env::of([]));
     let cancel = CancelToken::new();
     cancel.cancel();
     let got = credentials.resolve(&model("anthropic"), &Configured::default(), &cancel);

@@ -1,6 +1,7 @@
 //! Every source of tokens, against scripted services.
 
 use super::*;
+use crate::base::testing::TempDir;
 use crate::llm::testing::{Received, Server};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -42,9 +43,9 @@ AWsjoHllY1nOU0FAB3EPXZU=
 -----END PRIVATE KEY-----
 ";
 
-/// A folder that is removed with the value, and a server that gives one answer to all.
+/// A folder, and a server that gives one answer to all.
 struct World {
-    folder: PathBuf,
+    folder: TempDir,
     server: Server,
     seen: Arc<Mutex<Vec<Received>>>,
     gcp: Gcp,
@@ -52,10 +53,8 @@ struct World {
 
 impl World {
     fn new(status: &'static str, headers: &'static str, body: Value) -> Self {
-        static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("pi-gcp-{}-{count}", std::process::id()));
-        std::fs::create_dir_all(folder.join(".config/gcloud")).unwrap();
+        let folder = TempDir::create();
+        std::fs::create_dir_all(folder.path().join(".config/gcloud")).unwrap();
         let seen: Arc<Mutex<Vec<Received>>> = Arc::default();
         let server = Server::start({
             let seen = seen.clone();
@@ -78,16 +77,14 @@ impl World {
         if content.get("token_uri").is_none() {
             content["token_uri"] = self.server.url("/token").into();
         }
-        let path = self.folder.join(name);
-        std::fs::write(&path, content.to_string()).unwrap();
-        path.to_str().unwrap().to_owned()
+        self.folder.write(name, content.to_string()).to_str().unwrap().to_owned()
     }
 
     fn ask(&self, variables: &[(&str, &str)]) -> Result<Token, StreamError> {
         let settings = variables.iter();
         let mut settings: Vec<_> =
             settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        settings.push(("HOME".to_owned(), self.folder.to_str().unwrap().to_owned()));
+        settings.push(("HOME".to_owned(), self.folder.path().to_str().unwrap().to_owned()));
         let env = Env::of([("METADATA_SERVER_DETECTION", "none")]).with(&settings);
         self.gcp.token(&env, &CancelToken::new())
     }
@@ -103,12 +100,6 @@ impl World {
 
     fn seen(&self) -> Vec<Received> {
         self.seen.lock().unwrap().clone()
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -134,7 +125,7 @@ fn a_user_s_sign_in_is_exchanged_for_a_token_once() {
     );
     let token = world.ask(&[("GOOGLE_CLOUD_QUOTA_PROJECT", "other")]).unwrap();
     assert_eq!(token.quota_project.as_deref(), Some("other"));
-    let config = world.folder.join(".config/gcloud");
+    let config = world.folder.path().join(".config/gcloud");
     let config = config.to_str().unwrap();
     assert!(world.ask(&[("CLOUDSDK_CONFIG", config)]).is_ok());
     assert_eq!(world.seen().len(), 1);

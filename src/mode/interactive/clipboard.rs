@@ -8,12 +8,11 @@ use super::app::App;
 use super::card::Weight;
 use super::program::{self, Job};
 use super::stage;
+use crate::base::file::create_private;
 use crate::runtime::{CancelToken, ImageKind, unique_id, without_controls};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -209,9 +208,7 @@ fn stored(image: &[u8]) -> Option<PathBuf> {
         kind => kind.name(),
     };
     let path = std::env::temp_dir().join(format!("pi-clipboard-{}.{extension}", unique_id()));
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(&path).ok()?;
-    file.write_all(image).ok()?;
+    create_private(&path).and_then(|mut file| file.write_all(image)).ok()?;
     Some(path)
 }
 

@@ -2,16 +2,16 @@
 
 use super::app::App;
 use super::card::Weight;
+use crate::base::file::create_private;
 use crate::mode::signal;
 use crate::runtime::executable;
 use crate::runtime::lifeline;
 use crate::tui::terminal::Lost;
 use serde_json::Value;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 impl App {
@@ -119,7 +119,7 @@ impl Draft {
         let mut number = std::process::id();
         loop {
             let path = folder.join(format!("pi-editor-{number}.md"));
-            match create(&path) {
+            match create_private(&path) {
                 Ok(mut file) => {
                     let draft = Self(path);
                     file.write_all(text.as_bytes())?;
@@ -132,11 +132,6 @@ impl Draft {
             }
         }
     }
-}
-
-fn create(path: &Path) -> io::Result<fs::File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600).open(path)
 }
 
 impl Drop for Draft {

@@ -2,19 +2,15 @@
 //!
 //! Each is run off the drawing thread, with a time limit.
 
+use crate::base::child::{self, End, Until, Wanted};
 use crate::runtime::{CancelToken, executable};
-use crossbeam_channel::{after, bounded, select};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
+use std::process::Command;
 use std::time::Duration;
 
 /// Bytes that are taken of what a program writes.
-const OUTPUT_MAX: u64 = 64 << 20;
-/// How long what a program wrote may take to arrive after its end; its children may hold the pipe for ever.
-const REST: Duration = Duration::from_secs(1);
+const OUTPUT_MAX: usize = 64 << 20;
 
 /// What a program is given and may take.
 pub struct Job<'a> {
@@ -37,80 +33,27 @@ pub struct Ran {
 /// Runs a program to its end; an error where it cannot be run or takes too long.
 pub fn run(name: &str, job: Job<'_>) -> io::Result<Ran> {
     let program = executable::find(name).ok_or(io::ErrorKind::NotFound)?;
-    let pipe = || match job.is_read {
-        true => Stdio::piped(),
-        false => Stdio::null(),
-    };
-    let mut child = Command::new(program)
-        .args(job.arguments)
-        .stdin(Stdio::piped())
-        .stdout(pipe())
-        .stderr(pipe())
-        .process_group(0)
-        .spawn()?;
-    let output = read(child.stdout.take())?;
-    let errors = read(child.stderr.take())?;
-    if let Some(mut stdin) = child.stdin.take() {
-        let input = job.input;
-        // One that needs no more of it closes the pipe. It ends when the program does.
-        spawn(move || drop(stdin.write_all(&input)))?;
+    let mut command = Command::new(program);
+    command.args(job.arguments).process_group(0);
+    let ran = child::run(
+        command,
+        &child::Job {
+            input: &job.input,
+            read: if job.is_read { Wanted::OutputAndErrors } else { Wanted::Nothing },
+            until: Until::Exit,
+            limit: job.limit,
+            output_max: OUTPUT_MAX,
+            cancel: job.cancel,
+        },
+    )?;
+    match ran.end {
+        End::Late | End::Cancelled => Err(io::ErrorKind::TimedOut.into()),
+        End::Done | End::TooMuch => Ok(Ran {
+            is_success: ran.status.success(),
+            output: ran.output,
+            errors: String::from_utf8_lossy(&ran.errors).trim().to_owned(),
+        }),
     }
-    let is_over = wait(&mut child, job.limit, job.cancel)?;
-    let status = child.wait()?;
-    if !is_over {
-        return Err(io::ErrorKind::TimedOut.into());
-    }
-    let rest = |pipe: mpsc::Receiver<Vec<u8>>| pipe.recv_timeout(REST).unwrap_or_default();
-    Ok(Ran {
-        is_success: status.success(),
-        output: rest(output),
-        errors: String::from_utf8_lossy(&rest(errors)).trim().to_owned(),
-    })
-}
-
-/// Waits for the end; kills what takes too long. Gives whether it ended by itself.
-fn wait(child: &mut Child, limit: Duration, cancel: &CancelToken) -> io::Result<bool> {
-    let id = child.id();
-    let (done, ended) = bounded::<()>(0);
-    spawn(move || {
-        // SAFETY: an all-zero siginfo_t is valid, and the call only fills it. The child stays as it is:
-        // it is taken away below, so that its number is nobody else's when it is killed.
-        unsafe {
-            let mut info: libc::siginfo_t = std::mem::zeroed();
-            while libc::waitid(libc::P_PID, id, &mut info, libc::WEXITED | libc::WNOWAIT) == -1
-                && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
-            {}
-        }
-        drop(done);
-    })?;
-    select! {
-        recv(ended) -> _ => return Ok(true),
-        recv(cancel.receiver()) -> _ => {}
-        recv(after(limit)) -> _ => {}
-    }
-    if let Ok(group) = libc::pid_t::try_from(id) {
-        // SAFETY: sends a signal to the group of a child that has not been waited for.
-        unsafe { libc::kill(-group, libc::SIGKILL) };
-    }
-    Ok(false)
-}
-
-fn read(pipe: Option<impl Read + Send + 'static>) -> io::Result<mpsc::Receiver<Vec<u8>>> {
-    let (sender, receiver) = mpsc::channel();
-    if let Some(pipe) = pipe {
-        spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = pipe.take(OUTPUT_MAX).read_to_end(&mut bytes);
-            // Nobody may wait for it any more.
-            let _ = sender.send(bytes);
-        })?;
-    }
-    Ok(receiver)
-}
-
-fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    let builder = thread::Builder::new().name("program".into());
-    builder.spawn(work).map(drop)
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use super::form::Form;
 use super::migrate::migrate;
 use super::table;
-use crate::resources::{Diagnostic, file, text};
+use crate::base::file;
+use crate::resources::{Diagnostic, text};
 use serde_json::{Map, Value};
 use std::fs;
 use std::io;
@@ -170,14 +171,14 @@ fn drop_wrong(values: &mut Map<String, Value>, is_project: bool) -> Vec<String> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::scratch::Scratch;
     use super::*;
+    use crate::base::testing::TempDir;
     use serde_json::json;
 
     #[track_caller]
     fn check_write(old: &str, changes: &[(&str, Option<Value>)], expected: &str) {
-        let scratch = Scratch::new();
-        let path = scratch.file("settings.json", old);
+        let scratch = TempDir::create();
+        let path = scratch.write("settings.json", old);
         write(&path, changes).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), expected);
         parse(expected).unwrap();
@@ -211,9 +212,9 @@ mod tests {
 
     #[test]
     fn a_damaged_file_is_never_written() {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         for text in ["{\"a\":1,}", "[]", "{"] {
-            let path = scratch.file("settings.json", text);
+            let path = scratch.write("settings.json", text);
             let error = write(&path, &[("theme", Some(json!("x")))]).unwrap_err();
             assert!(error.contains("left as it is"), "{error}");
             assert_eq!(fs::read_to_string(&path).unwrap(), text);

@@ -14,7 +14,7 @@ pub use compaction::Compaction;
 pub use layer::{Content, write};
 
 use super::{Diagnostic, text_file};
-use crate::base::regular_file;
+use crate::base::file;
 use crate::llm::model::ThinkingLevel;
 use form::{timeout_ms, whole};
 use layer::{Layer, look_up, merge};
@@ -369,7 +369,7 @@ pub fn without_password(value: &Value) -> Value {
 
 /// What the settings file of the project in `cwd` holds. It may lie elsewhere, but is no pipe and not huge.
 pub fn read_project(cwd: &Path) -> Content {
-    match regular_file::read(&project_path(cwd), text_file::BYTES_MAX) {
+    match file::read(&project_path(cwd), text_file::BYTES_MAX) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(text_file::failed(error)),

@@ -1,13 +1,13 @@
 //! Reading settings, as a whole.
 
-use super::super::scratch::Scratch;
 use super::form::Form;
 use super::*;
+use crate::base::testing::TempDir;
 use serde_json::json;
 
 fn load(text: &str) -> (Settings, Vec<String>) {
-    let scratch = Scratch::new();
-    let path = scratch.file("settings.json", text);
+    let scratch = TempDir::create();
+    let path = scratch.write("settings.json", text);
     let (settings, diagnostics) = Settings::load(scratch.path());
     assert!(diagnostics.iter().all(|diagnostic| diagnostic.path == path));
     assert_eq!(std::fs::read_to_string(path).unwrap(), text);
@@ -36,7 +36,7 @@ fn compaction_sizes_of_a_model_come_before_those_of_all() {
 
 #[test]
 fn without_a_file_the_defaults_hold() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let (settings, diagnostics) = Settings::load(scratch.path());
     assert_eq!(diagnostics, []);
     for settings in [settings, load("").0, load("{}").0, load("\u{feff}{\"shellPath\":null}").0] {
@@ -150,12 +150,12 @@ fn a_value_of_the_wrong_type_is_told_and_left_out() {
 
 #[test]
 fn a_project_goes_over_the_user_but_not_in_everything() {
-    let scratch = Scratch::new();
-    scratch.file(
+    let scratch = TempDir::create();
+    scratch.write(
         "agent/settings.json",
         r#"{"theme":"a","retry":{"maxRetries":1,"baseDelayMs":5},"skills":["u"],"httpProxy":"http://u","defaultTools":["ls"]}"#,
     );
-    let project = scratch.file(
+    let project = scratch.write(
         "p/.pi/settings.json",
         r#"{"theme":"b","retry":{"maxRetries":2},"skills":["p"],"httpProxy":"http://p","defaultProjectTrust":"always",
         "limits":{"turns":3},"defaultTools":["read"],"own":1}"#,
@@ -183,9 +183,9 @@ fn a_project_goes_over_the_user_but_not_in_everything() {
 
 #[test]
 fn a_damaged_project_file_leaves_the_users_settings() {
-    let scratch = Scratch::new();
-    scratch.file("agent/settings.json", r#"{"theme":"a"}"#);
-    scratch.file("p/.pi/settings.json", "{\n\"theme\":}");
+    let scratch = TempDir::create();
+    scratch.write("agent/settings.json", r#"{"theme":"a"}"#);
+    scratch.write("p/.pi/settings.json", "{\n\"theme\":}");
     let (mut settings, _) = Settings::load(&scratch.path().join("agent"));
     let diagnostics = settings.add_project(&scratch.path().join("p"));
     assert_eq!(diagnostics.len(), 1);
@@ -196,14 +196,14 @@ fn a_damaged_project_file_leaves_the_users_settings() {
 
 #[test]
 fn the_users_file_is_read_again_and_the_project_stays_as_it_was_decided_on() {
-    let scratch = Scratch::new();
-    scratch.file("agent/settings.json", r#"{"theme": "a", "quietStartup": true}"#);
-    scratch.file("project/.pi/settings.json", r#"{"theme": "p"}"#);
+    let scratch = TempDir::create();
+    scratch.write("agent/settings.json", r#"{"theme": "a", "quietStartup": true}"#);
+    scratch.write("project/.pi/settings.json", r#"{"theme": "p"}"#);
     let (mut settings, _) = Settings::load(&scratch.path().join("agent"));
     assert!(!settings.has_project());
     settings.add_project(&scratch.path().join("project"));
-    scratch.file("agent/settings.json", r#"{"theme": "b"}"#);
-    scratch.file("project/.pi/settings.json", r#"{"theme": "q", "externalEditor": "evil"}"#);
+    scratch.write("agent/settings.json", r#"{"theme": "b"}"#);
+    scratch.write("project/.pi/settings.json", r#"{"theme": "q", "externalEditor": "evil"}"#);
     let again = settings.again();
     assert_eq!(again.get("externalEditor"), None);
     assert!(again.has_project());

@@ -5,6 +5,7 @@
 //! its owner alone. A line that cannot be read costs its step.
 
 use crate::base::failpoint;
+use crate::base::file;
 use crate::base::hex::hex;
 use crate::base::time;
 use crate::llm::message::now_ms;
@@ -12,9 +13,9 @@ use crate::session::beside;
 use crate::tools::{Change, Changes};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -192,8 +193,7 @@ impl Journal {
 
     fn keep(&self, change: &Change<'_>) -> io::Result<u64> {
         let folder = self.folder()?;
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(&folder)?;
+        file::make_private_folder(&folder)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = match &mut *state {
             Some(state) => state,
@@ -331,22 +331,11 @@ fn content_path(folder: &Path, number: u64) -> PathBuf {
 
 /// The content of a regular file, which is no link.
 fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
-    }
-    let mut bytes = Vec::new();
-    match file.take(bytes_max + 1).read_to_end(&mut bytes)? {
-        count if count as u64 > bytes_max => Err(io::ErrorKind::FileTooLarge.into()),
-        _ => Ok(bytes),
-    }
+    file::read_open(file::open_real(path)?, bytes_max)
 }
 
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(path)?;
-    write(&mut file, content)
+    write(&mut file::create_private(path)?, content)
 }
 
 fn write(file: &mut File, bytes: &[u8]) -> io::Result<()> {

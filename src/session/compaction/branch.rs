@@ -63,7 +63,7 @@ fn spoken(entry: Entry) -> Option<AgentMessage> {
 mod tests {
     use super::*;
     use crate::session::entry::{BranchSummary, Compaction};
-    use crate::session::scratch::{answer, user};
+    use crate::session::testing::{answer, user};
     use serde_json::json;
     use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! What of a session the model is told.
 
 use super::*;
+use crate::base::testing::TempDir;
 use crate::session::log::SyncMode;
-use crate::session::scratch::Scratch;
 use std::path::Path;
 
 const USAGE: &str = r#""usage":{"input":1,"output":1,"cacheRead":0,"cacheWrite":0,"totalTokens":2,"cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"total":0}}"#;
@@ -51,8 +51,8 @@ fn session(entries: &[&str]) -> String {
 }
 
 fn context(entries: &[&str]) -> SessionContext {
-    let scratch = Scratch::new();
-    let path = scratch.file("x.jsonl", session(entries));
+    let scratch = TempDir::create();
+    let path = scratch.write("x.jsonl", session(entries));
     let mut log = Log::open(&path, Path::new("/"), SyncMode::Never).unwrap();
     let context = log.context();
     assert_eq!(log.take_notices(), []);

@@ -1,12 +1,12 @@
 //! Sessions of any content as pages: what the reader's browser sees.
 
 use super::*;
-use crate::session::scratch::Scratch;
+use crate::base::testing::TempDir;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// Opens a file of `entries` (id, parent, fields) to export it.
-fn log(scratch: &Scratch, entries: &[(&str, Option<&str>, Value)]) -> Log {
+fn log(scratch: &TempDir, entries: &[(&str, Option<&str>, Value)]) -> Log {
     let mut text = json!({"type": "session", "version": 3, "id": "s", "timestamp": "2024-12-03T14:00:00.000Z", "cwd": "/w"}).to_string();
     for (id, parent, fields) in entries {
         let mut entry = json!({"type": fields["type"], "id": id, "parentId": parent, "timestamp": "2024-12-03T14:01:00.000Z"});
@@ -224,7 +224,7 @@ const NASTY: &[&str] = &[
 
 #[test]
 fn words_never_become_markup() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let page = |words: &str| {
         let page = export(&log(&scratch, &of_words(words, "word")), &Options::default());
         tags(&page)
@@ -239,7 +239,7 @@ fn words_never_become_markup() {
 
 #[test]
 fn a_page_has_a_policy_that_knows_its_script_and_style() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let page = export(&log(&scratch, &[]), &Options::default());
     let between =
         |from: &str, to: &str| page.split_once(from).unwrap().1.split_once(to).unwrap().0.to_owned();
@@ -270,7 +270,7 @@ fn every_entry_is_on_the_page_once() {
     let label = || json!({"type": "custom", "customType": "x"});
     type Rows<'a> = &'a [(&'a str, Option<&'a str>)];
     let check = |rows: Rows<'_>, path: &[&str], others: &[&str]| {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let entries: Vec<_> = rows.iter().map(|(id, parent)| (*id, *parent, label())).collect();
         let page = export(&log(&scratch, &entries), &Options::default());
         tags(&page);
@@ -295,7 +295,7 @@ fn every_entry_is_on_the_page_once() {
 
 #[test]
 fn a_leaf_in_the_middle_ends_the_current_branch() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let x = || json!({"type": "custom", "customType": "x"});
     let mut log = log(&scratch, &[("a", None, x()), ("b", Some("a"), x()), ("c", Some("b"), x())]);
     log.set_leaf(Some("b")).unwrap();
@@ -305,7 +305,7 @@ fn a_leaf_in_the_middle_ends_the_current_branch() {
 
 #[test]
 fn a_running_conversation_is_exported_by_the_ending_of_the_name() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let cwd = scratch.path().to_owned();
     let log = log(&scratch, &of_words("word", "word"));
     for (name, begins) in [
@@ -332,7 +332,7 @@ proptest! {
         words in "([<>&\"'`*_#=/:;\\[\\]() \n\ta-z0-9]|</script>|javascript:|\\PC){0,24}",
         markdown in "([-*_~`#>|=\\[\\]()!<&;\\\\:. \t\n0-9ab\"']|http://|javascript:|\\|-\\||\n\n|- |```|</p>){0,60}",
     ) {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let log = log(&scratch, &of_words(&words, &markdown));
         tags(&export(&log, &Options::default()));
         for format in [Format::Markdown, Format::Jsonl] {
@@ -343,7 +343,7 @@ proptest! {
 
 #[test]
 fn a_called_skill_is_folded_and_in_the_outline_as_it_was_typed() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let text =
         "<skill name=\"deploy\" location=\"/s/SKILL.md\">\nSecret *steps*\n</skill>\n\nto the **moon**";
     for content in [json!(text), json!([{"type": "text", "text": text}])] {

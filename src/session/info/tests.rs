@@ -1,7 +1,7 @@
 //! A row against the reference's meaning of each field.
 
 use super::*;
-use crate::session::scratch::Scratch;
+use crate::base::testing::TempDir;
 
 const HEADER: &str = r#"{"type":"session","version":3,"id":"i","timestamp":"2024-12-03T14:00:00.000Z","cwd":"/x","parentSession":"/p.jsonl"}"#;
 
@@ -23,16 +23,16 @@ fn facts(info: &Info) -> (Option<&str>, &str, u64, &str) {
 
 #[track_caller]
 fn check(lines: &[&str], expected: (Option<&str>, &str, u64, &str)) {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let text = [&[HEADER], lines].concat().join("\n");
-    let whole = row(&scratch.file("a.jsonl", format!("{text}\n")), None).unwrap();
+    let whole = row(&scratch.write("a.jsonl", format!("{text}\n")), None).unwrap();
     assert_eq!(facts(&whole.info), expected, "{lines:#?}");
     // A last line without its end says the same.
-    let torn = row(&scratch.file("b.jsonl", &text), None).unwrap();
+    let torn = row(&scratch.write("b.jsonl", &text), None).unwrap();
     assert_eq!(facts(&torn.info), expected, "{lines:#?}");
     // So does a file that was read while it was shorter, at every byte.
     for cut in (HEADER.len()..text.len()).step_by(7) {
-        let path = scratch.file("c.jsonl", text.as_bytes().get(..cut).unwrap());
+        let path = scratch.write("c.jsonl", text.as_bytes().get(..cut).unwrap());
         let known = row(&path, None);
         let mut file = File::options().append(true).open(&path).unwrap();
         io::Write::write_all(&mut file, &text.as_bytes()[cut..]).unwrap();
@@ -74,12 +74,12 @@ fn a_row_says_what_the_references_says() {
 
 #[test]
 fn files_that_are_no_sessions_have_no_row() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     for text in ["", "\n\n", "junk", "{}\n", "[1]\n", r#"{"type":"message"}"#] {
-        assert_eq!(row(&scratch.file("x.jsonl", text), None), None, "{text}");
+        assert_eq!(row(&scratch.write("x.jsonl", text), None), None, "{text}");
     }
     let old = r#"{"type":"session","id":"old","timestamp":"junk"}"#;
-    let path = scratch.file(
+    let path = scratch.write(
         "x.jsonl",
         format!("\u{feff}{old}\n{}\n", r#"{"type":"message","message":{"role":"user","content":"v1"}}"#),
     );
@@ -90,9 +90,9 @@ fn files_that_are_no_sessions_have_no_row() {
 
 #[test]
 fn a_file_in_the_place_of_another_is_read_anew() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let user = message("user", r#""hi""#, "");
-    let path = scratch.file("x.jsonl", format!("{HEADER}\n{user}\n"));
+    let path = scratch.write("x.jsonl", format!("{HEADER}\n{user}\n"));
     let known = row(&path, None);
     let other = HEADER.replace("\"i\"", "\"j\"");
     // The same inode, written over.
@@ -103,7 +103,7 @@ fn a_file_in_the_place_of_another_is_read_anew() {
 
 #[test]
 fn the_text_of_a_session_is_what_was_said_in_it() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let lines = [
         HEADER.to_owned(),
         message("user", r#""one \ud83d""#, ""),
@@ -111,7 +111,7 @@ fn the_text_of_a_session_is_what_was_said_in_it() {
         "broken".to_owned(),
         message("assistant", r#"[{"type":"text","text":"two"}]"#, ""),
     ];
-    let path = scratch.file("x.jsonl", lines.join("\n"));
+    let path = scratch.write("x.jsonl", lines.join("\n"));
     assert_eq!(all_messages_text(&path).unwrap(), "one \u{fffd} two");
     let mut heard = 0;
     each_text(&path, |_| {

@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::base::failpoint;
-use crate::session::scratch::{Scratch, answer, user};
+use crate::base::testing::TempDir;
+use crate::session::testing::{answer, user};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-fn create(scratch: &Scratch) -> Log {
+fn create(scratch: &TempDir) -> Log {
     Log::create(&scratch.path().join("s"), Path::new("/work"), None, SyncMode::Turn).unwrap()
 }
 
@@ -15,7 +16,7 @@ fn open(path: &Path) -> Log {
 }
 
 /// A stored session of `count` messages, user and assistant in turn, and its path.
-fn stored(scratch: &Scratch, count: usize) -> PathBuf {
+fn stored(scratch: &TempDir, count: usize) -> PathBuf {
     let mut log = create(scratch);
     for n in 0..count {
         let text = format!("message {n}");
@@ -46,7 +47,7 @@ fn read(path: &Path) -> Vec<u8> {
 
 #[test]
 fn a_session_has_a_draft_from_the_first_message_and_a_file_from_the_first_answer() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let mut log = create(&scratch);
     log.append_session_info("a\r\nname ").unwrap();
     log.append_model_change("faux", "echo").unwrap();
@@ -86,7 +87,7 @@ fn a_session_has_a_draft_from_the_first_message_and_a_file_from_the_first_answer
 
 #[test]
 fn a_draft_without_an_answer_is_removed_at_the_end_and_kept_by_a_crash() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     create(&scratch).finish().unwrap();
     assert_eq!(scratch.files(), [""; 0]);
 
@@ -107,17 +108,17 @@ fn a_draft_without_an_answer_is_removed_at_the_end_and_kept_by_a_crash() {
     assert!(!draft_of(&path).exists());
 }
 
-fn copy(scratch: &Scratch, bytes: &[u8]) -> PathBuf {
-    scratch.file("copy.jsonl", bytes)
+fn copy(scratch: &TempDir, bytes: &[u8]) -> PathBuf {
+    scratch.write("copy.jsonl", bytes)
 }
 
 #[test]
 fn a_draft_never_takes_the_place_of_a_file() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let path = scratch.path().join("x.jsonl");
     let mut log = open(&path);
     log.append_message(&user("hello")).unwrap();
-    scratch.file("x.jsonl", "mine");
+    scratch.write("x.jsonl", "mine");
     log.append_message(&answer("hi")).unwrap();
     assert!(matches!(&*log.take_notices(), [Notice::StillADraft { .. }]));
     assert_eq!(read(&path), b"mine");
@@ -127,7 +128,7 @@ fn a_draft_never_takes_the_place_of_a_file() {
 
 #[test]
 fn a_process_killed_between_two_names_leaves_one_session() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let path = stored(&scratch, 2);
     std::fs::hard_link(&path, draft_of(&path)).unwrap();
     assert_eq!(texts(&mut open(&path)).len(), 2);
@@ -154,7 +155,7 @@ fn a_log_in_memory_is_like_any_other() {
 
 /// Opens `bytes` as a session, checks that nothing of it is lost by going on, and gives what is seen.
 #[track_caller]
-fn go_on(scratch: &Scratch, bytes: &[u8]) -> (Vec<String>, Vec<Notice>) {
+fn go_on(scratch: &TempDir, bytes: &[u8]) -> (Vec<String>, Vec<Notice>) {
     let path = copy(scratch, bytes);
     let mut log = open(&path);
     let seen = texts(&mut log);
@@ -175,7 +176,7 @@ fn go_on(scratch: &Scratch, bytes: &[u8]) -> (Vec<String>, Vec<Notice>) {
 
 #[test]
 fn a_tail_torn_at_any_byte_costs_its_own_entry_only() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let bytes = read(&stored(&scratch, 4));
     let ends: Vec<usize> = memchr::memchr_iter(b'\n', &bytes).map(|at| at + 1).collect();
     for cut in ends[2]..=bytes.len() {
@@ -191,7 +192,7 @@ fn a_tail_torn_at_any_byte_costs_its_own_entry_only() {
 
 #[test]
 fn damage_in_the_middle_costs_what_it_hits() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let whole = String::from_utf8(read(&stored(&scratch, 5))).unwrap();
     let lines: Vec<&str> = whole.lines().collect();
     let nul = "\0".repeat(4096);
@@ -272,7 +273,7 @@ fn damage_in_the_middle_costs_what_it_hits() {
 
 #[test]
 fn damage_inside_a_line_that_looks_whole_is_found_when_it_is_read() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let whole = String::from_utf8(read(&stored(&scratch, 4))).unwrap();
     for n in 0..4 {
         let text = whole.replacen(&format!("message {n}"), "mess\"age", 1);
@@ -288,7 +289,7 @@ proptest::proptest! {
 
     #[test]
     fn one_damaged_byte_costs_at_most_one_entry(at in 0usize..10_000, byte: u8, how in 0..3) {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let mut bytes = read(&stored(&scratch, 6));
         let at = at % bytes.len();
         match how {
@@ -305,7 +306,7 @@ proptest::proptest! {
 
     #[test]
     fn no_file_panics_or_is_changed(parts in proptest::collection::vec(0usize..8, 0..12), junk: Vec<u8>) {
-        let scratch = Scratch::new();
+        let scratch = TempDir::create();
         let header = br#"{"type":"session","version":3,"id":"x","timestamp":"t","cwd":"/x"}"#;
         let entry = br#"{"type":"message","id":"a","parentId":"b","timestamp":"t","message":{"role":"user","content":"x"}}"#;
         let other = br#"{"id":"b","parentId":"a","type":"compaction","firstKeptEntryId":"a"}"#;
@@ -329,7 +330,7 @@ proptest::proptest! {
 
 #[test]
 fn what_is_not_a_session_is_left_alone() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let entry = r#"{"type":"message","id":"a","parentId":null,"timestamp":"t","message":{"role":"user","content":"x"}}"#;
     for text in ["hello\nworld\n", "{}", "[]", entry, "\0\0\0", "{\"type\":\"session\"}\n"] {
         let path = copy(&scratch, text.as_bytes());
@@ -342,7 +343,7 @@ fn what_is_not_a_session_is_left_alone() {
 
 #[test]
 fn an_empty_file_becomes_a_session() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     for text in ["", "\n", " "] {
         let path = copy(&scratch, text.as_bytes());
         let mut log = open(&path);
@@ -357,7 +358,7 @@ fn an_empty_file_becomes_a_session() {
 
 #[test]
 fn any_text_survives() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let mut log = create(&scratch);
     let long = "x".repeat(3 << 20);
     let rows = [
@@ -380,7 +381,7 @@ fn any_text_survives() {
 
 #[test]
 fn strange_trees_are_walked_once() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let header = r#"{"type":"session","version":3,"id":"x","timestamp":"t","cwd":"/x"}"#;
     let entry = |id: &str, parent: &str| {
         format!(
@@ -422,7 +423,7 @@ fn strange_trees_are_walked_once() {
 
 #[test]
 fn a_failed_write_leaves_no_trace_and_can_be_tried_again() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     for plan in ["session.create:1:err", "session.write:1:err", "session.torn:1:err"] {
         let mut log = create(&scratch);
         log.append_model_change("faux", "echo").unwrap();
@@ -458,7 +459,7 @@ fn a_failed_write_leaves_no_trace_and_can_be_tried_again() {
 
 #[test]
 fn a_disk_that_does_not_store_makes_the_log_go_on_elsewhere() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let path = stored(&scratch, 2);
     let mut log = open(&path);
     failpoint::with("session.sync:1:err", || log.turn_ended());
@@ -471,7 +472,7 @@ fn a_disk_that_does_not_store_makes_the_log_go_on_elsewhere() {
 
 #[test]
 fn one_process_at_a_time_writes() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let path = stored(&scratch, 2);
     let log = open(&path);
     match Log::open(&path, Path::new("/work"), SyncMode::Turn) {
@@ -492,7 +493,7 @@ fn one_process_at_a_time_writes() {
 
 #[test]
 fn a_file_that_somebody_touched_is_left_to_him() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let all = ["message 0", "message 1", "message 2", "message 3", "next"];
     type Touch = fn(&Path);
     let rows: &[(Touch, &str, &[&str])] = &[
@@ -551,7 +552,7 @@ fn a_file_that_somebody_touched_is_left_to_him() {
 
 #[test]
 fn a_draft_that_somebody_touched_stays_a_draft() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let mut log = create(&scratch);
     log.append_message(&user("a")).unwrap();
     std::fs::remove_file(draft_of(log.path().unwrap())).unwrap();
@@ -567,7 +568,7 @@ fn a_draft_that_somebody_touched_stays_a_draft() {
 
 #[test]
 fn older_versions_are_brought_forward_when_they_are_written_to() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let first = concat!(
         "{\"type\":\"session\",\"id\":\"old\",\"timestamp\":\"t\",\"cwd\":\"/w\",\"provider\":\"p\"}\n",
         "{\"type\":\"message\",\"timestamp\":\"t\",\"message\":{\"role\":\"user\",\"content\":\"a\"}}\n",
@@ -614,7 +615,7 @@ fn older_versions_are_brought_forward_when_they_are_written_to() {
 
 #[test]
 fn a_link_to_a_session_stays_a_link() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let path = stored(&scratch, 2);
     let link = scratch.path().join("link.jsonl");
     std::os::unix::fs::symlink(&path, &link).unwrap();
@@ -654,7 +655,7 @@ fn a_process_killed_at_any_moment_leaves_all_that_it_told() {
     let mut killed = 0;
     for point in ["session.create", "session.write", "session.torn", "session.rename", "session.sync"] {
         for passage in 1.. {
-            let scratch = Scratch::new();
+            let scratch = TempDir::create();
             let status = std::process::Command::new(&program)
                 .args(["--ignored", "--exact", "session::log::tests::writes_until_it_is_killed"])
                 .env(CRASH_FOLDER, scratch.path())

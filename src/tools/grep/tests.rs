@@ -204,9 +204,7 @@ fn odd_files_do_no_harm() {
     symlink("a", tree.path().join("link")).unwrap();
     let huge = File::create(tree.path().join("huge")).unwrap();
     huge.set_len(100 << 30).unwrap();
-    let pipe = std::ffi::CString::new(tree.path().join("pipe").to_str().unwrap()).unwrap();
-    // SAFETY: the path is a C string that lives through the call.
-    assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+    tree.fifo("pipe");
     let odd = std::ffi::OsStr::from_bytes(b"odd\xff\n");
     fs::write(tree.path().join(odd), b"needle\x1b[31m \xff").unwrap();
     check(

@@ -7,21 +7,20 @@
 use super::Kind;
 use super::header::Size;
 use crate::agent::CancelToken;
-use crate::base::{executable, null};
+use crate::base::child::{self, End, Until, Wanted};
+use crate::base::{executable, file};
 use crate::tools::process;
 use crate::tools::sandbox::{Confinement, Sandbox};
-use crossbeam_channel::{bounded, select};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const TIME_LIMIT: Duration = Duration::from_secs(10);
-const MAX_OUTPUT: u64 = 64 << 20;
+const MAX_OUTPUT: usize = 64 << 20;
 
 /// The programs that can do it, best first.
 const PROGRAMS: &[Program] = &[
@@ -158,39 +157,13 @@ fn run(
     };
     command.args(arguments).current_dir(away);
     process::set_apart(&mut command);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(null::output()?).spawn()?;
-    drop((command, confinement));
-    let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
-    let group = libc::pid_t::try_from(child.id()).map_err(io::Error::other)?;
-    let kill = || {
-        // SAFETY: sends a signal to the group of a child that has not been waited for.
-        unsafe { libc::kill(-group, libc::SIGKILL) };
-    };
-    let mut output = Vec::new();
-    let (done, ended) = bounded::<()>(0);
-    let read = std::thread::scope(|scope| {
-        scope.spawn(move || {
-            // A program that needs no more of it closes the pipe.
-            let _ = stdin.as_mut().map(|stdin| stdin.write_all(input));
-        });
-        scope.spawn(|| {
-            select! {
-                recv(ended) -> _ => {}
-                recv(cancel.receiver()) -> _ => kill(),
-                default(TIME_LIMIT) => kill(),
-            }
-        });
-        let read = stdout.map(|stdout| stdout.take(MAX_OUTPUT).read_to_end(&mut output));
-        // It has closed its output, or wrote too much: there is nothing to wait for.
-        kill();
-        drop(done);
-        read
-    });
-    child.wait()?;
-    match read {
-        Some(Ok(_)) => Ok(output),
-        Some(Err(error)) => Err(error),
-        None => Err(io::ErrorKind::BrokenPipe.into()),
+    let (read, until) = (Wanted::Output, Until::OutputEnd);
+    let job = child::Job { input, read, until, limit: TIME_LIMIT, output_max: MAX_OUTPUT, cancel };
+    let ran = child::run(command, &job)?;
+    drop(confinement);
+    match ran.end {
+        End::TooMuch => Err(io::ErrorKind::FileTooLarge.into()),
+        _ => Ok(ran.output),
     }
 }
 
@@ -208,9 +181,7 @@ fn run_on_files(
     fs::write(&input.0, image)?;
     let job = Job { input: input.0.as_os_str(), output: output.0.as_os_str(), ..*job };
     run(program, &arguments(&job), b"", sandbox, cancel)?;
-    let mut result = Vec::new();
-    fs::File::open(&output.0)?.take(MAX_OUTPUT).read_to_end(&mut result)?;
-    Ok(result)
+    file::read(&output.0, MAX_OUTPUT as u64)
 }
 
 /// A file that only this user can read, gone when dropped.
@@ -222,8 +193,7 @@ impl TempFile {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("pi-image-{}-{number}.{extension}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600).open(&path)?;
+        file::create_private(&path)?;
         Ok(Self(path))
     }
 }
@@ -238,6 +208,7 @@ impl Drop for TempFile {
 mod tests {
     use super::*;
     use crate::tools::testing::TempDir;
+    use std::io::Read;
 
     const GIF: &[u8] = b"GIF89a the picture";
     const SIZE: Size = Size { width: 20, height: 10 };

@@ -11,11 +11,11 @@
 //!
 //! Nothing is synced: the promise is about kills and full disks, not about power.
 
+use crate::base::file::{Temp, create_named};
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Seek};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// As many as Linux follows itself.
 const MAX_LINKS: usize = 40;
@@ -108,128 +108,6 @@ fn swap(target: &Path, old: Option<&Metadata>, fill: Fill<'_>) -> io::Result<Swa
         Ok(()) => Ok(Swap::Done),
         Err(error) => Ok(Swap::Refused(error)),
     }
-}
-
-/// A file that is gone when this is dropped, unless it was renamed.
-struct Temp {
-    file: File,
-    folder: PathBuf,
-    /// None while the file has no name.
-    path: Option<PathBuf>,
-}
-
-impl Temp {
-    fn create(folder: &Path, mode: u32) -> io::Result<Self> {
-        let (file, path) = match Self::create_unnamed(folder, mode) {
-            Some(file) => (file, None),
-            None => {
-                let (file, path) = create_named(folder, "tmp", mode)?;
-                (file, Some(path))
-            }
-        };
-        let folder = folder.to_owned();
-        Ok(Self { file, folder, path })
-    }
-
-    /// None where the system or the file system cannot.
-    #[cfg(target_os = "linux")]
-    fn create_unnamed(folder: &Path, mode: u32) -> Option<File> {
-        // Naming it later goes through /proc.
-        if !Path::new("/proc/self/fd").exists() {
-            return None;
-        }
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).mode(mode).custom_flags(libc::O_TMPFILE);
-        options.open(folder).ok()
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn create_unnamed(_folder: &Path, _mode: u32) -> Option<File> {
-        None
-    }
-
-    fn rename(mut self, target: &Path) -> io::Result<()> {
-        if self.path.is_none() {
-            self.name()?;
-        }
-        if let Some(path) = &self.path {
-            fs::rename(path, target)?;
-            self.path = None;
-        }
-        Ok(())
-    }
-
-    /// Gives a file without a name one; where the file system cannot, a copy takes its place.
-    fn name(&mut self) -> io::Result<()> {
-        if let Ok(path) = name_file(&self.file, &self.folder) {
-            self.path = Some(path);
-            return Ok(());
-        }
-        let (mut copy, path) = create_named(&self.folder, "tmp", 0o600)?;
-        self.path = Some(path);
-        copy.set_permissions(self.file.metadata()?.permissions())?;
-        self.file.rewind()?;
-        io::copy(&mut self.file, &mut copy)?;
-        self.file = copy;
-        Ok(())
-    }
-}
-
-impl Drop for Temp {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
-/// Gives a file without a name one in `folder`.
-#[cfg(target_os = "linux")]
-fn name_file(file: &File, folder: &Path) -> io::Result<PathBuf> {
-    use std::ffi::CString;
-    use std::os::fd::AsRawFd;
-    use std::os::unix::ffi::OsStrExt;
-    let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    with_new_name(folder, "tmp", |path| {
-        let to = CString::new(path.as_os_str().as_bytes())?;
-        // SAFETY: both paths are C strings that live until the call returns.
-        let status = unsafe {
-            libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW)
-        };
-        if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    })
-    .map(|((), path)| path)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn name_file(_file: &File, _folder: &Path) -> io::Result<PathBuf> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-fn create_named(folder: &Path, kind: &str, mode: u32) -> io::Result<(File, PathBuf)> {
-    with_new_name(folder, kind, |path| {
-        OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)
-    })
-}
-
-/// Tries names in `folder` until `make` finds one that is free.
-fn with_new_name<T>(
-    folder: &Path,
-    kind: &str,
-    make: impl Fn(&Path) -> io::Result<T>,
-) -> io::Result<(T, PathBuf)> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let process = std::process::id();
-    for _ in 0..100 {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!(".pi-{process}-{number}.{kind}"));
-        match make(&path) {
-            Ok(made) => return Ok((made, path)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
 }
 
 /// Writes over the old content. When that fails the old content is put back.
@@ -360,16 +238,6 @@ mod tests {
         assert_eq!(write(&missing).kind(), io::ErrorKind::NotFound);
     }
 
-    #[test]
-    fn a_temporary_file_goes_when_it_is_not_used() {
-        let dir = TempDir::create();
-        let (file, path) = create_named(dir.path(), "tmp", 0o666).unwrap();
-        let folder = dir.path().to_owned();
-        drop(Temp { file, folder, path: Some(path) });
-        drop(Temp::create(dir.path(), 0o666).unwrap());
-        assert!(dir.names().is_empty());
-    }
-
     #[cfg(target_os = "linux")]
     #[test]
     fn a_kill_while_writing_would_leave_nothing() {
@@ -383,16 +251,5 @@ mod tests {
         })
         .unwrap();
         assert_eq!(dir.read("file"), b"new");
-    }
-
-    #[test]
-    fn a_named_temporary_file_takes_the_place_too() {
-        let dir = TempDir::create();
-        let (mut file, path) = create_named(dir.path(), "tmp", 0o666).unwrap();
-        file.write_all(b"new").unwrap();
-        let folder = dir.path().to_owned();
-        let temp = Temp { file, folder, path: Some(path) };
-        temp.rename(&dir.path().join("file")).unwrap();
-        assert_eq!(dir.names(), ["file"]);
     }
 }

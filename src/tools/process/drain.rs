@@ -5,7 +5,7 @@
 //! something. After each look it pauses, so that a process which prints without end is slowed down to a
 //! few megabytes a second instead of keeping two processors busy.
 
-use super::poll;
+use crate::base::poll;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -4,6 +4,7 @@
 //! give the number to a stranger. So the leader is reaped late, when all that needs the number is done,
 //! and reaping and signalling exclude each other.
 
+use crate::base::child;
 use std::io::{self, PipeWriter, Write};
 use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -88,7 +89,9 @@ impl Group {
 
     /// Waits for the leader's end, and wakes who waits in `next`.
     pub fn await_end(&self) {
-        await_end(self.id);
+        if let Ok(id) = libc::id_t::try_from(self.id) {
+            child::await_end(id);
+        }
         let mut state = self.state();
         state.ended = true;
         if state.wake.is_some() {
@@ -142,24 +145,6 @@ impl State {
     /// Does not wait, since the leader has ended.
     fn reap(&mut self) -> Option<i32> {
         self.leader.take()?.wait().ok().and_then(code)
-    }
-}
-
-/// Waits until `pid` has ended, and leaves it to be reaped.
-fn await_end(pid: libc::pid_t) {
-    let Ok(id) = libc::id_t::try_from(pid) else {
-        return;
-    };
-    loop {
-        // SAFETY: all zeroes is a valid `siginfo_t`.
-        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        let options = libc::WEXITED | libc::WNOWAIT;
-        // SAFETY: `info` is valid for the write, and `pid` is a child of this process.
-        let result = unsafe { libc::waitid(libc::P_PID, id, &mut info, options) };
-        let interrupted = || io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
-        if result == 0 || !interrupted() {
-            return;
-        }
     }
 }
 

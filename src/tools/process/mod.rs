@@ -17,13 +17,12 @@ mod drain;
 mod family;
 mod group;
 pub mod lifeline;
-mod poll;
 
 pub use family::MARKER;
 
 use super::backend::{Child, End, Progress, ShellCommand, Survivor};
 use super::sandbox::{Confinement, Sandbox};
-use crate::base::{executable, null};
+use crate::base::{executable, null, poll};
 use family::Family;
 use group::Group;
 use std::collections::BTreeMap;

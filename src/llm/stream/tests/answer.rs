@@ -1,6 +1,7 @@
 //! What answers mean: error statuses, bodies that are no stream, errors inside one, and what is logged.
 
 use super::*;
+use crate::base::testing::TempFile;
 
 #[test]
 fn what_an_error_status_says() {
@@ -161,7 +162,7 @@ fn headers_of_the_options_come_last() {
 
 #[test]
 fn the_debug_log_has_everything_but_secrets() {
-    let log = TempFile::new("debug.log", "");
+    let log = TempFile::create("debug.log", "");
     let pieces = ["data: +Your key is sk-can", "ary-0123456789, ", "isn't it\n\ndata: .\n\n"];
     let server = serve(chunked(&pieces).replace("content-type", "set-cookie: canary\r\ncontent-type"));
     let url = server.url("/v1?key=canary&alt=sse").replace("http://", "http://canary:canary@");
@@ -169,7 +170,7 @@ fn the_debug_log_has_everything_but_secrets() {
     asker.ask();
     asker.settle();
     Asker::with_env("http://127.0.0.1:1/", &[("PI_DEBUG_HTTP", log.path())]).ask();
-    let text = std::fs::read_to_string(&log.0).unwrap();
+    let text = std::fs::read_to_string(log.path()).unwrap();
     let wanted = [
         "POST http://127.0.0.1:",
         "/v1?key=•••&alt=sse",

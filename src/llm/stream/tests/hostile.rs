@@ -1,6 +1,7 @@
 //! Answers that are cut, flood, or end without a word.
 
 use super::*;
+use crate::base::testing::TempFile;
 use crate::llm::stream::measure::{ANSWER_MAX, BLOCK_BYTES, CALLS_MAX};
 
 /// N1: an answer that is cut anywhere is an error, or whole; it never stops cleanly too early.
@@ -40,7 +41,7 @@ fn a_cut_answer_is_never_taken_for_a_whole_one() {
 /// N1c
 #[test]
 fn a_tls_connection_that_ends_without_a_word_is_a_cut() {
-    let root = TempFile::new("cut.pem", ROOT);
+    let root = TempFile::create("cut.pem", ROOT);
     for (answer, whole) in [
         (unsized_("data: +Hel\n\n"), false),
         (unsized_(ANSWER), true),

@@ -251,28 +251,6 @@ fn secure(server: &Server, host: &str) -> String {
     format!("https://{host}:{}/", server.address().port())
 }
 
-/// A file that is removed with the value.
-struct TempFile(std::path::PathBuf);
-
-impl TempFile {
-    fn new(name: &str, content: &str) -> Self {
-        let name = format!("pi-wire-{}-{name}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::write(&path, content).unwrap();
-        Self(path)
-    }
-
-    fn path(&self) -> &str {
-        self.0.to_str().unwrap()
-    }
-}
-
-impl Drop for TempFile {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 fn serve_tls(answer: impl Into<Vec<u8>>) -> Server {
     let answer = answer.into();
     Server::start(move |connection| {

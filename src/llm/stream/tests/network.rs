@@ -1,6 +1,7 @@
 //! The way to the server: connections, TLS, proxies, redirects.
 
 use super::*;
+use crate::base::testing::{TempDir, TempFile};
 
 /// N4
 #[test]
@@ -47,7 +48,7 @@ fn a_header_that_cannot_be_sent_is_an_error_of_the_request() {
 
 #[test]
 fn a_root_of_ones_own_is_trusted_beside_the_others() {
-    let root = TempFile::new("root.pem", ROOT);
+    let root = TempFile::create("root.pem", ROOT);
     let server = serve_tls(chunked(&[ANSWER]));
     for variable in ["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"] {
         for host in ["localhost", "127.0.0.1"] {
@@ -64,15 +65,13 @@ fn a_root_of_ones_own_is_trusted_beside_the_others() {
 
 #[test]
 fn a_folder_of_roots_is_trusted() {
-    let folder = std::env::temp_dir().join(format!("pi-wire-{}-roots", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("root.0"), ROOT).unwrap();
-    std::fs::write(folder.join("README"), "not a certificate").unwrap();
+    let folder = TempDir::create();
+    folder.write("root.0", ROOT);
+    folder.write("README", "not a certificate");
     let server = serve_tls(chunked(&[ANSWER]));
-    let folders = format!("/no/such/folder:{}", folder.display());
+    let folders = format!("/no/such/folder:{}", folder.path().display());
     let asker = Asker::with_env(secure(&server, "localhost"), &[("SSL_CERT_DIR", &folders)]);
     asker.ask().whole("Hello");
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
@@ -183,7 +182,7 @@ fn redirects_elsewhere_are_refused_and_see_no_key() {
 #[test]
 fn a_proxy_gets_a_connect_and_its_credentials_show_nowhere() {
     let asked = Arc::new(Mutex::new(Vec::new()));
-    let root = TempFile::new("proxy.pem", ROOT);
+    let root = TempFile::create("proxy.pem", ROOT);
     let server = Server::start({
         let asked = asked.clone();
         move |connection| {

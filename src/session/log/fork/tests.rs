@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::base::failpoint;
-use crate::session::scratch::{Scratch, answer, user};
+use crate::base::testing::TempDir;
+use crate::session::testing::{answer, user};
 use serde_json::json;
 
 const HEADER: &str = r#"{"type":"session","version":3,"id":"old","timestamp":"2024-12-03T14:00:00.000Z","cwd":"/work","extra":1}"#;
@@ -45,8 +46,8 @@ fn tree() -> Vec<String> {
     ]
 }
 
-fn open(scratch: &Scratch, lines: &[String]) -> Log {
-    let path = scratch.file("s/old.jsonl", lines.join("\n") + "\n");
+fn open(scratch: &TempDir, lines: &[String]) -> Log {
+    let path = scratch.write("s/old.jsonl", lines.join("\n") + "\n");
     Log::open(&path, Path::new("/work"), SyncMode::Turn).unwrap()
 }
 
@@ -70,7 +71,7 @@ fn shape(values: &[Value]) -> Vec<String> {
 
 #[test]
 fn a_fork_holds_the_branch_before_a_message_and_hands_its_text_back() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let lines = tree();
     let log = open(&scratch, &lines);
     let (fork, text) = log.fork_before("u2").unwrap();
@@ -96,7 +97,7 @@ fn a_fork_holds_the_branch_before_a_message_and_hands_its_text_back() {
 
 #[test]
 fn a_clone_holds_the_whole_branch() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let log = open(&scratch, &tree());
     let copy = log.fork_at("a2").unwrap();
     let values = values(copy.path().unwrap());
@@ -112,7 +113,7 @@ fn a_clone_holds_the_whole_branch() {
 
 #[test]
 fn a_fork_without_an_answer_waits_for_its_next_message() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let log = open(&scratch, &tree());
     for (id, entries) in [("u1", 1), ("a1", 0)] {
         let (mut fork, kept) = if id == "u1" {
@@ -134,7 +135,7 @@ fn a_fork_without_an_answer_waits_for_its_next_message() {
 
 #[test]
 fn what_cannot_be_forked_is_said() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let log = open(&scratch, &tree());
     for id in ["a1", "c1", "l1", "nope", ""] {
         let error = log.fork_before(id).err().unwrap().to_string();
@@ -163,7 +164,7 @@ fn a_log_in_memory_is_forked_in_memory() {
 
 #[test]
 fn a_copy_for_another_folder_holds_every_entry_that_can_be_read() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let mut lines = tree();
     let whole = lines.clone();
     lines.insert(4, r#"{"type":"message","id":"broken","parentId":"a1","timest"#.into());
@@ -182,7 +183,7 @@ fn a_copy_for_another_folder_holds_every_entry_that_can_be_read() {
 
 #[test]
 fn a_fork_that_fails_leaves_nothing() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let log = open(&scratch, &tree());
     let before = scratch.files();
     for place in [
@@ -200,7 +201,7 @@ fn a_fork_that_fails_leaves_nothing() {
 
 #[test]
 fn messages_to_fork_at_are_listed_from_all_branches() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let points = open(&scratch, &tree()).fork_points();
     let texts: Vec<&str> = points.iter().map(|point| point.text.as_str()).collect();
     assert_eq!(texts, ["first", "second", "other branch"]);
@@ -208,9 +209,9 @@ fn messages_to_fork_at_are_listed_from_all_branches() {
 
 #[test]
 fn a_fork_finds_the_outputs_that_it_speaks_of() {
-    let scratch = Scratch::new();
+    let scratch = TempDir::create();
     let log = open(&scratch, &tree());
-    scratch.file("s/old.outputs/pi-bash-0000000000000001.log", "whole");
+    scratch.write("s/old.outputs/pi-bash-0000000000000001.log", "whole");
     let fork = log.fork_at("a2").unwrap();
     let copy = log.copy_into(&scratch.path().join("to"), Path::new("/x"), None, SyncMode::Turn).unwrap();
     drop(log);

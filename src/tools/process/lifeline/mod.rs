@@ -16,8 +16,8 @@ mod watcher;
 
 pub use terminal::Lost;
 
-use super::{family, poll};
-use crate::base::null;
+use super::family;
+use crate::base::{null, poll};
 use std::fmt::Display;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
-use super::super::poll;
+use crate::base::poll;
 
 /// What is to be done to a terminal if pi is killed.
 #[derive(Clone, Copy)]

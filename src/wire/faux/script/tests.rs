@@ -2,34 +2,17 @@
 
 use super::super::tests::{Run, text};
 use super::*;
+use crate::base::testing::TempFile;
 
-/// A script file that is removed with the value.
-pub(in super::super) struct File(String);
-
-impl File {
-    pub fn new(script: &str) -> Self {
-        static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let name = format!("pi-faux-{}-{count}.json", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::write(&path, script).unwrap();
-        Self(path.to_str().unwrap().to_owned())
-    }
-
-    fn run(&self) -> Run {
-        Run::new("script").with_env(VARIABLE, &self.0)
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+/// A run of the script in `file`.
+fn run_of(file: &TempFile) -> Run {
+    Run::new("script").with_env(VARIABLE, file.path())
 }
 
 #[test]
 fn every_form_of_an_answer() {
-    let file = File::new(
+    let file = TempFile::create(
+        "script.json",
         r#"{"chunkSize": 3, "answers": [
             "plain",
             {"thinking": "hm", "text": "short"},
@@ -43,7 +26,7 @@ fn every_form_of_an_answer() {
             {}
         ]}"#,
     );
-    let run = file.run();
+    let run = run_of(&file);
     let plain = run.play();
     assert_eq!(text(&plain.message), "plain");
     assert_eq!(plain.deltas, ["pla", "in"]);
@@ -83,13 +66,14 @@ fn every_form_of_an_answer() {
 
 #[test]
 fn errors_end_an_answer_and_the_next_request_gets_the_next_one() {
-    let file = File::new(
+    let file = TempFile::create(
+        "script.json",
         r#"["before",
             {"text": "half", "error": {"message": "overloaded", "kind": "provider", "status": 529, "retryAfterMs": 50}},
             {"error": "plain failure"},
             "after"]"#,
     );
-    let run = file.run();
+    let run = run_of(&file);
     run.play();
     let failed = run.play();
     let error = failed.error.unwrap();
@@ -103,23 +87,26 @@ fn errors_end_an_answer_and_the_next_request_gets_the_next_one() {
 
 #[test]
 fn a_conversation_goes_on_where_it_was_and_others_begin_at_the_start() {
-    let file = File::new(r#"["one", "two", "three"]"#);
-    let first = file.run().with_session("first");
+    let file = TempFile::create("script.json", r#"["one", "two", "three"]"#);
+    let first = run_of(&file).with_session("first");
     assert_eq!(text(&first.play().message), "one");
     // As after a start with the stored conversation.
-    let again = file.run().with_session("again").said("q").answered("one").answered("two").said("more");
+    let again = run_of(&file).with_session("again").said("q").answered("one").answered("two").said("more");
     assert_eq!(text(&again.play().message), "three");
     assert_eq!(text(&first.play().message), "two");
-    let other = file.run().with_session("other");
+    let other = run_of(&file).with_session("other");
     assert_eq!(text(&other.play().message), "one");
 }
 
 #[test]
 fn an_expectation_is_held_against_the_last_user_message() {
-    let file = File::new(r#"[{"expect": "apples", "text": "yes"}, {"expect": "apples", "text": "yes"}]"#);
-    let met = file.run().with_session("met").said("pears").said("some apples");
+    let file = TempFile::create(
+        "script.json",
+        r#"[{"expect": "apples", "text": "yes"}, {"expect": "apples", "text": "yes"}]"#,
+    );
+    let met = run_of(&file).with_session("met").said("pears").said("some apples");
     assert_eq!(text(&met.play().message), "yes");
-    let missed = file.run().with_session("missed").said("apples").said("pears");
+    let missed = run_of(&file).with_session("missed").said("apples").said("pears");
     let error = missed.play().error.unwrap();
     assert!(error.message.contains("\"apples\"") && error.message.contains("answer 1"), "{error}");
 }
@@ -141,9 +128,9 @@ fn a_broken_script_says_where() {
         ("[\n{\"usage\": {\"input\": -1}}]", ["-1", "line 2"]),
         ("[\n{\"delayMs\": \"1\"}]", ["string", "line 2"]),
     ] {
-        let file = File::new(script);
-        let error = file.run().play().error.unwrap();
-        for piece in pieces.into_iter().chain([file.0.as_str(), "broken"]) {
+        let file = TempFile::create("script.json", script);
+        let error = run_of(&file).play().error.unwrap();
+        for piece in pieces.into_iter().chain([file.path(), "broken"]) {
             assert!(error.message.contains(piece), "{script}: {piece} is not in: {error}");
         }
     }
@@ -164,8 +151,8 @@ fn delays_end_at_once_on_cancel() {
         r#"[{"text": "never", "chunkDelayMs": 100000000}]"#,
         r#"{"answers": ["never"], "tokensPerSecond": 0.000001}"#,
     ] {
-        let file = File::new(script);
-        let run = file.run();
+        let file = TempFile::create("script.json", script);
+        let run = run_of(&file);
         let cancel = run.cancel.clone();
         let played = std::thread::scope(|scope| {
             scope.spawn(move || cancel.cancel());
@@ -179,8 +166,8 @@ fn delays_end_at_once_on_cancel() {
 #[test]
 fn a_rate_changes_no_chunk() {
     let script = format!(r#"[{{"text": "{}", "tokensPerSecond": 10000, "chunkSize": 1}}]"#, "x".repeat(40));
-    let file = File::new(&script);
-    assert_eq!(file.run().play().deltas.len(), 40);
+    let file = TempFile::create("script.json", &script);
+    assert_eq!(run_of(&file).play().deltas.len(), 40);
 }
 
 #[test]

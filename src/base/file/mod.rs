@@ -1,12 +1,23 @@
-//! Reads files that somebody else may have put there.
+//! Files: read with a limit, made for their owner alone, replaced whole or not at all.
 //!
-//! Only regular files are opened: a FIFO would block for ever, and a device may do something when it is
-//! opened. What is read has a limit, since a file may be larger than the memory.
+//! Only regular files are opened for reading: a FIFO would block for ever, and a device may do something when
+//! it is opened. What is read has a limit, since a file may be larger than the memory.
+//!
+//! Not here: how tools write the files of a project (`tools::local::replace`), which may have several names, an
+//! owner of their own and no room for a second file.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+mod lock;
+mod temp;
+mod update;
+
+pub use lock::FolderLock;
+pub use temp::{Temp, create_named};
+pub use update::update;
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 /// Opens a regular file for reading, wherever links lead.
 pub fn open(path: &Path) -> io::Result<File> {
@@ -50,32 +61,52 @@ pub fn read_open(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     }
 }
 
+/// Makes a new file for its owner alone.
+pub fn create_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Makes `folder` and its parents for their owner alone; those that exist stay as they are.
+pub fn make_private_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Where the file at `path` really lies: a file that is kept elsewhere, and linked to from here, stays there.
+pub fn place_of(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
+        place => place,
+    }
+}
+
+/// Puts `content` at `path` in one step, and on the disk. A new file is its owner's alone; an old one keeps its
+/// rights.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let place = place_of(path)?;
+    let mut temp = Temp::beside(&place)?;
+    temp.file.write_all(content)?;
+    temp.file.sync_all()?;
+    temp.rename(&place)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::CString;
-    use std::os::unix::ffi::OsStrExt;
+    use crate::base::testing::TempDir;
 
     #[test]
     fn only_regular_files_of_a_believable_size_are_read() {
-        let folder = std::env::temp_dir().join(format!("pi-regular-file-{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
-        let path = folder.join("file");
-        fs::write(&path, "four").unwrap();
+        let folder = TempDir::create();
+        let path = folder.write("file", "four");
         assert_eq!(read(&path, 4).unwrap(), b"four");
         assert_eq!(read(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
-        let link = folder.join("link");
+        let link = folder.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert_eq!(read(&link, 4).unwrap(), b"four");
         assert!(open_real(&link).is_err() && open_real(&path).is_ok());
-        let fifo = folder.join("fifo");
-        let name = CString::new(fifo.as_os_str().as_bytes()).unwrap();
-        // SAFETY: the name ends with a NUL and outlives the call.
-        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-        for path in [&fifo, &folder, Path::new("/dev/zero")] {
+        for path in [&folder.fifo("fifo"), folder.path(), Path::new("/dev/zero")] {
             let error = read(path, 4).unwrap_err();
             assert_eq!(error.to_string(), "not a regular file", "{}", path.display());
         }
-        fs::remove_dir_all(&folder).unwrap();
     }
 }
