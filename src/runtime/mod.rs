@@ -5,6 +5,7 @@ mod clock;
 pub mod compaction;
 mod conductor;
 pub mod control;
+mod describe;
 pub mod event;
 pub mod expand;
 mod export;
@@ -37,8 +38,10 @@ use crate::tools::backend::Survivor;
 use crate::tools::process;
 
 pub use clock::{age, local_time, now_iso};
+pub use describe::Describer;
 
 // What modes see of the rooms below.
+pub use crate::agent::call;
 pub use crate::agent::event::AgentEvent;
 pub use crate::agent::message::{AgentMessage, BashExecution};
 pub use crate::agent::queue::QueueMode;

@@ -11,6 +11,7 @@ use super::listing::{self, Listing, given_path, shown};
 use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
 use super::{argument, path};
 use crate::agent::CancelToken;
+use crate::agent::call::{Argument, Arguments, Body, CallInfo, Kind as CallKind, Lines, Place, Subject};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
@@ -54,6 +55,21 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
     })
 }
 
+pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
+    let pattern = Argument::of(arguments, "pattern");
+    let path = Place::or_cwd(arguments);
+    CallInfo {
+        kind: CallKind::Search,
+        title: Some(format!("Find {} in {}", pattern.text().unwrap_or("?"), path.text()).into()),
+        subject: Some(Subject { text: pattern, quote: "" }),
+        path: Some(path),
+        lines: Lines::default(),
+        notes: listing::limit_note(arguments),
+        body: Body::Arguments,
+        rows: 20,
+    }
+}
+
 struct Find {
     workspace: Arc<Workspace>,
     time: Duration,
@@ -63,6 +79,10 @@ struct Find {
 impl Tool for Find {
     fn info(&self) -> &ToolInfo {
         &self.info
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        describe(arguments)
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {

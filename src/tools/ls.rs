@@ -1,8 +1,9 @@
 //! The `ls` tool: the names in a folder.
 
 use super::backend::Kind;
-use super::listing::{Listing, given_path, limit, shown};
+use super::listing::{Listing, given_path, limit, limit_note, shown};
 use super::path;
+use crate::agent::call::{Arguments, Body, CallInfo, Kind as CallKind, Lines, Place};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
@@ -40,6 +41,20 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
     })
 }
 
+pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
+    let path = Place::or_cwd(arguments);
+    CallInfo {
+        kind: CallKind::Search,
+        title: Some(format!("List {}", path.text()).into()),
+        subject: None,
+        path: Some(path),
+        lines: Lines::default(),
+        notes: limit_note(arguments),
+        body: Body::Nothing,
+        rows: 20,
+    }
+}
+
 struct Ls {
     workspace: Arc<Workspace>,
     info: ToolInfo,
@@ -48,6 +63,10 @@ struct Ls {
 impl Tool for Ls {
     fn info(&self) -> &ToolInfo {
         &self.info
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        describe(arguments)
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {

@@ -2,6 +2,7 @@
 
 use super::backend::{error_text, write_error_text};
 use super::{argument, mutation, path};
+use crate::agent::call::{Argument, Arguments, Body, CallInfo, Kind, Place};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
@@ -35,6 +36,17 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
     })
 }
 
+pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
+    let path = Place::required(arguments);
+    CallInfo {
+        kind: Kind::Edit,
+        title: path.title("Write"),
+        path: Some(path),
+        body: Body::Content(Argument::of(arguments, "content")),
+        ..CallInfo::of(arguments)
+    }
+}
+
 struct Write {
     workspace: Arc<Workspace>,
     info: ToolInfo,
@@ -48,6 +60,10 @@ impl Tool for Write {
     fn prepare(&self, mut arguments: Map<String, Value>) -> Map<String, Value> {
         argument::rename(&mut arguments, "file_path", "path");
         arguments
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        describe(arguments)
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {

@@ -14,6 +14,9 @@ use super::listing::{self, Listing, given_path, shown};
 use super::truncate::MAX_MATCH_CHARS;
 use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
 use super::{argument, path};
+use crate::agent::call::{
+    Argument, Arguments, Body, CallInfo, Kind as CallKind, Lines as Range, Place, Subject,
+};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::llm::secret::Set;
@@ -65,6 +68,24 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
     })
 }
 
+pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
+    let pattern = Argument::of(arguments, "pattern");
+    let path = Place::or_cwd(arguments);
+    let glob = Argument::of(arguments, "glob").text().filter(|glob| !glob.is_empty());
+    let limit = arguments.get("limit").and_then(Value::as_u64);
+    let notes = [glob.map(|glob| format!(" ({glob})")), limit.map(|limit| format!(" limit {limit}"))];
+    CallInfo {
+        kind: CallKind::Search,
+        title: Some(format!("Search {} for {}", path.text(), pattern.text().unwrap_or("?")).into()),
+        subject: Some(Subject { text: pattern, quote: "/" }),
+        path: Some(path),
+        lines: Range::default(),
+        notes: notes.into_iter().flatten().collect(),
+        body: Body::Arguments,
+        rows: 15,
+    }
+}
+
 struct Grep {
     workspace: Arc<Workspace>,
     time: Duration,
@@ -74,6 +95,10 @@ struct Grep {
 impl Tool for Grep {
     fn info(&self) -> &ToolInfo {
         &self.info
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        describe(arguments)
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
