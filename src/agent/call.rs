@@ -30,11 +30,31 @@ pub struct CallInfo<'a> {
 impl<'a> CallInfo<'a> {
     /// The description of a call whose tool says nothing of it: a path and lines are known by the usual names.
     pub fn of(arguments: &'a Arguments) -> Self {
-        let path = Place { given: path(arguments), default: None };
+        let path = Some(Place { given: path(arguments), default: None });
         Self {
-            path: Some(path).filter(|path| path.given != Argument::Missing),
+            path: path.filter(|path| path.given != Argument::Missing),
             lines: Lines::of(arguments),
             rows: 10,
+            ..Self::default()
+        }
+    }
+
+    /// A call that is about one file. The title is `verb` and the path.
+    pub fn of_file(kind: Kind, verb: &str, arguments: &'a Arguments, body: Body<'a>) -> Self {
+        let path = Place { given: path(arguments), default: None };
+        let title = path.given.text().map(|path| format!("{verb} {path}").into());
+        Self { kind, title, path: Some(path), body, ..Self::of(arguments) }
+    }
+
+    /// A call that lists what is in a folder, by default the working folder. `title` makes the title of its path.
+    pub fn of_search(arguments: &'a Arguments, title: impl Fn(&str) -> String) -> Self {
+        let path = Place { given: path(arguments), default: Some(".") };
+        Self {
+            kind: Kind::Search,
+            title: Some(title(path.text()).into()),
+            path: Some(path),
+            body: Body::Arguments,
+            rows: 20,
             ..Self::default()
         }
     }
@@ -102,24 +122,9 @@ pub struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// A path that the tool needs.
-    pub fn required(arguments: &'a Arguments) -> Self {
-        Self { given: path(arguments), default: None }
-    }
-
-    /// A path that is the working folder by default.
-    pub fn or_cwd(arguments: &'a Arguments) -> Self {
-        Self { given: path(arguments), default: Some(".") }
-    }
-
     /// The path as it was given, else the default, else nothing.
     pub fn text(&self) -> &'a str {
         self.given.text().or(self.default).unwrap_or_default()
-    }
-
-    /// `verb` and the path; none without a path.
-    pub fn title(&self, verb: &str) -> Option<Cow<'a, str>> {
-        self.given.text().map(|path| format!("{verb} {path}").into())
     }
 }
 

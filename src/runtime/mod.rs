@@ -75,6 +75,8 @@ pub use crate::tools::{Workspace, backend, sandbox};
 
 #[cfg(test)]
 pub use crate::tools::testing::TempDir;
+#[cfg(test)]
+pub use describe::BUILTIN;
 
 /// `bytes` as a terminal may show them: without control sequences, and with characters that hide marked.
 pub fn plain_text(bytes: &[u8]) -> String {

@@ -11,7 +11,7 @@ use super::listing::{self, Listing, given_path, shown};
 use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
 use super::{argument, path};
 use crate::agent::CancelToken;
-use crate::agent::call::{Argument, Arguments, Body, CallInfo, Kind as CallKind, Lines, Place, Subject};
+use crate::agent::call::{Argument, Arguments, CallInfo, Subject};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
@@ -56,17 +56,11 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
 }
 
 pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
-    let pattern = Argument::of(arguments, "pattern");
-    let path = Place::or_cwd(arguments);
+    let text = Argument::of(arguments, "pattern");
     CallInfo {
-        kind: CallKind::Search,
-        title: Some(format!("Find {} in {}", pattern.text().unwrap_or("?"), path.text()).into()),
-        subject: Some(Subject { text: pattern, quote: "" }),
-        path: Some(path),
-        lines: Lines::default(),
+        subject: Some(Subject { text, quote: "" }),
         notes: listing::limit_note(arguments),
-        body: Body::Arguments,
-        rows: 20,
+        ..CallInfo::of_search(arguments, |path| format!("Find {} in {path}", text.text().unwrap_or("?")))
     }
 }
 

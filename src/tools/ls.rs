@@ -3,7 +3,7 @@
 use super::backend::Kind;
 use super::listing::{Listing, given_path, limit, limit_note, shown};
 use super::path;
-use crate::agent::call::{Arguments, Body, CallInfo, Kind as CallKind, Lines, Place};
+use crate::agent::call::{Arguments, Body, CallInfo};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
@@ -42,16 +42,10 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
 }
 
 pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
-    let path = Place::or_cwd(arguments);
     CallInfo {
-        kind: CallKind::Search,
-        title: Some(format!("List {}", path.text()).into()),
-        subject: None,
-        path: Some(path),
-        lines: Lines::default(),
         notes: limit_note(arguments),
         body: Body::Nothing,
-        rows: 20,
+        ..CallInfo::of_search(arguments, |path| format!("List {path}"))
     }
 }
 

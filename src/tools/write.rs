@@ -2,7 +2,7 @@
 
 use super::backend::{error_text, write_error_text};
 use super::{argument, mutation, path};
-use crate::agent::call::{Argument, Arguments, Body, CallInfo, Kind, Place};
+use crate::agent::call::{Argument, Arguments, Body, CallInfo, Kind};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
@@ -37,14 +37,8 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
 }
 
 pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
-    let path = Place::required(arguments);
-    CallInfo {
-        kind: Kind::Edit,
-        title: path.title("Write"),
-        path: Some(path),
-        body: Body::Content(Argument::of(arguments, "content")),
-        ..CallInfo::of(arguments)
-    }
+    let body = Body::Content(Argument::of(arguments, "content"));
+    CallInfo::of_file(Kind::Edit, "Write", arguments, body)
 }
 
 struct Write {

@@ -51,7 +51,7 @@ impl<'a> Look<'a> {
             pad: 1,
             cwd: Path::new("/home/u/p"),
             home: Path::new("/home/u"),
-            describer: Describer::builtin(),
+            describer: &crate::runtime::BUILTIN,
         }
     }
 

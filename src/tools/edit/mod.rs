@@ -15,7 +15,7 @@ use super::backend::{Kind, error_code, write_error_text};
 use super::text::{self, Content, Encoding};
 use super::{argument, diff, mutation, path, suggest, truncate};
 use crate::agent::CancelToken;
-use crate::agent::call::{self, Arguments, Body, CallInfo, Kind as CallKind, Place};
+use crate::agent::call::{self, Arguments, Body, CallInfo, Kind as CallKind};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
@@ -70,25 +70,18 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
     })
 }
 
-pub fn describe<'a>(arguments: &'a Arguments) -> CallInfo<'a> {
-    let path = Place::required(arguments);
-    let edit = |fields: &'a Arguments| {
+pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
+    fn edit(fields: &Arguments) -> call::Edit<'_> {
         let text = |name: &str| fields.get(name).and_then(Value::as_str);
         call::Edit { old: text("oldText"), new: text("newText") }
-    };
+    }
     let edits = match arguments.get("edits") {
         Some(Value::Array(edits)) => {
             edits.iter().map(|fields| fields.as_object().map(edit).unwrap_or_default()).collect()
         }
         _ => vec![edit(arguments)],
     };
-    CallInfo {
-        kind: CallKind::Edit,
-        title: path.title("Edit"),
-        path: Some(path),
-        body: Body::Edits(edits),
-        ..CallInfo::of(arguments)
-    }
+    CallInfo::of_file(CallKind::Edit, "Edit", arguments, Body::Edits(edits))
 }
 
 struct EditTool {

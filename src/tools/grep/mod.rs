@@ -14,9 +14,7 @@ use super::listing::{self, Listing, given_path, shown};
 use super::truncate::MAX_MATCH_CHARS;
 use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
 use super::{argument, path};
-use crate::agent::call::{
-    Argument, Arguments, Body, CallInfo, Kind as CallKind, Lines as Range, Place, Subject,
-};
+use crate::agent::call::{Argument, Arguments, CallInfo, Subject};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::llm::secret::Set;
@@ -69,20 +67,15 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
 }
 
 pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
-    let pattern = Argument::of(arguments, "pattern");
-    let path = Place::or_cwd(arguments);
+    let text = Argument::of(arguments, "pattern");
     let glob = Argument::of(arguments, "glob").text().filter(|glob| !glob.is_empty());
     let limit = arguments.get("limit").and_then(Value::as_u64);
     let notes = [glob.map(|glob| format!(" ({glob})")), limit.map(|limit| format!(" limit {limit}"))];
     CallInfo {
-        kind: CallKind::Search,
-        title: Some(format!("Search {} for {}", path.text(), pattern.text().unwrap_or("?")).into()),
-        subject: Some(Subject { text: pattern, quote: "/" }),
-        path: Some(path),
-        lines: Range::default(),
+        subject: Some(Subject { text, quote: "/" }),
         notes: notes.into_iter().flatten().collect(),
-        body: Body::Arguments,
         rows: 15,
+        ..CallInfo::of_search(arguments, |path| format!("Search {path} for {}", text.text().unwrap_or("?")))
     }
 }
 

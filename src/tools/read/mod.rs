@@ -9,7 +9,7 @@ mod window;
 use super::backend::{Kind, Source, error_code, error_text};
 use super::text::{self, Content, Encoding};
 use super::{argument, artifact, image, path, suggest, truncate};
-use crate::agent::call::{Arguments, Body, CallInfo, Kind as CallKind, Place};
+use crate::agent::call::{Arguments, Body, CallInfo, Kind as CallKind};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::{Block, ToolSpec};
 use crate::llm::secret::Hider;
@@ -60,14 +60,7 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
 }
 
 pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
-    let path = Place::required(arguments);
-    CallInfo {
-        kind: CallKind::Read,
-        title: path.title("Read"),
-        path: Some(path),
-        body: Body::Nothing,
-        ..CallInfo::of(arguments)
-    }
+    CallInfo::of_file(CallKind::Read, "Read", arguments, Body::Nothing)
 }
 
 struct ReadTool {
