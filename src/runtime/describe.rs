@@ -29,3 +29,38 @@ impl Control {
         Describer(self.state().all_tools())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::call::Kind;
+    use crate::agent::tool::{Invocation, ToolError, ToolInfo, ToolOutput};
+    use crate::llm::message::ToolSpec;
+
+    struct Own(ToolInfo);
+
+    impl Tool for Own {
+        fn info(&self) -> &ToolInfo {
+            &self.0
+        }
+
+        fn describe<'a>(&self, _: &'a Arguments) -> CallInfo<'a> {
+            CallInfo { title: Some("Own".into()), ..CallInfo::default() }
+        }
+
+        fn run(&self, _: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
+            Ok(ToolOutput::default())
+        }
+    }
+
+    #[test]
+    fn a_tool_of_the_conversation_speaks_for_itself_and_others_are_known_by_name() {
+        let spec = ToolSpec { name: "bash".into(), ..ToolSpec::default() };
+        let describer = Describer(vec![Arc::new(Own(ToolInfo { spec, ..ToolInfo::default() }))]);
+        let none = Arguments::new();
+        assert_eq!(describer.describe("bash", &none).title.as_deref(), Some("Own"));
+        assert_eq!(describer.describe("read", &none).kind, Kind::Read);
+        assert_eq!(BUILTIN.describe("bash", &none).kind, Kind::Execute);
+        assert_eq!(describer.describe("other", &none).kind, Kind::Other);
+    }
+}

@@ -75,3 +75,26 @@ pub fn describe<'a>(name: &str, arguments: &'a Arguments) -> CallInfo<'a> {
 fn find_builtin(name: &str) -> Option<&'static Builtin> {
     BUILTIN.iter().find(|tool| tool.name == name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::call::Body;
+    use serde_json::json;
+
+    #[test]
+    fn every_tool_describes_its_calls_with_and_without_a_workspace() {
+        let dir = testing::TempDir::create();
+        let workspace = Arc::new(dir.workspace());
+        let arguments = json!({"path": "a", "pattern": "b", "command": "c", "content": "d", "oldText": "e"});
+        for arguments in [arguments, json!({})] {
+            let arguments = arguments.as_object().unwrap();
+            for name in names() {
+                let (stored, live) = (describe(name, arguments), builtin(name, &workspace).unwrap());
+                assert!(!matches!(stored.body, Body::Unknown), "{name}");
+                assert_eq!(format!("{stored:?}"), format!("{:?}", live.describe(arguments)));
+            }
+        }
+        assert!(matches!(describe("other", &Arguments::new()).body, Body::Unknown));
+    }
+}
