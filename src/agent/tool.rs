@@ -1,5 +1,6 @@
 //! What a tool is to the agent.
 
+use super::call::{Arguments, CallInfo};
 use crate::base::cancel::CancelToken;
 use crate::llm::message::{Block, ToolSpec, Usage};
 use crate::llm::model::Model;
@@ -12,6 +13,11 @@ pub trait Tool: Send + Sync {
     /// Reshapes arguments before validation, for forms that models send in spite of the schema.
     fn prepare(&self, arguments: Map<String, Value>) -> Map<String, Value> {
         arguments
+    }
+
+    /// Describes a call for people. The arguments are those of the model, not prepared and maybe not complete.
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        CallInfo::of(arguments)
     }
 
     /// Does the work. An `Err` is a result for the model, not an end of the run.

@@ -11,6 +11,7 @@ use crate::resources::settings::Settings;
 use crate::session::export::{self, Format, Options, Redactor};
 use crate::session::store::{Found, Store};
 use crate::session::{Log, SyncMode};
+use crate::tools;
 use lexopt::{Arg, Parser, ValueExt};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -198,14 +199,15 @@ fn open(path: &Path) -> Result<Log, String> {
 }
 
 fn to_file(log: Log, options: &Options, out: &Path) -> Result<u8, String> {
-    let notices = export::write_file(&log, options, out).map_err(|error| error.to_string())?;
+    let notices =
+        export::write_file(&log, options, &tools::describe, out).map_err(|error| error.to_string())?;
     notices.iter().for_each(warn);
     Ok(say(&format!("Exported to: {}\n", out.display())))
 }
 
 fn to_stdout_of(log: Log, options: &Options) -> Result<u8, String> {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    match export::write(&log, options, &mut out) {
+    match export::write(&log, options, &tools::describe, &mut out) {
         Ok(damaged) => {
             export::notices(&log, damaged).iter().for_each(warn);
             Ok(DONE)

@@ -54,9 +54,6 @@ const LOCAL_LIMIT: Duration = Duration::from_millis(200);
 /// The tools of a new session.
 const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
 
-/// Those of one that may change nothing.
-const READING_TOOLS: [&str; 4] = ["read", "grep", "find", "ls"];
-
 /// What is known before a session is opened.
 pub struct World {
     pub cwd: PathBuf,
@@ -488,7 +485,8 @@ fn choose_tools(args: &Args, settings: &Settings, workspace: &Arc<Workspace>) ->
     let names = match &args.tools {
         Some(names) => names.clone(),
         None if args.no_tools || args.no_builtin_tools => Vec::new(),
-        None if args.read_only => READING_TOOLS.map(str::to_owned).to_vec(),
+        // Those that change something are left out below.
+        None if args.read_only => tools::names().map(str::to_owned).collect(),
         None => settings.default_tools().unwrap_or_else(|| DEFAULT_TOOLS.map(str::to_owned).to_vec()),
     };
     let excluded = args.exclude_tools.as_deref().unwrap_or_default();

@@ -4,6 +4,7 @@
 //! and an abort ends the wait like any tool. What the surface looks like that a question appears on is
 //! the mode's ([`Approver`]); without one, nobody can say yes, and the call is denied.
 
+use crate::agent::call::{Arguments, CallInfo};
 use crate::agent::schema;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::base::cancel::CancelToken;
@@ -202,6 +203,10 @@ impl Tool for Guarded {
 
     fn prepare(&self, arguments: Map<String, Value>) -> Map<String, Value> {
         self.tool.prepare(arguments)
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        self.tool.describe(arguments)
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {

@@ -15,6 +15,7 @@ use super::event::{Event, Reason};
 use super::service::Services;
 use super::session::{Listener, Session};
 use super::summary::{Failure, Summarizer, Summary, Task};
+use crate::agent::call::Describe;
 use crate::agent::message::AgentMessage;
 use crate::agent::run::{Agent, Fatal};
 use crate::base::cancel::CancelToken;
@@ -295,7 +296,9 @@ impl Compactor<'_> {
             Body::Compaction(compaction) => Some(compaction),
             _ => None,
         });
-        let preparation = cut::prepare(&projection, previous.as_ref(), sizes.keep)?;
+        let describer = self.control.describer();
+        let describe: Describe<'_> = &|name, arguments| describer.describe(name, arguments);
+        let preparation = cut::prepare(&projection, previous.as_ref(), sizes.keep, describe)?;
         Some(Plan { projection, preparation, sizes })
     }
 

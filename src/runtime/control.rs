@@ -644,7 +644,7 @@ pub(super) struct Start {
 
 impl State {
     /// All tools that can be made active.
-    fn all_tools(&self) -> Vec<Arc<dyn Tool>> {
+    pub(super) fn all_tools(&self) -> Vec<Arc<dyn Tool>> {
         self.ground.tools.iter().chain(&self.lent).cloned().collect()
     }
 

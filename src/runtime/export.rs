@@ -1,6 +1,7 @@
 //! The conversation as a page, while it goes on.
 
 use super::control::Control;
+use crate::agent::call::Describe;
 use crate::session::Log;
 use crate::session::export::{ExportError, export_live};
 use std::path::{Path, PathBuf};
@@ -10,15 +11,17 @@ impl Control {
     /// session is read from its own file, so that a run is not kept waiting.
     pub fn export(&self, path: Option<&Path>) -> Result<PathBuf, ExportError> {
         let cwd = self.state().ground.workspace.cwd.clone();
+        let describer = self.describer();
+        let describe: Describe<'_> = &|name, arguments| describer.describe(name, arguments);
         let (file, leaf) = {
             let log = self.log();
             match log.path().filter(|_| log.is_saved()) {
-                None => return export_live(&log, path, &cwd, None),
+                None => return export_live(&log, path, &cwd, None, describe),
                 Some(file) => (file.to_owned(), log.leaf().map(str::to_owned)),
             }
         };
         let mut log = Log::open_to_read(&file).map_err(ExportError::Session)?;
         log.set_leaf(leaf.as_deref()).map_err(ExportError::Session)?;
-        export_live(&log, path, &cwd, None)
+        export_live(&log, path, &cwd, None, describe)
     }
 }

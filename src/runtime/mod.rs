@@ -5,6 +5,7 @@ mod clock;
 pub mod compaction;
 mod conductor;
 pub mod control;
+mod describe;
 pub mod event;
 pub mod expand;
 mod export;
@@ -37,8 +38,10 @@ use crate::tools::backend::Survivor;
 use crate::tools::process;
 
 pub use clock::{age, local_time, now_iso};
+pub use describe::Describer;
 
 // What modes see of the rooms below.
+pub use crate::agent::call;
 pub use crate::agent::event::AgentEvent;
 pub use crate::agent::message::{AgentMessage, BashExecution};
 pub use crate::agent::queue::QueueMode;
@@ -72,6 +75,8 @@ pub use crate::tools::{Workspace, backend, sandbox};
 
 #[cfg(test)]
 pub use crate::tools::testing::TempDir;
+#[cfg(test)]
+pub use describe::BUILTIN;
 
 /// `bytes` as a terminal may show them: without control sequences, and with characters that hide marked.
 pub fn plain_text(bytes: &[u8]) -> String {

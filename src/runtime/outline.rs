@@ -3,11 +3,13 @@
 //! An outline holds the beginnings of texts, not the texts, so that it costs little for any session.
 
 use super::control::Control;
+use super::describe::Describer;
+use crate::agent::call::{Body as CallBody, Subject};
 use crate::agent::message::AgentMessage;
 use crate::llm::message::{Block, Content, StopReason, ToolCall};
 use crate::session::Log;
 use crate::session::entry::{Body, Entry};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -79,7 +81,7 @@ impl Control {
             (log.tree(), leaf, count)
         };
         let mut outline = Outline { items: Vec::with_capacity(tree.nodes.len()), roots: tree.roots, leaf };
-        let mut calls = HashMap::new();
+        let mut calls = Calls { describer: self.describer(), home, asked: HashMap::new() };
         let mut nodes = tree.nodes.into_iter();
         let mut next = 0;
         while next < count {
@@ -91,7 +93,7 @@ impl Control {
             };
             for (entry, node) in entries.into_iter().zip(&mut nodes) {
                 outline.items.push(entry.map(|entry| Item {
-                    said: said(&entry.body, &mut calls, home),
+                    said: said(&entry.body, &mut calls),
                     id: entry.id,
                     children: node.children,
                     bookmark: node.bookmark,
@@ -136,9 +138,17 @@ impl Control {
     }
 }
 
-fn said(body: &Body, calls: &mut HashMap<String, String>, home: &Path) -> Said {
+/// The calls of the entries so far.
+struct Calls<'a> {
+    describer: Describer,
+    home: &'a Path,
+    /// What was asked, by the id of the call.
+    asked: HashMap<String, String>,
+}
+
+fn said(body: &Body, calls: &mut Calls<'_>) -> Said {
     match body {
-        Body::Message(body) => message(&body.message, calls, home),
+        Body::Message(body) => message(&body.message, calls),
         Body::CustomMessage(custom) => Said::Custom {
             kind: custom.custom_type.clone(),
             text: custom.content.as_ref().map_or_else(String::new, |content| line(&joined(content))),
@@ -171,13 +181,14 @@ fn said(body: &Body, calls: &mut HashMap<String, String>, home: &Path) -> Said {
     }
 }
 
-fn message(message: &AgentMessage, calls: &mut HashMap<String, String>, home: &Path) -> Said {
+fn message(message: &AgentMessage, calls: &mut Calls<'_>) -> Said {
     match message {
         AgentMessage::User(_) => Said::User(line(&message.text())),
         AgentMessage::Assistant(answer) => {
             for block in &answer.content {
                 if let Block::ToolCall(call) = block {
-                    calls.insert(call.id.clone(), asked(call, home));
+                    let asked = asked(call, &calls.describer, calls.home);
+                    calls.asked.insert(call.id.clone(), asked);
                 }
             }
             let text: String = answer.content.iter().filter_map(Block::as_text).collect();
@@ -194,7 +205,7 @@ fn message(message: &AgentMessage, calls: &mut HashMap<String, String>, home: &P
             }
         }
         AgentMessage::ToolResult(result) => {
-            let known = calls.get(&result.tool_call_id).cloned();
+            let known = calls.asked.get(&result.tool_call_id).cloned();
             Said::Tool(known.unwrap_or_else(|| result.tool_name.clone()))
         }
         AgentMessage::BashExecution(run) => Said::Shell(line(&run.command)),
@@ -203,42 +214,29 @@ fn message(message: &AgentMessage, calls: &mut HashMap<String, String>, home: &P
 }
 
 /// `read: src/main.rs:10-20`.
-fn asked(call: &ToolCall, home: &Path) -> String {
-    let arguments = &call.arguments;
-    let text = |key: &str| arguments.get(key).and_then(Value::as_str);
-    let path = || {
-        let path = text("path").or_else(|| text("file_path"));
-        let path = path.unwrap_or(match call.name.as_str() {
-            "grep" | "find" | "ls" => ".",
-            _ => "",
-        });
-        match Path::new(path).strip_prefix(home) {
-            Ok(rest) if !home.as_os_str().is_empty() => format!("~/{}", rest.display()),
-            _ => path.to_owned(),
+fn asked(call: &ToolCall, describer: &Describer, home: &Path) -> String {
+    let info = describer.describe(&call.name, &call.arguments);
+    let what = match info.body {
+        CallBody::Unknown => shortened(&line(&Value::Object(call.arguments.clone()).to_string()), 40),
+        CallBody::Command { command, .. } => shortened(&line(command.text().unwrap_or_default()), 50),
+        _ => {
+            let mut what = info.subject.map_or_else(String::new, |Subject { text, quote }| {
+                format!("{quote}{}{quote} in ", text.text().unwrap_or_default())
+            });
+            let path = info.path.map_or("", |path| path.text());
+            match Path::new(path).strip_prefix(home) {
+                Ok(rest) if !home.as_os_str().is_empty() => what += &format!("~/{}", rest.display()),
+                _ => what += path,
+            }
+            match info.lines.range() {
+                Some((first, Some(last))) => what += &format!(":{first}-{last}"),
+                Some((first, None)) => what += &format!(":{first}"),
+                None => {}
+            }
+            what
         }
-    };
-    let what = match call.name.as_str() {
-        "read" => format!("{}{}", path(), range(arguments)),
-        "write" | "edit" | "ls" => path(),
-        "bash" => shortened(&line(text("command").unwrap_or_default()), 50),
-        "grep" => format!("/{}/ in {}", text("pattern").unwrap_or_default(), path()),
-        "find" => format!("{} in {}", text("pattern").unwrap_or_default(), path()),
-        _ => shortened(&line(&Value::Object(arguments.clone()).to_string()), 40),
     };
     line(&format!("{}: {what}", call.name))
-}
-
-/// The lines that were asked for.
-fn range(arguments: &Map<String, Value>) -> String {
-    let count = |key: &str| arguments.get(key).and_then(Value::as_u64);
-    match (count("offset"), count("limit")) {
-        (None, None) => String::new(),
-        (start, None) => format!(":{}", start.unwrap_or(1)),
-        (start, Some(limit)) => {
-            let start = start.unwrap_or(1);
-            format!(":{start}-{}", start.saturating_add(limit).saturating_sub(1))
-        }
-    }
 }
 
 fn joined(content: &Content) -> String {
@@ -267,16 +265,17 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn of(value: Value, calls: &mut HashMap<String, String>) -> Said {
+    fn of(value: Value, calls: &mut Calls<'_>) -> Said {
         let mut value = value;
         value["id"] = json!("a");
         let entry: Entry = serde_json::from_value(value).unwrap();
-        said(&entry.body, calls, Path::new("/home/me"))
+        said(&entry.body, calls)
     }
 
     #[test]
     fn an_entry_is_said_in_a_line() {
-        let mut calls = HashMap::new();
+        let home = Path::new("/home/me");
+        let mut calls = Calls { describer: Describer::default(), home, asked: HashMap::new() };
         let answer = |content: Value, reason: &str, error: Option<&str>| {
             let mut message = json!({"role": "assistant", "content": content, "api": "x", "provider": "p", "model": "m",
                 "stopReason": reason, "timestamp": 1});

@@ -5,6 +5,7 @@
 //! events and the log are outside of the wrapping: they see placeholders.
 
 use super::session::Ground;
+use crate::agent::call::{Arguments, CallInfo};
 use crate::agent::message::AgentMessage;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::secret::{Vault, placeholder};
@@ -25,6 +26,10 @@ impl Tool for Wrapped {
 
     fn prepare(&self, arguments: Map<String, Value>) -> Map<String, Value> {
         self.tool.prepare(arguments)
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        self.tool.describe(arguments)
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {

@@ -8,6 +8,7 @@ use super::compaction::NotCompacted;
 use super::control::Control;
 use super::session::{Listener, Session};
 use super::summary::{Failure, Summarizer, Summary, Task};
+use crate::agent::call::Describe;
 use crate::agent::message::AgentMessage;
 use crate::base::cancel::CancelToken;
 use crate::llm::message::{Block, Content};
@@ -79,7 +80,9 @@ impl Session {
                 reserve if reserve > window / 3 * 2 => window / 4,
                 reserve => reserve,
             };
-            let branch = branch::collect(&control.log(), &abandoned, window - reserve);
+            let describer = control.describer();
+            let describe: Describe<'_> = &|name, arguments| describer.describe(name, arguments);
+            let branch = branch::collect(&control.log(), &abandoned, window - reserve, describe);
             let model = compactor.summarizer_model(&agent.model);
             let summarizer = Summarizer {
                 services: compactor.services,

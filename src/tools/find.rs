@@ -11,6 +11,7 @@ use super::listing::{self, Listing, given_path, shown};
 use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
 use super::{argument, path};
 use crate::agent::CancelToken;
+use crate::agent::call::{Argument, Arguments, CallInfo, Subject};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
@@ -54,6 +55,15 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
     })
 }
 
+pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
+    let text = Argument::of(arguments, "pattern");
+    CallInfo {
+        subject: Some(Subject { text, quote: "" }),
+        notes: listing::limit_note(arguments),
+        ..CallInfo::of_search(arguments, |path| format!("Find {} in {path}", text.text().unwrap_or("?")))
+    }
+}
+
 struct Find {
     workspace: Arc<Workspace>,
     time: Duration,
@@ -63,6 +73,10 @@ struct Find {
 impl Tool for Find {
     fn info(&self) -> &ToolInfo {
         &self.info
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        describe(arguments)
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {

@@ -2,6 +2,7 @@
 
 use super::argument;
 use super::truncate::{self, Limits, MAX_BYTES, Totals};
+use crate::agent::call::Arguments;
 use crate::agent::tool::{Invocation, ToolOutput};
 use serde_json::{Map, Value};
 
@@ -87,6 +88,12 @@ impl Listing {
 pub fn limit(call: &Invocation<'_>, default: usize) -> usize {
     let limit = argument::number(call, "limit");
     limit.map_or(default, |limit| usize::try_from(limit).unwrap_or(usize::MAX).max(1))
+}
+
+/// The limit that a call sets, for people.
+pub fn limit_note(arguments: &Arguments) -> Vec<String> {
+    let limit = arguments.get("limit").and_then(Value::as_u64);
+    limit.map(|limit| format!(" (limit {limit})")).into_iter().collect()
 }
 
 /// The folder or file that a call names, else the working folder.

@@ -1,8 +1,9 @@
 //! The `ls` tool: the names in a folder.
 
 use super::backend::Kind;
-use super::listing::{Listing, given_path, limit, shown};
+use super::listing::{Listing, given_path, limit, limit_note, shown};
 use super::path;
+use crate::agent::call::{Arguments, Body, CallInfo};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
@@ -40,6 +41,14 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
     })
 }
 
+pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
+    CallInfo {
+        notes: limit_note(arguments),
+        body: Body::Nothing,
+        ..CallInfo::of_search(arguments, |path| format!("List {path}"))
+    }
+}
+
 struct Ls {
     workspace: Arc<Workspace>,
     info: ToolInfo,
@@ -48,6 +57,10 @@ struct Ls {
 impl Tool for Ls {
     fn info(&self) -> &ToolInfo {
         &self.info
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        describe(arguments)
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {

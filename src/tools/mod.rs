@@ -36,29 +36,65 @@ mod workspace;
 
 pub use workspace::{Change, Changes, Forgotten, Options, OutputDir, SpawnHook, Workspace};
 
+use crate::agent::call::{Arguments, CallInfo};
 use crate::agent::tool::Tool;
 use std::sync::Arc;
 
-type Make = fn(Arc<Workspace>) -> Arc<dyn Tool>;
+/// A built-in tool. Its calls can be described without it: those of stored sessions.
+struct Builtin {
+    name: &'static str,
+    make: fn(Arc<Workspace>) -> Arc<dyn Tool>,
+    describe: fn(&Arguments) -> CallInfo<'_>,
+}
 
-/// The built-in tools, by name.
-const BUILTIN: &[(&str, Make)] = &[
-    ("read", read::tool),
-    ("bash", bash::tool),
-    ("edit", edit::tool),
-    ("write", write::tool),
-    ("grep", grep::tool),
-    ("find", find::tool),
-    ("ls", ls::tool),
+const BUILTIN: &[Builtin] = &[
+    Builtin { name: "read", make: read::tool, describe: read::describe },
+    Builtin { name: "bash", make: bash::tool, describe: bash::describe },
+    Builtin { name: "edit", make: edit::tool, describe: edit::describe },
+    Builtin { name: "write", make: write::tool, describe: write::describe },
+    Builtin { name: "grep", make: grep::tool, describe: grep::describe },
+    Builtin { name: "find", make: find::tool, describe: find::describe },
+    Builtin { name: "ls", make: ls::tool, describe: ls::describe },
 ];
 
 /// The names of the built-in tools.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    BUILTIN.iter().map(|(name, _)| *name)
+    BUILTIN.iter().map(|tool| tool.name)
 }
 
 /// The built-in tool of this name.
 pub fn builtin(name: &str, workspace: &Arc<Workspace>) -> Option<Arc<dyn Tool>> {
-    let (_, make) = BUILTIN.iter().find(|(known, _)| *known == name)?;
-    Some(make(workspace.clone()))
+    find_builtin(name).map(|tool| (tool.make)(workspace.clone()))
+}
+
+/// Describes a call of the built-in tool of this name. A tool that is not known says nothing of its calls.
+pub fn describe<'a>(name: &str, arguments: &'a Arguments) -> CallInfo<'a> {
+    find_builtin(name).map_or_else(|| CallInfo::of(arguments), |tool| (tool.describe)(arguments))
+}
+
+fn find_builtin(name: &str) -> Option<&'static Builtin> {
+    BUILTIN.iter().find(|tool| tool.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::call::Body;
+    use serde_json::json;
+
+    #[test]
+    fn every_tool_describes_its_calls_with_and_without_a_workspace() {
+        let dir = testing::TempDir::create();
+        let workspace = Arc::new(dir.workspace());
+        let arguments = json!({"path": "a", "pattern": "b", "command": "c", "content": "d", "oldText": "e"});
+        for arguments in [arguments, json!({})] {
+            let arguments = arguments.as_object().unwrap();
+            for name in names() {
+                let (stored, live) = (describe(name, arguments), builtin(name, &workspace).unwrap());
+                assert!(!matches!(stored.body, Body::Unknown), "{name}");
+                assert_eq!(format!("{stored:?}"), format!("{:?}", live.describe(arguments)));
+            }
+        }
+        assert!(matches!(describe("other", &Arguments::new()).body, Body::Unknown));
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::backend::{error_text, write_error_text};
 use super::{argument, mutation, path};
+use crate::agent::call::{Argument, Arguments, Body, CallInfo, Kind};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
@@ -35,6 +36,11 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
     })
 }
 
+pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
+    let body = Body::Content(Argument::of(arguments, "content"));
+    CallInfo::of_file(Kind::Edit, "Write", arguments, body)
+}
+
 struct Write {
     workspace: Arc<Workspace>,
     info: ToolInfo,
@@ -48,6 +54,10 @@ impl Tool for Write {
     fn prepare(&self, mut arguments: Map<String, Value>) -> Map<String, Value> {
         argument::rename(&mut arguments, "file_path", "path");
         arguments
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        describe(arguments)
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {

@@ -1,11 +1,12 @@
 //! How a tool call looks in an editor: title, kind, the files it touches, what it changes in them.
 
 use crate::runtime::approval::{excerpt, squeezed};
-use crate::runtime::backend::Kind;
+use crate::runtime::backend;
+use crate::runtime::call::{Arguments, Body, CallInfo, Kind};
 use crate::runtime::{Block, Workspace, edited_texts, resolve_path};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes of a file that is shown whole, as it is before a call and after it.
 const WHOLE_MAX: u64 = 1 << 20;
@@ -15,48 +16,27 @@ const PROGRESS_MAX: usize = 2 << 10;
 const TITLE_MAX: usize = 200;
 
 /// The category by which an editor picks an icon.
-pub fn kind(tool: &str) -> &'static str {
-    match tool {
-        "read" => "read",
-        "edit" | "write" => "edit",
-        "bash" => "execute",
-        "grep" | "find" | "ls" => "search",
-        _ => "other",
+pub fn kind(info: &CallInfo<'_>) -> &'static str {
+    match info.kind {
+        Kind::Read => "read",
+        Kind::Edit => "edit",
+        Kind::Execute => "execute",
+        Kind::Search => "search",
+        Kind::Other => "other",
     }
 }
 
-pub fn title(tool: &str, arguments: &Map<String, Value>) -> String {
-    let title = whole_title(tool, arguments);
+pub fn title(tool: &str, info: &CallInfo<'_>) -> String {
+    let title = info.title.as_deref().unwrap_or(tool);
     match title.char_indices().nth(TITLE_MAX) {
         Some((end, _)) => format!("{}…", title.get(..end).unwrap_or_default()),
-        None => title,
+        None => title.to_owned(),
     }
 }
 
 /// What a call does, where the user decides on it: with the end of what is long.
-pub fn title_to_approve(tool: &str, arguments: &Map<String, Value>) -> String {
-    excerpt(&squeezed(&whole_title(tool, arguments)), TITLE_MAX)
-}
-
-fn whole_title(tool: &str, arguments: &Map<String, Value>) -> String {
-    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-    let path = path_in(arguments);
-    match (tool, path) {
-        ("read", Some(path)) => format!("Read {path}"),
-        ("edit", Some(path)) => format!("Edit {path}"),
-        ("write", Some(path)) => format!("Write {path}"),
-        ("ls", path) => format!("List {}", path.unwrap_or(".")),
-        ("bash", _) => text("command").unwrap_or(tool).to_owned(),
-        ("grep", path) => format!("Search {} for {}", path.unwrap_or("."), text("pattern").unwrap_or("?")),
-        ("find", path) => format!("Find {} in {}", text("pattern").unwrap_or("?"), path.unwrap_or(".")),
-        _ => tool.to_owned(),
-    }
-}
-
-/// Models call it one or the other.
-fn path_in(arguments: &Map<String, Value>) -> Option<&str> {
-    let path = arguments.get("path").or_else(|| arguments.get("file_path"));
-    path.and_then(Value::as_str)
+pub fn title_to_approve(tool: &str, info: &CallInfo<'_>) -> String {
+    excerpt(&squeezed(info.title.as_deref().unwrap_or(tool)), TITLE_MAX)
 }
 
 /// What a call changes in a file.
@@ -68,15 +48,19 @@ pub struct Change {
     line: Option<u64>,
 }
 
+/// The file that a call is about.
+fn path_of(workspace: &Workspace, info: &CallInfo<'_>) -> Option<PathBuf> {
+    resolve_path(workspace, info.path?.given.text()?).ok()
+}
+
 /// The files that a call touches.
-pub fn locations(workspace: &Workspace, arguments: &Map<String, Value>, change: &Change) -> Vec<Value> {
-    let Some(path) = path_in(arguments).and_then(|path| resolve_path(workspace, path).ok()) else {
+pub fn locations(workspace: &Workspace, info: &CallInfo<'_>, change: &Change) -> Vec<Value> {
+    let Some(path) = path_of(workspace, info) else {
         return Vec::new();
     };
     let mut location = json!({"path": path.to_string_lossy()});
-    let line = arguments.get("offset").and_then(Value::as_u64).or(change.line);
     // The protocol's lines have 32 bits.
-    if let Some(line) = line.and_then(|line| u32::try_from(line).ok()) {
+    if let Some(line) = info.lines.offset.or(change.line).and_then(|line| u32::try_from(line).ok()) {
         location["line"] = line.into();
     }
     vec![location]
@@ -84,16 +68,13 @@ pub fn locations(workspace: &Workspace, arguments: &Map<String, Value>, change: 
 
 /// What a call is about to change, with the whole text of the file where that is not too long. The file is read
 /// as tools read it: what is typed in the editor and not saved is part of it.
-pub fn coming_change(workspace: &Workspace, tool: &str, arguments: &Map<String, Value>) -> Change {
-    let Some(path) = path_in(arguments).and_then(|path| resolve_path(workspace, path).ok()) else {
+pub fn coming_change(workspace: &Workspace, info: &CallInfo<'_>, arguments: &Arguments) -> Change {
+    let Some(path) = path_of(workspace, info) else {
         return Change::default();
     };
-    let texts = match tool {
-        "write" => {
-            let content = arguments.get("content").and_then(Value::as_str);
-            content.map(|new| (text_of(workspace, &path), new.to_owned()))
-        }
-        "edit" => edited_texts(workspace, arguments, WHOLE_MAX).map(|(old, new)| (Some(old), new)),
+    let texts = match &info.body {
+        Body::Content(content) => content.text().map(|new| (text_of(workspace, &path), new.to_owned())),
+        Body::Edits(_) => edited_texts(workspace, arguments, WHOLE_MAX).map(|(old, new)| (Some(old), new)),
         _ => None,
     };
     match texts {
@@ -101,21 +82,20 @@ pub fn coming_change(workspace: &Workspace, tool: &str, arguments: &Map<String, 
             line: old.as_ref().map(|old| first_difference(old, &new)),
             diffs: vec![diff(&path, old.as_deref(), &new)],
         },
-        None => stored_change(workspace, tool, arguments),
+        None => stored_change(workspace, info),
     }
 }
 
 /// What a call changed that is known by its arguments alone.
-pub fn stored_change(workspace: &Workspace, tool: &str, arguments: &Map<String, Value>) -> Change {
-    let Some(path) = path_in(arguments).and_then(|path| resolve_path(workspace, path).ok()) else {
+pub fn stored_change(workspace: &Workspace, info: &CallInfo<'_>) -> Change {
+    let Some(path) = path_of(workspace, info) else {
         return Change::default();
     };
-    let diffs = match tool {
-        "write" => {
-            let content = arguments.get("content").and_then(Value::as_str);
-            content.map(|new| diff(&path, None, new)).into_iter().collect()
+    let diffs = match &info.body {
+        Body::Content(content) => content.text().map(|new| diff(&path, None, new)).into_iter().collect(),
+        Body::Edits(edits) => {
+            edits.iter().filter_map(|edit| Some(diff(&path, Some(edit.old?), edit.new?))).collect()
         }
-        "edit" => edits(arguments).into_iter().map(|(old, new)| diff(&path, Some(old), new)).collect(),
         _ => Vec::new(),
     };
     Change { diffs, line: None }
@@ -131,29 +111,15 @@ fn first_difference(old: &str, new: &str) -> u64 {
     same.count() as u64 + 1
 }
 
-/// The replacements of an `edit`, also in the shape of a single one.
-fn edits(arguments: &Map<String, Value>) -> Vec<(&str, &str)> {
-    fn pair(edit: &Map<String, Value>) -> Option<(&str, &str)> {
-        Some((edit.get("oldText")?.as_str()?, edit.get("newText")?.as_str()?))
-    }
-    match arguments.get("edits") {
-        Some(Value::Array(edits)) => {
-            let edits = edits.iter().filter_map(Value::as_object);
-            edits.filter_map(pair).collect()
-        }
-        _ => pair(arguments).into_iter().collect(),
-    }
-}
-
 /// What a `write` is about to overwrite; none where there is no such text, or too much of it.
 fn text_of(workspace: &Workspace, path: &Path) -> Option<String> {
-    let backend = workspace.backend.as_ref();
+    let files = workspace.backend.as_ref();
     // A pipe or a device is not opened: that could wait for ever.
-    if backend.stat(path).ok()?.kind != Kind::File {
+    if files.stat(path).ok()?.kind != backend::Kind::File {
         return None;
     }
     let mut bytes = Vec::new();
-    backend.open(path).ok()?.take(WHOLE_MAX + 1).read_to_end(&mut bytes).ok()?;
+    files.open(path).ok()?.take(WHOLE_MAX + 1).read_to_end(&mut bytes).ok()?;
     if bytes.len() as u64 > WHOLE_MAX {
         return None;
     }

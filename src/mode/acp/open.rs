@@ -255,6 +255,7 @@ impl<H: Host> Opener<H> {
             peer: self.peer.clone(),
             session: id.clone(),
             workspace: workspace.clone(),
+            describer: control.describer(),
         }));
         let (jobs, waiting) = bounded(JOBS_MAX);
         let (name, peer) = (id.clone(), self.peer.clone());
@@ -281,8 +282,9 @@ impl<H: Host> Opener<H> {
         else {
             return;
         };
+        let describer = control.describer();
         control.each_message(|message| {
-            replay::message(&workspace, message, &mut |update| {
+            replay::message(&workspace, &describer, message, &mut |update| {
                 self.peer.update(id, &update);
             });
         });

@@ -3,7 +3,7 @@
 use super::call;
 use super::peer::Peer;
 use crate::runtime::approval::{Approver, Decision, Question};
-use crate::runtime::{CancelToken, Workspace};
+use crate::runtime::{CancelToken, Describer, Workspace};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -16,22 +16,24 @@ pub struct Permits {
     pub peer: Peer,
     pub session: String,
     pub workspace: Arc<Workspace>,
+    pub describer: Describer,
 }
 
 impl Approver for Permits {
     fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision {
         let (name, arguments) = (&question.tool.spec.name, question.arguments);
-        let change = call::coming_change(&self.workspace, name, arguments);
+        let info = self.describer.describe(name, arguments);
+        let change = call::coming_change(&self.workspace, &info, arguments);
         let option = |id: &str, name: &str, kind: &str| json!({"optionId": id, "name": name, "kind": kind});
         let params = json!({
             "sessionId": self.session,
             "toolCall": {
                 "toolCallId": question.id,
-                "title": call::title_to_approve(name, arguments),
-                "kind": call::kind(name),
+                "title": call::title_to_approve(name, &info),
+                "kind": call::kind(&info),
                 "status": "pending",
                 "content": change.diffs,
-                "locations": call::locations(&self.workspace, arguments, &change),
+                "locations": call::locations(&self.workspace, &info, &change),
                 "rawInput": arguments,
             },
             "options": [

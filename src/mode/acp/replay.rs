@@ -3,11 +3,17 @@
 use super::call;
 use super::typed::Typed;
 use super::update::{call as call_update, chunk};
-use crate::runtime::{AgentMessage, Block, Workspace, unique_id};
-use serde_json::{Value, json};
+use crate::runtime::call::Kind;
+use crate::runtime::{AgentMessage, Block, Describer, Workspace, unique_id};
+use serde_json::{Map, Value, json};
 
 /// Tells one message.
-pub fn message(workspace: &Workspace, message: &AgentMessage, tell: &mut dyn FnMut(Value)) {
+pub fn message(
+    workspace: &Workspace,
+    describer: &Describer,
+    message: &AgentMessage,
+    tell: &mut dyn FnMut(Value),
+) {
     match message {
         AgentMessage::User(user) => {
             let id = unique_id();
@@ -25,9 +31,10 @@ pub fn message(workspace: &Workspace, message: &AgentMessage, tell: &mut dyn FnM
                     }
                     // Those of a failed answer never ran, and have no result.
                     Block::ToolCall(asked) if !answer.is_failed() => {
-                        let change = call::stored_change(workspace, &asked.name, &asked.arguments);
+                        let info = describer.describe(&asked.name, &asked.arguments);
+                        let change = call::stored_change(workspace, &info);
                         let mut update =
-                            call_update(workspace, &asked.id, &asked.name, &asked.arguments, &change);
+                            call_update(workspace, &asked.id, &asked.name, &asked.arguments, &info, &change);
                         update["status"] = "pending".into();
                         tell(update);
                     }
@@ -40,7 +47,7 @@ pub fn message(workspace: &Workspace, message: &AgentMessage, tell: &mut dyn FnM
             let mut update = json!({"sessionUpdate": "tool_call_update",
                 "toolCallId": result.tool_call_id, "status": status});
             // The content of a change is its diff, which was told with the call.
-            if result.is_error || !matches!(call::kind(&result.tool_name), "edit") {
+            if result.is_error || describer.describe(&result.tool_name, &Map::new()).kind != Kind::Edit {
                 update["content"] = call::content(&result.content).into();
             }
             tell(update);

@@ -9,8 +9,9 @@
 use super::call::{self, Change};
 use super::peer::Able;
 use super::replay::text_block;
+use crate::runtime::call::CallInfo;
 use crate::runtime::event::{Event, Reason};
-use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, ToolOutput, Workspace, unique_id};
+use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, Describer, ToolOutput, Workspace, unique_id};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 /// Follows one prompt.
 pub struct Updates {
     workspace: Arc<Workspace>,
+    describer: Describer,
     able: Able,
     /// Calls that were announced and have not ended, and whether a diff shows what they do.
     open: HashMap<String, bool>,
@@ -32,9 +34,10 @@ pub struct Updates {
 }
 
 impl Updates {
-    pub fn new(workspace: Arc<Workspace>, able: Able) -> Self {
+    pub fn new(workspace: Arc<Workspace>, describer: Describer, able: Able) -> Self {
         Self {
             workspace,
+            describer,
             able,
             open: HashMap::new(),
             said: unique_id(),
@@ -133,8 +136,9 @@ impl Updates {
                 }
                 AssistantEvent::ToolCallStart { id, name, .. } if !id.is_empty() => {
                     self.open.insert(id.clone(), false);
+                    let kind = call::kind(&self.describer.describe(name, &Map::new()));
                     tell(json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": name,
-                        "kind": call::kind(name), "status": "pending"}));
+                        "kind": kind, "status": "pending"}));
                 }
                 _ => {}
             },
@@ -159,8 +163,9 @@ impl Updates {
 
     fn start(&mut self, id: &str, name: &str, arguments: &Map<String, Value>, tell: &mut dyn FnMut(Value)) {
         // Calls start after this was told, so the file still is as it was.
-        let change = call::coming_change(&self.workspace, name, arguments);
-        let mut update = call(&self.workspace, id, name, arguments, &change);
+        let info = self.describer.describe(name, arguments);
+        let change = call::coming_change(&self.workspace, &info, arguments);
+        let mut update = call(&self.workspace, id, name, arguments, &info, &change);
         update["status"] = "in_progress".into();
         if self.open.insert(id.to_owned(), !change.diffs.is_empty()).is_some() {
             update["sessionUpdate"] = "tool_call_update".into();
@@ -208,14 +213,15 @@ pub fn call(
     id: &str,
     name: &str,
     arguments: &Map<String, Value>,
+    info: &CallInfo<'_>,
     change: &Change,
 ) -> Value {
     json!({
         "sessionUpdate": "tool_call",
         "toolCallId": id,
-        "title": call::title(name, arguments),
-        "kind": call::kind(name),
-        "locations": call::locations(workspace, arguments, change),
+        "title": call::title(name, info),
+        "kind": call::kind(info),
+        "locations": call::locations(workspace, info, change),
         "rawInput": arguments,
         "content": change.diffs,
     })

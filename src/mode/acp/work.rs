@@ -63,7 +63,7 @@ fn prompt(
         text.push_str("\n\n");
         text.push_str(&hint);
     }
-    let mut updates = Updates::new(session.workspace().clone(), peer.able());
+    let mut updates = Updates::new(session.workspace().clone(), session.control().describer(), peer.able());
     let mut tell = |update: Value| peer.update(id, &update);
     let before = session.control().snapshot();
     let title = title(&text);

@@ -413,7 +413,7 @@ impl App {
 
     /// Finds out what an edit would change, as soon as its arguments are whole.
     fn preview_edit(&self) {
-        let Some((id, arguments)) = self.transcript.edit_to_preview() else {
+        let Some((id, arguments)) = self.transcript.edit_to_preview(&self.stage.describer) else {
             return;
         };
         let (ground, feed) = (self.control.ground(), self.feed.clone());
@@ -444,6 +444,7 @@ impl App {
     pub fn read_settings(&mut self) {
         let ground = self.control.ground();
         let before = self.stage.wants_fullscreen;
+        self.stage.describer = self.control.describer();
         for problem in self.stage.read(&ground) {
             self.say(Weight::Warning, &format!("Warning: {problem}"));
         }

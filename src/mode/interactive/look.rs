@@ -1,6 +1,6 @@
 //! How the conversation is drawn just now: size, colours, and what the user has folded.
 
-use crate::runtime::normalize_path;
+use crate::runtime::{Describer, normalize_path};
 use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::{self, Line};
 use crate::tui::markdown_view;
@@ -31,6 +31,8 @@ pub struct Look<'a> {
     pub pad: usize,
     pub cwd: &'a Path,
     pub home: &'a Path,
+    /// Says what tool calls are about.
+    pub describer: &'a Describer,
 }
 
 impl<'a> Look<'a> {
@@ -49,6 +51,7 @@ impl<'a> Look<'a> {
             pad: 1,
             cwd: Path::new("/home/u/p"),
             home: Path::new("/home/u"),
+            describer: &crate::runtime::BUILTIN,
         }
     }
 
@@ -126,6 +129,7 @@ pub struct Kept {
     cwd: PathBuf,
     home: PathBuf,
     hyperlinks: bool,
+    describer: Describer,
 }
 
 impl Kept {
@@ -136,6 +140,7 @@ impl Kept {
             cwd: look.cwd.to_owned(),
             home: look.home.to_owned(),
             hyperlinks: look.hyperlinks,
+            describer: look.describer.clone(),
         }
     }
 
@@ -152,6 +157,7 @@ impl Kept {
             pad: self.layout.pad,
             cwd: &self.cwd,
             home: &self.home,
+            describer: &self.describer,
         }
     }
 }

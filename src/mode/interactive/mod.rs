@@ -145,7 +145,8 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         agent: options.dirs.agent().to_owned(),
     };
     let ground = control.ground();
-    let (stage, problems) = Stage::new(places, &ground.settings, &ground.themes, terminal.size());
+    let (mut stage, problems) = Stage::new(places, &ground.settings, &ground.themes, terminal.size());
+    stage.describer = control.describer();
     let mut app = App::new(Parts {
         control: control.clone(),
         jobs,

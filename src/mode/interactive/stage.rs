@@ -3,8 +3,8 @@
 use super::card::Pictures;
 use super::look::Look;
 use super::themes::Shelf;
-use crate::runtime::Settings;
 use crate::runtime::session::{Ground, Themes};
+use crate::runtime::{Describer, Settings};
 use crate::tui::ability::{self, Found, Protocol, Wishes};
 use crate::tui::image::Pixels;
 use crate::tui::keymap::{Keymap, Platform};
@@ -37,6 +37,7 @@ pub struct Stage {
     pub scrollbar: String,
     pub cwd: PathBuf,
     pub home: PathBuf,
+    pub describer: Describer,
     /// The size of a cell.
     pub cell: Pixels,
     /// Cells that an image takes at most.
@@ -69,6 +70,7 @@ impl Stage {
             scrollbar: String::new(),
             cwd: places.cwd,
             home: places.home,
+            describer: Describer::default(),
             cell: Pixels::CELL,
             image_columns: 0,
             backdrop: variable("COLORFGBG")
@@ -149,6 +151,7 @@ impl Stage {
             pad: self.output_pad,
             cwd: &self.cwd,
             home: &self.home,
+            describer: &self.describer,
         }
     }
 

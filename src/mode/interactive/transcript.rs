@@ -7,7 +7,7 @@
 use super::card::{self, Call, Pictures, Shell, State, Weight};
 use super::feed::{Kind, News};
 use super::look::{Layout, Look, padded};
-use crate::runtime::{AgentMessage, StopReason};
+use crate::runtime::{AgentMessage, Describer, StopReason, call};
 use crate::tui::image::Ids;
 use crate::tui::line::Line;
 use crate::tui::markdown_view::Stream;
@@ -295,11 +295,13 @@ impl Transcript {
     }
 
     /// A call whose change can be shown before it runs: its id and arguments.
-    pub fn edit_to_preview(&self) -> Option<(String, Map<String, Value>)> {
+    pub fn edit_to_preview(&self, describer: &Describer) -> Option<(String, Map<String, Value>)> {
         let mut parts = self.parts.iter().rev();
         parts.find_map(|part| match &part.body {
             Body::Call(call)
-                if call.name == "edit" && call.state == State::Waiting && call.preview.is_none() =>
+                if call.state == State::Waiting
+                    && call.preview.is_none()
+                    && matches!(call.info(describer).body, call::Body::Edits(_)) =>
             {
                 Some((call.id.clone(), call.arguments().clone()))
             }

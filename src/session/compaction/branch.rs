@@ -2,6 +2,7 @@
 
 use super::estimate;
 use super::files::Files;
+use crate::agent::call::Describe;
 use crate::agent::message::AgentMessage;
 use crate::session::context;
 use crate::session::entry::{Body, Entry};
@@ -17,7 +18,7 @@ pub struct Branch {
 
 /// Reads the entries at `positions`, oldest first, from the end back until `budget` tokens are reached.
 /// An earlier summary is worth more than its size: it is taken along while a tenth of the budget is left.
-pub fn collect(log: &Log, positions: &[u32], budget: u64) -> Branch {
+pub fn collect(log: &Log, positions: &[u32], budget: u64, describe: Describe<'_>) -> Branch {
     let mut files = Files::default();
     let mut messages = VecDeque::new();
     let mut tokens = 0_u64;
@@ -36,7 +37,7 @@ pub fn collect(log: &Log, positions: &[u32], budget: u64) -> Branch {
         let Some(message) = spoken(entry) else {
             continue;
         };
-        files.add_message(&message);
+        files.add_message(&message, describe);
         let size = estimate::message_tokens(&message);
         is_full = tokens.saturating_add(size) > budget;
         if !is_full || (is_summary && tokens < budget - budget / 10) {
@@ -69,7 +70,7 @@ mod tests {
 
     fn texts(log: &Log, budget: u64) -> Vec<String> {
         let positions: Vec<u32> = (0_u32..).take(log.index().slots.len()).collect();
-        let branch = collect(log, &positions, budget);
+        let branch = collect(log, &positions, budget, &crate::tools::describe);
         branch.messages.iter().map(AgentMessage::text).collect()
     }
 
@@ -98,7 +99,7 @@ mod tests {
         assert_eq!(first(11), "a");
         assert_eq!(first(5), "");
         let all: Vec<u32> = (0..5).collect();
-        let details = collect(&log, &all, 1).files.details();
+        let details = collect(&log, &all, 1, &crate::tools::describe).files.details();
         assert_eq!(details, json!({"readFiles": ["a"], "modifiedFiles": ["b"]}));
     }
 }

@@ -6,6 +6,7 @@
 
 use super::estimate;
 use super::files::Files;
+use crate::agent::call::Describe;
 use crate::agent::message::AgentMessage;
 use crate::session::context::{Projected, Projection};
 use crate::session::entry::Compaction;
@@ -31,7 +32,12 @@ pub struct Preparation {
 
 /// Prepares a compaction that keeps about `keep` tokens; none when there is nothing to cut off.
 /// `previous` is the compaction that the projection begins with.
-pub fn prepare(projection: &Projection, previous: Option<&Compaction>, keep: u64) -> Option<Preparation> {
+pub fn prepare(
+    projection: &Projection,
+    previous: Option<&Compaction>,
+    keep: u64,
+    describe: Describe<'_>,
+) -> Option<Preparation> {
     let entries = projection.entries.as_slice();
     let start = usize::from(
         entries.first().is_some_and(|entry| entry.kind == Kind::Compaction && !entry.messages.is_empty()),
@@ -64,7 +70,7 @@ pub fn prepare(projection: &Projection, previous: Option<&Compaction>, keep: u64
         files.add_details(details);
     }
     for message in history.iter().chain(&prefix) {
-        files.add_message(message);
+        files.add_message(message, describe);
     }
     let messages: Vec<AgentMessage> = projection.messages().cloned().collect();
     Some(Preparation {

@@ -1,5 +1,6 @@
 //! Which files a conversation read and changed, by the arguments of its tool calls.
 
+use crate::agent::call::{Describe, Kind};
 use crate::agent::message::AgentMessage;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -24,18 +25,16 @@ impl Files {
     }
 
     /// What the tool calls of an answer did.
-    pub fn add_message(&mut self, message: &AgentMessage) {
+    pub fn add_message(&mut self, message: &AgentMessage, describe: Describe<'_>) {
         let AgentMessage::Assistant(answer) = message else {
             return;
         };
         for call in answer.tool_calls() {
-            let path = call.arguments.get("path").and_then(Value::as_str);
-            let Some(path) = path.filter(|path| !path.is_empty()) else {
-                continue;
-            };
-            match call.name.as_str() {
-                "read" => self.read.insert(path.to_owned()),
-                "write" | "edit" => self.modified.insert(path.to_owned()),
+            let info = describe(&call.name, &call.arguments);
+            let path = info.path.and_then(|path| path.given.text()).filter(|path| !path.is_empty());
+            match (info.kind, path) {
+                (Kind::Read, Some(path)) => self.read.insert(path.to_owned()),
+                (Kind::Edit, Some(path)) => self.modified.insert(path.to_owned()),
                 _ => continue,
             };
         }
@@ -66,6 +65,7 @@ impl Files {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::describe;
 
     fn call(name: &str, arguments: Value) -> AgentMessage {
         serde_json::from_value(json!({"role":"assistant","content":[{"type":"toolCall","id":"1","name":name,"arguments":arguments}],
@@ -84,10 +84,10 @@ mod tests {
         for (name, path) in
             [("read", "b"), ("read", "a"), ("edit", "b"), ("write", "new"), ("grep", "x"), ("read", "")]
         {
-            files.add_message(&call(name, json!({"path": path})));
+            files.add_message(&call(name, json!({"path": path})), &describe);
         }
-        files.add_message(&call("read", json!({"path": 5})));
-        files.add_message(&call("read", json!({})));
+        files.add_message(&call("read", json!({"path": 5})), &describe);
+        files.add_message(&call("read", json!({})), &describe);
         assert_eq!(
             files.text(),
             "\n\n<read-files>\na\nm\nz\n</read-files>\n\n<modified-files>\nb\nnew\nold\n</modified-files>"

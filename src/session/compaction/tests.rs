@@ -4,6 +4,7 @@ use super::*;
 use crate::llm::message::{AssistantMessage, Block, StopReason, ToolCall, ToolResultMessage, UserMessage};
 use crate::session::entry::{Compaction, ContextEdit, Replacement};
 use crate::session::log::Log;
+use crate::tools::describe;
 use proptest::prelude::*;
 use serde_json::{Map, json};
 use std::path::Path;
@@ -81,7 +82,7 @@ fn letters(messages: &[AgentMessage]) -> String {
 fn check(entries: &str, keep: u64, expected: Option<(&str, &str)>) {
     let mut log = log();
     append(&mut log, entries);
-    let seen = cut::prepare(&log.projection(), None, keep);
+    let seen = cut::prepare(&log.projection(), None, keep, &describe);
     let seen = seen.map(|plan| (letters(&plan.history), letters(&plan.prefix)));
     let expected = expected.map(|(one, two)| (one.to_owned(), two.to_owned()));
     assert_eq!(seen, expected, "{entries} keeping {keep}");
@@ -117,7 +118,7 @@ fn what_the_model_is_not_told_of_goes_with_what_follows_it() {
     let mut log = log();
     append(&mut log, "uammua");
     let projection = log.projection();
-    let plan = cut::prepare(&projection, None, 20).unwrap();
+    let plan = cut::prepare(&projection, None, 20, &describe).unwrap();
     assert_eq!(plan.first_kept_at, 2);
     assert_eq!(*plan.first_kept, *projection.entries[2].entry);
 }
@@ -133,7 +134,7 @@ fn an_input_whose_answer_was_left_out_may_be_summarised() {
     let input = log.append_message(&message('u', 10)).unwrap().id;
     append(&mut log, "ax");
     log.append(edit(&input, Some("v"))).unwrap();
-    let plan = cut::prepare(&log.projection(), None, 1).unwrap();
+    let plan = cut::prepare(&log.projection(), None, 1, &describe).unwrap();
     // The answer that was left out was one to another input.
     assert_eq!(letters(&plan.history), "ua");
 }
@@ -152,12 +153,12 @@ fn the_next_compaction_begins_where_the_last_one_kept() {
     };
     log.append(previous.clone()).unwrap();
     append(&mut log, "uaua");
-    let plan = cut::prepare(&log.projection(), Some(&previous), 20).unwrap();
+    let plan = cut::prepare(&log.projection(), Some(&previous), 20, &describe).unwrap();
     assert_eq!(letters(&plan.history), "crua");
     assert_eq!(plan.previous_summary.as_deref(), Some("before"));
     assert_eq!(plan.files.details(), json!({"readFiles":["f","old"],"modifiedFiles":["b"]}));
     let by_extension = Compaction { from_hook: Some(true), ..previous };
-    let plan = cut::prepare(&log.projection(), Some(&by_extension), 20).unwrap();
+    let plan = cut::prepare(&log.projection(), Some(&by_extension), 20, &describe).unwrap();
     assert_eq!(plan.files.details(), json!({"readFiles":["f"],"modifiedFiles":[]}));
 }
 
@@ -218,7 +219,7 @@ proptest! {
         append(&mut log, &entries);
         let before = letters(&log.context().into_messages());
         let projection = log.projection();
-        if let Some(plan) = cut::prepare(&projection, None, keep) {
+        if let Some(plan) = cut::prepare(&projection, None, keep, &describe) {
             let cut_off = letters(&plan.history) + &letters(&plan.prefix);
             prop_assert!(!cut_off.is_empty());
             log.append(Compaction {

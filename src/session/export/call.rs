@@ -2,11 +2,18 @@
 
 use super::entry::json;
 use super::html::{Html, brief};
+use crate::agent::call::{Argument, Arguments, Body, CallInfo, Describe, Lines};
 use crate::llm::message::{Block, ToolCall, ToolResultMessage, text_of};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::sync::Arc;
 
-pub fn show(html: &mut Html, call: &ToolCall, result: Option<&(String, Arc<ToolResultMessage>)>) {
+pub fn show(
+    html: &mut Html,
+    call: &ToolCall,
+    describe: Describe<'_>,
+    result: Option<&(String, Arc<ToolResultMessage>)>,
+) {
+    let info = describe(&call.name, &call.arguments);
     html.open("details", &[("class", "tool")]);
     html.open("summary", &[]);
     html.element("b", &[], &brief(&call.name, 64));
@@ -16,10 +23,10 @@ pub fn show(html: &mut Html, call: &ToolCall, result: Option<&(String, Arc<ToolR
         Some(_) => {}
         None => html.element("span", &[("class", "state")], "no result"),
     }
-    html.element("code", &[("class", "gist")], &gist(&call.name, &call.arguments));
+    html.element("code", &[("class", "gist")], &gist(&info, &call.arguments));
     html.close("summary");
     let diff = result.and_then(|(_, result)| result.details.as_ref()?.get("diff")?.as_str());
-    arguments(html, call, diff);
+    body(html, &info, &call.arguments, diff);
     if let Some((id, result)) = result {
         self::result(html, id, result, diff.is_some());
     }
@@ -27,60 +34,41 @@ pub fn show(html: &mut Html, call: &ToolCall, result: Option<&(String, Arc<ToolR
 }
 
 /// What a call is about, on one line.
-pub fn gist(name: &str, arguments: &Map<String, Value>) -> String {
-    let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-    let path = || text("path").or_else(|| text("file_path"));
-    let gist = match name {
-        "bash" => text("command").map(|command| format!("$ {command}")),
-        "grep" | "find" => text("pattern").map(|pattern| match path() {
-            Some(path) => format!("{pattern} in {path}"),
-            None => pattern.to_owned(),
+pub fn gist(info: &CallInfo<'_>, arguments: &Arguments) -> String {
+    let path = info.path.and_then(|path| path.given.text());
+    let gist = match (&info.body, &info.subject) {
+        (Body::Command { command, .. }, _) => command.text().map(|command| format!("$ {command}")),
+        (_, Some(subject)) => subject.text.text().map(|subject| match path {
+            Some(path) => format!("{subject} in {path}"),
+            None => subject.to_owned(),
         }),
-        _ => path().map(|path| {
-            let number = |name: &str| arguments.get(name).and_then(Value::as_u64);
-            match (number("offset"), number("limit")) {
-                (Some(from), Some(limit)) => {
-                    format!("{path}:{from}-{}", from.saturating_add(limit).saturating_sub(1))
-                }
-                (Some(from), None) => format!("{path}:{from}-"),
-                (None, Some(limit)) => format!("{path}:1-{limit}"),
-                (None, None) => path.to_owned(),
-            }
+        _ => path.map(|path| match Lines::of(arguments).range() {
+            Some((first, Some(last))) => format!("{path}:{first}-{last}"),
+            Some((first, None)) => format!("{path}:{first}-"),
+            None => path.to_owned(),
         }),
     };
     let first = || arguments.values().find_map(Value::as_str).map(str::to_owned);
     brief(&gist.or_else(first).unwrap_or_default(), 120)
 }
 
-fn arguments(html: &mut Html, call: &ToolCall, diff: Option<&str>) {
-    let text = |name: &str| call.arguments.get(name).and_then(Value::as_str);
-    match (call.name.as_str(), diff) {
+fn body(html: &mut Html, info: &CallInfo<'_>, arguments: &Arguments, diff: Option<&str>) {
+    match (&info.body, diff) {
         (_, Some(diff)) => html.diff(diff),
-        ("bash", _) if text("command").is_some() => {
-            html.element("pre", &[], text("command").unwrap_or_default())
+        (Body::Command { command: Argument::Text(text), .. } | Body::Content(Argument::Text(text)), _) => {
+            html.element("pre", &[], text)
         }
-        ("write", _) if text("content").is_some() => {
-            html.element("pre", &[], text("content").unwrap_or_default())
-        }
-        ("edit", _) => edits(html, call),
-        ("read" | "ls", _) => {}
-        _ if call.arguments.is_empty() => {}
-        _ => json(html, &Value::Object(call.arguments.clone())),
-    }
-}
-
-/// The texts of an edit that has no diff, since it failed.
-fn edits(html: &mut Html, call: &ToolCall) {
-    let single = Value::Object(call.arguments.clone());
-    let many = call.arguments.get("edits").and_then(Value::as_array);
-    let edits = many.map_or(std::slice::from_ref(&single), Vec::as_slice);
-    for edit in edits {
-        let side = |name: &str, mark: char| {
-            let text = edit.get(name).and_then(Value::as_str).unwrap_or_default();
-            let lines = text.lines().map(|line| format!("{mark}{line}\n"));
-            lines.collect::<String>()
-        };
-        html.diff(&(side("oldText", '-') + &side("newText", '+')));
+        // Of edits that failed there is no diff.
+        (Body::Edits(edits), _) => edits.iter().for_each(|edit| {
+            let side = |text: Option<&str>, mark: char| {
+                let lines = text.unwrap_or_default().lines().map(|line| format!("{mark}{line}\n"));
+                lines.collect::<String>()
+            };
+            html.diff(&(side(edit.old, '-') + &side(edit.new, '+')));
+        }),
+        (Body::Nothing, _) => {}
+        _ if arguments.is_empty() => {}
+        _ => json(html, &Value::Object(arguments.clone())),
     }
 }
 

@@ -5,6 +5,7 @@ use super::html::{Html, anchor, brief};
 use super::markup::{self, Lines};
 use super::source::Source;
 use super::survey::{Survey, spent, thousands};
+use crate::agent::call::Describe;
 use crate::agent::message::{AgentMessage, BashExecution};
 use crate::llm::message::{
     AssistantMessage, Block, Content, StopReason, SystemMessage, ThinkingContent, ToolResultMessage, Usage,
@@ -86,7 +87,7 @@ pub fn show(html: &mut Html, source: &Source<'_>, survey: &Survey, turn: Turn) {
         html.element("p", &[("class", "mark damaged"), ("id", id)], &text);
         return;
     };
-    let frame = Frame { entry: &entry, survey };
+    let frame = Frame { entry: &entry, survey, describe: source.describe };
     match &entry.body {
         Body::Message(body) => message(html, &frame, &body.message, &turn.results),
         Body::Compaction(compaction) => {
@@ -148,7 +149,7 @@ fn message(html: &mut Html, frame: &Frame<'_>, message: &AgentMessage, results: 
     match message {
         AgentMessage::User(message) => {
             frame.begin(html, "entry user", "You");
-            prompt(html, &message.content);
+            prompt(html, frame, &message.content);
             frame.end(html);
         }
         AgentMessage::Assistant(message) => answer(html, frame, message, results),
@@ -182,7 +183,7 @@ fn message(html: &mut Html, frame: &Frame<'_>, message: &AgentMessage, results: 
 }
 
 /// What the user said; of a skill that was called with it the name, the rest folded.
-fn prompt(html: &mut Html, said: &Content) {
+fn prompt(html: &mut Html, frame: &Frame<'_>, said: &Content) {
     let text = |html: &mut Html, text: &str| {
         let Some(skill) = CalledSkill::parse(text) else {
             return markup::markdown(html, text, Lines::Kept);
@@ -200,7 +201,7 @@ fn prompt(html: &mut Html, said: &Content) {
         Content::Text(said) => text(html, said),
         Content::Blocks(blocks) => blocks.iter().for_each(|block| match block {
             Block::Text(said) => text(html, &said.text),
-            block => self::block(html, block, Lines::Kept),
+            block => self::block(html, frame, block, Lines::Kept),
         }),
     }
 }
@@ -210,8 +211,8 @@ fn answer(html: &mut Html, frame: &Frame<'_>, answer: &AssistantMessage, results
     for block in &answer.content {
         match block {
             Block::Thinking(thinking) => self::thinking(html, thinking),
-            Block::ToolCall(call) => call::show(html, call, results.get(&call.id)),
-            block => self::block(html, block, Lines::Joined),
+            Block::ToolCall(call) => call::show(html, call, frame.describe, results.get(&call.id)),
+            block => self::block(html, frame, block, Lines::Joined),
         }
     }
     let end = match answer.stop_reason {
@@ -253,20 +254,20 @@ fn thinking(html: &mut Html, thinking: &ThinkingContent) {
     html.close("details");
 }
 
-fn content(html: &mut Html, content: &Content, lines: Lines) {
+fn content(html: &mut Html, frame: &Frame<'_>, content: &Content, lines: Lines) {
     match content {
         Content::Text(text) => markup::markdown(html, text, lines),
-        Content::Blocks(blocks) => blocks.iter().for_each(|block| self::block(html, block, lines)),
+        Content::Blocks(blocks) => blocks.iter().for_each(|block| self::block(html, frame, block, lines)),
     }
 }
 
 /// A block that stands for itself.
-fn block(html: &mut Html, block: &Block, lines: Lines) {
+fn block(html: &mut Html, frame: &Frame<'_>, block: &Block, lines: Lines) {
     match block {
         Block::Text(text) => markup::markdown(html, &text.text, lines),
         Block::Thinking(thinking) => self::thinking(html, thinking),
         Block::Image(_) => call::image(html, block),
-        Block::ToolCall(call) => call::show(html, call, None),
+        Block::ToolCall(call) => call::show(html, call, frame.describe, None),
         Block::Other(value) => folded_json(html, "Content of a kind that is not known here", value),
     }
 }
@@ -340,6 +341,7 @@ fn bash(html: &mut Html, frame: &Frame<'_>, bash: &BashExecution) {
 struct Frame<'a> {
     entry: &'a Entry,
     survey: &'a Survey,
+    describe: Describe<'a>,
 }
 
 impl Frame<'_> {
@@ -388,11 +390,11 @@ impl Frame<'_> {
     fn custom(&self, html: &mut Html, kind: &str, content: &Content, display: bool) {
         self.begin(html, "entry custom", &brief(kind, 64));
         if display {
-            self::content(html, content, Lines::Kept);
+            self::content(html, self, content, Lines::Kept);
         } else {
             html.open("details", &[]);
             html.element("summary", &[], "For the model only");
-            self::content(html, content, Lines::Kept);
+            self::content(html, self, content, Lines::Kept);
             html.close("details");
         }
         self.end(html);

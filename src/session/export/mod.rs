@@ -22,6 +22,7 @@ mod tree;
 pub use redact::Redactor;
 pub use target::Target;
 
+use crate::agent::call::Describe;
 use crate::session::error::SessionError;
 use crate::session::log::Log;
 use crate::session::notice::Notice;
@@ -112,8 +113,13 @@ impl std::error::Error for ExportError {
 }
 
 /// Writes `log` to `out`, and gives the ids of entries that turned out to be damaged.
-pub fn write(log: &Log, options: &Options, out: &mut dyn Write) -> io::Result<Vec<String>> {
-    let source = source::Source::new(log, options.redactor.as_ref());
+pub fn write(
+    log: &Log,
+    options: &Options,
+    describe: Describe<'_>,
+    out: &mut dyn Write,
+) -> io::Result<Vec<String>> {
+    let source = source::Source::new(log, options.redactor.as_ref(), describe);
     match options.format {
         Format::Html => page::write(&source, out)?,
         Format::Markdown => plain::write(&source, out)?,
@@ -124,14 +130,19 @@ pub fn write(log: &Log, options: &Options, out: &mut dyn Write) -> io::Result<Ve
 }
 
 /// Writes `log` into a file, whole or not at all, and tells what is damaged.
-pub fn write_file(log: &Log, options: &Options, path: &Path) -> Result<Vec<Notice>, ExportError> {
+pub fn write_file(
+    log: &Log,
+    options: &Options,
+    describe: Describe<'_>,
+    path: &Path,
+) -> Result<Vec<Notice>, ExportError> {
     let write_it = || {
         if is_same_file(log.path(), path) {
             let why = "it is the session itself";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let mut target = Target::create(path)?;
-        let damaged = write(log, options, &mut target)?;
+        let damaged = write(log, options, describe, &mut target)?;
         target.finish()?;
         Ok(damaged)
     };
@@ -158,6 +169,7 @@ pub fn export_live(
     path: Option<&Path>,
     cwd: &Path,
     redactor: Option<Redactor>,
+    describe: Describe<'_>,
 ) -> Result<PathBuf, ExportError> {
     let file = log.path().ok_or(ExportError::InMemory)?;
     if log.index().slots.is_empty() {
@@ -166,7 +178,7 @@ pub fn export_live(
     let path = path.map_or_else(|| default_name(file, Format::Html), Path::to_owned);
     let options = Options { format: Format::of(&path).unwrap_or_default(), all: false, redactor };
     let path = cwd.join(path);
-    write_file(log, &options, &path)?;
+    write_file(log, &options, describe, &path)?;
     Ok(path)
 }
 

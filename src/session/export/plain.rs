@@ -6,10 +6,10 @@ use super::html::{brief, clean};
 use super::inert;
 use super::source::Source;
 use super::survey::{Survey, spent, thousands};
+use crate::agent::call::{Argument, Body as Shown, Describe};
 use crate::agent::message::AgentMessage;
 use crate::llm::message::{AssistantMessage, Block, Content, StopReason, ToolResultMessage, text_of};
 use crate::session::entry::Body;
-use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -29,7 +29,8 @@ pub fn write(source: &Source<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut rest = path.as_slice();
     while !rest.is_empty() {
         let turn = Turn::take(source, &mut rest);
-        let text = self::turn(&turn).unwrap_or_else(|| "> A damaged entry is left out.\n".into());
+        let text =
+            self::turn(&turn, source.describe).unwrap_or_else(|| "> A damaged entry is left out.\n".into());
         if !text.is_empty() {
             out.write_all(b"\n")?;
             for part in clean(&text) {
@@ -41,10 +42,10 @@ pub fn write(source: &Source<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A turn as Markdown, empty when there is nothing to say; none when it is damaged.
-fn turn(turn: &Turn) -> Option<String> {
+fn turn(turn: &Turn, describe: Describe<'_>) -> Option<String> {
     let entry = turn.entry()?;
     Some(match &entry.body {
-        Body::Message(body) => message(turn, &body.message),
+        Body::Message(body) => message(turn, &body.message, describe),
         Body::Compaction(compaction) => summary(compaction.tokens_before, &compaction.summary),
         Body::BranchSummary(branch) => branch_summary(&branch.summary),
         Body::CustomMessage(custom) if custom.display => {
@@ -57,10 +58,10 @@ fn turn(turn: &Turn) -> Option<String> {
     })
 }
 
-fn message(turn: &Turn, message: &AgentMessage) -> String {
+fn message(turn: &Turn, message: &AgentMessage, describe: Describe<'_>) -> String {
     match message {
         AgentMessage::User(message) => section("You", &content(&message.content)),
-        AgentMessage::Assistant(answer) => self::answer(turn, answer),
+        AgentMessage::Assistant(answer) => self::answer(turn, answer, describe),
         AgentMessage::ToolResult(result) => {
             let name = one_line(&result.tool_name);
             section(&format!("Result of {name}"), &self::result(result))
@@ -82,7 +83,7 @@ fn message(turn: &Turn, message: &AgentMessage) -> String {
     }
 }
 
-fn answer(turn: &Turn, answer: &AssistantMessage) -> String {
+fn answer(turn: &Turn, answer: &AssistantMessage, describe: Describe<'_>) -> String {
     let mut parts = Vec::new();
     for block in &answer.content {
         match block {
@@ -95,15 +96,15 @@ fn answer(turn: &Turn, answer: &AssistantMessage) -> String {
             }
             Block::ToolCall(call) => {
                 let name = one_line(&call.name);
-                let mut text = format!("**{name}** {}\n", code(&call::gist(&call.name, &call.arguments)));
-                if !matches!(call.name.as_str(), "read" | "ls") {
-                    let arguments = Value::Object(call.arguments.clone());
-                    let shown = match call.arguments.get("command").and_then(Value::as_str) {
-                        Some(command) if call.name == "bash" => fence("sh", command),
-                        _ => fence("json", &serde_json::to_string_pretty(&arguments).unwrap_or_default()),
-                    };
-                    text.push('\n');
-                    text.push_str(&shown);
+                let info = describe(&call.name, &call.arguments);
+                let mut text = format!("**{name}** {}\n", code(&call::gist(&info, &call.arguments)));
+                let arguments = || serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
+                match info.body {
+                    Shown::Nothing => {}
+                    Shown::Command { command: Argument::Text(command), .. } => {
+                        text += &format!("\n{}", fence("sh", command));
+                    }
+                    _ => text += &format!("\n{}", fence("json", &arguments())),
                 }
                 if let Some((_, result)) = turn.results.get(&call.id) {
                     text.push('\n');

@@ -1,6 +1,7 @@
 //! The entries of a log, one at a time, without what is to be hidden.
 
 use super::redact::Redactor;
+use crate::agent::call::Describe;
 use crate::llm::message::Extra;
 use crate::session::entry::{self, Entry};
 use crate::session::index::{Index, Kind};
@@ -13,12 +14,13 @@ use std::collections::BTreeSet;
 pub struct Source<'a> {
     pub log: &'a Log,
     redactor: Option<&'a Redactor>,
+    pub describe: Describe<'a>,
     damaged: RefCell<BTreeSet<u32>>,
 }
 
 impl<'a> Source<'a> {
-    pub fn new(log: &'a Log, redactor: Option<&'a Redactor>) -> Self {
-        Self { log, redactor, damaged: RefCell::default() }
+    pub fn new(log: &'a Log, redactor: Option<&'a Redactor>, describe: Describe<'a>) -> Self {
+        Self { log, redactor, describe, damaged: RefCell::default() }
     }
 
     pub fn index(&self) -> &'a Index {

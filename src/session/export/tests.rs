@@ -24,7 +24,7 @@ fn log(scratch: &TempDir, entries: &[(&str, Option<&str>, Value)]) -> Log {
 
 fn export(log: &Log, options: &Options) -> String {
     let mut out = Vec::new();
-    assert_eq!(write(log, options, &mut out).unwrap(), [] as [String; 0]);
+    assert_eq!(write(log, options, &crate::tools::describe, &mut out).unwrap(), [] as [String; 0]);
     String::from_utf8(out).unwrap()
 }
 
@@ -314,11 +314,12 @@ fn a_running_conversation_is_exported_by_the_ending_of_the_name() {
         (Some("b.jsonl"), "{\"type\":\"session\""),
         (Some("c"), "<!DOCTYPE html>"),
     ] {
-        let path = export_live(&log, name.map(Path::new), &cwd, None).unwrap();
+        let path = export_live(&log, name.map(Path::new), &cwd, None, &crate::tools::describe).unwrap();
         assert_eq!(path, cwd.join(name.unwrap_or("pi-session-s.html")));
         assert!(std::fs::read_to_string(&path).unwrap().starts_with(begins), "{name:?}");
     }
-    let said = |log: &Log| export_live(log, None, &cwd, None).unwrap_err().to_string();
+    let said =
+        |log: &Log| export_live(log, None, &cwd, None, &crate::tools::describe).unwrap_err().to_string();
     assert_eq!(said(&Log::in_memory(&cwd, None).unwrap()), "Cannot export in-memory session to HTML");
     let new = Log::create(&cwd, &cwd, None, crate::session::log::SyncMode::Never).unwrap();
     assert_eq!(said(&new), "Nothing to export yet - start a conversation first");

@@ -19,6 +19,7 @@ use super::output::{Finished, Output};
 use super::sandbox::Sandbox;
 use super::truncate::{Limits, Truncation};
 use crate::agent::CancelToken;
+use crate::agent::call::{Argument, Arguments, Body, CallInfo, Kind};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::llm::secret::Hider;
@@ -96,6 +97,18 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
     })
 }
 
+pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
+    let command = Argument::of(arguments, "command");
+    let timeout = arguments.get("timeout").filter(|seconds| seconds.is_number());
+    CallInfo {
+        kind: Kind::Execute,
+        title: command.text().map(Into::into),
+        body: Body::Command { command, timeout },
+        rows: 5,
+        ..CallInfo::of(arguments)
+    }
+}
+
 struct Bash {
     info: ToolInfo,
     workspace: Arc<Workspace>,
@@ -104,6 +117,10 @@ struct Bash {
 impl Tool for Bash {
     fn info(&self) -> &ToolInfo {
         &self.info
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        describe(arguments)
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {

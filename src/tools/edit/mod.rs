@@ -15,6 +15,7 @@ use super::backend::{Kind, error_code, write_error_text};
 use super::text::{self, Content, Encoding};
 use super::{argument, diff, mutation, path, suggest, truncate};
 use crate::agent::CancelToken;
+use crate::agent::call::{self, Arguments, Body, CallInfo, Kind as CallKind};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
@@ -67,6 +68,20 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
         },
         workspace,
     })
+}
+
+pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
+    fn edit(fields: &Arguments) -> call::Edit<'_> {
+        let text = |name: &str| fields.get(name).and_then(Value::as_str);
+        call::Edit { old: text("oldText"), new: text("newText") }
+    }
+    let edits = match arguments.get("edits") {
+        Some(Value::Array(edits)) => {
+            edits.iter().map(|fields| fields.as_object().map(edit).unwrap_or_default()).collect()
+        }
+        _ => vec![edit(arguments)],
+    };
+    CallInfo::of_file(CallKind::Edit, "Edit", arguments, Body::Edits(edits))
 }
 
 struct EditTool {
@@ -127,6 +142,10 @@ impl Tool for EditTool {
 
     fn prepare(&self, arguments: Map<String, Value>) -> Map<String, Value> {
         prepare(arguments)
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        describe(arguments)
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {

@@ -14,6 +14,7 @@ use super::listing::{self, Listing, given_path, shown};
 use super::truncate::MAX_MATCH_CHARS;
 use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
 use super::{argument, path};
+use crate::agent::call::{Argument, Arguments, CallInfo, Subject};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::llm::secret::Set;
@@ -65,6 +66,19 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
     })
 }
 
+pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
+    let text = Argument::of(arguments, "pattern");
+    let glob = Argument::of(arguments, "glob").text().filter(|glob| !glob.is_empty());
+    let limit = arguments.get("limit").and_then(Value::as_u64);
+    let notes = [glob.map(|glob| format!(" ({glob})")), limit.map(|limit| format!(" limit {limit}"))];
+    CallInfo {
+        subject: Some(Subject { text, quote: "/" }),
+        notes: notes.into_iter().flatten().collect(),
+        rows: 15,
+        ..CallInfo::of_search(arguments, |path| format!("Search {path} for {}", text.text().unwrap_or("?")))
+    }
+}
+
 struct Grep {
     workspace: Arc<Workspace>,
     time: Duration,
@@ -74,6 +88,10 @@ struct Grep {
 impl Tool for Grep {
     fn info(&self) -> &ToolInfo {
         &self.info
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        describe(arguments)
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {

@@ -9,6 +9,7 @@ mod window;
 use super::backend::{Kind, Source, error_code, error_text};
 use super::text::{self, Content, Encoding};
 use super::{argument, artifact, image, path, suggest, truncate};
+use crate::agent::call::{Arguments, Body, CallInfo, Kind as CallKind};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::{Block, ToolSpec};
 use crate::llm::secret::Hider;
@@ -58,6 +59,10 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
     })
 }
 
+pub fn describe(arguments: &Arguments) -> CallInfo<'_> {
+    CallInfo::of_file(CallKind::Read, "Read", arguments, Body::Nothing)
+}
+
 struct ReadTool {
     workspace: Arc<Workspace>,
     info: ToolInfo,
@@ -71,6 +76,10 @@ impl Tool for ReadTool {
     fn prepare(&self, mut arguments: Map<String, Value>) -> Map<String, Value> {
         argument::rename(&mut arguments, "file_path", "path");
         arguments
+    }
+
+    fn describe<'a>(&self, arguments: &'a Arguments) -> CallInfo<'a> {
+        describe(arguments)
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {

@@ -2,7 +2,8 @@
 
 use super::{plain, spaced, tool};
 use crate::mode::interactive::look::{Look, boxed};
-use crate::runtime::{Block, PartialJson, ToolCall, ToolOutput, ToolResult, image_size};
+use crate::runtime::call::CallInfo;
+use crate::runtime::{Block, Describer, PartialJson, ToolCall, ToolOutput, ToolResult, image_size};
 use crate::tui::image::{self, Picture, Pixels};
 use crate::tui::line::Line;
 use crate::tui::theme::Role;
@@ -76,6 +77,11 @@ impl Call {
             Some(json) => json.object(),
             None => &self.arguments,
         }
+    }
+
+    /// What the tool says of the call, as far as the arguments are known.
+    pub fn info(&self, describer: &Describer) -> CallInfo<'_> {
+        describer.describe(&self.name, self.arguments())
     }
 
     pub fn set_arguments(&mut self, arguments: Map<String, Value>) {
@@ -204,10 +210,7 @@ impl Call {
     pub fn lines_to_approve(&self, look: &Look<'_>, room: usize) -> Vec<Line> {
         let inner = look.within(look.width.saturating_sub(2).max(1));
         // The box has a row above and below.
-        let command = (self.name == "bash")
-            .then(|| tool::command_to_approve(self, &inner, room.saturating_sub(4)))
-            .flatten();
-        match command {
+        match tool::command_to_approve(&self.info(look.describer), &inner, room.saturating_sub(4)) {
             Some(lines) => self.boxed(lines, look),
             None => self.lines(look, None, None),
         }
@@ -220,8 +223,9 @@ impl Call {
 
     fn body(&self, look: &Look<'_>, now: Option<Instant>, room: Option<usize>) -> Vec<Line> {
         let look = look.within(look.width.saturating_sub(2).max(1));
-        let mut lines = tool::title(self, &look, room);
-        let body = tool::body(self, &look, now, room);
+        let info = self.info(look.describer);
+        let mut lines = tool::title(self, &info, &look, room);
+        let body = tool::body(self, &info, &look, now, room);
         if !body.is_empty() {
             lines.push(Line::new());
             lines.extend(body);

@@ -5,6 +5,7 @@ use super::duration;
 use super::rows::{Extent, last_lines, rows};
 use crate::mode::interactive::look::Look;
 use crate::runtime::approval::squeezed;
+use crate::runtime::call::{Argument, Body as Shown, CallInfo, Edit, Kind, Lines, Place, Subject};
 use crate::runtime::size_text;
 use crate::tui::diff_view;
 use crate::tui::highlight::{self, Highlighter};
@@ -18,70 +19,30 @@ use std::time::Instant;
 
 /// Rows shown of what is folded.
 mod folded {
-    pub const BASH: usize = 5;
-    pub const WRITE: usize = 10;
-    pub const READ_ERROR: usize = 10;
-    pub const GREP: usize = 15;
-    pub const LIST: usize = 20;
-    pub const OTHER: usize = 10;
-    /// Of a command, or of the arguments of a tool that is not known here.
+    pub const CHANGE: usize = 10;
+    pub const ERROR: usize = 20;
+    /// Of a command, or of the arguments of a tool that does not describe its calls.
     pub const TITLE: usize = 20;
 }
 
-/// An argument that should be text.
-enum Given<'a> {
-    Text(&'a str),
-    /// It has not come, or will not.
-    Missing,
-    Wrong,
-}
-
-impl Call {
-    fn given(&self, names: &[&str]) -> Given<'_> {
-        let mut values = names.iter().filter_map(|name| self.arguments().get(*name));
-        match values.next() {
-            Some(Value::String(text)) if !text.is_empty() => Given::Text(text),
-            Some(Value::String(_) | Value::Null) | None => Given::Missing,
-            Some(_) => Given::Wrong,
-        }
-    }
-
-    fn path(&self) -> Given<'_> {
-        self.given(&["file_path", "path"])
-    }
-
-    fn number(&self, name: &str) -> Option<u64> {
-        self.arguments().get(name).and_then(Value::as_u64)
-    }
-}
-
 /// `room`: more rows are not seen.
-pub fn title(call: &Call, look: &Look<'_>, room: Option<usize>) -> Vec<Line> {
+pub fn title(call: &Call, info: &CallInfo<'_>, look: &Look<'_>, room: Option<usize>) -> Vec<Line> {
     let mut title = Title { look, room, line: Line::new() };
-    match &*call.name {
-        "bash" => return title.command(call),
-        "read" => title.read(call),
-        "write" | "edit" => {
-            title.name(&call.name);
-            title.path(call.path(), "...");
-        }
-        "grep" | "find" => title.search(call),
-        "ls" => {
-            title.name("ls");
-            title.path(call.path(), ".");
-            title.limit(call);
-        }
-        _ => return title.other(call),
+    match info.body {
+        Shown::Command { command, timeout } => return title.command(call, command, timeout),
+        Shown::Unknown => return title.other(call),
+        _ => title.described(call, info),
     }
     title.finish(call)
 }
 
 /// The command of a call that waits for approval: its beginning and its end, and how long it is, in at most
 /// `room` rows.
-pub fn command_to_approve(call: &Call, look: &Look<'_>, room: usize) -> Option<Vec<Line>> {
-    let Given::Text(command) = call.given(&["command"]) else {
+pub fn command_to_approve(info: &CallInfo<'_>, look: &Look<'_>, room: usize) -> Option<Vec<Line>> {
+    let Shown::Command { command, timeout } = info.body else {
         return None;
     };
+    let command = command.text().filter(|command| !command.is_empty())?;
     let room = room.clamp(3, folded::TITLE);
     let style = look.style(Role::ToolTitle).with(Attributes::BOLD);
     let text = format!("$ {}", squeezed(command.trim_end()));
@@ -99,7 +60,7 @@ pub fn command_to_approve(call: &Call, look: &Look<'_>, room: usize) -> Option<V
             lines
         }
     };
-    if let Some(seconds) = call.arguments().get("timeout").filter(|seconds| seconds.is_number()) {
+    if let Some(seconds) = timeout {
         lines.push(Line::of(&format!("(timeout {seconds}s)"), look.style(Role::Muted)));
     }
     Some(lines)
@@ -124,82 +85,66 @@ impl Title<'_> {
         self.line.push(&format!("{name} "), self.name_style());
     }
 
-    /// A path that leads to its file.
-    fn path(&mut self, path: Given<'_>, missing: &str) {
-        match path {
-            Given::Text(path) => {
-                let (shown, link) = self.look.place(path);
-                let style = self.look.style(Role::Accent);
-                self.line.push_link(&shown, style, link.as_ref());
-            }
-            Given::Missing => self.push(missing, Role::ToolOutput),
-            Given::Wrong => self.wrong(),
-        }
-    }
-
     fn wrong(&mut self) {
         self.push("[invalid arg]", Role::Error);
     }
 
-    fn read(&mut self, call: &Call) {
-        let skill = match call.path() {
-            Given::Text(path) if !self.look.is_open => path.strip_suffix("/SKILL.md"),
-            _ => None,
-        };
-        match skill.and_then(|folder| folder.rsplit('/').next()) {
-            Some(name) => {
-                let label = self.look.style(Role::CustomMessageLabel);
-                self.line.push("[skill] ", label.with(Attributes::BOLD));
-                self.push(name, Role::CustomMessageText);
+    /// The tool's name and what it says of the call.
+    fn described(&mut self, call: &Call, info: &CallInfo<'_>) {
+        let path = info.path.and_then(|path| path.given.text());
+        let skill = path.filter(|_| info.kind == Kind::Read && !self.look.is_open);
+        let skill = skill.and_then(|path| path.strip_suffix("/SKILL.md")?.rsplit('/').next());
+        if let Some(name) = skill {
+            let label = self.look.style(Role::CustomMessageLabel);
+            self.line.push("[skill] ", label.with(Attributes::BOLD));
+            self.push(name, Role::CustomMessageText);
+        } else {
+            self.name(&call.name);
+            if let Some(Subject { text, quote }) = info.subject {
+                match text {
+                    Argument::Wrong => self.wrong(),
+                    text => {
+                        let text = text.text().unwrap_or_default();
+                        self.push(&format!("{quote}{text}{quote}"), Role::Accent);
+                    }
+                }
             }
-            None => {
-                self.name("read");
-                self.path(call.path(), "...");
+            if let Some(place) = info.path {
+                if info.subject.is_some() {
+                    self.push(" in ", Role::ToolOutput);
+                }
+                self.place(place);
             }
         }
-        let (offset, limit) = (call.number("offset"), call.number("limit"));
-        if offset.is_some() || limit.is_some() {
-            let first = offset.unwrap_or(1).max(1);
-            let last = limit.map_or_else(String::new, |limit| {
-                format!("-{}", first.saturating_add(limit).saturating_sub(1))
-            });
+        // The first line has the number 1.
+        let lines = Lines { offset: info.lines.offset.map(|line| line.max(1)), ..info.lines };
+        if let Some((first, last)) = lines.range() {
+            let last = last.map_or_else(String::new, |last| format!("-{last}"));
             self.push(&format!(":{first}{last}"), Role::Warning);
         }
-    }
-
-    fn search(&mut self, call: &Call) {
-        let is_grep = call.name == "grep";
-        self.name(&call.name);
-        match call.given(&["pattern"]) {
-            Given::Text(pattern) if is_grep => self.push(&format!("/{pattern}/"), Role::Accent),
-            Given::Text(pattern) => self.push(pattern, Role::Accent),
-            Given::Missing if is_grep => self.push("//", Role::Accent),
-            Given::Missing => {}
-            Given::Wrong => self.wrong(),
-        }
-        self.push(" in ", Role::ToolOutput);
-        self.path(call.given(&["path"]), ".");
-        if let Given::Text(glob) = call.given(&["glob"]) {
-            self.push(&format!(" ({glob})"), Role::ToolOutput);
-        }
-        match call.number("limit") {
-            Some(limit) if is_grep => self.push(&format!(" limit {limit}"), Role::ToolOutput),
-            _ => self.limit(call),
+        for note in &info.notes {
+            self.push(note, Role::ToolOutput);
         }
     }
 
-    fn limit(&mut self, call: &Call) {
-        if let Some(limit) = call.number("limit") {
-            self.push(&format!(" (limit {limit})"), Role::ToolOutput);
+    /// A path that leads to its file.
+    fn place(&mut self, place: Place<'_>) {
+        match place.given {
+            Argument::Text(path) if !path.is_empty() => {
+                let (shown, link) = self.look.place(path);
+                let style = self.look.style(Role::Accent);
+                self.line.push_link(&shown, style, link.as_ref());
+            }
+            Argument::Wrong => self.wrong(),
+            _ => self.push(place.default.unwrap_or("..."), Role::ToolOutput),
         }
     }
 
-    fn command(mut self, call: &Call) -> Vec<Line> {
+    fn command(mut self, call: &Call, command: Argument<'_>, timeout: Option<&Value>) -> Vec<Line> {
         self.line.push("$ ", self.name_style());
-        match call.given(&["command"]) {
-            Given::Missing => self.push("...", Role::ToolOutput),
-            Given::Wrong => self.wrong(),
-            Given::Text(command) => {
+        match command {
+            Argument::Wrong => self.wrong(),
+            Argument::Text(command) if !command.is_empty() => {
                 let style = self.name_style();
                 let width = self.look.width;
                 let extent = match (self.look.is_open, self.room) {
@@ -218,17 +163,18 @@ impl Title<'_> {
                     lines.push(hint(self.look, command.hidden, "more", None));
                 }
                 self.line = lines.pop().unwrap_or_default();
-                if let Some(seconds) = call.arguments().get("timeout").filter(|s| s.is_number()) {
+                if let Some(seconds) = timeout {
                     self.push(&format!(" (timeout {seconds}s)"), Role::Muted);
                 }
                 lines.extend(self.finish(call));
                 return lines;
             }
+            _ => self.push("...", Role::ToolOutput),
         }
         self.finish(call)
     }
 
-    /// A tool that is not known here: its name and what it was given.
+    /// A tool that does not describe its calls: its name and what it was given.
     fn other(mut self, call: &Call) -> Vec<Line> {
         self.name(&call.name);
         let arguments = call.arguments();
@@ -285,15 +231,20 @@ impl Title<'_> {
     }
 }
 
-pub fn body(call: &Call, look: &Look<'_>, now: Option<Instant>, room: Option<usize>) -> Vec<Line> {
-    let mut body = Body { call, look, room, out: Vec::new() };
-    match &*call.name {
-        "bash" => body.bash(now),
-        "read" => body.read(),
-        "write" => body.write(),
-        "edit" => body.edit(),
-        "grep" => body.list(folded::GREP),
-        "find" | "ls" => body.list(folded::LIST),
+pub fn body(
+    call: &Call,
+    info: &CallInfo<'_>,
+    look: &Look<'_>,
+    now: Option<Instant>,
+    room: Option<usize>,
+) -> Vec<Line> {
+    let mut body = Body { call, info, look, room, out: Vec::new() };
+    match &info.body {
+        Shown::Command { .. } => body.command(now),
+        Shown::Content(content) => body.content(*content),
+        Shown::Edits(edits) => body.edits(edits),
+        _ if info.kind == Kind::Read => body.read(),
+        _ if info.kind == Kind::Search => body.list(),
         _ => body.other(),
     }
     body.out
@@ -301,12 +252,13 @@ pub fn body(call: &Call, look: &Look<'_>, now: Option<Instant>, room: Option<usi
 
 struct Body<'a> {
     call: &'a Call,
+    info: &'a CallInfo<'a>,
     look: &'a Look<'a>,
     room: Option<usize>,
     out: Vec<Line>,
 }
 
-impl Body<'_> {
+impl<'a> Body<'a> {
     /// Text that is folded to `extent` unless it is open; `counts` tells all lines of it too.
     fn text(&mut self, text: &str, extent: Extent, counts: bool, paint: &mut dyn FnMut(&str) -> Line) {
         let extent = match (self.look.is_open, self.room) {
@@ -346,7 +298,7 @@ impl Body<'_> {
         }
     }
 
-    fn bash(&mut self, now: Option<Instant>) {
+    fn command(&mut self, now: Option<Instant>) {
         let details = self.call.details();
         let full = details.get("fullOutputPath").and_then(Value::as_str);
         let cut = truncation(details);
@@ -359,7 +311,7 @@ impl Body<'_> {
         {
             text = before.trim_end();
         }
-        self.output(text, Extent::Last(folded::BASH), Role::ToolOutput);
+        self.output(text, Extent::Last(self.info.rows), Role::ToolOutput);
         let mut warnings = Vec::new();
         if let Some(path) = full {
             warnings.push(format!("Full output: {}", self.look.place(path).0));
@@ -395,11 +347,8 @@ impl Body<'_> {
         }
         let text = self.call.text();
         let text = text.trim_end_matches('\n');
-        let language = match self.call.path() {
-            Given::Text(path) if !is_error => highlight::of_path(path),
-            _ => "",
-        };
-        self.code(text, language, Extent::First(folded::READ_ERROR), false);
+        let language = if is_error { "" } else { self.language() };
+        self.code(text, language, Extent::First(self.info.rows), false);
         let Some(cut) = truncation(self.call.details()) else {
             return;
         };
@@ -435,18 +384,20 @@ impl Body<'_> {
         });
     }
 
-    fn write(&mut self) {
-        match self.call.arguments().get("content") {
-            Some(Value::String(content)) => {
-                let language = match self.call.path() {
-                    Given::Text(path) => highlight::of_path(path),
-                    _ => "",
-                };
+    /// The language of the file that the call is about.
+    fn language(&self) -> &'a str {
+        let path = self.info.path.and_then(|path| path.given.text());
+        path.map_or("", highlight::of_path)
+    }
+
+    fn content(&mut self, content: Argument<'_>) {
+        match content {
+            Argument::Text(content) => {
                 let content = content.trim_end_matches('\n');
-                self.code(content, language, Extent::First(folded::WRITE), true);
+                self.code(content, self.language(), Extent::First(folded::CHANGE), true);
             }
-            None | Some(Value::Null) => {}
-            Some(_) => self.line("[invalid content arg - expected string]", Role::Error),
+            Argument::Missing => {}
+            Argument::Wrong => self.line("[invalid content arg - expected string]", Role::Error),
         }
         self.error();
     }
@@ -455,11 +406,11 @@ impl Body<'_> {
     fn error(&mut self) {
         if self.call.is_error() {
             self.separate();
-            self.output(&self.call.text(), Extent::First(folded::LIST), Role::Error);
+            self.output(&self.call.text(), Extent::First(folded::ERROR), Role::Error);
         }
     }
 
-    fn edit(&mut self) {
+    fn edits(&mut self, edits: &[Edit<'_>]) {
         let made = self.call.details().get("diff").and_then(Value::as_str);
         let diff = made.or(self.call.preview.as_deref());
         match diff {
@@ -470,33 +421,25 @@ impl Body<'_> {
                 self.out.extend(lines);
             }
             None if self.call.is_error() => {}
-            None => self.replacements(),
+            None => self.replacements(edits),
         }
         self.error();
     }
 
-    /// The texts of an edit of which no diff is known.
-    fn replacements(&mut self) {
-        let arguments = self.call.arguments();
-        let single = Value::Object(arguments.clone());
-        let edits = match arguments.get("edits").and_then(Value::as_array) {
-            Some(edits) => edits.as_slice(),
-            None => std::slice::from_ref(&single),
-        };
+    /// The texts of edits of which no diff is known.
+    fn replacements(&mut self, edits: &[Edit<'_>]) {
         let (old, new) = (self.look.style(Role::ToolDiffRemoved), self.look.style(Role::ToolDiffAdded));
         for edit in edits {
-            for (name, sign, style) in [("oldText", '-', old), ("newText", '+', new)] {
-                let text = edit.get(name).and_then(Value::as_str).unwrap_or_default();
-                self.text(text, Extent::First(folded::WRITE), false, &mut |line| {
+            for (text, sign, style) in [(edit.old, '-', old), (edit.new, '+', new)] {
+                self.text(text.unwrap_or_default(), Extent::First(folded::CHANGE), false, &mut |line| {
                     Line::of(&format!("{sign} {line}"), style)
                 });
             }
         }
     }
 
-    fn list(&mut self, count: usize) {
-        let text = self.call.text();
-        self.output(text.trim_matches('\n'), Extent::First(count), Role::ToolOutput);
+    fn list(&mut self) {
+        self.other();
         let details = self.call.details();
         let mut warnings = Vec::new();
         for (name, noun) in [
@@ -522,8 +465,7 @@ impl Body<'_> {
 
     fn other(&mut self) {
         let text = self.call.text();
-        let text = text.trim_matches('\n');
-        self.output(text, Extent::First(folded::OTHER), Role::ToolOutput);
+        self.output(text.trim_matches('\n'), Extent::First(self.info.rows), Role::ToolOutput);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::mode::interactive::testing::Bench;
+use crate::runtime::BUILTIN;
 use crate::runtime::control::user_message;
 use crate::runtime::outline::{Item, Said};
 use crate::tui::theme::Theme;
@@ -49,6 +50,7 @@ fn text(tree: &mut Tree, columns: usize, rows: usize) -> Vec<String> {
         is_plain: false,
         cwd: Path::new("/"),
         home: Path::new("/"),
+        describer: &BUILTIN,
         pad: 1,
     };
     let lines = tree.draw(&look, rows);
