@@ -19,22 +19,30 @@
 //! | [`cli`] | flags and subcommands | – |
 //! | [`client`] | a client of RPC mode, for other programs | everything else |
 //!
-//! `tests/tidy` holds the arrows between them.
+//! `tests/tidy` holds the arrows between them. Other programs see [`sdk`] and [`client`] (`pi docs sdk`); the rooms
+//! are private, so that the compiler names what nothing uses.
 
-pub mod agent;
-pub mod auth;
-pub mod base;
-pub mod cli;
+mod agent;
+mod auth;
+mod base;
+mod cli;
 pub mod client;
-pub mod docs;
-pub mod jsonrpc;
-pub mod llm;
-pub mod markdown;
-pub mod mode;
-pub mod models;
-pub mod resources;
-pub mod runtime;
-pub mod session;
-pub mod tools;
-pub mod tui;
-pub mod wire;
+mod docs;
+mod jsonrpc;
+mod llm;
+mod markdown;
+mod mode;
+mod models;
+mod resources;
+mod runtime;
+mod session;
+mod tools;
+mod tui;
+mod wire;
+
+pub mod sdk;
+
+#[doc(hidden)]
+pub use cli::main;
+#[doc(hidden)]
+pub use mode::stdout::look;

@@ -3,11 +3,8 @@
 //!     PI_FAUX_SCRIPT=scripts/examples/host.json cargo run --example host
 //!     cargo run --example host -- anthropic/claude-sonnet-4-5     # with ANTHROPIC_API_KEY
 
-use pi::resources::dirs::Dirs;
-use pi::runtime::event::Event;
-use pi::runtime::setup::Setup;
-use pi::runtime::{AgentEvent, AssistantEvent, CancelToken, FnTool, ToolError, ToolOutput};
-use pi::runtime::{end_children, plain_text};
+use pi::sdk::{AgentEvent, AssistantEvent, CancelToken, Dirs, Event, FnTool, Setup};
+use pi::sdk::{ToolError, ToolOutput, end_children, plain_text};
 use serde_json::json;
 use std::error::Error;
 

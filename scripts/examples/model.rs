@@ -3,16 +3,8 @@
 //!     cargo run --example model -- faux/echo "Hello"
 //!     cargo run --example model -- openai/gpt-5-mini "Hello"     # with OPENAI_API_KEY
 
-use pi::auth::credential::Credentials;
-use pi::base::cancel::CancelToken;
-use pi::base::env::Env;
-use pi::llm::context::Context;
-use pi::llm::event::AssistantEvent;
-use pi::llm::message::{Content, Message, UserMessage};
-use pi::llm::options::StreamOptions;
-use pi::models::Registry;
-use pi::resources::dirs::Dirs;
-use pi::wire::{self, faux};
+use pi::sdk::{AssistantEvent, CancelToken, Content, Context, Credentials, Dirs, Env, Message};
+use pi::sdk::{Registry, StreamOptions, UserMessage, faux_models, stream};
 use std::error::Error;
 use std::io::{Write, stdout};
 
@@ -23,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let (dirs, cancel) = (Dirs::find()?, CancelToken::new());
     let (mut registry, _) = Registry::load(dirs.agent());
-    registry.add(faux::models());
+    registry.add(faux_models());
     let (provider, id) = name.split_once('/').ok_or("a model is PROVIDER/ID")?;
     let model = registry.find(provider, id).ok_or("There is no such model")?;
     let configured = registry.configured(provider, Some(id));
@@ -37,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let message = Message::User(UserMessage::new(Content::Text(text)).into());
     let context = Context { messages: vec![message] };
-    let mut answer = wire::stream(&model, context, options, &cancel);
+    let mut answer = stream(&model, context, options, &cancel);
     while let Some(event) = answer.next_event() {
         if let AssistantEvent::TextDelta { delta, .. } = event {
             print!("{delta}");

@@ -2,10 +2,8 @@
 //!
 //!     cargo run --example render -- faux/demo "What is in this folder?"
 
-use pi::resources::dirs::Dirs;
-use pi::runtime::event::Event;
-use pi::runtime::setup::Setup;
-use pi::runtime::{AgentEvent, AgentMessage, AssistantEvent, CancelToken, end_children, plain_text};
+use pi::sdk::{AgentEvent, AgentMessage, AssistantEvent, CancelToken, Dirs, Event, Setup};
+use pi::sdk::{end_children, plain_text};
 use std::error::Error;
 
 /// Puts together what comes in pieces.

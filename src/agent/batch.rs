@@ -6,7 +6,7 @@
 
 use super::event::AgentEvent;
 use super::message::AgentMessage;
-use super::run::{Agent, Fatal, Host, Permission};
+use super::run::{Agent, Fatal, Host};
 use super::schema;
 use super::tool::{Invocation, Tool, ToolError, ToolOutput};
 use crate::base::cancel::CancelToken;
@@ -114,7 +114,7 @@ fn run_calls(
             let mut threads = 0;
             for (index, call) in calls.iter().enumerate() {
                 tell_start(host, call)?;
-                match prepare(agent, index, call, host, cancel) {
+                match prepare(agent, index, call, cancel) {
                     Ok(prepared) => {
                         if jobs.send(prepared).is_ok() && threads < THREADS_MAX {
                             let (waiting, notes) = (waiting.clone(), notes.clone());
@@ -152,8 +152,7 @@ fn run_calls(
                     host.event(&AgentEvent::ToolUpdate { id, name, arguments, output: &output })
                 }
                 Note::End(index, result) => {
-                    let mut ended = conclude(result);
-                    ended.is_error = host.after_tool(calls[index], &mut ended.output, ended.is_error);
+                    let ended = conclude(result);
                     let told = tell_end(host, calls[index], &ended);
                     finished[index] = Some(ended);
                     told
@@ -217,12 +216,11 @@ fn find<'a>(agent: &'a Agent, name: &str) -> Option<&'a Arc<dyn Tool>> {
     agent.tools.iter().find(|tool| tool.info().spec.name == name)
 }
 
-/// Looks the tool up, checks the arguments and asks the host. `Err` is the result of a call that does not run.
+/// Looks the tool up and checks the arguments. `Err` is the result of a call that does not run.
 fn prepare(
     agent: &Agent,
     index: usize,
     call: &ToolCall,
-    host: &mut dyn Host,
     cancel: &CancelToken,
 ) -> Result<Prepared, Box<Finished>> {
     if cancel.is_cancelled() {
@@ -238,16 +236,7 @@ fn prepare(
     }
     let spec = &tool.info().spec;
     let shaped = tool.prepare(call.arguments.clone());
-    let mut arguments = schema::validate(&spec.name, &spec.parameters, &shaped).map_err(refused)?;
-    match host.before_tool(call, &arguments) {
-        Permission::Allow => {}
-        Permission::Change(changed) => arguments = changed,
-        Permission::Block { reason, terminate } => {
-            let mut blocked = failed(reason.unwrap_or_else(|| "Tool execution was blocked".into()));
-            blocked.output.terminate = terminate;
-            return Err(Box::new(blocked));
-        }
-    }
+    let arguments = schema::validate(&spec.name, &spec.parameters, &shaped).map_err(refused)?;
     Ok(Prepared { index, tool, arguments })
 }
 

@@ -93,7 +93,7 @@ fn theme_colors() -> String {
 }
 
 fn protocols() -> String {
-    let names = wire::names().into_iter().filter(|name| name != "faux");
+    let names = wire::names().filter(|name| *name != "faux");
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 

@@ -477,7 +477,6 @@ fn options(world: &World) -> tools::Options {
         bash_keep_background: settings.bash_keep_background(),
         output_cap_bytes: settings.bash_output_cap_bytes(),
         resize_images: settings.resize_images(),
-        spawn_hook: None,
     }
 }
 

@@ -118,12 +118,7 @@ impl Growing {
         false
     }
 
-    /// The blocks that will not change any more.
-    pub fn closed(&self) -> &[Block] {
-        &self.closed
-    }
-
-    /// Takes them away.
+    /// Takes the blocks that will not change any more.
     pub fn take_closed(&mut self) -> Vec<Block> {
         std::mem::take(&mut self.closed)
     }

@@ -14,7 +14,7 @@ mod inline;
 mod line;
 mod link;
 
-pub use formula::{Formula, Marks};
+pub use formula::Formula;
 pub use growing::Growing;
 
 /// Quotes and lists nest this deep; what is deeper is a paragraph. Styles nest this deep; deeper ones are

@@ -71,7 +71,7 @@ fn grows(text: &str, step: usize) {
     for part in chars.chunks(step.max(1)) {
         growing.push(&part.iter().collect::<String>());
     }
-    let mut blocks = growing.closed().to_vec();
+    let mut blocks = growing.take_closed();
     blocks.extend_from_slice(growing.open());
     assert_eq!(blocks, parse(text), "{text:?} by {step}");
 }

@@ -112,7 +112,7 @@ fn usable(provider: &str, models: Vec<Value>) -> (Vec<Model>, usize) {
     };
     let known = shelf.models();
     let places: HashSet<&str> = known.iter().map(|model| place(&model.base_url)).collect();
-    let protocols: HashSet<String> = wire::names().into_iter().collect();
+    let protocols: HashSet<&str> = wire::names().collect();
     let mut seen = HashSet::new();
     let models = models.into_iter().filter_map(|mut value| {
         let id = value["id"].as_str()?.to_owned();
@@ -126,7 +126,7 @@ fn usable(provider: &str, models: Vec<Value>) -> (Vec<Model>, usize) {
         let fits = !model.id.is_empty()
             && model.context_window > 0
             && model.max_tokens > 0
-            && protocols.contains(&model.api)
+            && protocols.contains(&*model.api)
             && places.contains(place(&model.base_url));
         if model.name.is_empty() {
             model.name.clone_from(&model.id);

@@ -158,11 +158,6 @@ impl Session {
         &self.agent.model
     }
 
-    /// The models to change between, each with the level its pattern asked for; empty: all.
-    pub fn scope(&self) -> &[Scoped] {
-        &self.ground.scope
-    }
-
     pub fn workspace(&self) -> &Arc<Workspace> {
         &self.ground.workspace
     }

@@ -9,7 +9,7 @@ use crate::llm::model::Model;
 use crate::models::resolve;
 use std::sync::Arc;
 
-pub use crate::auth::oauth::{Answer, Choice, Event, Interaction, Prompt};
+pub use crate::auth::oauth::{Answer, Event, Interaction, Prompt};
 
 /// How one proves to a provider who one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

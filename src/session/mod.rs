@@ -25,7 +25,6 @@ pub mod store;
 mod testing;
 pub mod tree;
 pub mod upkeep;
-pub use crate::base::time;
 
 pub use called_skill::CalledSkill;
 pub use error::SessionError;

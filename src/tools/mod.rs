@@ -34,7 +34,7 @@ pub mod testing;
 
 mod workspace;
 
-pub use workspace::{Change, Changes, Forgotten, Options, OutputDir, SpawnHook, Workspace};
+pub use workspace::{Change, Changes, Forgotten, Options, OutputDir, Workspace};
 
 use crate::agent::call::{Arguments, CallInfo};
 use crate::agent::tool::Tool;

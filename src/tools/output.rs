@@ -425,12 +425,13 @@ mod tests {
     fn the_tail_of_many_pieces_is_the_tail_of_the_whole() {
         let dir = TempDir::create();
         let text: String = (0..500).map(|n| format!("{}é\n", "l".repeat(n % 30))).collect();
+        let totals = Totals { lines: 500, bytes: text.len() as u64 };
         for size in [1, 2, 3, 7, 50, 1000] {
             let mut output = output(&dir);
             for piece in text.as_bytes().chunks(size) {
                 output.push(piece);
             }
-            assert_eq!(output.finish().truncation, truncate::tail(&text, SMALL));
+            assert_eq!(output.finish().truncation, truncate::tail_of(&text, totals, SMALL));
         }
     }
 

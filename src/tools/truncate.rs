@@ -37,12 +37,6 @@ pub struct Totals {
     pub bytes: u64,
 }
 
-impl Totals {
-    pub fn of(text: &str) -> Self {
-        Self { lines: lines(text).count() as u64, bytes: text.len() as u64 }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Truncation {
@@ -68,11 +62,6 @@ pub enum TruncatedBy {
     Bytes,
 }
 
-/// Keeps the first lines.
-pub fn head(text: &str, limits: Limits) -> Truncation {
-    head_of(text, Totals::of(text), limits)
-}
-
 /// Keeps the first lines of a text of which only the start is at hand: all of it, or more than
 /// `limits.bytes` bytes.
 pub fn head_of(start: &str, totals: Totals, limits: Limits) -> Truncation {
@@ -95,11 +84,6 @@ pub fn head_of(start: &str, totals: Totals, limits: Limits) -> Truncation {
     let mut cut = cut(start[..end].to_owned(), shown, by, totals, limits);
     cut.first_line_exceeds_limit = shown == 0 && by == TruncatedBy::Bytes;
     cut
-}
-
-/// Keeps the last lines.
-pub fn tail(text: &str, limits: Limits) -> Truncation {
-    tail_of(text, Totals::of(text), limits)
 }
 
 /// Keeps the last lines of a text of which only the end is at hand: all of it, or more than
@@ -207,6 +191,18 @@ mod tests {
 
     const SMALL: Limits = Limits { lines: 3, bytes: 10 };
 
+    fn totals(text: &str) -> Totals {
+        Totals { lines: lines(text).count() as u64, bytes: text.len() as u64 }
+    }
+
+    fn head(text: &str) -> Truncation {
+        head_of(text, totals(text), SMALL)
+    }
+
+    fn tail(text: &str) -> Truncation {
+        tail_of(text, totals(text), SMALL)
+    }
+
     /// Checks the invariants of both ends, then the content kept and what cut it.
     #[track_caller]
     fn check(text: &str, expected_head: (&str, &str), expected_tail: (&str, &str)) {
@@ -217,7 +213,7 @@ mod tests {
             Some(TruncatedBy::Lines) => "lines",
             Some(TruncatedBy::Bytes) => "bytes",
         };
-        let (head, tail) = (head(text, SMALL), tail(text, SMALL));
+        let (head, tail) = (head(text), tail(text));
         for cut in [&head, &tail] {
             assert_eq!(cut.truncated, cut.truncated_by.is_some());
             assert_eq!(cut.total_bytes, text.len() as u64);
@@ -246,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_json_is_that_of_the_reference() {
-        let json = serde_json::to_string(&head("a\nb\nc\nd", SMALL)).unwrap();
+        let json = serde_json::to_string(&head("a\nb\nc\nd")).unwrap();
         assert_eq!(
             json,
             r#"{"content":"a\nb\nc","truncated":true,"truncatedBy":"lines","totalLines":4,"totalBytes":7,"outputLines":3,"outputBytes":5,"lastLinePartial":false,"firstLineExceedsLimit":false,"maxLines":3,"maxBytes":10}"#
@@ -280,10 +276,10 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_kept_is_a_part_of_the_text(text in "[a-é\n]{0,40}") {
-            let head = head(&text, SMALL);
+            let head = head(&text);
             prop_assert!(text.starts_with(&head.content));
             prop_assert!(head.output_lines <= SMALL.lines);
-            let tail = tail(&text, SMALL);
+            let tail = tail(&text);
             prop_assert!(text.strip_suffix('\n').unwrap_or(&text).ends_with(&tail.content) || !tail.truncated);
             prop_assert!(tail.output_lines <= SMALL.lines);
             prop_assert_eq!(head.truncated, tail.truncated);

@@ -1,7 +1,6 @@
 //! What the tools of one session work on: the folder, the backend that does it, settings, and who is told.
 
-use super::backend::{Backend, ShellCommand};
-use crate::agent::tool::ToolError;
+use super::backend::Backend;
 use crate::llm::secret::Vault;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -42,8 +41,6 @@ pub struct Options {
     pub bash_timeout_seconds: Option<f64>,
     /// Processes that outlive their call live on when pi ends.
     pub bash_keep_background: bool,
-    /// Changes a command before it starts.
-    pub spawn_hook: Option<SpawnHook>,
     /// Bytes kept of one command's output.
     pub output_cap_bytes: u64,
     /// Images over the model's limits are scaled down.
@@ -57,7 +54,6 @@ impl Default for Options {
             shell_command_prefix: None,
             bash_timeout_seconds: None,
             bash_keep_background: false,
-            spawn_hook: None,
             output_cap_bytes: 1 << 30,
             resize_images: true,
         }
@@ -134,27 +130,5 @@ impl Workspace {
         let backend = self.backend.as_ref();
         let change = Change { tool, call, path, content, backend };
         Noted { changes: &*self.changes, number: self.changes.before(&change) }
-    }
-}
-
-/// Sees every command before it starts, and may change its text, folder and environment, or refuse it.
-#[derive(Clone)]
-pub struct SpawnHook(Arc<SpawnHookFn>);
-
-type SpawnHookFn = dyn Fn(&mut ShellCommand) -> Result<(), ToolError> + Send + Sync;
-
-impl SpawnHook {
-    pub fn new(hook: impl Fn(&mut ShellCommand) -> Result<(), ToolError> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(hook))
-    }
-
-    pub(super) fn call(&self, command: &mut ShellCommand) -> Result<(), ToolError> {
-        (self.0)(command)
-    }
-}
-
-impl std::fmt::Debug for SpawnHook {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("SpawnHook")
     }
 }

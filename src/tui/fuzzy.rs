@@ -13,13 +13,7 @@ const LATE: Score = 1;
 const EXACT: Score = -1000;
 const SWAPPED: Score = 50;
 
-/// None if the letters are not all there. `5gpt` fits `gpt-5` too.
-pub fn score(query: &str, text: &str) -> Option<Score> {
-    let query: Vec<char> = query.to_lowercase().chars().collect();
-    let text: Vec<char> = text.to_lowercase().chars().collect();
-    score_of(&query, &text)
-}
-
+/// None if the letters, lower case already, are not all there. `5gpt` fits `gpt-5` too.
 fn score_of(query: &[char], text: &[char]) -> Option<Score> {
     lower_score(query, text).or_else(|| Some(lower_score(&swapped(query)?, text)?.saturating_add(SWAPPED)))
 }
@@ -113,6 +107,11 @@ impl Texts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn score(query: &str, text: &str) -> Option<Score> {
+        let letters = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
+        score_of(&letters(query), &letters(text))
+    }
 
     #[test]
     fn letters_are_worth_what_the_rule_says() {

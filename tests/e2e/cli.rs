@@ -9,7 +9,9 @@ use crate::world;
 fn the_version_is_a_bare_number() {
     let world = World::new();
     let outcome = world.pi().words("--version").run().success();
-    outcome.stdout_is(&format!("{}\n", pi::mode::REFERENCE_VERSION));
+    let number = outcome.stdout.strip_suffix('\n').unwrap();
+    let parts: Vec<&str> = number.split('.').collect();
+    assert!(parts.len() == 3 && parts.iter().all(|part| part.parse::<u32>().is_ok()), "{number}");
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn another_process_is_driven() {
 
 #[test]
 fn the_page_prints_examples_as_they_are() {
-    let page = pi::docs::page("sdk").expect("the page");
+    let page = World::new().pi().words("docs sdk").run().success().stdout;
     for name in ["host", "client"] {
         let path = format!("{}/scripts/examples/{name}.rs", env!("CARGO_MANIFEST_DIR"));
         let example = std::fs::read_to_string(path).expect("the example");

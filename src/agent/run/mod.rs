@@ -10,15 +10,14 @@
 use super::batch;
 use super::event::AgentEvent;
 use super::message::{self, AgentMessage};
-use super::tool::{Tool, ToolOutput};
+use super::tool::Tool;
 use crate::base::cancel::CancelToken;
 use crate::llm::context::Context;
 use crate::llm::event::{AssistantEvent, StreamError};
-use crate::llm::message::{AssistantMessage, StopReason, ToolCall};
+use crate::llm::message::{AssistantMessage, StopReason};
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::options::StreamOptions;
 use crate::llm::stream::StreamHandle;
-use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// What the loop works on.
@@ -61,25 +60,11 @@ pub struct Request {
     pub options: StreamOptions,
 }
 
-/// Whether a tool call may run.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Permission {
-    Allow,
-    /// Replaces the arguments; they are not checked again.
-    Change(Map<String, Value>),
-    Block {
-        reason: Option<String>,
-        terminate: bool,
-    },
-}
-
 /// What follows a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterTurn {
     /// Tool results, steering and follow-up decide.
     Natural,
-    /// At least one more request.
-    Continue,
     End,
 }
 
@@ -111,23 +96,17 @@ pub trait Host {
         let _ = text;
     }
 
+    /// Sends the request.
+    fn stream(&mut self, request: Request, context: Context, cancel: &CancelToken) -> StreamHandle {
+        crate::wire::stream(&request.model, context, request.options, cancel)
+    }
+
     fn steering(&mut self) -> Vec<AgentMessage>;
     fn follow_up(&mut self) -> Vec<AgentMessage>;
 
     /// Whether a message waits that calls which have not begun are to give way to.
     fn is_interrupted(&mut self) -> bool {
         false
-    }
-
-    fn before_tool(&mut self, call: &ToolCall, arguments: &Map<String, Value>) -> Permission {
-        let _ = (call, arguments);
-        Permission::Allow
-    }
-
-    /// May change the result, and says whether it is an error.
-    fn after_tool(&mut self, call: &ToolCall, output: &mut ToolOutput, is_error: bool) -> bool {
-        let _ = (call, output);
-        is_error
     }
 
     fn after_turn(&mut self, message: &AssistantMessage, results: &[AgentMessage]) -> AfterTurn {
@@ -196,7 +175,7 @@ pub fn run(
             continue;
         }
         pending = host.follow_up();
-        if pending.is_empty() && next == AfterTurn::Natural {
+        if pending.is_empty() {
             break;
         }
     }
@@ -243,7 +222,7 @@ fn answer(agent: &mut Agent, host: &mut dyn Host, cancel: &CancelToken) -> Resul
     let hooked = host.context(&agent.messages);
     let messages = message::to_llm(hooked.as_deref().unwrap_or(&agent.messages));
     let mut stream = match host.request(agent) {
-        Ok(Request { model, options }) => crate::wire::stream(&model, Context { messages }, options, cancel),
+        Ok(request) => host.stream(request, Context { messages }, cancel),
         Err(error) => StreamHandle::failed(&agent.model, error),
     };
     let mut started = false;

@@ -2,17 +2,16 @@
 
 use super::*;
 use crate::agent::queue::{Queue, QueueMode};
-use crate::agent::tool::{Invocation, ToolError, ToolInfo};
+use crate::agent::tool::{Invocation, ToolError, ToolInfo, ToolOutput};
 use crate::llm::event::ErrorKind;
 use crate::llm::message::{Content, Message, ToolSpec, UserMessage};
 use crate::llm::protocol::{Api, Call, Gone, Source};
-use crate::wire;
+use crate::llm::stream;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One answer of the scripted model.
 #[derive(Clone, Debug)]
@@ -27,6 +26,7 @@ enum Reply {
     Hang,
 }
 
+#[derive(Default)]
 struct Script(Mutex<VecDeque<Reply>>);
 
 impl Source for Script {
@@ -147,10 +147,11 @@ struct Notes {
     lines: Vec<String>,
     steering: Queue,
     follow_up: Queue,
-    block: Option<&'static str>,
     /// Cancels this token when a line begins so.
     cancel_at: Option<(&'static str, CancelToken)>,
     fail_at: Option<&'static str>,
+    /// What the model says.
+    script: Arc<Script>,
 }
 
 impl Host for Notes {
@@ -194,6 +195,10 @@ impl Host for Notes {
         Ok(Request { model: agent.model.clone(), options: StreamOptions::default() })
     }
 
+    fn stream(&mut self, request: Request, context: Context, cancel: &CancelToken) -> StreamHandle {
+        stream::start(Api::Source(self.script.clone()), &request.model, context, request.options, cancel)
+    }
+
     fn steering(&mut self) -> Vec<AgentMessage> {
         self.steering.take()
     }
@@ -201,28 +206,18 @@ impl Host for Notes {
     fn follow_up(&mut self) -> Vec<AgentMessage> {
         self.follow_up.take()
     }
-
-    fn before_tool(&mut self, call: &ToolCall, _: &Map<String, Value>) -> Permission {
-        if self.block == Some(call.name.as_str()) {
-            return Permission::Block { reason: Some("not allowed".into()), terminate: false };
-        }
-        Permission::Allow
-    }
 }
 
 fn said(text: &str) -> AgentMessage {
     AgentMessage::User(Arc::new(UserMessage::new(Content::Text(text.into()))))
 }
 
-/// An agent whose model plays `replies`.
-fn agent(replies: impl IntoIterator<Item = Reply>) -> Agent {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let name = format!("script-{}", NEXT.fetch_add(1, Ordering::SeqCst));
-    let script = Script(Mutex::new(replies.into_iter().collect()));
-    wire::register(&name, &name, Api::Source(Arc::new(script)));
+/// An agent whose model plays `replies`, which `notes` hold.
+fn agent(notes: &mut Notes, replies: impl IntoIterator<Item = Reply>) -> Agent {
+    notes.script = Arc::new(Script(Mutex::new(replies.into_iter().collect())));
     Agent {
         messages: Vec::new(),
-        model: Arc::new(Model { api: name, ..Model::default() }),
+        model: Arc::default(),
         thinking: ThinkingLevel::Off,
         tools: tools(),
         sequential: false,
@@ -233,11 +228,10 @@ fn agent(replies: impl IntoIterator<Item = Reply>) -> Agent {
 /// Runs "hi" and checks what was noted.
 #[track_caller]
 fn check(replies: impl IntoIterator<Item = Reply>, mut notes: Notes, expected: &[&str]) {
-    let mut agent = agent(replies);
+    let mut agent = agent(&mut notes, replies);
     let cancel = notes.cancel_at.as_ref().map_or_else(CancelToken::new, |(_, token)| token.clone());
     run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &cancel).unwrap();
     assert_eq!(notes.lines, expected);
-    wire::unregister(&agent.model.api);
 }
 
 #[test]
@@ -274,15 +268,14 @@ fn results_go_back_to_the_model() {
 
 #[test]
 fn calls_that_cannot_run_are_answered_too() {
-    let mut notes = Notes { block: Some("stop"), ..Notes::default() };
-    let mut agent = agent([Reply::Calls(vec!["nope", "bad", "panic", "stop"])]);
+    let mut notes = Notes::default();
+    let mut agent = agent(&mut notes, [Reply::Calls(vec!["nope", "bad", "panic"])]);
     run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &CancelToken::new()).unwrap();
     let results: Vec<&str> = notes.lines.iter().filter_map(|line| line.strip_prefix("toolResult ")).collect();
     assert_eq!(results[0], "Tool nope not found");
     assert_eq!(results[1], "broken");
     assert!(results[2].contains("panic"), "{results:?}");
-    assert_eq!(results[3], "not allowed");
-    assert_eq!(notes.lines.iter().filter(|line| line.ends_with(" !")).count(), 4);
+    assert_eq!(notes.lines.iter().filter(|line| line.ends_with(" !")).count(), 3);
 }
 
 #[test]
@@ -314,7 +307,8 @@ fn one_sequential_tool_makes_the_batch_run_call_by_call() {
 #[test]
 fn ends_come_as_they_happen_and_results_in_the_order_of_the_calls() {
     let (open, gate): (Sender<()>, Receiver<()>) = bounded(1);
-    let mut agent = agent([Reply::Calls(vec!["slow", "fast"])]);
+    let mut notes = Notes::default();
+    let mut agent = agent(&mut notes, [Reply::Calls(vec!["slow", "fast"])]);
     agent.tools.push(Arc::new(tool("slow", move |_| {
         let _ = gate.recv();
         Ok(ToolOutput::text("slow"))
@@ -337,6 +331,9 @@ fn ends_come_as_they_happen_and_results_in_the_order_of_the_calls() {
         fn request(&mut self, agent: &Agent) -> Result<Request, StreamError> {
             self.0.request(agent)
         }
+        fn stream(&mut self, request: Request, context: Context, cancel: &CancelToken) -> StreamHandle {
+            self.0.stream(request, context, cancel)
+        }
         fn steering(&mut self) -> Vec<AgentMessage> {
             Vec::new()
         }
@@ -344,7 +341,7 @@ fn ends_come_as_they_happen_and_results_in_the_order_of_the_calls() {
             Vec::new()
         }
     }
-    let mut host = Opens(Notes::default(), Some(open));
+    let mut host = Opens(notes, Some(open));
     run(&mut agent, Input::Prompt(vec![said("hi")]), &mut host, &CancelToken::new()).unwrap();
     assert_eq!(
         host.0.lines[4..11],
@@ -364,7 +361,7 @@ fn ends_come_as_they_happen_and_results_in_the_order_of_the_calls() {
 fn a_batch_ends_the_run_only_when_every_result_asks_for_it() {
     let turns = |calls: Vec<&'static str>| {
         let mut notes = Notes::default();
-        let mut agent = agent([Reply::Calls(calls)]);
+        let mut agent = agent(&mut notes, [Reply::Calls(calls)]);
         run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &CancelToken::new()).unwrap();
         notes.lines.iter().filter(|line| *line == "turn").count()
     };
@@ -375,7 +372,7 @@ fn a_batch_ends_the_run_only_when_every_result_asks_for_it() {
 #[test]
 fn an_answer_that_was_cut_runs_nothing() {
     let mut notes = Notes::default();
-    let mut agent = agent([Reply::Cut(vec!["panic"])]);
+    let mut agent = agent(&mut notes, [Reply::Cut(vec!["panic"])]);
     run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &CancelToken::new()).unwrap();
     assert!(notes.lines.iter().any(|line| line.contains("hit the output token limit")), "{:?}", notes.lines);
 }
@@ -383,7 +380,7 @@ fn an_answer_that_was_cut_runs_nothing() {
 #[test]
 fn a_failed_answer_ends_the_run() {
     let mut notes = Notes::default();
-    let mut agent = agent([Reply::Fail, Reply::Text("never")]);
+    let mut agent = agent(&mut notes, [Reply::Fail, Reply::Text("never")]);
     run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &CancelToken::new()).unwrap();
     assert_eq!(notes.lines, ["run", "turn", "user hi", "answer Error", "/turn 0", "/run 2"]);
     assert_eq!(agent.failure.unwrap().kind, ErrorKind::Provider);
@@ -400,7 +397,7 @@ fn an_abort_while_tools_run_answers_every_call() {
     for calls in [vec!["wait", "wait", "ok"], vec!["wait", "alone", "ok"]] {
         let token = CancelToken::new();
         let mut notes = Notes { cancel_at: Some(("start wait0", token.clone())), ..Notes::default() };
-        let mut agent = agent([Reply::Calls(calls.clone())]);
+        let mut agent = agent(&mut notes, [Reply::Calls(calls.clone())]);
         run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &token).unwrap();
         let results = notes.lines.iter().filter(|line| line.starts_with("toolResult")).count();
         assert_eq!(results, 3, "{calls:?}: {:?}", notes.lines);
@@ -453,7 +450,7 @@ fn waiting_messages_have_their_moments() {
 #[test]
 fn a_run_can_go_on_without_a_prompt() {
     let mut notes = Notes::default();
-    let mut agent = agent([Reply::Text("a"), Reply::Text("b")]);
+    let mut agent = agent(&mut notes, [Reply::Text("a"), Reply::Text("b")]);
     let token = CancelToken::new();
     let error = run(&mut agent, Input::Continue, &mut notes, &token).unwrap_err();
     assert_eq!(error.0, "Cannot continue: no messages in context");
@@ -471,7 +468,7 @@ fn a_run_can_go_on_without_a_prompt() {
 fn a_host_that_fails_ends_the_run_and_its_tools() {
     for part in ["start wait0", "answer", "user", "end ok1"] {
         let mut notes = Notes { fail_at: Some(part), ..Notes::default() };
-        let mut agent = agent([Reply::Calls(vec!["wait", "ok"])]);
+        let mut agent = agent(&mut notes, [Reply::Calls(vec!["wait", "ok"])]);
         let error = run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &CancelToken::new());
         assert_eq!(error.unwrap_err().0, "the disk is full", "{part}");
         assert!(notes.lines.last().unwrap().starts_with(part), "{part}: {:?}", notes.lines);
@@ -503,9 +500,8 @@ proptest! {
         let token = CancelToken::new();
         let mut notes = Notes { cancel_at: abort.map(|at| (at, token.clone())), ..Notes::default() };
         (0..steering).for_each(|n| notes.steering.push(said(&n.to_string())));
-        let mut agent = agent(replies);
+        let mut agent = agent(&mut notes, replies);
         run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &token).unwrap();
-        wire::unregister(&agent.model.api);
         assert_legal(&message::to_llm(&agent.messages));
         let count = |part: &str| notes.lines.iter().filter(|line| line.split(' ').next() == Some(part)).count();
         prop_assert_eq!(count("run"), 1);

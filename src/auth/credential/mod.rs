@@ -15,7 +15,7 @@ mod file;
 mod sign_in;
 mod store;
 
-pub use sign_in::{KEY_BYTES_MAX, MARGIN, Stored};
+pub use sign_in::{KEY_BYTES_MAX, Stored};
 
 use super::aws;
 use super::aws::Aws;

@@ -27,7 +27,7 @@ mod probe;
 use crate::base::env::Env;
 use crate::llm::model::{Model, shown_url};
 use address::{Target, targets};
-pub use address::{api_url, is_loopback, key_variable};
+pub use address::{api_url, key_variable};
 use answer::Listed;
 use owner::Listeners;
 pub use owner::Owner;
@@ -38,9 +38,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub const PROVIDER: &str = "local";
-
-/// What a start may spend on looking for servers.
-pub const TIME_LIMIT: Duration = Duration::from_millis(200);
 
 /// Tokens, for a server that does not tell.
 const WINDOW_UNKNOWN: u64 = 32_768;

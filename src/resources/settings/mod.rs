@@ -126,11 +126,6 @@ impl Settings {
         &self.user.path
     }
 
-    /// The user's file is damaged and must stay as it is.
-    pub fn is_broken(&self) -> bool {
-        self.user.is_broken
-    }
-
     /// The value at `path`, a name or several with dots between.
     pub fn get(&self, path: &str) -> Option<&Value> {
         look_up(&self.values, path)

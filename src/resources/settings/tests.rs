@@ -40,7 +40,7 @@ fn without_a_file_the_defaults_hold() {
     let (settings, diagnostics) = Settings::load(scratch.path());
     assert_eq!(diagnostics, []);
     for settings in [settings, load("").0, load("{}").0, load("\u{feff}{\"shellPath\":null}").0] {
-        assert!(!settings.is_broken());
+        assert!(!settings.user.is_broken);
         assert_eq!(settings.default_model(), None);
         assert_eq!(settings.shell_path(), None);
         assert_eq!(settings.default_tools(), None);
@@ -66,7 +66,7 @@ fn a_file_that_cannot_be_read_is_told_with_the_place() {
     for (text, message) in rows {
         let (settings, diagnostics) = load(text);
         assert_eq!(diagnostics, [message]);
-        assert!(settings.is_broken());
+        assert!(settings.user.is_broken);
         assert_eq!(settings.shell_path(), None);
     }
 }
@@ -142,7 +142,7 @@ fn a_value_of_the_wrong_type_is_told_and_left_out() {
             assert_eq!(diagnostics.len(), 1, "{text}");
             assert!(diagnostics[0].starts_with(&format!("{path} must be ")), "{diagnostics:?}");
             assert_eq!(settings.get(path), None);
-            assert!(!settings.is_broken());
+            assert!(!settings.user.is_broken);
         }
     }
     assert_eq!(load(r#"{"retry":true}"#).1, ["retry must be an object; it is ignored"]);
@@ -191,7 +191,7 @@ fn a_damaged_project_file_leaves_the_users_settings() {
     assert_eq!(diagnostics.len(), 1);
     assert_eq!(diagnostics[0].message, "line 2, column 9: expected value; it is ignored");
     assert_eq!(settings.get("theme"), Some(&json!("a")));
-    assert!(!settings.is_broken());
+    assert!(!settings.user.is_broken);
 }
 
 #[test]

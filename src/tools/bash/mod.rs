@@ -385,7 +385,7 @@ fn timeout(seconds: f64) -> Result<Duration, ToolError> {
 
 fn spawn(workspace: &Workspace, request: &Request<'_>) -> Result<Box<dyn Child>, ToolError> {
     let options = &workspace.options;
-    let mut command = ShellCommand {
+    let command = ShellCommand {
         shell: shell(options, workspace.home.as_deref()),
         text: match &options.shell_command_prefix {
             Some(prefix) => format!("{prefix}\n{}", request.command),
@@ -395,9 +395,6 @@ fn spawn(workspace: &Workspace, request: &Request<'_>) -> Result<Box<dyn Child>,
         env: environment(workspace, request.session_variables),
         keep_background: options.bash_keep_background,
     };
-    if let Some(hook) = &options.spawn_hook {
-        hook.call(&mut command)?;
-    }
     let cwd = &command.cwd;
     if workspace.backend.stat(cwd).is_err() {
         let message = format!("Working directory does not exist: {}", cwd.display());

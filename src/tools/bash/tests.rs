@@ -3,9 +3,9 @@
 use super::*;
 use crate::llm::message::text_of;
 use crate::llm::model::Model;
+use crate::tools::process;
 use crate::tools::testing::leak::{LeakGuard, processes};
 use crate::tools::testing::{TempDir, call, call_with, text};
-use crate::tools::{SpawnHook, process};
 use std::sync::Mutex;
 use std::thread;
 
@@ -412,24 +412,4 @@ fn the_shell_and_a_prefix_are_settings() {
     }));
     let result = call(&*tool, json!({"command": "echo $0 $x"}));
     assert_eq!(text(&result), "/bin/sh 1\n");
-}
-
-#[test]
-fn a_hook_may_change_or_refuse_a_command() {
-    let _guard = LeakGuard::new();
-    let dir = TempDir::create();
-    let hook = SpawnHook::new(|command| {
-        if command.text.contains("rm") {
-            return Err(ToolError::new("not that"));
-        }
-        command.text.push_str("; echo $HOOK; pwd");
-        command.cwd = "/".into();
-        command.env.insert("HOOK".into(), "hooked".into());
-        Ok(())
-    });
-    let tool = tool(workspace(&dir, |options| options.spawn_hook = Some(hook)));
-    let result = call(&*tool, json!({"command": "echo x"}));
-    assert_eq!(text(&result), "x\nhooked\n/\n");
-    let result = call(&*tool, json!({"command": "rm x"}));
-    assert_eq!(text(&result), "error: not that");
 }

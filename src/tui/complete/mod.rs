@@ -7,7 +7,7 @@
 mod popup;
 mod rank;
 
-pub use popup::{Answer, Popup, ROWS};
+pub use popup::{Answer, Popup};
 pub use rank::{Candidate, rank};
 
 use super::fuzzy;

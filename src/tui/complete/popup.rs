@@ -6,9 +6,6 @@ use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::Line;
 use crate::tui::select::{Item, List, Looks, Picked};
 
-/// Rows that are shown, unless the user wants others.
-pub const ROWS: usize = 5;
-
 #[derive(Debug)]
 pub struct Popup {
     pub wanted: Wanted,

@@ -167,7 +167,7 @@ fn the_popup_chooses() {
     let press = |popup: &mut Popup, key| popup.handle(&Key::parse(key).unwrap(), &keymap);
     let items: Vec<Item> = ["a", "model", "models", "b", "c", "d"].map(|name| Item::new(name, name)).to_vec();
     let wanted = wanted("/models", true, false).unwrap();
-    let mut popup = Popup::new(wanted.clone(), items.clone(), ROWS).unwrap();
+    let mut popup = Popup::new(wanted.clone(), items.clone(), 5).unwrap();
     let texts: Vec<String> =
         popup.render(40, &Looks::default()).iter().map(|line| line.text().to_owned()).collect();
     assert_eq!(texts, ["  a", "  model", "→ models", "  b", "  c", "  (3/6)"]);
@@ -177,7 +177,7 @@ fn the_popup_chooses() {
     assert_eq!(press(&mut popup, "tab"), chosen(false));
     assert_eq!(press(&mut popup, "enter"), chosen(true));
     assert_eq!(press(&mut popup, "escape"), Answer::Closed);
-    assert!(Popup::new(wanted, Vec::new(), ROWS).is_none());
+    assert!(Popup::new(wanted, Vec::new(), 5).is_none());
 }
 
 proptest! {

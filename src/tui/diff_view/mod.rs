@@ -32,12 +32,6 @@ pub fn lines(diff: &str, theme: &Theme, width: usize) -> Vec<Line> {
     view.out
 }
 
-/// How many lines were added and removed.
-pub fn counts(diff: &str) -> (usize, usize) {
-    let count = |kind| diff.lines().filter(|line| Row::parse(line).kind == kind).count();
-    (count(Kind::Added), count(Kind::Removed))
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Same,

@@ -17,8 +17,6 @@ mod undo;
 mod unit;
 mod view;
 
-pub use view::View;
-
 use super::key::{Action as Event, Code, Key, Modifiers};
 use super::keymap::{self, Action, Keymap};
 use buffer::{Buffer, Position};
@@ -112,14 +110,6 @@ impl Editor {
         self.settle();
         let text = self.fitting(text);
         self.replace(Position::default()..self.buffer.end(), &text);
-    }
-
-    /// Puts text at the cursor; can be undone.
-    pub fn insert(&mut self, text: &str) {
-        self.recall.stop();
-        self.settle();
-        let text = self.fitting(text);
-        self.replace(self.cursor..self.cursor, &text);
     }
 
     /// The cursor's line before it and behind it.

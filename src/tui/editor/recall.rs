@@ -21,7 +21,6 @@ pub(super) struct Recall {
 #[derive(Debug, Default)]
 struct Search {
     query: String,
-    has_failed: bool,
 }
 
 impl Recall {
@@ -40,12 +39,6 @@ impl Recall {
 }
 
 impl Editor {
-    /// What is searched for among the prompts, and whether one was found.
-    pub fn search(&self) -> Option<(&str, bool)> {
-        let search = self.recall.search.as_ref()?;
-        Some((&search.query, !search.has_failed))
-    }
-
     pub(super) fn browse(&mut self, direction: Direction, has_prefix: bool) {
         self.settle();
         if !self.recall.is_browsing() {
@@ -150,7 +143,6 @@ impl Editor {
             true => None,
             false => self.history.search(first, &search.query),
         };
-        search.has_failed = found.is_none() && !search.query.is_empty();
         let is_empty = search.query.is_empty();
         match found {
             Some(index) => self.show(index),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 fn editor(state: &str) -> Editor {
     let (before, behind) = state.split_once('|').unwrap();
     let mut editor = Editor::new();
-    editor.insert(&format!("{before}{behind}"));
+    editor.set_text(&format!("{before}{behind}"));
     editor.cursor = Position::default().after(before);
     editor
 }
@@ -253,11 +253,11 @@ fn prompts_are_searched() {
     check_history("draft|", "ctrl+r 'run enter ctrl+-", "draft|");
     let mut editor = with_history("|");
     press(&mut editor, "ctrl+r 'zz");
-    assert_eq!(editor.search(), Some(("zz", false)));
+    assert!(editor.recall.is_searching());
     press(&mut editor, "backspace backspace 'run");
-    assert_eq!(editor.search(), Some(("run", true)));
+    assert!(editor.recall.is_searching());
     press(&mut editor, "enter");
-    assert_eq!(editor.search(), None);
+    assert!(!editor.recall.is_searching());
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 mod table;
 
-pub use table::{Action, Group};
+pub use table::Action;
 
 use super::key::{Action as Event, Code, Key, Modifiers};
 use serde_json::Value;
@@ -360,14 +360,6 @@ impl Action {
     /// Its name in `keybindings.json`.
     pub fn id(self) -> &'static str {
         self.row().map_or("", |row| row.id)
-    }
-
-    pub fn about(self) -> &'static str {
-        self.row().map_or("", |row| row.about)
-    }
-
-    pub fn parse(id: &str) -> Option<Self> {
-        TABLE.iter().find(|row| row.id == id).map(|row| row.action)
     }
 }
 

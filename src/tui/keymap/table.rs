@@ -13,7 +13,6 @@ macro_rules! actions {
 
         pub(super) const TABLE: &[Row] = &[$($(
             Row {
-                action: Action::$action,
                 group: Group::$group,
                 id: $id,
                 keys: &[$($key),*],
@@ -27,7 +26,6 @@ macro_rules! actions {
 }
 
 pub(super) struct Row {
-    pub(super) action: Action,
     pub(super) group: Group,
     pub(super) id: &'static str,
     pub(super) keys: &'static [&'static str],

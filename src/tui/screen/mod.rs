@@ -88,10 +88,6 @@ impl Screen {
         self.top = Some(row.saturating_sub(self.row));
     }
 
-    pub fn size(&self) -> Size {
-        self.size
-    }
-
     pub fn set_abilities(&mut self, abilities: Abilities) {
         self.abilities = abilities;
     }

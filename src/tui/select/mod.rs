@@ -1,21 +1,19 @@
-//! What one chooses with: lists, settings, a line of text, yes or no. And what one waits with.
+//! What one chooses with: lists, settings, a line of text. And what one waits with.
 //!
 //! Each takes keys and tells what came of them, and gives lines for a width. In plain mode, for screen readers and
 //! for those whom moving things disturb, states are words and nothing moves.
 
-mod confirm;
 mod list;
 mod looks;
 mod settings;
 mod text;
 mod wait;
 
-pub use confirm::Confirm;
 pub use list::{Item, List, Picked};
 pub use looks::Looks;
 pub use settings::{Changed, Setting, Settings};
 pub use text::{Entered, TextInput};
-pub use wait::{elapsed, hints, loader, loader_changes_in};
+pub use wait::{hints, loader, loader_changes_in};
 
 #[cfg(test)]
 mod tests;

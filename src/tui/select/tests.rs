@@ -158,27 +158,6 @@ fn a_line_of_text_is_entered() {
 }
 
 #[test]
-fn a_question_is_answered() {
-    let keymap = Keymap::default();
-    for (is_yes, keys, expected) in [
-        (true, "enter", Some(true)),
-        (false, "enter", Some(false)),
-        (false, "y", Some(true)),
-        (true, "shift+n", Some(false)),
-        (true, "escape", Some(false)),
-        (true, "down enter", Some(false)),
-        (false, "left tab right enter", Some(true)),
-        (true, "x", None),
-    ] {
-        let mut confirm = Confirm::new("Really?", is_yes);
-        let answers = keys.split(' ').map(|name| confirm.handle(&key(name), &keymap));
-        assert_eq!(answers.last().flatten(), expected, "{keys}");
-    }
-    let confirm = Confirm::new("Delete it\nfor good?", false);
-    assert_eq!(texts(&confirm.render(9, &Looks::default())), ["Delete it", "for good?", "  Yes", "→ No"]);
-}
-
-#[test]
 fn waiting_shows_how_long() {
     let looks = Looks::default();
     let plain = Looks { is_plain: true, ..looks };
@@ -238,16 +217,13 @@ proptest! {
         let items = labels.iter().map(|label| Item::new(label, label).about(label)).collect();
         let mut list = List::new(items).rows(4).searchable();
         let mut settings = settings();
-        let mut confirm = Confirm::new(&labels.join("\n"), true);
         for name in keys {
             let key = key(KEYS[name]);
             list.handle(&key, &keymap);
             settings.handle(&key, &keymap);
-            confirm.handle(&key, &keymap);
             let lines = [
                 list.render(width, &looks),
                 settings.render(width, &looks),
-                confirm.render(width, &looks),
             ];
             for line in lines.iter().flatten() {
                 prop_assert!(line.width() <= width, "{:?} in {}", line, width);

@@ -22,9 +22,6 @@ use std::sync::Arc;
 
 pub const PROVIDER: &str = "faux";
 
-/// The variable that names the file for `faux/script`.
-pub const SCRIPT_VARIABLE: &str = script::VARIABLE;
-
 /// The api `faux`.
 pub fn api() -> Api {
     Api::Source(Arc::new(Faux))

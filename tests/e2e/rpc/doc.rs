@@ -1,14 +1,15 @@
 //! The clients of the manual, run where their language is installed.
 
+use crate::agent::World;
 use crate::server::Reply;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 
 /// The first block of the manual's page in `language`.
-fn block(language: &str) -> &'static str {
-    let page = pi::docs::page("rpc").expect("the page on RPC");
+fn block(language: &str) -> String {
+    let page = World::new().pi().words("docs rpc").run().success().stdout;
     let (_, rest) = page.split_once(&format!("```{language}\n")).expect("a block");
-    rest.split_once("```").expect("the end of the block").0
+    rest.split_once("```").expect("the end of the block").0.to_owned()
 }
 
 /// Runs a client of the manual and gives what it printed; none where the language is not installed.
@@ -23,7 +24,7 @@ fn run(language: &str, program: &str, flag: &str) -> Option<String> {
     symlink(env!("CARGO_BIN_EXE_pi"), bin.join("pi")).unwrap();
     let path = std::env::var("PATH").unwrap_or_default();
     let outcome = Command::new(program)
-        .args([flag, block(language)])
+        .args([flag, &block(language)])
         .env_clear()
         .env("PATH", format!("{}:{path}", bin.display()))
         .env("HOME", world.home())

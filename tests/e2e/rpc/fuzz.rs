@@ -284,13 +284,17 @@ fn garbage_and_commands_in_any_order_do_no_harm() {
         r#"{"retry": {"maxRetries": 2, "baseDelayMs": 1}, "compaction": {"keepRecentTokens": 50}}"#,
     );
     let words = "text /t mock m1 read bash look ui-1 call-1 a.jsonl";
+    let schema = Schema::printed();
     let maker = Maker {
-        schema: pi::mode::rpc::schema(),
+        schema: schema.0.clone(),
         dice: Dice(seed),
         texts: words.split(' ').map(str::to_owned).collect(),
     };
     let mut peer = Peer::start(&world, maker);
-    let names: Vec<&str> = pi::mode::rpc::names().collect();
+    let shapes = schema.0["$defs"].as_object().expect("shapes");
+    let names = shapes.keys().filter_map(|name| name.strip_prefix("Command."));
+    let names: Vec<&str> = names.filter(|name| shapes.contains_key(&format!("Response.{name}"))).collect();
+    assert!(names.contains(&"prompt"));
     let (start, mut count) = (Instant::now(), 0);
     println!("seed {seed}");
     while start.elapsed() < limit {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The schema, closed: a field that it does not name is a fault.
-pub struct Schema(Value);
+pub struct Schema(pub Value);
 
 /// The shapes that a value is made of, and their fields: `Event.error`, `Event.error/error`.
 type Met = BTreeSet<String>;

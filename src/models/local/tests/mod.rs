@@ -2,7 +2,7 @@
 
 mod server;
 
-use super::address::{LLAMA_CPP, LM_STUDIO, OLLAMA, SGLANG, VLLM, ollama_root, root};
+use super::address::{LLAMA_CPP, LM_STUDIO, OLLAMA, SGLANG, VLLM, is_loopback, ollama_root, root};
 use super::*;
 use crate::llm::secret::Secret;
 use server::{Answer, Server, not_found};

@@ -333,8 +333,8 @@ fn open_browser(app: &mut App, url: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::oauth::Choice;
     use crate::mode::interactive::testing::Bench;
-    use crate::runtime::sign_in::Choice;
 
     fn open(bench: &mut Bench) -> (CancelToken, ByScreen) {
         let cancel = CancelToken::new();
