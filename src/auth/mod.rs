@@ -1,4 +1,4 @@
-//! Whose key a request carries: stored and configured credentials, sign-ins, and the clouds' own chains.
+//! The key that a request carries: stored and configured credentials, sign-ins, and the clouds' own chains.
 
 pub mod aws;
 pub mod credential;

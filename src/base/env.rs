@@ -27,7 +27,7 @@ impl Env {
         Self { first: BTreeMap::from(first), rest: Arc::new(|_| None) }
     }
 
-    /// The same, with `settings` before it.
+    /// A copy in which `settings` come before the environment.
     pub fn with(&self, settings: &[(String, String)]) -> Self {
         let mut first = self.first.clone();
         let set = settings.iter().filter(|(_, value)| !value.is_empty());

@@ -46,7 +46,7 @@ fn go_home(args: &Args, world: &mut World, log: &Log) -> Result<(), String> {
     }
 }
 
-/// The same for one that is opened later: whether it may stay where the program is was asked before.
+/// Enters the folder of a session that is opened while the program runs. The user was asked about the folder before.
 pub fn follow(args: &Args, world: &mut World, log: &Log, folder: Folder) -> Result<(), String> {
     if folder == Folder::Here || enter_home(args, world, log)? {
         return Ok(());

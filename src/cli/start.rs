@@ -83,12 +83,12 @@ impl World {
         Self::load_with(args, may_ask, Agreed::default())
     }
 
-    /// The same, but nothing is asked.
+    /// Loads as [`World::load`] does, without asking anything.
     pub fn load_unasked(args: &Args) -> Result<Self, String> {
         Self::load_with(args, false, Agreed::default())
     }
 
-    /// The same, after another one: what was agreed to for as long as the program runs counts.
+    /// Loads again without asking anything. What the user agreed to while the program runs still counts.
     fn load_again(args: &Args, agreed: &Agreed) -> Result<Self, String> {
         Self::load_with(args, false, agreed.clone())
     }

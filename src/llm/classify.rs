@@ -31,7 +31,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The same request may succeed later.
+    /// True if the request may succeed when it is sent again unchanged.
     pub fn is_passing(self) -> bool {
         matches!(self, Self::RateLimit | Self::Overloaded | Self::Transport)
     }

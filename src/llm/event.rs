@@ -97,7 +97,7 @@ pub struct Info {
 pub struct BlockInfo {
     pub index: usize,
     pub thinking_signature: Option<String>,
-    /// Of a tool call.
+    /// Namespace of a tool call.
     pub namespace: Option<String>,
 }
 

@@ -16,7 +16,8 @@ use std::thread::JoinHandle;
 const JOIN_ABOVE: usize = 64 * 1024;
 /// Bytes that wait before the caller does.
 const WAIT_ABOVE: usize = 1024 * 1024;
-/// The same for who answers commands: while a run waits for its reader, it can still be aborted.
+/// Waiting bytes above which an answer to a command waits. Larger than `WAIT_ABOVE`, so that a run that waits for
+/// its reader can still be aborted.
 const ANSWERS_WAIT_ABOVE: usize = 16 * 1024 * 1024;
 
 pub struct Output {

@@ -48,7 +48,7 @@ fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Whose folder it is.
+/// Where a context file lies: each place has its own rules.
 #[derive(Clone, Copy, PartialEq)]
 enum Zone {
     Agent,

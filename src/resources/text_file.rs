@@ -34,12 +34,12 @@ impl Bounds {
         Self { roots: roots.filter_map(|root| root.canonicalize().ok()).collect() }
     }
 
-    /// For a file of a project.
+    /// Bounds for a file of a project.
     pub fn project(folder: &Path, home: Option<&Path>) -> Self {
         Self { roots: vec![project_root(folder, home)] }
     }
 
-    /// The same, and what lies in the project of `folder`.
+    /// Widens the bounds to the project of `folder`.
     pub fn and_project(mut self, folder: &Path, home: Option<&Path>) -> Self {
         self.roots.push(project_root(folder, home));
         self

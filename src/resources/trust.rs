@@ -40,7 +40,7 @@ pub struct Project {
 /// What a project has at one moment: what is decided on is this, and this is what is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Of its settings file.
+    /// Content of the project's settings file.
     pub settings: Content,
     /// A hash for everything that the project would run.
     running: BTreeMap<String, String>,
@@ -49,7 +49,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// Of a project that brings nothing.
+    /// The look at a project that brings nothing.
     pub fn nothing() -> Self {
         Self { settings: Ok(None), running: BTreeMap::new(), programs: Vec::new() }
     }

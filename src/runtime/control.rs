@@ -349,7 +349,7 @@ impl Control {
         cleared
     }
 
-    /// This and the next ones also go into the user's settings. An error says why they did not.
+    /// Sets the mode here and in the user's settings. An error says why the settings could not be written.
     pub fn set_steering_mode(&self, mode: QueueMode) -> Result<(), String> {
         self.use_steering_mode(mode);
         self.remember("steeringMode", mode.name().into())
@@ -392,7 +392,7 @@ impl Control {
         self.change_settings(&[(setting, Some(value))])
     }
 
-    /// The same for several at once; nothing takes a setting away.
+    /// Writes several settings of the user at once; `None` removes a setting.
     pub fn change_settings(&self, changes: &[(&str, Option<Value>)]) -> Result<(), String> {
         let ground = self.ground();
         settings::write(ground.settings.path(), changes)?;
@@ -498,7 +498,7 @@ impl Control {
         state.use_tools(tools)
     }
 
-    /// The same conversation goes on with what was read again. Which tools are active stays.
+    /// Continues the conversation with a configuration that was read again. Active tools stay active.
     pub(super) fn stand_on(&self, ground: Arc<Ground>) {
         self.log().hide(ground.services.vault().clone());
         let mut queues = self.queues();

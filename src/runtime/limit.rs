@@ -20,12 +20,12 @@ pub struct Limits {
     pub turns: Option<u64>,
     /// US dollars, for all that is asked while the program runs.
     pub cost: Option<f64>,
-    /// Tokens of the same, those read from a cache included.
+    /// Tokens of all that is asked while the program runs, those read from a cache included.
     pub tokens: Option<u64>,
-    /// The same two for the session, with what was asked before.
+    /// US dollars and tokens for the whole session, earlier runs included.
     pub session_cost: Option<f64>,
     pub session_tokens: Option<u64>,
-    /// For one prompt.
+    /// Time limit of one prompt.
     pub time: Option<Duration>,
     /// Looks for runs that repeat themselves.
     pub loops: bool,

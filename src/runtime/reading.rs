@@ -19,7 +19,7 @@ pub enum Part {
     /// What the user said.
     Prompt,
     Answer,
-    /// Of a tool; it belongs to a call in the answer before it.
+    /// Result of a tool call in the answer before it.
     Result,
     Other,
 }

@@ -206,8 +206,8 @@ impl Session {
         }
     }
 
-    /// The same for a prompt that was accepted elsewhere. `accepted` is called when nothing speaks
-    /// against it any more, before the first event; an error before that is a refusal.
+    /// Runs a prompt that `Control::begin` accepted. `accepted` is called once nothing speaks against the
+    /// prompt any more, before the first event; an error before that is a refusal.
     pub fn ask(
         &mut self,
         mut ticket: Ticket,
@@ -344,7 +344,7 @@ impl Session {
         old.finish().map_err(|error| Fatal(error.to_string()))
     }
 
-    /// The same conversation, on what was read again.
+    /// Continues the conversation with a configuration that was read again.
     pub(super) fn stand_on(&mut self, ground: Arc<Ground>) {
         self.control.stand_on(ground.clone());
         self.guard.limits = ground.limits.clone();

@@ -20,7 +20,8 @@ pub fn list(index: &Path, files: &[PathBuf]) -> Vec<Info> {
     list_telling(index, files, &mut |_| true)
 }
 
-/// The same. Rows are told, some at a time, as soon as they are known; false ends it, with the rows so far.
+/// Rows for `files`, told in parts as soon as they are known. `tell` ends the listing by returning false; the
+/// rows so far are returned.
 pub fn list_telling(index: &Path, files: &[PathBuf], tell: &mut dyn FnMut(Vec<Info>) -> bool) -> Vec<Info> {
     let infos = |rows: &[Row]| rows.iter().map(|row| row.info.clone()).collect();
     let mut known = load(index);

@@ -198,7 +198,7 @@ impl SessionFile {
         self.synced(done)
     }
 
-    /// The same in two steps: what is to be handed over, which takes its time, and what came of it.
+    /// First step of a sync without holding the file: what is to be handed to the disk.
     pub fn unsynced(&mut self) -> io::Result<Unsynced> {
         let folder = std::mem::take(&mut self.unnamed).then(|| self.path.parent());
         Ok(Unsynced { file: self.file.try_clone()?, folder: folder.flatten().map(Path::to_owned) })

@@ -103,7 +103,7 @@ pub fn search(infos: &[Info], query: &Query, found: impl FnMut(Hit)) {
     search_while(infos, query, &|| true, found);
 }
 
-/// The same, as long as it `is_wanted`.
+/// Tells hits as [`search`] does, as long as `is_wanted` says so.
 pub fn search_while(
     infos: &[impl Borrow<Info> + Sync],
     query: &Query,

@@ -174,7 +174,8 @@ impl Store {
         self.infos_telling(None, &mut |_| true)
     }
 
-    /// The same, of a project or of all; told on the way too, see [`catalog::list_telling`].
+    /// What can be told of the sessions of one project, or of all. Rows are told on the way too, see
+    /// [`catalog::list_telling`].
     pub fn infos_telling(&self, cwd: Option<&Path>, tell: &mut dyn FnMut(Vec<Info>) -> bool) -> Vec<Info> {
         let folders = match cwd {
             Some(cwd) => vec![self.folder(cwd)],

@@ -15,14 +15,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt::Write;
 
-/// Of one Kitty sequence.
+/// Payload of one Kitty sequence.
 const CHUNK_BYTES_MAX: usize = 4096;
 /// Cells below which a box shows nothing.
 const BOX_MIN: usize = 12;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Picture<'a> {
-    /// Of its file; may be empty.
+    /// Name of the image's file; may be empty.
     pub name: &'a str,
     pub mime: &'a str,
     pub base64: &'a str,

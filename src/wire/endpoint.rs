@@ -82,7 +82,7 @@ impl Headers {
         self.require_auth_at(&model.base_url, model, names)
     }
 
-    /// The same for a model whose base URL is not where it is.
+    /// Checks as [`Self::require_auth`] does, for a model that is asked at `url` instead of its base URL.
     pub fn require_auth_at(&self, url: &str, model: &Model, names: &[&str]) -> Result<(), StreamError> {
         if names.iter().any(|name| self.has(name)) || is_private_host(url) {
             return Ok(());

@@ -28,7 +28,7 @@ pub fn properties(context: &Context, supported: bool) -> Result<HashMap<&str, &s
     Ok(properties)
 }
 
-/// The same for a decoder, which outlives the context. What cannot be read was refused when the request
+/// [`properties`] for a decoder, which outlives the context. What cannot be read was refused when the request
 /// was made.
 pub fn owned_properties(context: &Context, supported: bool) -> HashMap<String, String> {
     let properties = properties(context, supported).unwrap_or_default();

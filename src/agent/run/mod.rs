@@ -82,7 +82,7 @@ pub trait Host {
     /// `pending` is about to join the conversation; a changed prompt or tool set goes in as a system message.
     fn announce(&mut self, agent: &Agent, pending: &mut Vec<AgentMessage>) -> Result<(), Fatal>;
 
-    /// Whom the next request goes to and what with, credentials resolved.
+    /// Model and options of the next request, credentials resolved.
     fn request(&mut self, agent: &Agent) -> Result<Request, StreamError>;
 
     /// The last look at the messages before they become a request.

@@ -19,7 +19,7 @@ enum Reply {
     Text(&'static str),
     /// Calls of these tools; a call's id is the tool's name and its place.
     Calls(Vec<&'static str>),
-    /// The same, cut at the output limit.
+    /// Calls as in `Calls`, in an answer that the output limit cut.
     Cut(Vec<&'static str>),
     Fail,
     /// Half a word, then nothing until the abort.

@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// For a browser to say what it wants.
+/// How long a browser may take to send its request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Of a request's head, in bytes.
+/// Largest head of a request, in bytes.
 const HEAD_LIMIT: usize = 32 << 10;
-/// At the same time.
+/// Connections served at a time.
 const CONNECTIONS: usize = 16;
 
 /// Running until it is dropped.

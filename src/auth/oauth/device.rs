@@ -7,9 +7,9 @@ use std::time::Duration;
 
 const INTERVAL: Duration = Duration::from_secs(5);
 const SHORTEST: Duration = Duration::from_secs(1);
-/// What a server that says `slow_down` is given more time by.
+/// Added to the interval each time the server says `slow_down`.
 const SLOWER: Duration = Duration::from_secs(5);
-/// Of a code whose server does not say when it ends, in seconds.
+/// Assumed lifetime of a code whose server names none, in seconds.
 pub(super) const LIFETIME_SECONDS: f64 = 15.0 * 60.0;
 
 /// What a poll found.

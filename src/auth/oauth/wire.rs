@@ -9,9 +9,9 @@ use crate::llm::http::{self, Client, Method, Request, Secrets};
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 
-/// For one request, answer included.
+/// Time limit of one request, answer included.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Of what a server says in an error, in characters.
+/// Most characters of a server's error text that are shown.
 const DETAIL_CHARS: usize = 300;
 
 /// What is sent that a server's error must not show when it quotes it.

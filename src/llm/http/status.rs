@@ -123,7 +123,7 @@ fn retry_after_ms(headers: &[(String, String)], now_ms: u64) -> Option<u64> {
     millis(text, 1000.0).or_else(|| Some(http_date_ms(text)?.saturating_sub(now_ms)))
 }
 
-/// The same from the body.
+/// Milliseconds to wait, as the body of an error says.
 fn body_retry_ms(body: &str) -> Option<u64> {
     fault::retry_delay_ms(&body_error(body)?)
 }

@@ -62,7 +62,7 @@ enum State {
     String,
     /// A number or a literal, up to the character that ends it.
     Scalar,
-    /// The same instead of the object.
+    /// A number or a literal where the object should be.
     RootScalar,
     AfterValue,
     /// After the object.

@@ -86,7 +86,7 @@ impl Peer {
         self.ask_within(method, params, cancel, None)
     }
 
-    /// The same, but no longer than `limit`.
+    /// Asks, and waits for the answer for at most `limit`. `None` when the wait was cancelled or too long.
     pub fn ask_within(
         &self,
         method: &str,

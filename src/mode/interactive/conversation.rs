@@ -1,6 +1,6 @@
 //! The whole conversation, item by item: what is in the log, and what the program said between.
 //!
-//! Of what is in the log only the places are held; a message is read and laid out when it is looked at. A
+//! Only the places of logged messages are held; a message is read and laid out when it is looked at. A
 //! call is shown with its result, which is an entry of its own.
 
 use super::card::{self, Call, Weight};

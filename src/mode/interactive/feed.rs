@@ -39,7 +39,7 @@ pub enum News {
     BlockStarted {
         index: usize,
         kind: Kind,
-        /// Of a call.
+        /// Id of a tool call; else empty.
         id: String,
         name: String,
     },

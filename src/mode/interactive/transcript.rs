@@ -277,7 +277,7 @@ impl Transcript {
         })
     }
 
-    /// The same, made if there is none.
+    /// The unfinished card of the call with this id, made if there is none.
     fn call(&mut self, id: &str, name: &str) -> &mut Call {
         let known = self
             .parts

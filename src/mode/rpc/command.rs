@@ -31,7 +31,7 @@ pub enum Command {
     Steer(Said),
     FollowUp(Said),
     Abort,
-    /// The same, answered by `interrupted`.
+    /// An abort that is answered by `interrupted`.
     Interrupt,
     AbortAndPrompt(Said),
     ClearQueue,

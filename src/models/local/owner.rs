@@ -1,4 +1,4 @@
-//! Whose server listens on a port of this machine.
+//! The user whose server listens on a port of this machine.
 //!
 //! On a machine with several users, anybody can listen on a well-known port and would be sent prompts, and
 //! what it answers runs as tool calls. Linux tells the user of each listening socket; other systems do not
@@ -61,7 +61,7 @@ impl Listeners {
         Self { all, user }
     }
 
-    /// Whose server is reached at `host` (a loopback address or `localhost`) and `port`.
+    /// The owner of the server at `host` (a loopback address or `localhost`) and `port`.
     pub fn owner(&self, host: &str, port: u16) -> Owner {
         let Some(all) = &self.all else {
             return Owner::Machine;

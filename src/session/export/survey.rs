@@ -22,7 +22,7 @@ pub struct Survey {
     pub labels: HashMap<String, String>,
     /// What stands in the outline, by position.
     pub steps: BTreeMap<u32, Step>,
-    /// Of all branches.
+    /// Usage of all branches.
     pub sum: Usage,
     pub answers: usize,
     /// Unix milliseconds of the last entry that has a time.

@@ -348,8 +348,8 @@ impl Log {
         }
     }
 
-    /// The same in two steps, for who must not hold the log while the disk takes its time: what a turn leaves
-    /// to be handed over, if there is any, and what came of it.
+    /// What a turn leaves to be handed to the disk, if the settings ask for it. For callers that must not hold
+    /// the log while the disk takes its time.
     pub fn turn_unsynced(&mut self) -> Option<Unsynced> {
         if self.sync != SyncMode::Turn {
             return None;

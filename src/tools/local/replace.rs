@@ -27,7 +27,7 @@ pub fn replace(path: &Path, fill: Fill<'_>) -> io::Result<()> {
     replace_here(&follow_links(path)?, fill)
 }
 
-/// The same for what is at `target` itself, which is no link.
+/// Replaces the file at `target`, which is no link.
 pub fn replace_here(target: &Path, fill: Fill<'_>) -> io::Result<()> {
     let old = match fs::symlink_metadata(target) {
         Ok(old) => old,

@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 
 /// After the shell's end, output is read until the pipe has been silent for so long.
 const SILENCE: Duration = Duration::from_millis(100);
-/// And no longer than this, however much survivors print.
+/// Longest time that output is read after the shell's end, however much survivors print.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// How long a killed process may take to go away before the call ends without it.
 const KILL_MAX: Duration = Duration::from_secs(2);

@@ -44,7 +44,7 @@ enum Place {
 pub struct Lines {
     /// The start of the lines asked for: all of them, or more than can be shown.
     pub text: String,
-    /// Of all lines asked for.
+    /// Size of all lines asked for.
     pub totals: Totals,
     pub first_line_bytes: u64,
     /// Some bytes are not what the encoding allows.

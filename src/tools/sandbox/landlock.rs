@@ -28,7 +28,7 @@ const IOCTL_DEV: u64 = 1 << 15;
 
 /// What a rule on a folder that may be written gives: no new device, and nothing with an old one.
 const IN_FOLDER: u64 = READ_FILE | WRITE_FILE | CHANGE_FOLDER & !(MAKE_CHAR | MAKE_BLOCK) | REFER | TRUNCATE;
-/// The same on a file.
+/// What a rule on a file that may be written gives.
 const ON_FILE: u64 = READ_FILE | WRITE_FILE | TRUNCATE;
 
 /// Version 4: binding and connecting.

@@ -123,7 +123,7 @@ const MANAGING_HERE: &[libc::c_long] = &[libc::SYS_iopl, libc::SYS_ioperm];
 #[cfg(not(target_arch = "x86_64"))]
 const MANAGING_HERE: &[libc::c_long] = &[];
 
-/// The same number everywhere.
+/// Number of `open_tree_attr`, which is the same on every architecture.
 const OPEN_TREE_ATTR: libc::c_long = 467;
 /// Not in all versions of the C library.
 #[cfg(target_arch = "x86_64")]
@@ -187,7 +187,7 @@ impl Filter {
         load(&self.strict, 0).map(drop)
     }
 
-    /// The same; a supervisor at the other end of `channel` decides on modes, owners and times.
+    /// Installs the filter with a supervisor at the other end of `channel`, which decides on modes, owners and times.
     pub fn install_supervised(&self, channel: RawFd) -> io::Result<()> {
         match load(&self.supervised, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER) {
             Ok(listener) => supervisor::send(channel, listener),

@@ -3,7 +3,7 @@
 use super::buffer::Position;
 use std::collections::VecDeque;
 
-/// Of all that is kept; the oldest goes first.
+/// Bytes kept for undo; the oldest edits go first.
 const BYTES_MAX: usize = 16 << 20;
 const EDITS_MAX: usize = 10_000;
 

@@ -9,7 +9,7 @@ use crate::tui::theme::Role;
 use crate::tui::width::width;
 use std::sync::Arc;
 
-/// Of an address that holds the thing itself, only so much is written out.
+/// What is shown of a `data:` address.
 const DATA_SHOWN: &str = "data:…";
 
 pub fn lines(inlines: &[Inline], look: &Look<'_>, style: Style) -> Vec<Line> {

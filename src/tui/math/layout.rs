@@ -12,7 +12,7 @@ pub(super) enum Shape {
     Matrix(Brackets),
 }
 
-/// Of a matrix in one row, and for the first, the middle and the last of several rows.
+/// Brackets of a matrix: in one row, and for the first, the middle and the last of several rows.
 #[derive(Clone, Copy)]
 pub(super) struct Brackets {
     single: [&'static str; 2],

@@ -21,7 +21,7 @@ pub struct Event<'a> {
     pub input_transformations: List<Value>,
 }
 
-/// Of a block, or of the message.
+/// Change of a block or of the message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Delta<'a> {

@@ -22,7 +22,7 @@ const ID_LIMIT: usize = 64;
 /// Stands for the signature of a call that the model did not make itself, or did not sign: Gemini 3
 /// refuses a call without one.
 const UNSIGNED: &str = "skip_thought_signature_validator";
-/// The same for Vertex AI, which reads signatures as base64 and nothing else.
+/// `UNSIGNED` for Vertex AI, which reads signatures as base64 and nothing else.
 const UNSIGNED_BASE64: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
 
 #[derive(Serialize)]

@@ -68,7 +68,7 @@ pub enum ThinkingFormat {
 pub enum SessionHeaders {
     /// `session_id`, `x-client-request-id` and `x-session-affinity`.
     Full,
-    /// The same without `session_id`.
+    /// `x-client-request-id` and `x-session-affinity`.
     WithoutSession,
     /// `x-session-id` alone.
     Single,

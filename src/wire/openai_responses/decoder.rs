@@ -288,7 +288,7 @@ impl Decoder for EventDecoder {
 }
 
 impl<'a> Place<'a> {
-    /// The same, with the name that the item itself has.
+    /// This place with the id that the item itself has.
     fn of(self, item: &'a Value) -> Self {
         let own = item["id"].as_str().filter(|id| !id.is_empty());
         Self { item: own.unwrap_or(self.item), ..self }

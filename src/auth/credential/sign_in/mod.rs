@@ -26,7 +26,7 @@ use std::time::Duration;
 /// A token with less time left is renewed.
 pub const MARGIN: Duration = Duration::from_secs(5 * 60);
 
-/// Of a key.
+/// Longest key that is taken.
 pub const KEY_BYTES_MAX: usize = 64 << 10;
 
 /// Where sign-ins are done.
@@ -49,7 +49,7 @@ pub struct Stored {
     pub provider: String,
     /// `api_key`, `oauth`, or whatever stands there.
     pub kind: String,
-    /// Of a sign-in, in Unix milliseconds.
+    /// When the token of a sign-in expires, in Unix milliseconds.
     pub expires: Option<u64>,
 }
 

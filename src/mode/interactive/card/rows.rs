@@ -92,7 +92,7 @@ pub fn last_lines(text: &str, count: usize) -> usize {
     }
 }
 
-/// Of a longer line only the end is laid out, wherever its rows would begin.
+/// Bytes of a line that are laid out at most: of a longer line only the end, wherever its rows would begin.
 const LINE_MAX: usize = 16 << 10;
 
 /// The end of a line, with at least `cells` in it if it has as many.

@@ -28,7 +28,7 @@ pub fn marker(id: u64) -> String {
     marker_of(process_mark(), id)
 }
 
-/// The same for a command of another pi.
+/// The value of [`MARKER`] for a command of the pi with this `process_mark`.
 pub fn marker_of(process_mark: &str, id: u64) -> String {
     format!("{process_mark}.{id}")
 }

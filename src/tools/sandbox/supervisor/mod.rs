@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-/// The same number everywhere.
+/// Number of `fchmodat2`, which is the same on every architecture.
 pub const SYS_FCHMODAT2: libc::c_long = 452;
 
 const PATH_BYTES_MAX: usize = 4096;

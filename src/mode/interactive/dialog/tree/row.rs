@@ -12,9 +12,9 @@ use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
 use std::ops::Range;
 
-/// Of the text behind the lines so much is seen at least.
+/// Fewest cells of text that stay visible behind the tree's lines.
 const TEXT_CELLS: Range<usize> = 4..21;
-/// And so much of the lines before it.
+/// Cells of the tree's lines that stay visible before the text.
 const LINES_CELLS: Range<usize> = 2..13;
 
 struct Drawn {
