@@ -159,7 +159,12 @@ fn ioctl<T>(listener: &OwnedFd, request: libc::Ioctl, value: &mut T) -> io::Resu
 /// What a call is about.
 enum Target {
     /// An empty path stands for the folder itself, if it `may_be_empty`.
-    Path { folder: libc::c_int, address: u64, follow: bool, may_be_empty: bool },
+    Path {
+        folder: libc::c_int,
+        address: u64,
+        follow: bool,
+        may_be_empty: bool,
+    },
     Open(libc::c_int),
 }
 
