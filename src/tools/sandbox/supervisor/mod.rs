@@ -158,7 +158,13 @@ fn ioctl<T>(listener: &OwnedFd, request: libc::Ioctl, value: &mut T) -> io::Resu
 
 /// What a call is about.
 enum Target {
-    Path { folder: libc::c_int, address: u64, follow: bool },
+    /// An empty path stands for the folder itself, if it `may_be_empty`.
+    Path {
+        folder: libc::c_int,
+        address: u64,
+        follow: bool,
+        may_be_empty: bool,
+    },
     Open(libc::c_int),
 }
 
@@ -271,6 +277,7 @@ fn parse(data: &libc::seccomp_data) -> Option<(Target, Change)> {
         folder: folder as libc::c_int,
         address,
         follow: flags as libc::c_int & libc::AT_SYMLINK_NOFOLLOW == 0,
+        may_be_empty: flags as libc::c_int & libc::AT_EMPTY_PATH != 0,
     };
     #[cfg(target_arch = "x86_64")]
     let (here, nofollow) = (libc::AT_FDCWD as u64, libc::AT_SYMLINK_NOFOLLOW as u64);
@@ -323,7 +330,7 @@ impl Process {
         // What pi may do, a process that has given up its user may not.
         // SAFETY: asks for a number.
         let own = unsafe { libc::geteuid() };
-        if fs::metadata(&folder)?.uid() != own {
+        if user_for_files(&folder)? != own {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
         let memory = File::open(folder.join("mem"))?;
@@ -382,9 +389,9 @@ impl Process {
 
     /// Opens the file itself, with no right but to name it.
     fn find(&self, target: &Target, path: &Path) -> io::Result<File> {
-        let (folder, follow) = match target {
+        let (folder, follow, may_be_empty) = match target {
             Target::Open(fd) => return open(&self.folder.join(format!("fd/{fd}")), true),
-            Target::Path { folder, follow, .. } => (*folder, *follow),
+            Target::Path { folder, follow, may_be_empty, .. } => (*folder, *follow, *may_be_empty),
         };
         if fs::read_link(self.folder.join("root"))? != Path::new("/") {
             return Err(io::Error::from_raw_os_error(libc::EACCES));
@@ -400,11 +407,19 @@ impl Process {
             fd => self.folder.join(format!("fd/{fd}")),
         };
         match path.as_os_str().is_empty() {
-            // An empty path with the flag for it; without, the kernel has refused it already.
-            true => open(&base, true),
+            true if may_be_empty => open(&base, true),
+            true => Err(io::Error::from_raw_os_error(libc::ENOENT)),
             false => open(&base.join(path), follow),
         }
     }
+}
+
+/// The user that a process has on file systems: usually its effective one, but it can be set alone.
+fn user_for_files(process: &Path) -> io::Result<libc::uid_t> {
+    let facts = fs::read_to_string(process.join("status"))?;
+    let users = facts.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let last = users.and_then(|users| users.split_whitespace().nth(3)?.parse().ok());
+    last.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 fn open(path: &Path, follow: bool) -> io::Result<File> {

@@ -116,6 +116,8 @@ const ARGUMENTS: &[Probe] = &[
     ("a subvolume's end", |_| ioctl(FOLDER, 0x5000_943f), libc::EPERM),
     ("trimming", |_| ioctl(FOLDER, 0xc018_5879), libc::EPERM),
     ("asking for flags", |_| flags_can_be_asked_for(), 0),
+    ("a mode of what has no name", |_| refused_or(mode_of(c""), libc::ENOENT), libc::ENOENT),
+    ("a mode for another user", |_| mode_for_another_user(), libc::EPERM),
     // TIOCSTI, TIOCLINUX.
     ("faked input", |_| call(libc::SYS_ioctl, [0, 0x5412, 0, 0, 0]), libc::EPERM),
     ("a selection", |_| call(libc::SYS_ioctl, [0, 0x541c, 0, 0, 0]), libc::EPERM),
@@ -194,6 +196,31 @@ fn open(name: &CStr, flags: libc::c_int) -> libc::c_long {
 
 fn rename(flags: usize) -> libc::c_long {
     call(libc::SYS_renameat2, [HERE, text(c"file"), HERE, text(FILE), flags])
+}
+
+fn mode_of(name: &CStr) -> libc::c_long {
+    call(libc::SYS_fchmodat, [HERE, text(name), 0o700, 0, 0])
+}
+
+/// Fails with `errno` also where modes are refused before anything is looked at.
+fn refused_or(result: libc::c_long, errno: libc::c_int) -> libc::c_long {
+    if result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EACCES) {
+        // SAFETY: the number is this thread's own.
+        unsafe { *libc::__errno_location() = errno };
+    }
+    result
+}
+
+/// Root can take another user for files alone; others cannot, and are refused a device.
+fn mode_for_another_user() -> libc::c_long {
+    // SAFETY: asks for a number.
+    if unsafe { libc::geteuid() } != 0 {
+        return mknod(libc::S_IFCHR, 0x103);
+    }
+    call(libc::SYS_setfsuid, [65_534, 0, 0, 0, 0]);
+    let result = refused_or(mode_of(c"file"), libc::EPERM);
+    call(libc::SYS_setfsuid, [0; 5]);
+    result
 }
 
 /// Not every file system has flags, but none forbids to ask.
