@@ -1,11 +1,9 @@
 //! Where whole tool outputs are kept.
 
-use crate::base::file::make_private_folder;
+use crate::base::file;
 use crate::session::beside;
 use crate::tools::OutputDir;
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -27,7 +25,7 @@ impl OutputDir for Beside {
     fn path(&self) -> io::Result<PathBuf> {
         let folder = self.folder();
         beside::refuse_link(&folder)?;
-        make_private_folder(&folder)?;
+        file::make_private_folder(&folder)?;
         Ok(folder)
     }
 
@@ -42,38 +40,20 @@ impl OutputDir for Beside {
 
 /// A folder for a conversation that is not stored; removed with it.
 #[derive(Default)]
-pub struct Passing(Mutex<Option<PathBuf>>);
+pub struct Passing(Mutex<Option<file::Passing>>);
 
 impl OutputDir for Passing {
     fn path(&self) -> io::Result<PathBuf> {
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(path) = &*made {
-            return Ok(path.clone());
+        if let Some(folder) = &*made {
+            return Ok(folder.path().to_owned());
         }
-        let temp = std::env::temp_dir();
-        for attempt in 0..100 {
-            let path = temp.join(format!("pi-outputs-{}-{attempt}", std::process::id()));
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(made.insert(path).clone()),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, "no free name for a folder of outputs"))
+        let folder = file::Passing::folder("outputs")?;
+        Ok(made.insert(folder).path().to_owned())
     }
 
     fn if_there(&self) -> Option<PathBuf> {
         let made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        made.clone()
-    }
-}
-
-impl Drop for Passing {
-    fn drop(&mut self) {
-        let made = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(path) = made.take() {
-            // What cannot be removed now stays in the temporary folder, which is what that is for.
-            let _ = std::fs::remove_dir_all(path);
-        }
+        made.as_ref().map(|folder| folder.path().to_owned())
     }
 }

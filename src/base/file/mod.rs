@@ -7,10 +7,12 @@
 //! owner of their own and no room for a second file.
 
 mod lock;
+mod passing;
 mod temp;
 mod update;
 
 pub use lock::FolderLock;
+pub use passing::Passing;
 pub use temp::{Temp, create_named};
 pub use update::update;
 

@@ -118,7 +118,7 @@ fn name_file(file: &File, folder: &Path) -> io::Result<PathBuf> {
     use std::os::fd::AsRawFd;
     use std::os::unix::ffi::OsStrExt;
     let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    with_new_name(folder, "tmp", |path| {
+    with_new_name(folder, ".pi-", ".tmp", |path| {
         let to = CString::new(path.as_os_str().as_bytes())?;
         // SAFETY: both paths are C strings that live until the call returns.
         let status = unsafe {
@@ -136,22 +136,23 @@ fn name_file(_file: &File, _folder: &Path) -> io::Result<PathBuf> {
 
 /// Makes a file under a new name in `folder`.
 pub fn create_named(folder: &Path, kind: &str, mode: u32) -> io::Result<(File, PathBuf)> {
-    with_new_name(folder, kind, |path| {
+    with_new_name(folder, ".pi-", &format!(".{kind}"), |path| {
         OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)
     })
 }
 
 /// Tries names in `folder` until `make` finds one that is free.
-fn with_new_name<T>(
+pub(super) fn with_new_name<T>(
     folder: &Path,
-    kind: &str,
+    prefix: &str,
+    suffix: &str,
     make: impl Fn(&Path) -> io::Result<T>,
 ) -> io::Result<(T, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let process = std::process::id();
     for _ in 0..100 {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!(".pi-{process}-{number}.{kind}"));
+        let path = folder.join(format!("{prefix}{process}-{number}{suffix}"));
         match make(&path) {
             Ok(made) => return Ok((made, path)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -2,7 +2,7 @@
 
 use super::app::App;
 use super::card::Weight;
-use crate::base::file::create_private;
+use crate::base::file::Passing;
 use crate::mode::signal;
 use crate::runtime::executable;
 use crate::runtime::lifeline;
@@ -11,7 +11,6 @@ use serde_json::Value;
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 impl App {
@@ -54,7 +53,9 @@ fn installed() -> &'static str {
 
 /// The text as the editor leaves it; none when it fails.
 fn edit(command: &str, text: &str) -> io::Result<Option<String>> {
-    let draft = Draft::new(text)?;
+    let (draft, mut file) = Passing::file("editor", "md")?;
+    file.write_all(text.as_bytes())?;
+    drop(file);
     let status = {
         // Ctrl+C is for the editor now.
         let _held = signal::hold_interrupts();
@@ -66,7 +67,7 @@ fn edit(command: &str, text: &str) -> io::Result<Option<String>> {
             .arg("-c")
             .arg(format!("{command} \"$1\""))
             .arg("sh")
-            .arg(&draft.0)
+            .arg(draft.path())
             .env(name, mark)
             .stdin(Stdio::inherit())
             .spawn()?;
@@ -74,7 +75,7 @@ fn edit(command: &str, text: &str) -> io::Result<Option<String>> {
         child.wait()?
     };
     match status.success() {
-        true => fs::read_to_string(&draft.0).map(Some),
+        true => fs::read_to_string(draft.path()).map(Some),
         false => Ok(None),
     }
 }
@@ -107,36 +108,5 @@ fn wait_with(child: libc::id_t) -> io::Result<()> {
             }
             _ => return Ok(()),
         }
-    }
-}
-
-/// A file for the time of an edit, for the user's eyes only.
-struct Draft(PathBuf);
-
-impl Draft {
-    fn new(text: &str) -> io::Result<Self> {
-        let folder = std::env::temp_dir();
-        let mut number = std::process::id();
-        loop {
-            let path = folder.join(format!("pi-editor-{number}.md"));
-            match create_private(&path) {
-                Ok(mut file) => {
-                    let draft = Self(path);
-                    file.write_all(text.as_bytes())?;
-                    return Ok(draft);
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    number = number.wrapping_add(0x1_0001);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        // Editors may have put another file in its place; it is ours all the same.
-        let _ = fs::remove_file(&self.0);
     }
 }

@@ -7,16 +7,14 @@ use super::footer::tokens;
 use super::look::{Look, indented};
 use super::program::{self, Job};
 use super::work;
+use crate::base::file::Passing;
 use crate::runtime::stats::Stats;
-use crate::runtime::{CancelToken, Fatal, executable, unique_id};
+use crate::runtime::{CancelToken, Fatal, executable};
 use crate::tui::line::{Line, link};
 use crate::tui::markdown_view;
 use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
-use std::fs::DirBuilder;
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -206,8 +204,9 @@ fn upload(
     if !gh(&["auth", "status"])?.is_success {
         return Err("GitHub CLI is not logged in. Run 'gh auth login' first.".to_owned());
     }
-    let folder = Folder::create().map_err(|error| format!("Cannot make a folder for the page: {error}"))?;
-    let page = folder.0.join("session.html");
+    let folder =
+        Passing::folder("share").map_err(|error| format!("Cannot make a folder for the page: {error}"))?;
+    let page = folder.path().join("session.html");
     export(&page)?;
     let ran = gh(&["gist", "create", "--public=false", &page.to_string_lossy()])?;
     if !ran.is_success {
@@ -220,23 +219,6 @@ fn upload(
     let output = String::from_utf8_lossy(&ran.output);
     let address = output.lines().map(str::trim).rfind(|line| !line.is_empty());
     address.map(str::to_owned).ok_or_else(|| "Failed to parse gist ID from gh output".to_owned())
-}
-
-/// A folder for one file whose name matters, gone when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn create() -> io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("pi-share-{}", unique_id()));
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 fn address_lines(address: &str, look: &Look<'_>) -> Vec<Line> {

@@ -8,15 +8,14 @@ use super::Kind;
 use super::header::Size;
 use crate::agent::CancelToken;
 use crate::base::child::{self, End, Until, Wanted};
-use crate::base::{executable, file};
+use crate::base::executable;
+use crate::base::file::{self, Passing};
 use crate::tools::process;
 use crate::tools::sandbox::{Confinement, Sandbox};
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -176,38 +175,20 @@ fn run_on_files(
     sandbox: Option<&Sandbox>,
     cancel: &CancelToken,
 ) -> io::Result<Vec<u8>> {
-    let input = TempFile::create(job.from.name())?;
-    let output = TempFile::create(job.to.name())?;
-    fs::write(&input.0, image)?;
-    let job = Job { input: input.0.as_os_str(), output: output.0.as_os_str(), ..*job };
+    let (input, mut file) = Passing::file("image", job.from.name())?;
+    file.write_all(image)?;
+    drop(file);
+    let (output, _) = Passing::file("image", job.to.name())?;
+    let job = Job { input: input.path().as_os_str(), output: output.path().as_os_str(), ..*job };
     run(program, &arguments(&job), b"", sandbox, cancel)?;
-    file::read(&output.0, MAX_OUTPUT as u64)
-}
-
-/// A file that only this user can read, gone when dropped.
-struct TempFile(PathBuf);
-
-impl TempFile {
-    fn create(extension: &str) -> io::Result<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("pi-image-{}-{number}.{extension}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        file::create_private(&path)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for TempFile {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+    file::read(output.path(), MAX_OUTPUT as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tools::testing::TempDir;
+    use std::fs;
     use std::io::Read;
 
     const GIF: &[u8] = b"GIF89a the picture";
