@@ -7,6 +7,7 @@ pub mod distance;
 pub mod env;
 pub mod executable;
 pub mod failpoint;
+pub mod feature;
 pub mod hex;
 pub mod lenient;
 pub mod null;
