@@ -26,7 +26,7 @@ impl Rules {
 }
 
 #[derive(Debug, Default)]
-pub struct Confinement;
+pub struct Confinement(());
 
 pub fn command(sandbox: &Sandbox, _: &Path, _: &Path) -> io::Result<(Command, Confinement)> {
     match *sandbox.rules {}
