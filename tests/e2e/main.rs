@@ -22,6 +22,7 @@ mod export;
 mod failure;
 #[cfg(feature = "interactive")]
 mod interactive;
+#[cfg(not(all(feature = "acp", feature = "clouds", feature = "interactive", feature = "sandbox")))]
 mod left_out;
 mod limit;
 mod local;
