@@ -70,12 +70,19 @@ const fn signed_in(mut provider: Provider) -> Provider {
 /// A token that is sent as `Authorization: Bearer` instead of as a key.
 pub const BEARER_VARIABLE: &str = "ANTHROPIC_AUTH_TOKEN";
 
-/// Variables that requests to AWS are signed with.
-const AWS_KEYS: &[&str] = &["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
+/// Secrets of the clouds. They are hidden in a build that does not send them, too.
+const CLOUD_KEYS: &[&str] = &[
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "GOOGLE_CLOUD_API_KEY",
+];
 
 /// All providers, by id.
 #[rustfmt::skip]
 pub const PROVIDERS: &[Provider] = &[
+    #[cfg(feature = "clouds")]
     Provider {
         optional: &[
             "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
@@ -110,6 +117,7 @@ pub const PROVIDERS: &[Provider] = &[
     row("fireworks", "Fireworks", &["FIREWORKS_API_KEY"]),
     signed_in(row("github-copilot", "GitHub Copilot", &["COPILOT_GITHUB_TOKEN"])),
     row("google", "Google Gemini", &["GEMINI_API_KEY"]),
+    #[cfg(feature = "clouds")]
     Provider {
         optional: &[
             "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION",
@@ -186,7 +194,7 @@ pub fn takes_key(id: &str) -> bool {
 
 /// Takes the keys in the environment into `vault`.
 pub fn learn_keys(env: &Env, vault: &Vault) {
-    let keys = PROVIDERS.iter().flat_map(|provider| provider.keys).chain(AWS_KEYS);
+    let keys = PROVIDERS.iter().flat_map(|provider| provider.keys).chain(CLOUD_KEYS);
     for name in keys {
         vault.learn(name, &env.get(name).unwrap_or_default());
     }

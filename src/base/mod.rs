@@ -8,6 +8,7 @@ pub mod distance;
 pub mod env;
 pub mod executable;
 pub mod failpoint;
+pub mod feature;
 pub mod file;
 pub mod hex;
 pub mod lenient;

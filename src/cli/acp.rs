@@ -6,11 +6,12 @@ use super::model;
 use super::open;
 use super::start::{self, World};
 use crate::base::cancel::CancelToken;
-use crate::mode::acp::{self, Host, Listed, Over, Refusal};
+use crate::mode::acp::{self, Host, Listed, Refusal};
 use crate::mode::signal;
 use crate::runtime::session::Session;
 use crate::session::id::is_session_id;
 use crate::session::{Log, SessionError};
+use crate::tools::backend::Over;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,6 @@
 //! The command line: flags, subcommands, and the way from both to a run.
 
+#[cfg_attr(not(feature = "acp"), path = "absent/acp.rs")]
 mod acp;
 mod argv;
 mod ask;
@@ -25,6 +26,7 @@ mod undo;
 mod update;
 
 use crate::base::cancel::CancelToken;
+use crate::base::feature;
 use crate::mode::REFERENCE_VERSION;
 use crate::mode::interactive;
 use crate::mode::print::{self, Form, Prompts};
@@ -112,6 +114,9 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
     if args.mode == Some(Mode::Acp) && args.list_models.is_none() {
         return acp::serve(args);
     }
+    if ask::is_drawn(args) {
+        interactive::is_there()?;
+    }
     let mut world = start::World::load(args)?;
     if let Some(search) = &args.list_models {
         if world.services.credentials.env().get("PI_LOCAL_URL").is_some() || search.starts_with("local") {
@@ -198,7 +203,10 @@ fn talk(args: &Args, mut world: start::World) -> Result<u8, String> {
 /// need. Many take all of stdout for the number, so this program's own version is told to people only.
 fn version(is_terminal: bool) -> String {
     match is_terminal {
-        true => format!("{REFERENCE_VERSION} (native pi {})\n", env!("CARGO_PKG_VERSION")),
+        true => {
+            let without: String = feature::left_out().map(|name| format!(", without {name}")).collect();
+            format!("{REFERENCE_VERSION} (native pi {}{without})\n", env!("CARGO_PKG_VERSION"))
+        }
         false => format!("{REFERENCE_VERSION}\n"),
     }
 }

@@ -1,7 +1,9 @@
 //! Adapters from a surface to the runtime: print, JSON, RPC, ACP, the interactive terminal.
 
+#[cfg(feature = "acp")]
 pub mod acp;
 pub mod event_json;
+#[cfg_attr(not(feature = "interactive"), path = "absent/interactive.rs")]
 pub mod interactive;
 pub mod output;
 pub mod print;

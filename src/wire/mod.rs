@@ -5,6 +5,7 @@
 
 pub mod anthropic_messages;
 pub mod balance;
+#[cfg(feature = "clouds")]
 pub mod bedrock_converse_stream;
 pub mod endpoint;
 pub mod faux;
@@ -19,6 +20,7 @@ pub mod openai_completions;
 pub mod openai_responses;
 pub mod pi_messages;
 pub mod schema;
+#[cfg(feature = "clouds")]
 pub mod sigv4;
 #[cfg(test)]
 pub mod testing;
@@ -26,6 +28,7 @@ pub mod transcript;
 pub mod transform;
 
 use crate::base::cancel::CancelToken;
+use crate::base::feature::absent;
 use crate::llm::context::Context;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::model::Model;
@@ -49,6 +52,9 @@ pub fn stream(
 }
 
 fn unknown(model: &Model) -> StreamError {
+    if let Some(text) = left_out(model) {
+        return StreamError::new(ErrorKind::Request, text);
+    }
     let (id, api, known) = (&model.id, &model.api, names().collect::<Vec<_>>().join(", "));
     let text = format!("the model {id} speaks {api:?}, which is not known here; known: {known}");
     StreamError::new(ErrorKind::Request, text)
@@ -58,9 +64,11 @@ fn unknown(model: &Model) -> StreamError {
 const BUILTIN: &[(&str, Maker)] = &[
     ("anthropic-messages", || Api::Wire(Arc::new(anthropic_messages::AnthropicMessages))),
     ("azure-openai-responses", || responses(Variant::Azure)),
+    #[cfg(feature = "clouds")]
     ("bedrock-converse-stream", || Api::Wire(Arc::new(bedrock_converse_stream::BedrockConverseStream))),
     ("faux", crate::wire::faux::api),
     ("google-generative-ai", || Api::Wire(Arc::new(google::Google::GenerativeAi))),
+    #[cfg(feature = "clouds")]
     ("google-vertex", || Api::Wire(Arc::new(google::Google::Vertex))),
     ("mistral-conversations", || Api::Wire(Arc::new(mistral_conversations::MistralConversations))),
     ("openai-codex-responses", || responses(Variant::Codex)),
@@ -74,6 +82,16 @@ fn responses(variant: Variant) -> Api {
 }
 
 type Maker = fn() -> Api;
+
+/// Protocols that only builds with a feature have, and the feature.
+const OPTIONAL: &[(&str, &str)] = &[("bedrock-converse-stream", "clouds"), ("google-vertex", "clouds")];
+
+/// Says that this build leaves out the protocol of `model`, if that is so.
+pub fn left_out(model: &Model) -> Option<String> {
+    let (name, feature) = OPTIONAL.iter().find(|(name, _)| *name == model.api)?;
+    let is_there = names().any(|known| known == *name);
+    (!is_there).then(|| format!("{} of {} cannot be asked: {}", model.id, model.provider, absent(feature)))
+}
 
 /// The protocol of that name.
 pub fn find(name: &str) -> Option<Api> {

@@ -119,6 +119,7 @@ fn the_first_request_is_small() {
 
 /// The program's own version is told where a person looks.
 #[test]
+#[cfg_attr(not(feature = "interactive"), ignore)]
 fn the_version_on_a_terminal_names_the_program_itself() {
     let world = World::new();
     let screen = Screen::start(world.pi().words("--version"));

@@ -94,6 +94,7 @@ fn a_server_of_another_user_is_not_used_unless_it_is_asked_for() {
 
 #[cfg(target_os = "linux")]
 #[test]
+#[cfg_attr(not(feature = "interactive"), ignore)]
 fn somebody_at_the_terminal_is_asked_once_about_a_server_of_another_user() {
     let Some(server) = server_of_another_user() else { return };
     let world = World::new();

@@ -5,10 +5,13 @@ mod screen;
 mod secret;
 mod server;
 
+#[cfg(feature = "acp")]
 mod acp;
 mod auth;
+#[cfg(feature = "interactive")]
 mod choose;
 mod cli;
+#[cfg(feature = "clouds")]
 mod cloud;
 mod compaction;
 mod config;
@@ -17,7 +20,10 @@ mod crash_store;
 mod event;
 mod export;
 mod failure;
+#[cfg(feature = "interactive")]
 mod interactive;
+#[cfg(not(all(feature = "acp", feature = "clouds", feature = "interactive", feature = "sandbox")))]
+mod left_out;
 mod limit;
 mod local;
 mod models;
@@ -25,18 +31,22 @@ mod output;
 mod print;
 mod protocol;
 mod question;
+#[cfg(feature = "interactive")]
 mod restore;
 mod retry;
 mod rpc;
+#[cfg(feature = "sandbox")]
 mod sandbox;
 mod sdk;
 mod session;
+#[cfg(feature = "interactive")]
 mod session_screen;
 mod sessions;
 mod signal;
 mod tool;
 mod trust;
 mod undo;
+#[cfg(feature = "interactive")]
 mod viewer;
 
 use agent::World;

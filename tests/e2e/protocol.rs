@@ -23,6 +23,7 @@ const WIRES: &[Wire] = &[
     wire("anthropic-messages", "anthropic-messages", "/messages"),
     wire("azure-openai-responses", "openai-responses", "/input"),
     wire("google-generative-ai", "google-generative-ai", "/contents"),
+    #[cfg(feature = "clouds")]
     wire("google-vertex", "google-generative-ai", "/contents"),
     wire("mistral-conversations", "mistral-conversations", "/messages"),
     wire("openai-codex-responses", "openai-responses", "/input"),

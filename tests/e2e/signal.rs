@@ -77,6 +77,7 @@ fn kill_leaves_nothing(world: &World, pid: u32) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "sandbox"), ignore)]
 fn a_pi_that_is_killed_leaves_nothing_of_a_tool_call() {
     for words in ["", "--sandbox workspace"] {
         let (world, _server) = world([Reply::tool("t", "bash", &json!({"command": TREE}))]);

@@ -300,6 +300,7 @@ fn edits_with_the_users_editor(world: &World, screen: &Screen) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "interactive"), ignore)]
 fn what_appears_in_a_project_while_it_is_worked_on_is_not_used() {
     let (world, _server) = world([]);
     let screen = on_screen(&world, "");
@@ -321,6 +322,7 @@ fn what_appears_in_a_project_while_it_is_worked_on_is_not_used() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "interactive"), ignore)]
 fn a_trusted_project_that_changes_is_asked_about_at_a_reload() {
     for words in ["", "--approve"] {
         let (world, _server) = world([]);
@@ -437,6 +439,7 @@ fn fifo(path: &std::path::Path) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "interactive"), ignore)]
 fn pipes_in_the_place_of_files_hold_nothing_up() {
     let (world, server) = world([Reply::text("Answered.")]);
     for folder in [".pi/prompts", ".pi/skills/s", ".pi/themes", ".agents/skills/s", ".git"] {

@@ -163,6 +163,7 @@ fn the_journal_of_a_session_that_came_from_elsewhere_is_not_believed_unasked() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "sandbox"), ignore)]
 fn undoing_stays_inside_the_sandbox() {
     let (world, _server) = changed();
     world.write_config("settings.json", r#"{"sandbox": {"mode": "read-only"}, "retry": {"enabled": false}}"#);

@@ -184,6 +184,36 @@ fn the_top_level_stays_small() {
     }
 }
 
+/// Where a feature is named beside a `mod` line, and why.
+const FEATURE_FILES: &[(&str, &str)] = &[
+    ("src/lib.rs", "what only a part that is left out uses is not dead"),
+    ("src/base/feature.rs", "the list of features"),
+    ("src/wire/mod.rs", "rows of the table of protocols"),
+    ("src/auth/provider.rs", "rows of the table of providers"),
+];
+
+#[test]
+fn a_feature_is_named_where_a_part_begins_and_in_few_other_files() {
+    let mut others = Vec::new();
+    for (path, text) in sources() {
+        let mut lines = text.lines();
+        while let Some(line) = lines.next() {
+            if !line.contains("feature = \"") {
+                continue;
+            }
+            let after = lines.clone().find(|line| !line.trim_start().starts_with("#["));
+            if !after.is_some_and(|line| line.starts_with("mod ") || line.starts_with("pub mod ")) {
+                others.push(path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    others.sort();
+    others.dedup();
+    let mut known: Vec<&str> = FEATURE_FILES.iter().map(|(file, _)| *file).collect();
+    known.sort_unstable();
+    assert_eq!(others, known);
+}
+
 #[test]
 fn every_setting_is_read_somewhere() {
     const TABLE: &str = "src/resources/settings/table.rs";

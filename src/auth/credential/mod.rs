@@ -33,7 +33,7 @@ use crate::models::config_value;
 use crate::models::config_value::Keep;
 use crate::models::local;
 use crate::models::{Configured, Registry, header_place};
-use crate::wire::google;
+use crate::wire::{self, google};
 use file::{AuthFile, settings_of};
 use serde_json::Value;
 use std::fmt;
@@ -233,6 +233,9 @@ impl Credentials {
         configured: &Configured,
         cancel: &CancelToken,
     ) -> Result<Resolved, StreamError> {
+        if let Some(text) = wire::left_out(model) {
+            return Err(StreamError::new(ErrorKind::Request, text));
+        }
         let row = provider::find(&model.provider);
         let open = row.is_some_and(|row| row.ambient == Ambient::Open);
         let entries = match self.file.entries() {

@@ -33,7 +33,7 @@ use super::stdout;
 use crate::jsonrpc::line::{self, Frame, Frames};
 use crate::jsonrpc::message::{self, Bad, Failure, INVALID_REQUEST, Message};
 use crate::runtime::CancelToken;
-use crate::runtime::backend::Backend;
+use crate::runtime::backend::Over;
 use crate::runtime::session::Session;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use open::{Opener, Sessions};
@@ -60,9 +60,6 @@ const CANCELLED: i64 = -32800;
 
 /// Sessions that wait to be opened.
 const WISHES_MAX: usize = 64;
-
-/// Puts the editor before where tools would find files.
-pub type Over = Box<dyn Fn(Arc<dyn Backend>) -> Arc<dyn Backend> + Send + Sync>;
 
 /// Makes sessions.
 pub trait Host: Send + 'static {

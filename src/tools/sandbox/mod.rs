@@ -6,20 +6,21 @@
 //! The kernel enforces it, in the child before it becomes the command, and for file tools on a thread of
 //! their own: a path that changes between a check and its use gains nothing. Folders are opened once, at
 //! the start: a name that leads elsewhere later gains nothing either. How it is done is in `platform`, one
-//! for Linux and one for macOS. What this kernel cannot enforce is an error where it is all of it, and
+//! for Linux, one for macOS, and one for a build without a sandbox. What this kernel cannot enforce is an error where it is all of it, and
 //! else a gap that the user is told of.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod capability;
 pub mod confined;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod landlock;
-#[cfg_attr(target_os = "linux", path = "linux.rs")]
-#[cfg_attr(target_os = "macos", path = "macos.rs")]
+#[cfg_attr(all(feature = "sandbox", target_os = "linux"), path = "linux.rs")]
+#[cfg_attr(all(feature = "sandbox", target_os = "macos"), path = "macos.rs")]
+#[cfg_attr(not(feature = "sandbox"), path = "absent.rs")]
 mod platform;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod seccomp;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod supervisor;
 
 pub use platform::Confinement;

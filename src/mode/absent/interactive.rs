@@ -1,0 +1,67 @@
+//! A build without the interactive terminal. Questions are not drawn, and the manual has no keys.
+
+use crate::base::feature;
+use crate::mode::signal::Watch;
+use crate::runtime::session::Session;
+use crate::runtime::{Block, CancelToken, Dirs, Store};
+
+pub struct Options {
+    pub dirs: Dirs,
+    pub store: Store,
+    pub first: Option<(String, Vec<Block>)>,
+    pub prompts: Vec<String>,
+    pub draft: Option<String>,
+    pub fullscreen: Option<bool>,
+    pub verbose: bool,
+}
+
+pub fn is_there() -> Result<(), String> {
+    let absent = feature::absent("interactive");
+    Err(format!("There is no conversation on a terminal: {absent}. Ask with -p, or use --mode rpc"))
+}
+
+pub fn run(_: Session, _: Options, _: &CancelToken, _: &Watch) -> Result<u8, String> {
+    is_there().map(|()| 0)
+}
+
+pub fn commands() -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
+    std::iter::empty()
+}
+
+pub fn theme_colors() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
+    std::iter::empty()
+}
+
+pub fn keys() -> String {
+    String::new()
+}
+
+pub mod question {
+    //! Questions that are drawn: none.
+
+    use crate::runtime::stored::Info;
+    use crate::runtime::{Dirs, Settings, Store};
+    use std::io;
+    use std::path::Path;
+
+    #[derive(Clone, Copy)]
+    pub struct Ground<'a> {
+        pub dirs: &'a Dirs,
+        pub settings: &'a Settings,
+        pub cwd: &'a Path,
+    }
+
+    pub enum Answer<T> {
+        Given(T),
+        Left,
+        End(u8),
+    }
+
+    pub fn choose(_: Ground<'_>, _: &str, _: &str, _: &[String]) -> io::Result<Answer<usize>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub fn pick(_: Ground<'_>, _: &Store) -> io::Result<Answer<Info>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
