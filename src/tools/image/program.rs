@@ -150,7 +150,7 @@ fn run(
     cancel: &CancelToken,
 ) -> io::Result<Vec<u8>> {
     let away = Path::new("/");
-    let (mut command, confinement) = match sandbox {
+    let (mut command, _confinement) = match sandbox {
         None => (Command::new(program), Confinement::default()),
         Some(sandbox) => sandbox.command(program, away)?,
     };
@@ -159,7 +159,6 @@ fn run(
     let (read, until) = (Wanted::Output, Until::OutputEnd);
     let job = child::Job { input, read, until, limit: TIME_LIMIT, output_max: MAX_OUTPUT, cancel };
     let ran = child::run(command, &job)?;
-    drop(confinement);
     match ran.end {
         End::TooMuch => Err(io::ErrorKind::FileTooLarge.into()),
         _ => Ok(ran.output),
