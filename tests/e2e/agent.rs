@@ -118,8 +118,10 @@ impl World {
     #[track_caller]
     pub fn wait_until_watched(&self) {
         let is_watcher = |pid: &u32| {
-            // It takes this name once it is out of reach of what ends the others.
-            fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name == b"pi-lifeline\n")
+            let of = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            // The first has the name of the thread that starts it until it is a program of its own, and takes that
+            // name again when it is out of reach of what ends the others.
+            of("cmdline").starts_with(b"pi-lifeline\0") && of("comm") == b"pi-lifeline\n"
         };
         let start = Instant::now();
         while !self.processes().iter().any(is_watcher) {
