@@ -12,7 +12,7 @@ pub fn poll<const N: usize>(fds: [RawFd; N], until: Option<Instant>) -> io::Resu
     Ok(polled.map(|fd| fd.revents != 0))
 }
 
-/// The same for any number, which says what happened in `revents`.
+/// Waits for any number of descriptors; `revents` of each says what happened.
 pub fn poll_all(fds: &mut [libc::pollfd], until: Option<Instant>) -> io::Result<()> {
     let timeout_ms = until.map_or(-1, |until| {
         let left = until.saturating_duration_since(Instant::now());
