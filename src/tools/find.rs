@@ -5,7 +5,6 @@
 //! that starts with `/` is matched against absolute paths. A glob in lower case ignores case.
 
 use super::backend::{Backend, Kind, Stat};
-use super::glob::Glob;
 use super::ignore::path_bytes;
 use super::listing::{self, Listing, given_path, shown};
 use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
@@ -13,6 +12,7 @@ use super::{argument, path};
 use crate::agent::CancelToken;
 use crate::agent::call::{Argument, Arguments, CallInfo, Subject};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::glob::{Dialect, Glob};
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
 use serde_json::json;
@@ -221,7 +221,11 @@ impl Wanted {
         } else {
             (glob.to_owned(), None)
         };
-        Ok(Self { glob: Glob::new(&glob, ignore_case).map_err(ToolError::new)?, before, only_folders })
+        Ok(Self {
+            glob: Glob::new(&glob, Dialect { ignore_case, ..Dialect::default() }).map_err(ToolError::new)?,
+            before,
+            only_folders,
+        })
     }
 }
 

@@ -9,13 +9,13 @@ mod tests;
 mod utf16;
 
 use super::backend::{Backend, Kind};
-use super::glob::Glob;
 use super::listing::{self, Listing, given_path, shown};
 use super::truncate::MAX_MATCH_CHARS;
 use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
 use super::{argument, path};
 use crate::agent::call::{Argument, Arguments, CallInfo, Subject};
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::glob::{Dialect, Glob};
 use crate::llm::message::ToolSpec;
 use crate::llm::secret::Set;
 use crate::tools::workspace::Workspace;
@@ -304,7 +304,7 @@ impl Filter {
             from_cwd.push(b'/');
         }
         Ok(Self {
-            glob: Glob::new(whole.strip_prefix('/').unwrap_or(whole), false)?,
+            glob: Glob::new(whole.strip_prefix('/').unwrap_or(whole), Dialect::default())?,
             negated,
             by_name,
             only_folders,
