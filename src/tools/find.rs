@@ -91,19 +91,22 @@ impl Tool for Find {
         if kind != Kind::Dir {
             return Err(ToolError::new(format!("Not a directory: {folder_text}")));
         }
-        let walk = Walk::new(&self.workspace, &folder, call.cancel, limit, self.time);
+        // One more tells whether the limit left anything out.
+        let walk = Walk::new(&self.workspace, &folder, call.cancel, limit.saturating_add(1), self.time);
         let mut listing = Listing::default();
         let mut found = 0;
         let summary = walk
             .run(&wanted, &mut |path: String| {
-                listing.push(&path);
+                if found < limit {
+                    listing.push(&path);
+                }
                 found += 1;
             })
             .map_err(|error| ToolError::new(format!("Cannot read directory: {error}")))?;
         if call.cancel.is_cancelled() {
             return Err(ToolError::aborted());
         }
-        if found >= limit {
+        if found > limit {
             let more = limit.saturating_mul(2);
             let notice =
                 format!("{limit} results limit reached. Use limit={more} for more, or refine pattern");
@@ -355,6 +358,9 @@ mod tests {
                 json!({"resultLimitReached": 2})
             )
         );
+        let (all, _) = find(&tree, json!({"pattern": "*.ts"}));
+        let count = all.lines().count();
+        assert_eq!(find(&tree, json!({"pattern": "*.ts", "limit": count})).0, all);
         check(&tree, "*", "nowhere", "error: Path not found: CWD/nowhere");
         check(&tree, "*", "Read.md", "error: Not a directory: CWD/Read.md");
         check(&tree, "[a", ".", "error: Invalid glob '[a': a '[' is not closed");
