@@ -32,7 +32,7 @@ use crate::runtime::outcome::Wanted;
 use crate::runtime::output_dir::{Beside, Passing};
 use crate::runtime::prompt::Source;
 use crate::runtime::service::Services;
-use crate::runtime::session::{Ground, Parts, Prompt, Session, Themes};
+use crate::runtime::session::{Config, Parts, Prompt, Session, Themes};
 use crate::runtime::succession::{Folder, Succession};
 use crate::runtime::undo::Journal;
 use crate::session::context::SessionContext;
@@ -233,7 +233,7 @@ pub fn session(args: &Args, world: World, log: Log, cancel: &CancelToken) -> Res
     // What was said for the first session only.
     let args = Args { cwd: None, name: None, ..args.clone() };
     let (same_args, same_start, same_agreed) = (args.clone(), started_in.clone(), agreed.clone());
-    let renew = move |old: &Ground| {
+    let renew = move |old: &Config| {
         let mut world = World::load_again(&same_args, &same_agreed)?;
         world.started_in.clone_from(&same_start);
         Ok(renewed(&same_args, world, old))
@@ -321,7 +321,7 @@ fn parts(args: &Args, mut world: World, mut log: Log, cancel: &CancelToken) -> R
         thinking,
         marks: context.marks,
         messages: context.into_messages(),
-        ground: Ground {
+        config: Config {
             limits: limits(args, &world.settings),
             approval: approval(args),
             wanted,
@@ -341,7 +341,7 @@ fn parts(args: &Args, mut world: World, mut log: Log, cancel: &CancelToken) -> R
 
 /// The ground of a conversation that goes on, from what its files say now. What belongs to the run of the
 /// program stays: a key and an address of the command line, models that were found, the sandbox.
-fn renewed(args: &Args, mut world: World, old: &Ground) -> Ground {
+fn renewed(args: &Args, mut world: World, old: &Config) -> Config {
     let services = &mut world.services;
     services.credentials.give_as(&old.services.credentials);
     services.registry.add_found_by(&old.services.registry);
@@ -367,7 +367,7 @@ fn renewed(args: &Args, mut world: World, old: &Ground) -> Ground {
     let (prompt, context_files) = prompt_source(args, &world, &commands, old.wanted.as_deref());
     let themes = world.find_themes(args);
     let scope = model::listed(args, &world);
-    Ground {
+    Config {
         limits: limits(args, &world.settings),
         approval: approval(args),
         wanted: old.wanted.clone(),

@@ -10,7 +10,7 @@ use super::expand::Commands;
 use super::output_dir::{Beside, Passing};
 use super::prompt::Source;
 use super::service::Services;
-use super::session::{Ground, Parts, Session, Themes};
+use super::session::{Config, Parts, Session, Themes};
 use super::undo::Journal;
 use crate::agent::tool::Tool;
 use crate::auth::credential::Credentials;
@@ -121,7 +121,7 @@ impl Setup {
             messages: context.into_messages(),
             tools: tools.clone(),
             model,
-            ground: Ground {
+            config: Config {
                 services,
                 settings,
                 workspace,

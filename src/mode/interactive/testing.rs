@@ -63,8 +63,8 @@ impl Bench {
         let size = Size { columns: 80, rows: 40 };
         let places =
             Places { cwd: dir.path().to_owned(), home: dir.path().to_owned(), agent: dir.path().to_owned() };
-        let ground = control.ground();
-        let (mut stage, _) = Stage::new(places, &ground.settings, &ground.themes, size);
+        let config = control.config();
+        let (mut stage, _) = Stage::new(places, &config.settings, &config.themes, size);
         stage.is_plain = false;
         let app = App::new(Parts {
             control,

@@ -14,7 +14,7 @@ pub fn run(app: &mut App, _: &str) {
     };
     let surfaces = project.surfaces();
     let look = project.look();
-    let is_trusted = surfaces.is_empty() || app.control.ground().settings.has_project();
+    let is_trusted = surfaces.is_empty() || app.control.config().settings.has_project();
     let now = if is_trusted { "trusted" } else { "untrusted" };
     let mut text = format!(
         "{}\n\nSaved decision: {}\nCurrent session: {now}",
