@@ -9,9 +9,10 @@
 //! log (`stats`).
 
 use super::approval::{Approver, Desk};
+use super::config::Config;
 use super::event::Event;
 use super::secret::{self, Wrapped};
-use super::session::{Config, Queues};
+use super::session::Queues;
 use crate::agent::message::AgentMessage;
 use crate::agent::queue::QueueMode;
 use crate::agent::run::Fatal;

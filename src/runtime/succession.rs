@@ -4,7 +4,8 @@
 //! The one that is left is closed first; what the next one needs (its settings, models, tools, prompt)
 //! is made anew for its folder, as at a start.
 
-use super::session::{Config, Parts, Session};
+use super::config::Config;
+use super::session::{Parts, Session};
 use crate::agent::run::Fatal;
 use crate::session::{Log, SessionError, Store, SyncMode, store, upkeep};
 use std::path::{Path, PathBuf};
