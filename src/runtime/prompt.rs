@@ -26,6 +26,9 @@ impl Source {
                     name: &info.spec.name,
                     snippet: info.snippet.as_deref(),
                     rules: &info.rules,
+                    reads: info.serves.reading,
+                    searches: info.serves.searching,
+                    runs_commands: info.serves.commands,
                 })
                 .collect();
             prompt::sections(&PromptOptions {
