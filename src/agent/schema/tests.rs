@@ -143,7 +143,10 @@ fn the_whole_schema_can_be_referred_to() {
     let schema = json!({"type": "object", "properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}},
         "additionalProperties": false});
     assert!(faults(&json!({"next": {"next": {"n": 1}}}), &schema).is_empty());
-    assert_eq!(faults(&json!({"next": {"next": {"n": "1"}}}), &schema), ["next.next.n: expected integer, got string"]);
+    assert_eq!(
+        faults(&json!({"next": {"next": {"n": "1"}}}), &schema),
+        ["next.next.n: expected integer, got string"]
+    );
     let given = json!({"next": {"next": {"n": "1", "next": null}}});
     let bent = validate("t", &schema, given.as_object().unwrap()).unwrap();
     assert_eq!(Value::from(bent), json!({"next": {"next": {"n": 1}}}));
