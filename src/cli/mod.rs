@@ -147,8 +147,8 @@ fn start_and_ask(args: &Args) -> Result<u8, String> {
     let from = world.started_in.clone();
     let session = start::session(args, world, log, &cancel)?;
     let mut messages = args.messages.clone().into_iter();
-    let attach =
-        Attach { from: &from, workspace: session.workspace(), model: session.model(), cancel: &cancel };
+    let model = session.control().model();
+    let attach = Attach { from: &from, workspace: session.workspace(), model: &model, cancel: &cancel };
     let prompt = input::assemble(piped, &args.files, messages.next(), &attach)?;
     let is_empty = prompt.text.is_empty() && prompt.images.is_empty();
     let first = (!is_empty).then_some((prompt.text, prompt.images));
@@ -183,8 +183,8 @@ fn talk(args: &Args, mut world: start::World) -> Result<u8, String> {
     let store = open::store(&dirs, &world.settings, dir, &world.cwd);
     let session = start::session(args, world, log, &cancel)?;
     let mut messages = args.messages.clone().into_iter();
-    let attach =
-        Attach { from: &from, workspace: session.workspace(), model: session.model(), cancel: &cancel };
+    let model = session.control().model();
+    let attach = Attach { from: &from, workspace: session.workspace(), model: &model, cancel: &cancel };
     let prompt = input::assemble(None, &args.files, messages.next(), &attach)?;
     let is_empty = prompt.text.is_empty() && prompt.images.is_empty();
     let options = interactive::Options {

@@ -26,17 +26,18 @@ use crate::resources::prompt::{self, UserPrompts};
 use crate::resources::settings::Settings;
 use crate::resources::{Diagnostic, skill, template};
 use crate::runtime::approval::{Ask, Rules};
+use crate::runtime::control::Parts;
 use crate::runtime::expand::Commands;
 use crate::runtime::limit::Limits;
 use crate::runtime::outcome::Wanted;
 use crate::runtime::output_dir::{Beside, Passing};
 use crate::runtime::prompt::Source;
 use crate::runtime::service::Services;
-use crate::runtime::session::{Config, Parts, Prompt, Session, Themes};
+use crate::runtime::session::{Config, Prompt, Session, Themes};
 use crate::runtime::succession::{Folder, Succession};
 use crate::runtime::undo::Journal;
 use crate::session::context::SessionContext;
-use crate::session::{Log, SessionError};
+use crate::session::{Conversation, Log, SessionError};
 use crate::tools::backend::{Backend, Over};
 use crate::tools::local::Local;
 use crate::tools::sandbox::Sandbox;
@@ -316,11 +317,9 @@ fn parts(args: &Args, mut world: World, mut log: Log, cancel: &CancelToken) -> R
     let themes = world.find_themes(args);
     let (prompt, context_files) = prompt_source(args, &world, &commands, wanted.as_deref());
     Ok(Parts {
-        log,
+        conversation: Conversation::new(log, context),
         model,
         thinking,
-        marks: context.marks,
-        messages: context.into_messages(),
         config: Config {
             limits: limits(args, &world.settings),
             approval: approval(args),

@@ -11,26 +11,26 @@
 //! Not here: where the cut is and what is asked (`session::compaction`), the request (`summary`).
 
 use super::control::Control;
-use super::event::{Event, Reason};
+use super::event::{Event, Listener, Reason};
 use super::service::Services;
-use super::session::{Listener, Session};
+use super::session::Session;
 use super::summary::{Failure, Summarizer, Summary, Task};
 use crate::agent::call::Describe;
 use crate::agent::message::AgentMessage;
-use crate::agent::run::{Agent, Fatal};
+use crate::agent::run::Fatal;
 use crate::base::cancel::CancelToken;
 use crate::llm::classify::is_overflow;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::message::{AssistantMessage, Block, Content, StopReason, now_ms};
-use crate::llm::model::Model;
+use crate::llm::model::{Model, ThinkingLevel};
 use crate::models::local;
 use crate::session::compaction::{
     CompactionResult, Preparation, Sizes, add_usage, current_system, cut, estimate, prompt, prune,
 };
-use crate::session::context::{Marks, Projection};
+use crate::session::context::Projection;
 use crate::session::entry::{Body, Compaction, ContextEdit, Replacement};
 use crate::session::index::Kind;
-use crate::session::{Log, Notice, SessionError};
+use crate::session::{Log, Notice};
 use crate::tools::{OutputDir, artifact};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,6 @@ use std::time::Duration;
 /// What is remembered from one check to the next.
 #[derive(Debug, Default)]
 pub struct State {
-    pub(super) marks: Marks,
     /// An answer was left out and asked for again, and none has come since.
     recovered: bool,
     /// The last compaction failed or freed next to nothing, and the user has said nothing since.
@@ -48,10 +47,6 @@ pub struct State {
 }
 
 impl State {
-    pub fn new(marks: Marks) -> Self {
-        Self { marks, ..Self::default() }
-    }
-
     /// A message has ended.
     pub(super) fn saw(&mut self, message: &AgentMessage) {
         match message {
@@ -120,22 +115,18 @@ impl Session {
         listener: Listener<'_>,
         cancel: &CancelToken,
     ) -> Result<CompactionResult, NotCompacted> {
-        let (mut compactor, agent) = self.compactor(listener, cancel)?;
-        compactor.manual(agent, instructions)
+        self.compactor(listener, cancel)?.manual(instructions)
     }
 }
 
 impl Control {
     /// How full the model's window is; none when its size is not known.
     pub fn context_usage(&self) -> Option<ContextUsage> {
-        let (messages, marks, window) = {
-            let state = self.state();
-            let window = state.model.context_window;
-            (state.messages.clone(), state.marks, window)
+        let (messages, marks) = {
+            let log = self.log();
+            (log.messages(), log.marks())
         };
-        if window == 0 {
-            return None;
-        }
+        let window = Some(self.model().context_window).filter(|window| *window > 0)?;
         let after = messages.get(marks.after_compaction..);
         let is_known = marks.after_compaction == 0 || after.unwrap_or_default().iter().any(is_reported);
         let tokens = is_known.then(|| estimate::context_tokens(&messages, marks.fresh));
@@ -155,9 +146,12 @@ pub(super) enum Moment {
     AfterRun,
 }
 
-/// All that a compaction touches but the agent.
+/// All that a compaction touches.
 pub(super) struct Compactor<'a> {
     pub control: &'a Control,
+    /// The model that the conversation is with.
+    pub model: Arc<Model>,
+    pub thinking: ThinkingLevel,
     pub services: &'a Services,
     pub state: &'a mut State,
     pub outputs: &'a dyn OutputDir,
@@ -174,12 +168,16 @@ struct Plan {
 
 impl Compactor<'_> {
     /// Compacts if that is due. True when the run has to go on to ask for the failed answer again.
-    pub fn check(&mut self, agent: &mut Agent, moment: Moment) -> Result<bool, Fatal> {
+    pub fn check(&mut self, moment: Moment) -> Result<bool, Fatal> {
         let is_on = self.control.state().switches.auto_compaction;
         if !is_on || self.cancel.is_cancelled() {
             return Ok(false);
         }
-        let answers = agent.messages.iter().enumerate().rev();
+        let (messages, marks) = {
+            let log = self.control.log();
+            (log.messages(), log.marks())
+        };
+        let answers = messages.iter().enumerate().rev();
         let last = answers.into_iter().find_map(|(at, message)| match message {
             AgentMessage::Assistant(answer) => Some((at, answer.clone())),
             _ => None,
@@ -188,34 +186,31 @@ impl Compactor<'_> {
             let Some((at, answer)) = last else {
                 return Ok(false);
             };
-            if at < self.state.marks.after_compaction {
+            if at < marks.after_compaction {
                 return Ok(false);
             }
             if moment == Moment::AfterRun && answer.stop_reason == StopReason::Aborted {
                 return Ok(false);
             }
-            if let Some(pressure) = pressure(&answer, &agent.model, at >= self.state.marks.fresh) {
-                return self.recover(agent, &answer, pressure);
+            if let Some(pressure) = pressure(&answer, &self.model, at >= marks.fresh) {
+                drop(messages);
+                return self.recover(&answer, pressure);
             }
         }
-        let window = agent.model.context_window;
-        let tokens = estimate::context_tokens(&agent.messages, self.state.marks.fresh);
+        let window = self.model.context_window;
+        let tokens = estimate::context_tokens(&messages, marks.fresh);
+        drop(messages);
         let may_help = moment == Moment::BeforePrompt || !self.state.fruitless;
-        if window > 0 && may_help && self.sizes(agent).is_over(tokens, window) {
-            self.auto(agent, Reason::Threshold, false)?;
+        if window > 0 && may_help && self.sizes().is_over(tokens, window) {
+            self.auto(Reason::Threshold, false)?;
         }
         Ok(false)
     }
 
     /// The model had no room: makes some, and has the answer asked for again where there is none.
-    fn recover(
-        &mut self,
-        agent: &mut Agent,
-        answer: &Arc<AssistantMessage>,
-        pressure: Pressure,
-    ) -> Result<bool, Fatal> {
+    fn recover(&mut self, answer: &Arc<AssistantMessage>, pressure: Pressure) -> Result<bool, Fatal> {
         if answer.stop_reason == StopReason::Stop {
-            self.auto(agent, Reason::Overflow, false)?;
+            self.auto(Reason::Overflow, false)?;
             return Ok(false);
         }
         if self.state.recovered {
@@ -229,8 +224,8 @@ impl Compactor<'_> {
             return Ok(false);
         }
         self.state.recovered = true;
-        self.leave_out_last_answer(agent)?;
-        let goes_on = self.auto(agent, Reason::Overflow, true)?;
+        self.leave_out_last_answer()?;
+        let goes_on = self.auto(Reason::Overflow, true)?;
         if !goes_on {
             self.state.failed = Some(answer.clone());
         }
@@ -238,38 +233,23 @@ impl Compactor<'_> {
     }
 
     /// The last answer and the results of its calls stay in the log, and the model is told of neither.
-    fn leave_out_last_answer(&mut self, agent: &mut Agent) -> Result<(), Fatal> {
+    fn leave_out_last_answer(&mut self) -> Result<(), Fatal> {
         let attempt = last_attempt(&self.control.log());
         for target_id in attempt {
             self.edit(target_id, None)?;
         }
-        self.reload(agent);
         Ok(())
     }
 
     fn edit(&mut self, target_id: String, content: Option<Content>) -> Result<(), Fatal> {
         let replacement = content.map(|content| Replacement { content, ..Replacement::default() });
         let edit = ContextEdit { target_id, replacement, ..ContextEdit::default() };
-        let entry = self.control.log().append(edit).map_err(fatal)?;
+        let entry = self.control.log().append(edit)?;
         (self.listener)(&Event::EntryAppended { entry: &entry })
     }
 
-    /// The conversation as the log has it now.
-    pub fn reload(&mut self, agent: &mut Agent) {
-        let context = self.control.log().context();
-        self.state.marks = context.marks;
-        agent.messages = context.into_messages();
-        self.control.publish(&agent.messages, self.state.marks);
-    }
-
-    /// The leaf has moved: another conversation, of which nothing is known yet.
-    pub fn start_anew(&mut self, agent: &mut Agent) {
-        *self.state = State::default();
-        self.reload(agent);
-    }
-
-    fn sizes(&self, agent: &Agent) -> Sizes {
-        let model = &agent.model;
+    fn sizes(&self) -> Sizes {
+        let model = &self.model;
         let (reserve, keep) = self.services.compaction.sizes(&model.provider, &model.id);
         Sizes::new(model.context_window, reserve, keep)
     }
@@ -282,11 +262,11 @@ impl Compactor<'_> {
         leaf.is_some_and(|leaf| leaf.kind == Kind::Compaction)
     }
 
-    fn plan(&mut self, agent: &Agent) -> Option<Plan> {
+    fn plan(&mut self) -> Option<Plan> {
         if self.is_compacted() {
             return None;
         }
-        let sizes = self.sizes(agent);
+        let sizes = self.sizes();
         let projection = self.control.log().projection();
         let first = projection.entries.first();
         let previous = first
@@ -303,13 +283,13 @@ impl Compactor<'_> {
     }
 
     /// Compacts unasked. True when that went well and the answer is to be asked for again.
-    fn auto(&mut self, agent: &mut Agent, reason: Reason, will_retry: bool) -> Result<bool, Fatal> {
-        let Some(plan) = self.plan(agent) else {
+    fn auto(&mut self, reason: Reason, will_retry: bool) -> Result<bool, Fatal> {
+        let Some(plan) = self.plan() else {
             return Ok(false);
         };
         let busy = self.control.compacting();
         (self.listener)(&Event::CompactionStart { reason })?;
-        let (result, error) = match self.carry_out(agent, plan, reason, None) {
+        let (result, error) = match self.carry_out(plan, reason, None) {
             Ok(result) => (Some(result), None),
             Err(Failure::Fatal(fatal)) => return Err(fatal),
             Err(Failure::Aborted) => (None, None),
@@ -334,14 +314,10 @@ impl Compactor<'_> {
         Ok(will_retry && result.is_some())
     }
 
-    fn manual(
-        &mut self,
-        agent: &mut Agent,
-        instructions: Option<&str>,
-    ) -> Result<CompactionResult, NotCompacted> {
+    fn manual(&mut self, instructions: Option<&str>) -> Result<CompactionResult, NotCompacted> {
         let reason = Reason::Manual;
         (self.listener)(&Event::CompactionStart { reason })?;
-        let done = self.manual_result(agent, instructions);
+        let done = self.manual_result(instructions);
         let error = match &done {
             Err(NotCompacted::Failed(message)) => Some(format!("Compaction failed: {message}")),
             _ => None,
@@ -359,18 +335,14 @@ impl Compactor<'_> {
         done
     }
 
-    fn manual_result(
-        &mut self,
-        agent: &mut Agent,
-        instructions: Option<&str>,
-    ) -> Result<CompactionResult, NotCompacted> {
+    fn manual_result(&mut self, instructions: Option<&str>) -> Result<CompactionResult, NotCompacted> {
         let failed = |message: &str| NotCompacted::Failed(message.to_owned());
-        self.services.check(&agent.model, self.cancel).map_err(|error| failed(&error.message))?;
+        self.services.check(&self.model, self.cancel).map_err(|error| failed(&error.message))?;
         if self.is_compacted() {
             return Err(failed("Already compacted"));
         }
-        let plan = self.plan(agent).ok_or_else(|| failed("Nothing to compact (session too small)"))?;
-        let done = self.carry_out(agent, plan, Reason::Manual, instructions);
+        let plan = self.plan().ok_or_else(|| failed("Nothing to compact (session too small)"))?;
+        let done = self.carry_out(plan, Reason::Manual, instructions);
         done.map_err(|failure| match failure {
             Failure::Aborted => NotCompacted::Cancelled,
             Failure::Refused(message) | Failure::TooLarge(message) => NotCompacted::Failed(message),
@@ -381,13 +353,12 @@ impl Compactor<'_> {
     /// Asks for the summary, then stores it and shortens the conversation.
     fn carry_out(
         &mut self,
-        agent: &mut Agent,
         plan: Plan,
         reason: Reason,
         instructions: Option<&str>,
     ) -> Result<CompactionResult, Failure> {
         let Plan { projection, preparation, sizes } = plan;
-        let summary = self.summarize(agent, &preparation, sizes, reason, instructions)?;
+        let summary = self.summarize(&preparation, sizes, reason, instructions)?;
         if self.cancel.is_cancelled() {
             return Err(Failure::Aborted);
         }
@@ -396,7 +367,7 @@ impl Compactor<'_> {
             system.timestamp = now_ms();
             AgentMessage::System(Arc::new(system))
         });
-        self.prune(agent, &projection, &preparation, &text, system.as_ref(), sizes)?;
+        self.prune(&projection, &preparation, &text, system.as_ref(), sizes)?;
         let details = preparation.files.details();
         let first_kept = preparation.first_kept.to_string();
         let entry = Compaction {
@@ -409,11 +380,10 @@ impl Compactor<'_> {
             system_message: system,
             ..Compaction::default()
         };
-        self.control.log().append(entry).map_err(fatal)?;
-        self.reload(agent);
-        let sizes_after = agent.messages.iter().map(estimate::message_tokens);
-        let after = sizes_after.fold(0, u64::saturating_add);
-        self.judge(agent, preparation.tokens_before, after, sizes);
+        self.control.log().append(entry).map_err(Fatal::from)?;
+        let messages = self.control.messages();
+        let after = messages.iter().map(estimate::message_tokens).fold(0, u64::saturating_add);
+        self.judge(&messages, preparation.tokens_before, after, sizes);
         Ok(CompactionResult {
             summary: text,
             first_kept_entry_id: first_kept,
@@ -425,12 +395,12 @@ impl Compactor<'_> {
     }
 
     /// Notes when a compaction was of no use.
-    fn judge(&mut self, agent: &Agent, before: u64, after: u64, sizes: Sizes) {
-        let window = agent.model.context_window;
+    fn judge(&mut self, messages: &[AgentMessage], before: u64, after: u64, sizes: Sizes) {
+        let window = self.model.context_window;
         let freed_little = after.saturating_mul(10) > before.saturating_mul(9);
         if window > 0 && freed_little && sizes.is_over(after, window) {
             self.state.fruitless = true;
-            let system = current_system(&agent.messages).map(Arc::new);
+            let system = current_system(messages).map(Arc::new);
             let system = system.map(AgentMessage::System);
             self.control.log().notice(Notice::StillFull {
                 tokens: after,
@@ -442,20 +412,19 @@ impl Compactor<'_> {
 
     fn summarize(
         &mut self,
-        agent: &Agent,
         preparation: &Preparation,
         sizes: Sizes,
         reason: Reason,
         instructions: Option<&str>,
     ) -> Result<Summary, Failure> {
-        let model = self.summarizer_model(&agent.model);
+        let model = self.summarizer_model();
         let limit = |tokens: u64| match model.max_tokens {
             0 => tokens,
             most => tokens.min(most),
         };
         let summarizer = Summarizer {
             services: self.services,
-            thinking: model.clamp_thinking(agent.thinking),
+            thinking: model.clamp_thinking(self.thinking),
             reason: Some(reason),
             cancel: self.cancel,
             model: model.clone(),
@@ -492,11 +461,11 @@ impl Compactor<'_> {
     }
 
     /// The model of the setting, if it can be used, else the session's.
-    pub fn summarizer_model(&mut self, own: &Arc<Model>) -> Arc<Model> {
+    pub fn summarizer_model(&mut self) -> Arc<Model> {
         /// How long servers on this machine may take to say which models they have.
         const LOCAL_LIMIT: Duration = Duration::from_millis(200);
         let Some(wanted) = self.services.compaction.model.clone() else {
-            return own.clone();
+            return self.model.clone();
         };
         let found = wanted.split_once('/').and_then(|(provider, id)| {
             let known = self.services.registry.find(provider, id);
@@ -510,23 +479,22 @@ impl Compactor<'_> {
             })
         });
         found.unwrap_or_else(|| {
-            let used = format!("{}/{}", own.provider, own.id);
+            let used = format!("{}/{}", self.model.provider, self.model.id);
             self.control.log().notice(Notice::NoSummaryModel { wanted, used });
-            own.clone()
+            self.model.clone()
         })
     }
 
     /// Stores outputs among what is kept, and puts a line in their place, when it would not fit.
     fn prune(
         &mut self,
-        agent: &Agent,
         projection: &Projection,
         preparation: &Preparation,
         summary: &str,
         system: Option<&AgentMessage>,
         sizes: Sizes,
     ) -> Result<(), Fatal> {
-        let window = agent.model.context_window;
+        let window = self.model.context_window;
         let kept = projection.entries.get(preparation.first_kept_at..);
         let room = match window.saturating_sub(sizes.reserve) {
             _ if window == 0 => return Ok(()),
@@ -562,10 +530,6 @@ fn last_attempt(log: &Log) -> Vec<String> {
         .filter(|slot| matches!(slot.kind, Kind::Assistant | Kind::ToolResult))
         .map(|slot| slot.id.to_string())
         .collect()
-}
-
-fn fatal(error: SessionError) -> Fatal {
-    Fatal(error.to_string())
 }
 
 /// How a model shows that it had no room.

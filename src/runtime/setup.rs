@@ -6,11 +6,12 @@
 //!
 //! Not here: how the command line makes its session, with trust, skills and a sandbox.
 
+use super::control::Parts;
 use super::expand::Commands;
 use super::output_dir::{Beside, Passing};
 use super::prompt::Source;
 use super::service::Services;
-use super::session::{Config, Parts, Session, Themes};
+use super::session::{Config, Session, Themes};
 use super::undo::Journal;
 use crate::agent::tool::Tool;
 use crate::auth::credential::Credentials;
@@ -21,7 +22,7 @@ use crate::llm::secret::Vault;
 use crate::models::Registry;
 use crate::resources::prompt::UserPrompts;
 use crate::resources::settings::Settings;
-use crate::session::Log;
+use crate::session::{Conversation, Log};
 use crate::tools::local::Local;
 use crate::tools::{self, Changes, Forgotten, OutputDir, Workspace};
 use crate::wire::faux;
@@ -115,10 +116,8 @@ impl Setup {
         let mut tools = builtin.collect::<Result<Vec<_>, String>>()?;
         tools.extend(self.own);
         let parts = Parts {
-            log,
+            conversation: Conversation::new(log, context),
             thinking: self.thinking,
-            marks: context.marks,
-            messages: context.into_messages(),
             tools: tools.clone(),
             model,
             config: Config {

@@ -1,6 +1,7 @@
 //! What the log of a session tells about all that happened in it, left branches included.
 
 use super::control::Control;
+use super::limit::{Limits, Spent};
 use crate::agent::message::AgentMessage;
 use crate::llm::message::{Block, StopReason, Usage, number};
 use crate::session::Log;
@@ -130,6 +131,15 @@ impl Stats {
 }
 
 impl Control {
+    /// What the session has taken so far, where a limit asks for it.
+    pub(super) fn spent(&self, limits: &Limits) -> Spent {
+        if limits.session_cost.is_none() && limits.session_tokens.is_none() {
+            return Spent::default();
+        }
+        let stats = self.stats();
+        Spent { tokens: stats.tokens.total, cost: stats.cost }
+    }
+
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         {
@@ -191,16 +201,15 @@ impl Control {
 
     /// The text of the last answer that has any; an aborted one without content is passed over.
     pub fn last_assistant_text(&self) -> Option<String> {
-        let state = self.state();
-        let answer = state.messages.iter().rev().find_map(|message| match message {
+        let messages = self.messages();
+        let answer = messages.iter().rev().find_map(|message| match message {
             AgentMessage::Assistant(answer)
                 if !(answer.stop_reason == StopReason::Aborted && answer.content.is_empty()) =>
             {
-                Some(answer.clone())
+                Some(answer)
             }
             _ => None,
         })?;
-        drop(state);
         let text: String = answer.content.iter().filter_map(Block::as_text).collect();
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }

@@ -1,11 +1,11 @@
 //! Operations on a whole session, with a model that says what it is told.
 
 use super::compaction::NotCompacted;
-use super::control::{Begin, user_message};
+use super::control::{Begin, Parts, user_message};
 use super::event::Event;
 use super::expand::Commands;
 use super::service::Services;
-use super::session::{Config, Parts, Session};
+use super::session::{Config, Session};
 use super::tree::Move;
 use crate::auth::credential::Credentials;
 use crate::base::cancel::CancelToken;
@@ -13,8 +13,8 @@ use crate::base::env::Env;
 use crate::llm::model::ThinkingLevel;
 use crate::models::Registry;
 use crate::resources::settings::Settings;
-use crate::session::Log;
 use crate::session::entry::Body;
+use crate::session::{Conversation, Log};
 use crate::tools::testing::TempDir;
 use crate::wire::faux;
 use serde_json::{Map, Value};
@@ -32,11 +32,9 @@ fn session(dir: &TempDir) -> Session {
     let mut log = Log::in_memory(dir.path(), None).unwrap();
     let context = log.context();
     let parts = Parts {
-        log,
+        conversation: Conversation::new(log, context),
         model,
         thinking: ThinkingLevel::Off,
-        marks: context.marks,
-        messages: context.into_messages(),
         tools: Vec::new(),
         config: Config {
             services,

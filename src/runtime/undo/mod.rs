@@ -15,7 +15,6 @@ mod place;
 
 pub use journal::{Journal, Step};
 
-use super::event::Event;
 use super::session::Session;
 use crate::agent::run::Fatal;
 use crate::base::cancel::CancelToken;
@@ -275,15 +274,10 @@ impl Session {
         let Some(note) = note(done) else {
             return Ok(());
         };
-        let cancel = CancelToken::new();
-        let unheard = &mut |_: &Event<'_>| Ok(());
-        let (mut compactor, agent) = self.compactor(unheard, &cancel)?;
-        {
-            let mut log = compactor.control.log();
-            log.append(note).map_err(|error| Fatal(error.to_string()))?;
-            log.turn_ended();
-        }
-        compactor.reload(agent);
+        self.refresh()?;
+        let mut log = self.control().log();
+        log.append(note)?;
+        log.turn_ended();
         Ok(())
     }
 }
