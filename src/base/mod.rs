@@ -12,6 +12,7 @@ pub mod feature;
 pub mod file;
 pub mod hex;
 pub mod lenient;
+pub mod memory;
 pub mod null;
 pub mod poll;
 #[cfg(test)]

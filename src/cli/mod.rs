@@ -26,7 +26,7 @@ mod undo;
 mod update;
 
 use crate::base::cancel::CancelToken;
-use crate::base::feature;
+use crate::base::{feature, memory};
 use crate::mode::REFERENCE_VERSION;
 use crate::mode::interactive;
 use crate::mode::print::{self, Form, Prompts};
@@ -64,6 +64,7 @@ pub fn main() -> ExitCode {
     if lifeline::watch_if_asked() {
         return ExitCode::SUCCESS;
     }
+    memory::give_back_large_blocks();
     core_file::forbid();
     descriptor::keep_inherited();
     lifeline::enable();

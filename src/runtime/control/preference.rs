@@ -73,7 +73,7 @@ impl Control {
     }
 
     /// Changes the configuration of the next run.
-    pub(in crate::runtime) fn change_config(&self, change: impl FnOnce(&mut Config)) {
+    pub(crate) fn change_config(&self, change: impl FnOnce(&mut Config)) {
         let mut state = self.state();
         let mut config = Config::clone(&state.config);
         change(&mut config);

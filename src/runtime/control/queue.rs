@@ -6,7 +6,7 @@ use crate::agent::queue::{Queue, QueueMode};
 use crate::runtime::event::Event;
 
 #[derive(Debug, Default)]
-pub(in crate::runtime) struct Queues {
+pub(crate) struct Queues {
     pub steering: Queue,
     pub follow_up: Queue,
 }

@@ -19,7 +19,7 @@ pub struct Parts {
     pub config: Config,
 }
 
-pub(in crate::runtime) struct State {
+pub(crate) struct State {
     pub config: Arc<Config>,
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,

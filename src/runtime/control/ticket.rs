@@ -87,7 +87,7 @@ impl Control {
 impl Ticket {
     /// Ends the run, unless a message is queued that the run is to go on with. What was held back during the run is
     /// written. True when the run is over.
-    pub(in crate::runtime) fn finish(&mut self, leave_queue: bool) -> Result<bool, Fatal> {
+    pub(crate) fn finish(&mut self, leave_queue: bool) -> Result<bool, Fatal> {
         let control = self.control.clone();
         let queues = control.queues();
         let is_empty = queues.steering.is_empty() && queues.follow_up.is_empty();
