@@ -1,13 +1,13 @@
 //! The session's side of the agent's loop: stores what ends, tells the listeners, decides what follows.
 
 use super::compaction::{self, Compactor, Moment};
+use super::config::Config;
 use super::control::{self, Control, InterruptMode};
 use super::event::{Event, Listener};
 use super::image;
 use super::limit::{Guard, Verdict};
 use super::outcome;
 use super::retry;
-use super::session::Config;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::{AgentMessage, CustomMessage};
 use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Request};

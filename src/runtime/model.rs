@@ -60,7 +60,7 @@ impl Control {
     pub fn find_local(&self, limit: Duration) -> local::Found {
         let config = self.config();
         let services = &config.services;
-        let found = local::discover(services.credentials.env(), limit, &services.local_servers);
+        let found = local::discover(services.credentials.env(), limit, &services.local_servers.allowed());
         self.change_config(|config| {
             let registry = &mut config.services.registry;
             registry.remove(local::PROVIDER);

@@ -10,6 +10,8 @@ use serde_json::Value;
 /// How often a wrong answer is asked for again.
 pub const RETRIES_MAX: usize = 2;
 
+/// The JSON schema of the value that a run is to end with.
+#[derive(Debug, PartialEq)]
 pub struct Wanted {
     schema: Value,
 }

@@ -4,7 +4,7 @@
 //! runs, and what the tool gives, updates and details too, gets placeholders in the place of values. Approvals,
 //! events and the log are outside of the wrapping: they see placeholders.
 
-use super::session::Config;
+use super::config::Config;
 use crate::agent::call::{Arguments, CallInfo};
 use crate::agent::message::AgentMessage;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};

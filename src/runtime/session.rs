@@ -6,35 +6,26 @@
 //! The session itself belongs to one thread, which runs prompts. What others may do meanwhile goes
 //! through its [`Control`].
 
-use super::approval;
 use super::compaction::{self, Compactor, Moment};
 use super::conductor::Conductor;
+use super::config::Config;
 use super::control::{self, Begin, Control, Parts, Ticket};
 use super::event::{Event, Listener};
 use super::expand::Commands;
-use super::limit::{Guard, Limits, TimeLimit};
-use super::outcome::{self, Wanted};
-use super::service::Services;
+use super::limit::{Guard, TimeLimit};
+use super::outcome;
 use super::succession::Succession;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::AgentMessage;
-use crate::agent::queue::QueueMode;
 use crate::agent::run::{self, Fatal, Input};
-use crate::agent::tool::Tool;
 use crate::base::cancel::CancelToken;
 use crate::llm::message::{AssistantMessage, Block, StopReason, now_ms};
 use crate::llm::model::Model;
-use crate::models::resolve::Scoped;
-use crate::resources::settings::Settings;
 use crate::session::Notice;
 use crate::session::entry::Header;
 use crate::tools::Workspace;
-use serde_json::{Map, Value};
-use std::path::PathBuf;
+use serde_json::Value;
 use std::sync::{Arc, PoisonError};
-
-/// Makes the prompt for a set of tools.
-pub type Prompt = Arc<dyn Fn(&[Arc<dyn Tool>]) -> Map<String, Value> + Send + Sync>;
 
 pub struct Session {
     config: Arc<Config>,
@@ -48,45 +39,6 @@ pub struct Session {
     /// The value that the last run ended with, or why with none.
     outcome: Option<Result<Value, String>>,
     succession: Option<Succession>,
-}
-
-/// What a conversation stands on. Of what changes meanwhile a run under way sees nothing.
-#[derive(Clone)]
-pub struct Config {
-    pub services: Services,
-    pub settings: Settings,
-    pub workspace: Arc<Workspace>,
-    /// All tools that can be made active.
-    pub tools: Vec<Arc<dyn Tool>>,
-    pub prompt: Prompt,
-    /// Files whose text is part of the prompt.
-    pub context_files: Vec<PathBuf>,
-    pub themes: Themes,
-    /// What the user can call with a slash.
-    pub commands: Commands,
-    /// The models to change between, as the user listed them; empty: all.
-    pub scope: Vec<Scoped>,
-    pub limits: Limits,
-    pub approval: approval::Rules,
-    /// What each run is to end with.
-    pub wanted: Option<Arc<Wanted>>,
-}
-
-/// What can be chosen for the colours of the screen.
-#[derive(Clone, Debug, Default)]
-pub struct Themes {
-    /// The one that wins first.
-    pub files: Vec<PathBuf>,
-    /// For this run, whatever the settings say.
-    pub wanted: Option<String>,
-}
-
-impl Config {
-    /// How the settings want the queues taken: steering, follow-up.
-    pub(super) fn queue_modes(&self) -> (QueueMode, QueueMode) {
-        let mode = |name: &str| QueueMode::parse(name).unwrap_or_default();
-        (mode(self.settings.steering_mode()), mode(self.settings.follow_up_mode()))
-    }
 }
 
 impl Session {

@@ -4,8 +4,9 @@
 //! The one that is left is closed first; what the next one needs (its settings, models, tools, prompt)
 //! is made anew for its folder, as at a start.
 
+use super::config::Config;
 use super::control::Parts;
-use super::session::{Config, Session};
+use super::session::Session;
 use crate::agent::run::Fatal;
 use crate::session::{Log, SessionError, Store, SyncMode, store, upkeep};
 use std::path::{Path, PathBuf};

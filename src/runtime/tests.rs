@@ -1,11 +1,12 @@
 //! Operations on a whole session, with a model that says what it is told.
 
 use super::compaction::NotCompacted;
+use super::config::Config;
 use super::control::{Begin, Parts, user_message};
 use super::event::Event;
 use super::expand::Commands;
 use super::service::Services;
-use super::session::{Config, Session};
+use super::session::Session;
 use super::tree::Move;
 use crate::auth::credential::Credentials;
 use crate::base::cancel::CancelToken;
@@ -26,7 +27,7 @@ fn session(dir: &TempDir) -> Session {
     registry.add(faux::models());
     let settings = Settings::default();
     let credentials = Credentials::load(dir.path(), Env::process());
-    let mut services = Services::new(registry, credentials, &settings);
+    let mut services = Services::new(registry, credentials, &settings, dir.path());
     services.compaction.keep = Some(10);
     let model = services.registry.find("faux", "echo").unwrap();
     let mut log = Log::in_memory(dir.path(), None).unwrap();

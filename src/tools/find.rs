@@ -12,7 +12,7 @@ use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
 use super::{argument, path};
 use crate::agent::CancelToken;
 use crate::agent::call::{Argument, Arguments, CallInfo, Subject};
-use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::agent::tool::{Invocation, Serves, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
 use serde_json::json;
@@ -50,6 +50,7 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
             label: "find".into(),
             snippet: Some("Find files by glob, without ignored ones".into()),
             reads_only: true,
+            serves: Serves { searching: true, ..Serves::default() },
             ..ToolInfo::default()
         },
     })

@@ -3,7 +3,7 @@
 use super::app::App;
 use super::look::{Look, indented};
 use super::stage::flag;
-use crate::runtime::session::Config;
+use crate::runtime::config::Config;
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::style::Attributes;

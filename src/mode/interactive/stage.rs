@@ -3,7 +3,7 @@
 use super::card::Pictures;
 use super::look::Look;
 use super::themes::Shelf;
-use crate::runtime::session::{Config, Themes};
+use crate::runtime::config::{Config, Themes};
 use crate::runtime::{Describer, Settings};
 use crate::tui::ability::{self, Found, Protocol, Wishes};
 use crate::tui::image::Pixels;

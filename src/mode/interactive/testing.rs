@@ -17,6 +17,8 @@ use crate::tui::line::Line;
 use crate::tui::screen::Size;
 use crossbeam_channel::{Receiver, bounded};
 use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -52,7 +54,8 @@ impl Bench {
         let dir = TempDir::create();
         dir.write("models.json", MODELS);
         for (name, text) in files {
-            dir.write(name, text);
+            let path = dir.write(name, text);
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
         }
         let cancel = CancelToken::new();
         let setup = Setup::new(dir.path(), dir.path(), "mock/m1").builtin(&["read", "bash"]);

@@ -18,9 +18,9 @@ pub use state::{InterruptMode, Parts, Switches};
 pub use ticket::{Begin, Streaming, Ticket};
 
 use super::approval::{Approvals, Approver};
+use super::config::Config;
 use super::event::{Emit, Event};
 use super::secret::{self, Wrapped};
-use super::session::Config;
 use crate::agent::message::AgentMessage;
 use crate::agent::queue::QueueMode;
 use crate::agent::run::{Agent, Fatal};

@@ -4,7 +4,7 @@ use super::Control;
 use super::state::InterruptMode;
 use crate::agent::queue::QueueMode;
 use crate::resources::settings;
-use crate::runtime::session::Config;
+use crate::runtime::config::Config;
 use serde_json::Value;
 use std::sync::Arc;
 

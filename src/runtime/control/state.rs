@@ -4,7 +4,7 @@ use crate::agent::message::AgentMessage;
 use crate::agent::tool::Tool;
 use crate::base::cancel::CancelToken;
 use crate::llm::model::{Model, ThinkingLevel};
-use crate::runtime::session::Config;
+use crate::runtime::config::Config;
 use crate::session::Conversation;
 use serde_json::{Map, Value};
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use super::truncate::MAX_MATCH_CHARS;
 use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
 use super::{argument, path};
 use crate::agent::call::{Argument, Arguments, CallInfo, Subject};
-use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::agent::tool::{Invocation, Serves, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::llm::secret::Set;
 use crate::tools::workspace::Workspace;
@@ -61,6 +61,7 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
             label: "grep".into(),
             snippet: Some("Search the content of files, without ignored ones".into()),
             reads_only: true,
+            serves: Serves { searching: true, ..Serves::default() },
             ..ToolInfo::default()
         },
     })

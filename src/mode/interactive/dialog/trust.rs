@@ -13,7 +13,7 @@ pub fn run(app: &mut App, _: &str) {
         Err(reason) => return app.say(Weight::Error, &reason),
     };
     let surfaces = project.surfaces();
-    let look = project.look();
+    let look = project.snapshot();
     let is_trusted = surfaces.is_empty() || app.control.config().settings.has_project();
     let now = if is_trusted { "trusted" } else { "untrusted" };
     let mut text = format!(
@@ -48,7 +48,7 @@ pub fn run(app: &mut App, _: &str) {
         let Some(answer) = chosen.and_then(|index| answers.get(index)) else {
             return;
         };
-        if answer.is_trusted && project.look() != look {
+        if answer.is_trusted && project.snapshot() != look {
             app.say(Weight::Warning, "The project has changed while you were asked.");
             return run(app, "");
         }
