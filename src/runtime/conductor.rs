@@ -4,7 +4,7 @@ use super::compaction::{self, Compactor, Moment};
 use super::config::Config;
 use super::control::{self, Control, InterruptMode};
 use super::event::{Event, Listener};
-use super::image;
+use super::image::blocked;
 use super::limit::{Guard, Verdict};
 use super::outcome;
 use super::retry;
@@ -220,7 +220,7 @@ impl Host for Conductor<'_> {
 
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
         let services = &self.config.services;
-        services.block_images.then(|| image::without(messages))
+        services.block_images.then(|| blocked::without(messages))
     }
 
     fn notice(&mut self, text: &str) {

@@ -6,7 +6,7 @@
 //! The session itself belongs to one thread, which runs prompts. What others may do meanwhile goes
 //! through its [`Control`].
 
-use super::compaction::{self, Compactor, Moment};
+use super::compaction::{self, Compactor, Moment, NotCompacted};
 use super::conductor::Conductor;
 use super::config::Config;
 use super::control::{self, Begin, Control, Parts, Ticket};
@@ -22,6 +22,7 @@ use crate::base::cancel::CancelToken;
 use crate::llm::message::{AssistantMessage, Block, StopReason, now_ms};
 use crate::llm::model::Model;
 use crate::session::Notice;
+use crate::session::compaction::CompactionResult;
 use crate::session::entry::Header;
 use crate::tools::Workspace;
 use serde_json::Value;
@@ -252,6 +253,17 @@ impl Session {
         self.guard.limits = config.limits.clone();
         self.config = config;
         self.update_child_env();
+    }
+
+    /// Replaces the older part of the conversation by a summary. `instructions` say what it should dwell
+    /// on.
+    pub fn compact(
+        &mut self,
+        instructions: Option<&str>,
+        listener: Listener<'_>,
+        cancel: &CancelToken,
+    ) -> Result<CompactionResult, NotCompacted> {
+        self.compactor(listener, cancel)?.manual(instructions)
     }
 
     /// All that a compaction of the conversation needs.

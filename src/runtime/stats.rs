@@ -5,6 +5,7 @@ use super::limit::{Limits, Spent};
 use crate::agent::message::AgentMessage;
 use crate::llm::message::{Block, StopReason, Usage, number};
 use crate::session::Log;
+use crate::session::compaction::estimate;
 use crate::session::entry::{Body, Entry};
 use serde::Serialize;
 
@@ -52,6 +53,21 @@ pub struct Context {
     pub tokens: Option<u64>,
     pub context_window: u64,
     pub percent: Option<f64>,
+}
+
+/// How much of the model's window the conversation takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ContextUsage {
+    /// Not known from a compaction to the next answer.
+    pub tokens: Option<u64>,
+    pub window: u64,
+}
+
+impl ContextUsage {
+    #[allow(clippy::cast_precision_loss)] // token counts are far below 2^52
+    pub fn percent(&self) -> Option<f64> {
+        Some(self.tokens? as f64 / self.window as f64 * 100.0)
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -131,6 +147,19 @@ impl Stats {
 }
 
 impl Control {
+    /// How full the model's window is; none when its size is not known.
+    pub fn context_usage(&self) -> Option<ContextUsage> {
+        let (messages, marks) = {
+            let log = self.log();
+            (log.messages(), log.marks())
+        };
+        let window = Some(self.model().context_window).filter(|window| *window > 0)?;
+        let after = messages.get(marks.after_compaction..);
+        let is_known = marks.after_compaction == 0 || after.unwrap_or_default().iter().any(is_reported);
+        let tokens = is_known.then(|| estimate::context_tokens(&messages, marks.fresh));
+        Some(ContextUsage { tokens, window })
+    }
+
     /// What the session has taken so far, where a limit asks for it.
     pub(super) fn spent(&self, limits: &Limits) -> Spent {
         if limits.session_cost.is_none() && limits.session_tokens.is_none() {
@@ -213,4 +242,8 @@ impl Control {
         let text: String = answer.content.iter().filter_map(Block::as_text).collect();
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
+}
+
+fn is_reported(message: &AgentMessage) -> bool {
+    estimate::reported(message).is_some()
 }

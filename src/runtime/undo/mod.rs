@@ -11,12 +11,11 @@
 //! Contents are kept up to a limit; past it the oldest go. The journal outlives them and says so.
 
 mod journal;
+mod note;
 mod place;
 
 pub use journal::{Journal, Step};
 
-use super::session::Session;
-use crate::agent::run::Fatal;
 use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
 use crate::llm::message::Content;
@@ -266,20 +265,6 @@ pub fn preview(journal: &Journal, plan: &Plan) -> Option<String> {
     }
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).ok();
     Some(changes(&plan.path.to_string_lossy(), &text(now)?, &text(before)?).diff)
-}
-
-impl Session {
-    /// The model is told at its next request of what was undone.
-    pub fn note_undone(&mut self, done: &[Undone]) -> Result<(), Fatal> {
-        let Some(note) = note(done) else {
-            return Ok(());
-        };
-        self.refresh()?;
-        let mut log = self.control().log();
-        log.append(note)?;
-        log.turn_ended();
-        Ok(())
-    }
 }
 
 /// The steps from `time` (ISO 8601) on.
