@@ -106,7 +106,7 @@ impl Dispatcher {
                 self.hand_over(Job::Clone { reply });
             }
             Command::GetState => reply.data(self.state()),
-            Command::GetMessages { page } => messages(control.messages(), page, reply),
+            Command::GetMessages { page } => messages(&control.messages(), page, reply),
             Command::GetEntries { since } => match control.entries(since.as_deref()) {
                 Some((entries, leaf)) => reply.data(json!({"entries": entries, "leafId": leaf})),
                 None => reply.fail(format_args!("Entry not found: {}", since.unwrap_or_default())),
@@ -181,13 +181,13 @@ impl Dispatcher {
             }
             Command::RegisterTools(tools) => {
                 let tools = tools.into_iter().map(|tool| self.host_tools.tool(tool));
-                match control.lend(tools.collect()) {
+                match control.register_tools(tools.collect()) {
                     Ok(names) => reply.data(json!({"toolNames": names})),
                     Err(reason) => reply.fail(reason),
                 }
             }
             Command::UnregisterTools(names) => {
-                reply.data(json!({"toolNames": control.take_back(&names)}));
+                reply.data(json!({"toolNames": control.unregister_tools(&names)}));
             }
             Command::ToolUpdate(update) => {
                 if let Some(id) = reply.id() {
@@ -394,7 +394,7 @@ fn message(said: Said) -> AgentMessage {
     user_message(said.text, said.images)
 }
 
-fn messages(all: Vec<AgentMessage>, page: Option<Page>, reply: Reply) {
+fn messages(all: &[AgentMessage], page: Option<Page>, reply: Reply) {
     let Some(Page { offset, limit }) = page else {
         return reply.data(json!({"messages": all}));
     };
