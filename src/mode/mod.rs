@@ -6,6 +6,7 @@ pub mod event_json;
 #[cfg_attr(not(feature = "interactive"), path = "absent/interactive.rs")]
 pub mod interactive;
 pub mod output;
+mod pending;
 pub mod print;
 pub mod report;
 pub mod rpc;

@@ -5,8 +5,8 @@
 //! commands much later. A reader that has gone ends the run through `cancel`.
 
 use super::event_json::{self, Delta};
-use crate::runtime::CancelToken;
 use crate::runtime::event::Event;
+use crate::runtime::{CancelToken, Fatal};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -77,6 +77,14 @@ impl Output {
         self.event_within(WAIT_ABOVE, event)
     }
 
+    /// Hands over the events of a run. A reader that has gone ends the program by the output's token.
+    pub fn listener(&self) -> impl FnMut(&Event<'_>) -> Result<(), Fatal> {
+        |event| {
+            let _ = self.event(event);
+            Ok(())
+        }
+    }
+
     /// Hands over an event that a command brought about.
     pub fn event_of_command(&self, event: &Event<'_>) -> io::Result<()> {
         self.event_within(ANSWERS_WAIT_ABOVE, event)
@@ -85,34 +93,23 @@ impl Output {
     fn event_within(&self, waiting_max: usize, event: &Event<'_>) -> io::Result<()> {
         let cumulative = self.is_cumulative();
         let mut state = self.shared.lock();
-        if !cumulative
-            && let Some((kind, index, delta, usage)) = Delta::of(event)
-            && state.error.is_none()
-        {
-            if state.ready.len() <= JOIN_ABOVE && state.joined.is_none() {
-                event_json::write_delta(kind, index, delta, usage, &mut state.ready);
-                self.shared.wake(&mut state);
-                return Ok(());
-            }
-            match &mut state.joined {
-                Some(joined) if joined.kind == kind && joined.index == index => {
-                    joined.delta.push_str(delta);
-                    joined.usage.clone_from(usage);
-                }
-                _ => {
-                    // A block after a block is no joining: it waits like everything else.
-                    state = self.shared.wait_for_room(state, waiting_max)?;
-                    state.settle();
-                    let (delta, usage) = (delta.to_owned(), usage.clone());
-                    state.joined = Some(Delta { kind, index, delta, usage });
-                }
-            }
+        let delta = Delta::of(event).filter(|_| !cumulative && state.error.is_none());
+        let Some((delta, usage)) = delta else {
+            let mut state = self.shared.wait_for_room(state, waiting_max)?;
+            state.settle();
+            event_json::write_event(event, cumulative, &mut state.ready);
+            self.shared.wake(&mut state);
             return Ok(());
+        };
+        if state.joined.is_none() && state.ready.len() <= JOIN_ABOVE {
+            event_json::write_event(event, cumulative, &mut state.ready);
+            self.shared.wake(&mut state);
+        } else if !state.joined.as_mut().is_some_and(|joined| joined.join(delta, usage)) {
+            // A block after a block is no joining: it waits like everything else.
+            state = self.shared.wait_for_room(state, waiting_max)?;
+            state.settle();
+            state.joined = Some(Delta::new(delta, usage));
         }
-        let mut state = self.shared.wait_for_room(state, waiting_max)?;
-        state.settle();
-        event_json::write_event(event, cumulative, &mut state.ready);
-        self.shared.wake(&mut state);
         Ok(())
     }
 
@@ -121,7 +118,7 @@ impl Output {
         let state = self.shared.lock();
         let mut state = self.shared.wait_for_room(state, ANSWERS_WAIT_ABOVE)?;
         state.settle();
-        event_json::line(&mut state.ready, value);
+        event_json::write(value, &mut state.ready);
         self.shared.wake(&mut state);
         Ok(())
     }
@@ -155,8 +152,8 @@ impl Drop for Output {
 impl State {
     /// What was joined becomes a line, since something else follows.
     fn settle(&mut self) {
-        if let Some(Delta { kind, index, delta, usage }) = self.joined.take() {
-            event_json::write_delta(kind, index, &delta, &usage, &mut self.ready);
+        if let Some(delta) = self.joined.take() {
+            delta.write(&mut self.ready);
         }
     }
 
