@@ -3,6 +3,7 @@
 #[cfg(feature = "acp")]
 pub mod acp;
 pub mod event_json;
+pub mod exit;
 #[cfg_attr(not(feature = "interactive"), path = "absent/interactive.rs")]
 pub mod interactive;
 pub mod output;
@@ -11,6 +12,7 @@ pub mod print;
 pub mod report;
 pub mod rpc;
 pub mod signal;
+mod stdin;
 pub mod stdout;
 
 /// The version of the TypeScript pi whose behaviour is followed.

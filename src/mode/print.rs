@@ -1,5 +1,7 @@
 //! Print and JSON mode: the prompts of the command line, one after another, then the end.
 
+use super::exit::EndsChildren;
+pub use super::exit::{DONE, FAILED, PIPE_CLOSED};
 use super::output::Output;
 use super::report;
 use super::signal::Watch;
@@ -9,13 +11,6 @@ use crate::runtime::session::Session;
 use crate::runtime::{self, AssistantMessage, Block, CancelToken, Fatal, StopReason, plain_text};
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
-
-/// The run ended well.
-pub const DONE: u8 = 0;
-/// The run failed; the reason is on stderr.
-pub const FAILED: u8 = 1;
-/// The reader of stdout has gone. Nothing is said about it, as other programs do it.
-pub const PIPE_CLOSED: u8 = 141;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -46,22 +41,6 @@ pub fn run(mut session: Session, prompts: Prompts, form: Form, cancel: &CancelTo
         Err(End::Failed(message)) => fail(&message),
     };
     watch.exit_code().unwrap_or(code)
-}
-
-/// Ends what the tools started, however the run ends, a panic included.
-pub(super) struct EndsChildren {
-    /// Processes that outlived their command live on.
-    pub keep: bool,
-}
-
-impl Drop for EndsChildren {
-    fn drop(&mut self) {
-        for survivor in runtime::end_children() {
-            let (pid, command) = (survivor.pid, &survivor.name);
-            let fate = if self.keep { "is left running" } else { "was ended" };
-            report::note(format_args!("Background process {pid} ({command}) {fate}"));
-        }
-    }
 }
 
 enum End {

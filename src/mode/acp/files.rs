@@ -50,7 +50,7 @@ impl Files {
 
     /// `below`, with this editor before it.
     pub fn over(self: Arc<Self>, below: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        Arc::new(Through { files: self, below })
+        Arc::new(EditorBackend { files: self, below })
     }
 
     fn cancel(&self) -> CancelToken {
@@ -61,7 +61,7 @@ impl Files {
     /// What the editor says to `method`; none when it does not know it.
     fn ask(&self, method: &str, fields: &Value) -> io::Result<Option<Value>> {
         let cancel = self.cancel();
-        match self.peer.ask_within(method, fields, &cancel, Some(LIMIT)) {
+        match self.peer.ask(method, fields, &cancel, Some(LIMIT)) {
             Some(Ok(answer)) => Ok(Some(answer)),
             Some(Err(failure)) if failure.code == METHOD_NOT_FOUND => Ok(None),
             Some(Err(failure)) => {
@@ -73,12 +73,13 @@ impl Files {
     }
 }
 
-struct Through {
+/// The files of the editor before those of another backend.
+struct EditorBackend {
     files: Arc<Files>,
     below: Arc<dyn Backend>,
 }
 
-impl Through {
+impl EditorBackend {
     /// The session, for a path in its folder.
     fn session(&self, path: &Path) -> Option<&str> {
         let (cwd, id) = self.files.session.get()?;
@@ -88,7 +89,7 @@ impl Through {
 
     /// Whether the editor is asked to write.
     fn writes(&self) -> bool {
-        self.files.peer.able().writes && self.below.sandbox().is_none()
+        self.files.peer.capabilities().writes && self.below.sandbox().is_none()
     }
 
     /// The text in the editor of what is `on_disk`; none when there is none to be had.
@@ -97,7 +98,7 @@ impl Through {
             && !on_disk.contains(&0);
         // An editor may tell lines in a form of its own: only its own writing brings the file's back.
         let comes_back = self.writes() || !on_disk.contains(&b'\r');
-        if !self.files.peer.able().reads || !plain || !comes_back {
+        if !self.files.peer.capabilities().reads || !plain || !comes_back {
             return Ok(None);
         }
         let Some(session) = self.session(path) else {
@@ -132,10 +133,10 @@ impl Through {
     }
 }
 
-impl Backend for Through {
+impl Backend for EditorBackend {
     fn open(&self, path: &Path) -> io::Result<Box<dyn Source>> {
         let mut source = self.below.open(path)?;
-        if !self.files.peer.able().reads {
+        if !self.files.peer.capabilities().reads {
             return Ok(source);
         }
         let mut on_disk = Vec::new();

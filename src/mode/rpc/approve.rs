@@ -20,9 +20,9 @@ const DENY_BECAUSE: &str = "Deny with a reason";
 /// Letters of the arguments that are shown in the title; the fields hold them whole.
 const TITLE_MAX: usize = 1000;
 
-pub struct ByDialog(pub Arc<Dialog>);
+pub struct DialogApprover(pub Arc<Dialog>);
 
-impl Approver for ByDialog {
+impl Approver for DialogApprover {
     fn decide(&self, call: &approval::Question<'_>, cancel: &CancelToken) -> Decision {
         let name = &call.tool.spec.name;
         let mut problem = String::new();
@@ -58,7 +58,7 @@ impl Approver for ByDialog {
     }
 }
 
-impl ByDialog {
+impl DialogApprover {
     fn reason(&self, answer: &Fields, name: &str, cancel: &CancelToken) -> Option<String> {
         if let Some(reason) = answer.text("reason") {
             return Some(because(reason));

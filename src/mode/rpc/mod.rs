@@ -25,24 +25,23 @@ mod setting;
 mod shape;
 
 use super::event_json::Line;
+use super::exit::{self, EndsChildren};
 use super::output::Output;
-use super::print::{DONE, EndsChildren, FAILED, PIPE_CLOSED};
 use super::report;
 use super::signal::Watch;
-use super::stdout;
-use crate::jsonrpc::line::{self, Frame, Frames};
+use super::{stdin, stdout};
 use crate::runtime::event::Event;
 use crate::runtime::session::Session;
 use crate::runtime::{CancelToken, Fatal};
-use approve::ByDialog;
+use approve::DialogApprover;
 use command::Request;
-use crossbeam_channel::{Receiver, Sender, bounded, select};
+use crossbeam_channel::bounded;
 use dialog::Dialog;
 use host_tool::HostTools;
 use query::{CAPABILITIES, PROTOCOL_VERSION};
 use reply::Reply;
 use server::Server;
-use std::io::{self, BufReader, Read};
+use std::io;
 use std::sync::Arc;
 use std::thread;
 
@@ -76,7 +75,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     let (jobs, waiting) = bounded(JOBS_MAX);
     let control = session.control().clone();
     let dialog = Arc::new(Dialog::new(output.clone()));
-    control.set_approver(Arc::new(ByDialog(dialog.clone())));
+    control.set_approver(Arc::new(DialogApprover(dialog.clone())));
     let worker = {
         let output = output.clone();
         thread::Builder::new()
@@ -84,8 +83,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
             .spawn(move || server::work(session, &waiting, &output))
             .map_err(start)?
     };
-    let (lines, incoming) = bounded(1);
-    thread::Builder::new().name("stdin".into()).spawn(move || read(io::stdin(), &lines)).map_err(start)?;
+    let requests = stdin::messages(parse).map_err(start)?;
     let (alive, all_over) = bounded::<()>(0);
     let server = Server {
         control: control.clone(),
@@ -95,7 +93,10 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         jobs,
         alive,
     };
-    serve(&server, &incoming, cancel);
+    stdin::serve(&requests, cancel, |request| match request {
+        Ok(request) => handle(&server, request),
+        Err(reason) => refuse(&server, &reason),
+    });
 
     cancel.cancel();
     control.abort_shells();
@@ -105,37 +106,16 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     let closed = match worker.join() {
         Ok(mut session) => {
             session.take_notices().iter().for_each(report::warning);
-            session.close()
+            session.close().map_err(|Fatal(message)| message)
         }
-        Err(_) => Err(Fatal("The session failed inside".into())),
+        Err(_) => Err("The session failed inside".into()),
     };
-    let code = match (output.flush(), closed) {
-        (Err(error), _) if error.kind() == io::ErrorKind::BrokenPipe => PIPE_CLOSED,
-        (Err(error), _) => {
-            report::error(format_args!("Cannot write to stdout: {error}"));
-            FAILED
-        }
-        (Ok(()), Err(Fatal(message))) => {
-            report::error(message);
-            FAILED
-        }
-        (Ok(()), Ok(())) => DONE,
-    };
+    let code = exit::code(output.flush(), closed);
     Ok(watch.exit_code().unwrap_or(code))
 }
 
-/// Answers lines until there are no more, or it is time to end.
-fn serve(server: &Server, incoming: &Receiver<Result<Request, String>>, cancel: &CancelToken) {
-    while !cancel.is_cancelled() {
-        select! {
-            recv(incoming) -> line => match line {
-                Ok(Ok(request)) => handle(server, request),
-                Ok(Err(reason)) => refuse(server, &reason),
-                Err(_) => return,
-            },
-            recv(cancel.receiver()) -> _ => return,
-        }
-    }
+fn parse(line: Option<&[u8]>) -> Result<Request, String> {
+    command::parse(line.ok_or("the line is longer than 64 MB")?)
 }
 
 fn handle(server: &Server, Request { id, name, action }: Request) {
@@ -154,22 +134,4 @@ fn refuse(server: &Server, reason: &str) {
         let _ = server.output.event_of_command(&Event::Failed { reason: &reason });
     }
     Reply::new(server.output.clone(), None, Some("parse".into())).fail(reason);
-}
-
-fn read(stdin: impl Read, lines: &Sender<Result<Request, String>>) {
-    let mut frames = Frames::new(BufReader::with_capacity(64 << 10, stdin), line::LINE_MAX);
-    loop {
-        let line = match frames.next_frame() {
-            Ok(Some(Frame::Line(line))) => command::parse(line),
-            Ok(Some(Frame::TooLong)) => Err("the line is longer than 64 MB".into()),
-            Ok(None) => return,
-            Err(error) => {
-                report::error(format_args!("Cannot read stdin: {error}"));
-                return;
-            }
-        };
-        if lines.send(line).is_err() {
-            return;
-        }
-    }
 }
