@@ -143,7 +143,7 @@ lines! { AGENT_EVENTS, agent_event, map, |event: &AgentEvent<'_>, partial: Optio
     }
 }
 
-/// A step of an answer, with what its line says of the answer.
+/// A step of an answer, and what its line needs of the answer.
 struct Update<'a> {
     event: &'a AssistantEvent,
     usage: &'a Usage,

@@ -15,5 +15,5 @@ pub mod signal;
 mod stdin;
 pub mod stdout;
 
-/// The version of the TypeScript pi whose behaviour is followed.
+/// The version of the TypeScript pi that this program follows.
 pub const REFERENCE_VERSION: &str = "0.87.1";

@@ -20,7 +20,7 @@ pub enum Form {
     Json { cumulative: bool },
 }
 
-/// What is asked, in turn.
+/// The prompts of the command line, in their order.
 pub struct Prompts {
     pub first: Option<(String, Vec<Block>)>,
     pub rest: Vec<String>,
@@ -85,7 +85,7 @@ fn ask(
 
 fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result<u8, End> {
     ask(session, prompts, cancel, |event| {
-        tell_retries(event);
+        report_retries(event);
         Ok(())
     })
     .map_err(|Fatal(message)| End::Failed(message))?;
@@ -112,8 +112,8 @@ fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result
     Ok(DONE)
 }
 
-/// Waiting is not silent: a line for each attempt that failed.
-fn tell_retries(event: &Event<'_>) {
+/// Reports each attempt that failed, so that waiting is not silent.
+fn report_retries(event: &Event<'_>) {
     if let Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } = event {
         let seconds = delay_ms.div_ceil(1000);
         report::note(format_args!(
@@ -126,7 +126,7 @@ fn is_failure(answer: Option<&Arc<AssistantMessage>>) -> bool {
     answer.is_some_and(|answer| matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted))
 }
 
-/// Says why the last answer is none, or not whole.
+/// Reports why the last answer is missing or not whole. Gives the exit code of a failure.
 fn failure(session: &Session) -> Option<u8> {
     if let Some(limit) = session.ended_by() {
         report::error(format_args!("The run was ended: {limit}"));
@@ -188,7 +188,7 @@ fn json(session: &mut Session, prompts: Prompts, cumulative: bool, cancel: &Canc
     Ok(failure(session).unwrap_or(DONE))
 }
 
-/// JSON as a terminal may see it: the control characters that JSON leaves as they are, escaped.
+/// Writes JSON to a terminal: the control characters that JSON leaves as they are are escaped.
 struct ForTerminal<W>(W);
 
 impl<W: Write> Write for ForTerminal<W> {

@@ -19,17 +19,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Bytes of a file that is asked for; longer ones come from the disk.
+/// Bytes that a file may have to be asked for; longer ones come from the disk.
 const TEXT_MAX: u64 = 10 << 20;
-/// How long the editor may take.
+/// How long the editor may take for an answer.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// What an editor does for a session's tools.
+/// The editor as a session's tools use it.
 pub struct Files {
     peer: Peer,
-    /// Folder and id, once the session is open.
+    /// The session's folder and id, once it is open.
     session: OnceLock<(PathBuf, String)>,
-    /// Of the prompt that is being answered.
+    /// Cancels the prompt that is being answered.
     cancel: Mutex<CancelToken>,
 }
 
@@ -38,17 +38,17 @@ impl Files {
         Self { peer, session: OnceLock::new(), cancel: Mutex::default() }
     }
 
-    /// Serves the session from now on.
+    /// Names the session whose files are meant.
     pub fn serve(&self, cwd: PathBuf, id: String) {
         let _ = self.session.set((cwd, id));
     }
 
-    /// What ends a wait for the editor.
+    /// Sets what ends a wait for the editor, from now on.
     pub fn begin(&self, cancel: CancelToken) {
         *self.cancel.lock().unwrap_or_else(PoisonError::into_inner) = cancel;
     }
 
-    /// `below`, with this editor before it.
+    /// A backend that asks the editor first and `below` otherwise.
     pub fn over(self: Arc<Self>, below: Arc<dyn Backend>) -> Arc<dyn Backend> {
         Arc::new(EditorBackend { files: self, below })
     }
@@ -58,7 +58,7 @@ impl Files {
         cancel.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What the editor says to `method`; none when it does not know it.
+    /// Sends a request to the editor. `None` when it does not know the method.
     fn ask(&self, method: &str, fields: &Value) -> io::Result<Option<Value>> {
         let cancel = self.cancel();
         match self.peer.ask(method, fields, &cancel, Some(LIMIT)) {
@@ -80,19 +80,19 @@ struct EditorBackend {
 }
 
 impl EditorBackend {
-    /// The session, for a path in its folder.
+    /// The session's id, for a path in its folder.
     fn session(&self, path: &Path) -> Option<&str> {
         let (cwd, id) = self.files.session.get()?;
         let real = self.below.canonical(path).ok()?;
         real.starts_with(cwd).then_some(id)
     }
 
-    /// Whether the editor is asked to write.
+    /// True if the editor is asked to write.
     fn writes(&self) -> bool {
         self.files.peer.capabilities().writes && self.below.sandbox().is_none()
     }
 
-    /// The text in the editor of what is `on_disk`; none when there is none to be had.
+    /// The editor's text of a file that has the bytes `on_disk`; none when the editor does not give it.
     fn text(&self, path: &Path, on_disk: &[u8]) -> io::Result<Option<String>> {
         let plain = std::str::from_utf8(on_disk).is_ok_and(|text| !text.starts_with('\u{feff}'))
             && !on_disk.contains(&0);
@@ -112,7 +112,7 @@ impl EditorBackend {
         Ok(answer.and_then(|answer| Some(answer.get("content")?.as_str()?.to_owned())))
     }
 
-    /// Whether the editor wrote it.
+    /// Lets the editor write a file. False when it does not.
     fn write_there(&self, path: &Path, content: &[u8]) -> io::Result<bool> {
         let Ok(text) = std::str::from_utf8(content) else {
             return Ok(false);

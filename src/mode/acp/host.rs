@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Makes sessions.
 pub trait Host: Send + 'static {
-    /// Says why a new session's model cannot be asked, where no key or no model is the reason.
+    /// Fails with the reason where a new session would have no model, or no key for it.
     fn check_key(&mut self, cancel: &CancelToken) -> Result<(), String>;
 
     /// Opens a session in `cwd`: the stored one with this id, or a new one. Its tools find files through
@@ -41,6 +41,6 @@ pub struct Listed {
     pub session_id: String,
     pub cwd: String,
     pub title: String,
-    /// ISO 8601.
+    /// The time of the last change, in ISO 8601.
     pub updated_at: String,
 }

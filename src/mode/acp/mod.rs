@@ -47,7 +47,7 @@ pub use typed::title;
 /// Requests that wait for the opener.
 const REQUESTS_MAX: usize = 64;
 
-/// Serves stdin until it ends. Gives the exit code.
+/// Answers messages on stdin until it ends. Gives the exit code.
 pub fn run(host: impl Host, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
     let mut ends = EndsChildren { keep: false };
     let start = |error: io::Error| format!("Cannot start a thread: {error}");

@@ -39,7 +39,7 @@ pub enum Request {
     Stored {
         cwd: PathBuf,
         id: String,
-        /// Tells the conversation anew.
+        /// True if the conversation is told anew.
         replay: bool,
         servers: Vec<String>,
     },
@@ -72,7 +72,7 @@ impl Sessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of a session's thread that will end by itself.
+    /// Keeps the thread of a session that is being closed.
     pub fn leave(&self, worker: JoinHandle<()>) {
         let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
         leaving.retain(|worker| !worker.is_finished());
@@ -88,7 +88,7 @@ impl Sessions {
         ended.into_iter().all(|well| well)
     }
 
-    /// Whether some session's background processes live on.
+    /// True if background processes of a session live on.
     pub fn keep_background(&self) -> bool {
         let open = self.lock();
         open.values().any(|open| open.workspace.options.bash_keep_background)
@@ -106,7 +106,7 @@ struct Answer {
     result: Value,
     /// The session that was opened.
     session: Option<String>,
-    /// What the session's user is to be told after the answer.
+    /// Updates that tell the user something after the answer.
     notices: Vec<Value>,
 }
 
@@ -116,7 +116,7 @@ impl Answer {
     }
 }
 
-/// The sessions behind the one called `after`, and where the next page begins.
+/// A page of sessions, which begins behind the session `after`, and where the next page begins.
 fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
     let from = match after {
         None => 0,
@@ -135,7 +135,7 @@ fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
     Ok(answer)
 }
 
-/// The answer to `initialize`. The version is ours, whatever the client's: it decides what to do then.
+/// The answer to `initialize`. The version is this program's, whatever the client's: the client decides what to do.
 fn initialize_result(methods: &[Value]) -> Value {
     json!({
         "protocolVersion": VERSION,
@@ -209,8 +209,8 @@ impl<H: Host> Opener<H> {
         }
     }
 
-    /// How the user can sign in. A client may insist on using a method that it is told of, so one that it
-    /// cannot use by itself is told only where it is needed.
+    /// How the user can sign in. A client may insist on using a method that it is told of, so a method that the
+    /// client cannot use by itself is told only where it is needed.
     fn auth_methods(&mut self) -> Vec<Value> {
         let mut method = json!({
             "id": "pi-auth-login",
@@ -289,7 +289,7 @@ impl<H: Host> Opener<H> {
         control.each_message(|message| replay::message(&mut updates, message));
     }
 
-    /// What a prompt can begin with.
+    /// Tells the templates and skills that a prompt can begin with.
     fn tell_commands(&self, id: &str) {
         let Some(control) = self.sessions.lock().get(id).map(|open| open.control.clone()) else {
             return;

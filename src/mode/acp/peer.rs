@@ -17,7 +17,8 @@ pub const NOT_FOUND: i64 = -32002;
 /// The editor took its request back.
 pub const CANCELLED: i64 = -32800;
 
-/// The connection to the editor. Cheap to clone. A reader that has gone ends the program by the output's token, so nothing here fails.
+/// The connection to the editor. Cheap to clone. A reader that has gone ends the program by the output's token,
+/// so nothing here fails.
 #[derive(Clone)]
 pub struct Peer(Arc<Shared>);
 
@@ -66,7 +67,7 @@ impl Peer {
         self.0.capabilities.get().copied().unwrap_or_default()
     }
 
-    /// Tells of something that happened in a session.
+    /// Sends a `session/update`.
     pub fn update(&self, session: &str, update: &Value) {
         let params = json!({"sessionId": session, "update": update});
         self.write(&message::notification("session/update", params));
@@ -113,7 +114,7 @@ impl Peer {
     }
 }
 
-/// Where the answer to a request goes. A request has one answer.
+/// Sends the answer to a request. A request has one answer.
 pub struct Reply {
     peer: Peer,
     id: Value,
@@ -121,13 +122,13 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// `cancel` ends the request from now on.
+    /// Makes `cancel` the token that ends the request.
     pub fn end_by(&mut self, cancel: CancelToken) {
         self.peer.requests().insert(self.id.to_string(), cancel.clone());
         self.cancel = cancel;
     }
 
-    /// The editor does not want the answer any more.
+    /// True if the editor took its request back.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }

@@ -1,4 +1,4 @@
-//! Permission for tool calls, asked of the editor's user.
+//! Approval of tool calls by the editor's user.
 
 use super::call;
 use super::peer::Peer;

@@ -1,4 +1,4 @@
-//! What a client says: content blocks into a prompt's text and images.
+//! A client's prompt: content blocks into text and images.
 //!
 //! Text stays as it is. A link is named in place by its path, so that the model can read it. The text of
 //! an embedded resource follows at the end, in the form that `@file` arguments have; its path is also named in
@@ -13,7 +13,7 @@ use serde_json::Value;
 pub struct Prompt {
     pub text: String,
     pub images: Vec<Block>,
-    /// Follows the text, once that has been expanded.
+    /// Contents of files, which follow the text once it has been expanded.
     pub attached: String,
 }
 
@@ -81,7 +81,7 @@ impl Prompt {
         }
     }
 
-    /// Whether the resource was named in place: one that the text leads up to, or that cannot be shown.
+    /// Takes a resource. True if it was named in place: the text leads up to it, or it cannot be shown.
     fn embed(&mut self, resource: &Value, is_led_up_to: bool) -> Result<bool, String> {
         let place = Place::of(text(resource, "uri")?);
         let kind = resource.get("mimeType").and_then(Value::as_str);
@@ -112,12 +112,12 @@ impl Prompt {
     }
 }
 
-/// What a path may follow directly.
+/// True if a path may follow this character directly.
 fn is_opening(char: char) -> bool {
     matches!(char, '(' | '[' | '{' | '<' | '"' | '\'' | '`' | '@' | '=')
 }
 
-/// What may follow a path directly.
+/// True if this character may follow a path directly.
 fn is_closing(char: char) -> bool {
     matches!(char, ')' | ']' | '}' | '>' | '"' | '\'' | '`' | '.' | ',' | ';' | ':' | '!' | '?')
 }

@@ -18,7 +18,7 @@ pub enum Job {
     Close(Reply),
 }
 
-/// Does the jobs in turn, until no more can come; then closes the session.
+/// Runs jobs in turn, until no more can come; then closes the session.
 pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer, files: &Files) {
     let mut closing = None;
     for job in jobs {

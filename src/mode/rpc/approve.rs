@@ -1,4 +1,4 @@
-//! Approval of tool calls by the client, in words that every client of the dialog understands.
+//! Approval of tool calls by the client, by questions that every client can show.
 //!
 //! One `select` decides. What a choice needs besides (a reason, other arguments) comes with the answer,
 //! or is asked for by a second question: `input` for a reason, `editor` for arguments.
@@ -17,7 +17,7 @@ const CHANGE: &str = "Change the arguments";
 const DENY: &str = "Deny";
 const DENY_BECAUSE: &str = "Deny with a reason";
 
-/// Letters of the arguments that are shown in the title; the fields hold them whole.
+/// Characters of the arguments in the title; the field `arguments` holds them whole.
 const TITLE_MAX: usize = 1000;
 
 pub struct DialogApprover(pub Arc<Dialog>);

@@ -1,6 +1,6 @@
 //! The commands that a client can send: a row each, from which parsing, dispatch and the schema follow.
 //!
-//! A row has the command's name, its fields, the shape of its answer, and what answers it. A new command is a row
+//! A row has the command's name, its fields, the shape of its response, and the function that answers it. A new command is a row
 //! here and a line in `docs/rpc.md`.
 
 use super::field::{
@@ -13,9 +13,9 @@ use super::{query, run, session, setting};
 use crate::base::lenient;
 use serde_json::{Map, Value};
 
-/// The answer to a command that succeeds.
+/// The response to a command that succeeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Response {
     /// No data.
     Done,
     /// Data of this shape.
@@ -26,12 +26,12 @@ pub enum Answer {
     Silent,
 }
 
-use Answer::{Data, Done, Line, Silent};
+use Response::{Data, Done, Line, Silent};
 
 struct Row<A: Args> {
     name: &'static str,
     args: A,
-    answer: Answer,
+    response: Response,
     run: fn(&Server, A::Values, Reply),
 }
 
@@ -42,7 +42,7 @@ pub trait Command: Sync {
     /// The fields in the notation of `shape`.
     fn fields(&self) -> String;
 
-    fn answer(&self) -> Answer;
+    fn response(&self) -> Response;
 
     /// Takes the command's fields. An error says what is wrong with them.
     fn read(&self, fields: &mut Fields) -> Result<Action, String>;
@@ -60,8 +60,8 @@ impl<A: Args> Command for Row<A> {
         self.args.shape()
     }
 
-    fn answer(&self) -> Answer {
-        self.answer
+    fn response(&self) -> Response {
+        self.response
     }
 
     fn read(&self, fields: &mut Fields) -> Result<Action, String> {
@@ -73,24 +73,24 @@ impl<A: Args> Command for Row<A> {
 const fn row<A: Args>(
     name: &'static str,
     args: A,
-    answer: Answer,
+    response: Response,
     run: fn(&Server, A::Values, Reply),
 ) -> Row<A> {
-    Row { name, args, answer, run }
+    Row { name, args, response, run }
 }
 
-const CANCELLED: Answer = Data("{cancelled: boolean}");
-const FORKED: Answer = Data("{text: string, cancelled: boolean}");
-const FORK_POINTS: Answer = Data("{messages: {entryId: string, text: string}[]}");
-const ACTIVE: Answer = Data("{toolNames: string[]}");
-const TOOLS: Answer = Data(
+const CANCELLED: Response = Data("{cancelled: boolean}");
+const FORKED: Response = Data("{text: string, cancelled: boolean}");
+const FORK_POINTS: Response = Data("{messages: {entryId: string, text: string}[]}");
+const ACTIVE: Response = Data("{toolNames: string[]}");
+const TOOLS: Response = Data(
     "{tools: {name: string, label: string, description: string, parameters: object, active: boolean, \
     readOnly: boolean}[]}",
 );
-const SLASH_COMMANDS: Answer = Data(
+const SLASH_COMMANDS: Response = Data(
     r#"{commands: {name: string, description?: string|null, source: "prompt"|"skill", sourceInfo: {path: string, source: "local"|"auto", scope: "project"|"user"|"temporary", origin: string, baseDir?: string}}[]}"#,
 );
-const STATS: Answer = Data(
+const STATS: Response = Data(
     "{sessionFile?: string, sessionId: string, userMessages: integer, assistantMessages: integer, \
     toolCalls: integer, toolResults: integer, totalMessages: integer, \
     tokens: {input: integer, output: integer, cacheRead: integer, cacheWrite: integer, total: integer}, \
@@ -164,14 +164,14 @@ pub static COMMANDS: &[&dyn Command] = &[
     &row("tool_call_response", RESULT, Silent, run::tool_ended),
 ];
 
-/// The names of the commands that have an answer.
+/// The names of the commands that have a response.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    COMMANDS.iter().filter(|command| command.answer() != Silent).map(|command| command.name())
+    COMMANDS.iter().filter(|command| command.response() != Silent).map(|command| command.name())
 }
 
-/// A line of the client, with what its answer needs.
+/// A line of the client, with what its response needs.
 pub struct Request {
-    /// Echoed as it is.
+    /// Echoed in the response.
     pub id: Option<Value>,
     /// The `type`; none when the line has no such word.
     pub name: Option<String>,

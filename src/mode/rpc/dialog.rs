@@ -1,7 +1,7 @@
 //! Questions to the client: `extension_ui_request` out, `extension_ui_response` in.
 //!
 //! A question waits on the thread that asks, until its answer comes or its token is cancelled, which a
-//! closed stdin does too. Answers find their question by its id; one that nobody waits for is passed over.
+//! closed stdin does too. An answer finds its question by the id; an answer that nobody waits for is dropped.
 
 use super::field::Fields;
 use crate::mode::event_json::{Line, Question};

@@ -16,17 +16,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Updates that wait for the call's thread. Each replaces the one before it.
+/// Updates that wait for the call's thread. An update replaces those before it.
 const UPDATES_MAX: usize = 16;
 
-/// The calls that the client has not answered yet.
+/// The tools of the client, and their calls that have no result yet.
 pub struct HostTools {
     output: Arc<Output>,
     open: Mutex<HashMap<String, Caller>>,
     last_id: AtomicU64,
 }
 
-/// Where what the client says about a call goes.
+/// The thread that waits for the result of a call.
 struct Caller {
     updates: Sender<Fields>,
     result: Sender<Fields>,
@@ -46,7 +46,7 @@ impl HostTools {
         Arc::new(HostTool { spec, client: self.clone() })
     }
 
-    /// `tool_call_update`. One that finds the call busy is followed by a later one.
+    /// Takes a `tool_call_update`. An update that finds the queue full is dropped: a later one follows.
     pub fn update(&self, id: &Value, update: Fields) {
         let open = self.open();
         if let Some(caller) = id.as_str().and_then(|id| open.get(id)) {
@@ -54,7 +54,7 @@ impl HostTools {
         }
     }
 
-    /// `tool_call_response`. One that nobody waits for any more is passed over.
+    /// Takes a `tool_call_response`. A response that nobody waits for is dropped.
     pub fn respond(&self, id: &Value, result: Fields) {
         let caller = id.as_str().and_then(|id| self.open().remove(id));
         if let Some(caller) = caller {
@@ -71,7 +71,7 @@ impl HostTools {
         (id, shown, ended)
     }
 
-    /// Tells the client that nobody waits for this call any more.
+    /// Tells the client that nobody waits for the result of this call any more.
     fn give_up(&self, id: &str, reason: &str) {
         self.open().remove(id);
         self.send(&Line::ToolCallCancel { id, reason });
@@ -138,7 +138,7 @@ fn conclude(name: &str, answer: &Fields) -> Result<ToolOutput, ToolError> {
     Err(ToolError { message: text.join("\n"), details: output.details })
 }
 
-/// A result, or what there is of it, and whether it is an error.
+/// The result in a response or an update, and whether it is an error.
 fn read(Fields(fields): &Fields) -> Result<(ToolOutput, bool), String> {
     let content = match fields.get("content") {
         None | Some(Value::Null) => Vec::new(),

@@ -1,9 +1,9 @@
-//! RPC mode: commands as JSON lines on stdin, answers and events as JSON lines on stdout.
+//! RPC mode: commands as JSON lines on stdin, responses and events as JSON lines on stdout.
 //!
 //! ```text
 //! stdin ──> reader ──> server ──jobs──> session ──events──┐
 //!                        │  └──> shells (one a command) ────┼──> output ──> stdout
-//!                        └─────────── answers ──────────────┘
+//!                        └────────── responses ─────────────┘
 //! ```
 //! The reader cuts and parses lines. The server answers at once whatever does not change the course
 //! of the conversation; it never waits for a run. The session's thread runs prompts and what replaces
@@ -52,13 +52,13 @@ const JOBS_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Events in the older form.
+    /// Events have the cumulative form.
     pub cumulative: bool,
-    /// Says when commands can be sent.
+    /// The first line says that commands can be sent.
     pub ready: bool,
 }
 
-/// Serves stdin until it ends. Gives the exit code.
+/// Answers commands on stdin until it ends. Gives the exit code.
 pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
     let _ends = EndsChildren { keep: session.workspace().options.bash_keep_background };
     let start = |error: io::Error| format!("Cannot start a thread: {error}");

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The version of the protocol that `get_state` and `ready` name.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// What there is beyond the commands of the protocol's other implementation.
+/// What this program can do beyond the commands of the TypeScript pi.
 pub const CAPABILITIES: &[&str] = &[
     "abort_and_prompt",
     "interrupt_mode",
@@ -58,7 +58,7 @@ pub fn state(server: &Server, (): (), reply: Reply) {
     reply.data(state);
 }
 
-/// All messages, or with a field those of a page.
+/// Gives all messages, or with a field those of a page.
 pub fn messages(server: &Server, (offset, limit): (Option<usize>, Option<usize>), reply: Reply) {
     let all = server.control.messages();
     if offset.is_none() && limit.is_none() {
@@ -78,7 +78,7 @@ pub fn entries(server: &Server, since: Option<String>, reply: Reply) {
     }
 }
 
-/// The tree as it is written, not parsed again.
+/// Gives the tree as its JSON text, without parsing it.
 pub fn tree(server: &Server, (): (), reply: Reply) {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]

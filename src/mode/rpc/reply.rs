@@ -1,4 +1,4 @@
-//! The reply to a command.
+//! The response to a command.
 
 use crate::mode::output::Output;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// Where the reply to a command goes. A command has one reply.
+/// Sends the response to a command. A command has one response.
 pub struct Reply {
     output: Arc<Output>,
     id: Option<Value>,
@@ -32,7 +32,7 @@ impl Reply {
         Self { output, id, command }
     }
 
-    /// Another handle on this reply, for where the first may be lost. Only one of them is used.
+    /// Another handle on this reply, for where the first may be lost. Only one of the two is used.
     pub fn again(&self) -> Self {
         Self::new(self.output.clone(), self.id.clone(), self.command.clone())
     }

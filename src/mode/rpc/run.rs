@@ -24,7 +24,7 @@ pub fn prompt(server: &Server, (prompt, streaming): (Prompt, Option<Streaming>),
     }
 }
 
-/// A prompt of the first protocol, which is never refused for coming during a run.
+/// Asks the model as the first protocol does: a prompt is never refused for coming during a run.
 pub fn message(server: &Server, message: Prompt, reply: Reply) {
     prompt(server, (message, Some(Streaming::FollowUp)), reply);
 }
@@ -49,7 +49,7 @@ pub fn abort(server: &Server, (): (), reply: Reply) {
     server.control.when_idle(|| reply.done());
 }
 
-/// An abort of the first protocol.
+/// Aborts as the first protocol does, with a response of its own.
 pub fn interrupt(server: &Server, (): (), reply: Reply) {
     server.control.abort();
     server.control.when_idle(|| reply.interrupted());
@@ -125,21 +125,21 @@ pub fn abort_bash(server: &Server, (): (), reply: Reply) {
     reply.done();
 }
 
-/// An answer to a question of the program.
+/// Takes the answer to a question of the program.
 pub fn answered(server: &Server, answer: Fields, reply: Reply) {
     if let Some(id) = reply.id() {
         server.dialog.answer(id, answer);
     }
 }
 
-/// What there is of the result of a call that the client runs.
+/// Takes what there is of the result of a call that the client runs.
 pub fn tool_updated(server: &Server, update: Fields, reply: Reply) {
     if let Some(id) = reply.id() {
         server.host_tools.update(id, update);
     }
 }
 
-/// The result of a call that the client runs.
+/// Takes the result of a call that the client runs.
 pub fn tool_ended(server: &Server, result: Fields, reply: Reply) {
     if let Some(id) = reply.id() {
         server.host_tools.respond(id, result);

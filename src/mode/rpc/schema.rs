@@ -3,19 +3,19 @@
 //! The whole schema is that of a line on stdout; `$defs/Command` is that of one on stdin. Objects are
 //! open, as clients should take them: a later version may say more.
 
-use super::command::{Answer, COMMANDS};
+use super::command::{COMMANDS, Response};
 use super::query::PROTOCOL_VERSION;
 use super::shape::{FAMILIES, SHAPES};
 use serde_json::{Map, Value, json};
 
-/// The schema of every command, answer and event.
+/// The schema of every command, response and event.
 pub fn schema() -> Value {
     let mut defs = Defs::default();
     defs.family(
         "Command",
         "type",
         COMMANDS.iter().map(|command| {
-            let id = if command.answer() == Answer::Silent { "id: string" } else { "id?: any" };
+            let id = if command.response() == Response::Silent { "id: string" } else { "id?: any" };
             (command.name(), format!("{id}, {}", command.fields()))
         }),
     );
@@ -50,19 +50,19 @@ impl Defs {
         self.choice(name, shapes);
     }
 
-    /// What answers commands: data, nothing, or the reason why not.
+    /// Adds the responses to commands: success, with data or without, and failure.
     fn responses(&mut self) {
         let answer =
             |command: &str, rest: &str| format!("{{id?: any, type: \"response\", command{command}, {rest}}}");
         let good = COMMANDS.iter().filter_map(|command| {
             let name = command.name();
-            let shape = match command.answer() {
-                Answer::Done => answer(&format!(": \"{name}\""), "success: true"),
-                Answer::Data(data) => {
+            let shape = match command.response() {
+                Response::Done => answer(&format!(": \"{name}\""), "success: true"),
+                Response::Data(data) => {
                     answer(&format!(": \"{name}\""), &format!("success: true, data: {data}"))
                 }
-                Answer::Line(kind) => format!("{{id?: any, type: \"{kind}\"}}"),
-                Answer::Silent => return None,
+                Response::Line(kind) => format!("{{id?: any, type: \"{kind}\"}}"),
+                Response::Silent => return None,
             };
             Some((name, shape))
         });
@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Words become an `enum`, types without more to say one list.
+/// A choice of these: words become an `enum`, types without more to say one list.
 fn one_of(mut choices: Vec<Value>) -> Value {
     let all = |key: &str| -> Option<Vec<Value>> {
         let only = |choice: &Value| {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_a_shape_and_an_answer() {
+    fn every_command_has_a_shape_and_a_response() {
         let schema = schema();
         for name in command::names() {
             for family in ["Command", "Response"] {

@@ -1,4 +1,4 @@
-//! What commands are answered with: the session's control, its thread, and stdout.
+//! What handlers of commands work with: the session's control, its thread, and stdout.
 
 use super::dialog::Dialog;
 use super::field::Prompt;
@@ -31,7 +31,7 @@ pub struct Job {
 
 type Run = Box<dyn FnOnce(&mut Session, &Output, Reply) + Send>;
 
-/// Does the jobs in turn; gives the session back when no more can come.
+/// Runs jobs in turn; gives the session back when no more can come.
 pub fn work(mut session: Session, jobs: &Receiver<Job>, output: &Output) -> Session {
     for Job { reply, run } in jobs {
         run(&mut session, output, reply);
@@ -41,13 +41,13 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, output: &Output) -> Sess
 }
 
 impl Server {
-    /// Where events that a command causes go.
+    /// A listener that writes the events which a command causes.
     pub fn listener(&self) -> impl FnMut(&Event<'_>) {
         // A reader that has gone ends the program by the output's token.
         |event| drop(self.output.event_of_command(event))
     }
 
-    /// The prompt with skills and templates in place of their names.
+    /// Puts skills and templates in place of their names.
     pub fn expand(&self, prompt: Prompt) -> Prompt {
         let (text, diagnostic) = self.control.expand(prompt.text);
         diagnostic.iter().for_each(report::warning);

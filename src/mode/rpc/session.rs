@@ -31,7 +31,7 @@ pub fn clone(server: &Server, (): (), reply: Reply) {
     replace(server, reply, |session| session.fork_here().map(|()| json!({"cancelled": false})));
 }
 
-/// Ends the run under way, then puts another conversation in place of this one.
+/// Aborts the run under way, then lets `run` put another conversation in place of the present one.
 fn replace(
     server: &Server,
     reply: Reply,

@@ -16,7 +16,7 @@ pub fn model(server: &Server, (provider, id): (String, String), reply: Reply) {
     }
 }
 
-/// The data is null where there is no other model.
+/// Goes to the next model. The data is null where there is no other one.
 pub fn cycle_model(server: &Server, (): (), reply: Reply) {
     let cycled = server.control.cycle_model(true, &mut server.listener());
     reply.give(cycled.map(|cycled| {
@@ -30,7 +30,7 @@ pub fn thinking_level(server: &Server, level: ThinkingLevel, reply: Reply) {
     reply.finish(server.control.set_thinking(level, &mut server.listener()));
 }
 
-/// The data is null where the model does not think.
+/// Goes to the next thinking level. The data is null where the model does not think.
 pub fn cycle_thinking_level(server: &Server, (): (), reply: Reply) {
     let level = server.control.cycle_thinking(&mut server.listener());
     reply.give(level.map(|level| level.map(|level| json!({"level": level}))));
@@ -57,7 +57,7 @@ pub fn auto_retry(server: &Server, on: bool, reply: Reply) {
     remembered(server.control.set_auto_retry(on), reply);
 }
 
-/// A setting that could not be stored holds for this program all the same.
+/// Responds after a setting was stored. One that could not be stored holds for this process all the same.
 fn remembered(stored: Result<(), String>, reply: Reply) {
     if let Err(reason) = stored {
         report::warning(reason);

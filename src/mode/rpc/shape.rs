@@ -20,9 +20,9 @@ pub struct Family {
     pub name: &'static str,
     /// The field with the word.
     pub tag: &'static str,
-    /// Fields that all have.
+    /// Fields that all members have.
     pub head: &'static str,
-    /// The words, each with fields besides.
+    /// The words, each with its member's other fields.
     pub members: &'static [Table],
 }
 
@@ -111,7 +111,7 @@ pub const FAMILIES: &[Family] = &[
     },
 ];
 
-/// All other shapes.
+/// Shapes that are named by others, or long.
 pub const SHAPES: Table = &[
     (
         "State",
