@@ -1,13 +1,14 @@
 //! The session's side of the agent's loop: stores what ends, tells the listeners, decides what follows.
 
 use super::compaction::{self, Compactor, Moment};
+use super::config::Config;
 use super::control::{self, Control, InterruptMode};
 use super::event::Event;
 use super::image;
 use super::limit::{Guard, Verdict};
 use super::outcome;
 use super::retry;
-use super::session::{Ground, Listener};
+use super::session::Listener;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::{AgentMessage, CustomMessage};
 use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Request};
@@ -26,7 +27,7 @@ use std::sync::Arc;
 /// The session's side of the loop.
 pub(super) struct Conductor<'a> {
     pub control: &'a Control,
-    pub ground: &'a Ground,
+    pub config: &'a Config,
     pub compaction: &'a mut compaction::State,
     pub guard: &'a mut Guard,
     pub ended_by: &'a mut Option<String>,
@@ -48,9 +49,9 @@ impl Conductor<'_> {
     pub fn compactor(&mut self) -> Compactor<'_> {
         Compactor {
             control: self.control,
-            services: &self.ground.services,
+            services: &self.config.services,
             state: self.compaction,
-            outputs: &*self.ground.workspace.outputs,
+            outputs: &*self.config.workspace.outputs,
             listener: self.listener,
             cancel: self.cancel,
         }
@@ -61,12 +62,12 @@ impl Conductor<'_> {
         let state = self.control.state();
         agent.model.clone_from(&state.model);
         agent.thinking = state.thinking;
-        agent.tools = self.control.guard(&state.ground, &state.tools);
+        agent.tools = self.control.guard(&state.config, &state.tools);
         agent.sequential = state.switches.interrupt == InterruptMode::Immediate;
     }
 
     pub fn policy(&self) -> Retry {
-        Retry { enabled: self.control.state().switches.auto_retry, ..self.ground.services.retry }
+        Retry { enabled: self.control.state().switches.auto_retry, ..self.config.services.retry }
     }
 
     /// After a failed answer: leaves it out of the conversation and waits, if it is to be asked for
@@ -110,7 +111,7 @@ impl Conductor<'_> {
 
     /// What is said about an answer that is not the value which the run is to end with.
     pub fn mend(&mut self, agent: &Agent) -> Option<AgentMessage> {
-        let wanted = self.ground.wanted.as_ref()?;
+        let wanted = self.config.wanted.as_ref()?;
         let Some(AgentMessage::Assistant(answer)) = agent.messages.last() else {
             return None;
         };
@@ -221,12 +222,12 @@ impl Host for Conductor<'_> {
 
     fn request(&mut self, agent: &Agent) -> Result<Request, StreamError> {
         let session = self.control.log().header().id.clone();
-        let services = &self.ground.services;
+        let services = &self.config.services;
         services.request(&agent.model, agent.thinking, &session, self.cancel)
     }
 
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
-        let services = &self.ground.services;
+        let services = &self.config.services;
         services.block_images.then(|| image::without(messages))
     }
 

@@ -9,9 +9,10 @@
 //! log (`stats`).
 
 use super::approval::{Approver, Desk};
+use super::config::Config;
 use super::event::Event;
 use super::secret::{self, Wrapped};
-use super::session::{Ground, Queues};
+use super::session::Queues;
 use crate::agent::message::AgentMessage;
 use crate::agent::queue::QueueMode;
 use crate::agent::run::Fatal;
@@ -43,7 +44,7 @@ struct Shared {
 }
 
 pub(super) struct State {
-    pub ground: Arc<Ground>,
+    pub config: Arc<Config>,
     /// The conversation, as far as its messages have ended.
     pub messages: Vec<AgentMessage>,
     pub marks: Marks,
@@ -52,7 +53,7 @@ pub(super) struct State {
     /// The active tools, and the prompt that goes with them.
     pub tools: Vec<Arc<dyn Tool>>,
     pub sections: Arc<Map<String, Value>>,
-    /// Tools that the mode adds to those of the ground, whatever the conversation.
+    /// Tools that the mode adds to those of the configuration, whatever the conversation.
     lent: Vec<Arc<dyn Tool>>,
     pub name: Option<String>,
     pub switches: Switches,
@@ -79,10 +80,10 @@ pub struct Switches {
 
 impl Switches {
     /// As the settings have them.
-    fn of(ground: &Ground, interrupt: InterruptMode) -> Self {
+    fn of(config: &Config, interrupt: InterruptMode) -> Self {
         Self {
-            auto_retry: ground.services.retry.enabled,
-            auto_compaction: ground.services.compaction.enabled,
+            auto_retry: config.services.retry.enabled,
+            auto_compaction: config.services.compaction.enabled,
             interrupt,
         }
     }
@@ -164,7 +165,7 @@ pub struct Snapshot {
 
 impl Control {
     pub(super) fn new(
-        ground: Arc<Ground>,
+        config: Arc<Config>,
         sections: Map<String, Value>,
         start: Start,
         root: CancelToken,
@@ -174,8 +175,8 @@ impl Control {
             root,
             queues: Mutex::new(start.queues),
             state: Mutex::new(State {
-                switches: Switches::of(&ground, InterruptMode::default()),
-                ground,
+                switches: Switches::of(&config, InterruptMode::default()),
+                config,
                 messages: start.messages,
                 marks: start.marks,
                 model: start.model,
@@ -231,7 +232,7 @@ impl Control {
             session_file,
             session_id,
             session_name: state.name.clone(),
-            cwd: state.ground.workspace.cwd.clone(),
+            cwd: state.config.workspace.cwd.clone(),
             switches: state.switches,
             message_count: state.messages.len(),
             pending_message_count,
@@ -240,8 +241,8 @@ impl Control {
     }
 
     /// What the conversation stands on just now.
-    pub fn ground(&self) -> Arc<Ground> {
-        self.state().ground.clone()
+    pub fn config(&self) -> Arc<Config> {
+        self.state().config.clone()
     }
 
     /// Who is asked about tool calls that need approval.
@@ -250,18 +251,18 @@ impl Control {
     }
 
     /// The tools as the agent gets them.
-    pub(super) fn guard(&self, ground: &Ground, tools: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
-        let vault = ground.services.vault();
+    pub(super) fn guard(&self, config: &Config, tools: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
+        let vault = config.services.vault();
         let wrap = |tool: &Arc<dyn Tool>| -> Arc<dyn Tool> {
             Arc::new(Wrapped { tool: tool.clone(), vault: vault.clone() })
         };
         let tools: Vec<_> = tools.iter().map(wrap).collect();
-        self.0.desk.guard(&ground.approval, &tools)
+        self.0.desk.guard(&config.approval, &tools)
     }
 
     /// The message without secrets.
     pub(super) fn hidden(&self, message: AgentMessage) -> AgentMessage {
-        let vault = self.state().ground.services.vault().clone();
+        let vault = self.state().config.services.vault().clone();
         secret::hidden(&vault, message)
     }
 
@@ -394,22 +395,22 @@ impl Control {
 
     /// Writes several settings of the user at once; `None` removes a setting.
     pub fn change_settings(&self, changes: &[(&str, Option<Value>)]) -> Result<(), String> {
-        let ground = self.ground();
-        settings::write(ground.settings.path(), changes)?;
-        let settings = ground.settings.again();
-        self.change_ground(|ground| {
-            ground.services.follow(&settings);
-            ground.settings = settings;
+        let config = self.config();
+        settings::write(config.settings.path(), changes)?;
+        let settings = config.settings.again();
+        self.change_config(|config| {
+            config.services.follow(&settings);
+            config.settings = settings;
         });
         Ok(())
     }
 
     /// Changes what the next run stands on.
-    pub(super) fn change_ground(&self, change: impl FnOnce(&mut Ground)) {
+    pub(super) fn change_config(&self, change: impl FnOnce(&mut Config)) {
         let mut state = self.state();
-        let mut ground = Ground::clone(&state.ground);
-        change(&mut ground);
-        state.ground = Arc::new(ground);
+        let mut config = Config::clone(&state.config);
+        change(&mut config);
+        state.config = Arc::new(config);
     }
 
     /// For as long as the program runs.
@@ -472,7 +473,7 @@ impl Control {
     /// name is replaced. Gives the names that are active now.
     pub fn lend(&self, tools: Vec<Arc<dyn Tool>>) -> Result<Vec<String>, String> {
         let mut state = self.state();
-        let own = names_of(&state.ground.tools);
+        let own = names_of(&state.config.tools);
         let names = names_of(&tools);
         for (index, name) in names.iter().enumerate() {
             if own.contains(name) {
@@ -499,13 +500,13 @@ impl Control {
     }
 
     /// Continues the conversation with a configuration that was read again. Active tools stay active.
-    pub(super) fn stand_on(&self, ground: Arc<Ground>) {
-        self.log().hide(ground.services.vault().clone());
+    pub(super) fn reconfigure(&self, config: Arc<Config>) {
+        self.log().hide(config.services.vault().clone());
         let mut queues = self.queues();
-        (queues.steering.mode, queues.follow_up.mode) = ground.queue_modes();
+        (queues.steering.mode, queues.follow_up.mode) = config.queue_modes();
         let mut state = self.state();
-        state.switches = Switches::of(&ground, state.switches.interrupt);
-        state.ground = ground;
+        state.switches = Switches::of(&config, state.switches.interrupt);
+        state.config = config;
         let tools = named(&state.all_tools(), &names_of(&state.tools));
         state.use_tools(tools);
     }
@@ -524,14 +525,14 @@ impl Control {
     }
 
     /// The session goes on with another conversation. What is queued is gone.
-    pub(super) fn replace(&self, ground: Arc<Ground>, sections: Map<String, Value>, start: Start) -> Log {
+    pub(super) fn replace(&self, config: Arc<Config>, sections: Map<String, Value>, start: Start) -> Log {
         let mut queues = self.queues();
         let mut log = self.log();
         let name = start.log.name();
         let mut state = self.state();
         let (steering, follow_up) = (queues.steering.mode, queues.follow_up.mode);
         *queues = Queues::new(steering, follow_up);
-        state.ground = ground;
+        state.config = config;
         (state.messages, state.marks) = (start.messages, start.marks);
         state.model = start.model;
         state.thinking = start.thinking;
@@ -602,14 +603,14 @@ impl Control {
 
     /// What a prompt stands for; and what is wrong, if it cannot be found out.
     pub fn expand(&self, text: String) -> (String, Option<Diagnostic>) {
-        let ground = self.state().ground.clone();
-        ground.commands.expand(text)
+        let config = self.state().config.clone();
+        config.commands.expand(text)
     }
 
     /// What a prompt can begin with, in the form that other programs are told.
     pub fn commands(&self) -> Vec<Value> {
-        let ground = self.state().ground.clone();
-        ground.commands.list()
+        let config = self.state().config.clone();
+        config.commands.list()
     }
 
     /// A wait before a retry: true when it was ended early.
@@ -645,12 +646,12 @@ pub(super) struct Start {
 impl State {
     /// All tools that can be made active.
     pub(super) fn all_tools(&self) -> Vec<Arc<dyn Tool>> {
-        self.ground.tools.iter().chain(&self.lent).cloned().collect()
+        self.config.tools.iter().chain(&self.lent).cloned().collect()
     }
 
     /// Makes these the active ones; gives their names.
     fn use_tools(&mut self, tools: Vec<Arc<dyn Tool>>) -> Vec<String> {
-        self.sections = Arc::new(self.ground.sections(&tools));
+        self.sections = Arc::new(self.config.sections(&tools));
         self.tools = tools;
         names_of(&self.tools)
     }

@@ -7,6 +7,7 @@ use super::control::Control;
 use crate::agent::message::AgentMessage;
 use crate::base::cancel::CancelToken;
 use crate::llm::message::{AssistantMessage, Block, Usage, text_of};
+use crate::resources::settings::Settings;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -14,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// `None` is no limit.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
     /// Answers to one prompt.
     pub turns: Option<u64>,
@@ -29,6 +30,22 @@ pub struct Limits {
     pub time: Option<Duration>,
     /// Looks for runs that repeat themselves.
     pub loops: bool,
+}
+
+impl Limits {
+    /// With the settings' limits where these say nothing.
+    pub fn or(self, settings: &Settings) -> Self {
+        let seconds = || Duration::try_from_secs_f64(settings.limit_amount("seconds")?).ok();
+        Self {
+            turns: self.turns.or_else(|| settings.limit("turns")),
+            cost: self.cost.or_else(|| settings.limit_amount("cost")),
+            tokens: self.tokens.or_else(|| settings.limit("tokens")),
+            session_cost: self.session_cost.or_else(|| settings.limit_amount("sessionCost")),
+            session_tokens: self.session_tokens.or_else(|| settings.limit("sessionTokens")),
+            time: self.time.or_else(seconds),
+            loops: self.loops || settings.limit_loops(),
+        }
+    }
 }
 
 /// Turns that are looked back on.

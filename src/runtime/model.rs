@@ -24,7 +24,7 @@ impl Control {
 
     /// The models that a request could be sent to. The actor is offered only while it is on stage.
     pub fn available_models(&self) -> Vec<Arc<Model>> {
-        let registry = &self.ground().services.registry;
+        let registry = &self.config().services.registry;
         let providers = self.usable_providers();
         let models = providers.iter().flat_map(|name| registry.offered_of(name));
         models.collect()
@@ -32,11 +32,11 @@ impl Control {
 
     /// The providers of these models.
     pub fn usable_providers(&self) -> Vec<String> {
-        let (ground, current) = {
+        let (config, current) = {
             let state = self.state();
-            (state.ground.clone(), state.model.provider.clone())
+            (state.config.clone(), state.model.provider.clone())
         };
-        let services = &ground.services;
+        let services = &config.services;
         let offered = |name: &str| match services.is_actor(name) {
             true => current == name,
             false => services.usable(name),
@@ -47,22 +47,22 @@ impl Control {
 
     /// The models to change between, each with the level its pattern asked for; empty: all.
     pub fn scope(&self) -> Vec<Scoped> {
-        self.ground().scope.clone()
+        self.config().scope.clone()
     }
 
     /// Other models to change between, for as long as the conversation goes on.
     pub fn set_scope(&self, scope: Vec<Scoped>) {
-        self.change_ground(|ground| ground.scope = scope);
+        self.change_config(|config| config.scope = scope);
     }
 
     /// Asks the servers of this machine for their models, and offers those that there are. Waits for the
     /// answers, for as long as `limit`.
     pub fn find_local(&self, limit: Duration) -> local::Found {
-        let ground = self.ground();
-        let services = &ground.services;
-        let found = local::discover(services.credentials.env(), limit, &services.local_servers);
-        self.change_ground(|ground| {
-            let registry = &mut ground.services.registry;
+        let config = self.config();
+        let services = &config.services;
+        let found = local::discover(services.credentials.env(), limit, &services.local_servers.allowed());
+        self.change_config(|config| {
+            let registry = &mut config.services.registry;
             registry.remove(local::PROVIDER);
             registry.add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
         });
@@ -71,8 +71,8 @@ impl Control {
 
     /// Goes on with another model. `None` when it is not there, or has no key.
     pub fn set_model(&self, provider: &str, id: &str, tell: Tell<'_>) -> Result<Option<Arc<Model>>, Fatal> {
-        let ground = self.state().ground.clone();
-        let services = &ground.services;
+        let config = self.state().config.clone();
+        let services = &config.services;
         let Some(model) = services.registry.find(provider, id).filter(|_| services.usable(provider)) else {
             return Ok(None);
         };
@@ -82,14 +82,14 @@ impl Control {
 
     /// The next of the models to step through, or the one before. `None` when there is no other one.
     pub fn cycle_model(&self, is_forward: bool, tell: Tell<'_>) -> Result<Option<Cycled>, Fatal> {
-        let (ground, current) = {
+        let (config, current) = {
             let state = self.state();
-            (state.ground.clone(), state.model.clone())
+            (state.config.clone(), state.model.clone())
         };
-        let is_scoped = !ground.scope.is_empty();
+        let is_scoped = !config.scope.is_empty();
         let models: Vec<Scoped> = if is_scoped {
-            let usable = |scoped: &&Scoped| ground.services.usable(&scoped.model.provider);
-            ground.scope.iter().filter(usable).cloned().collect()
+            let usable = |scoped: &&Scoped| config.services.usable(&scoped.model.provider);
+            config.scope.iter().filter(usable).cloned().collect()
         } else {
             let all = self.available_models().into_iter();
             all.map(|model| Scoped { model, thinking: None }).collect()
@@ -118,7 +118,7 @@ impl Control {
             let mut log = self.log();
             log.append_model_change(&model.provider, &model.id).map_err(|error| Fatal(error.to_string()))?;
             let mut state = self.state();
-            let settings = &state.ground.settings;
+            let settings = &state.config.settings;
             let level = asked
                 .or_else(|| settings.model_thinking_level(&model.provider, &model.id))
                 .or_else(|| settings.default_thinking_level())
@@ -131,8 +131,8 @@ impl Control {
 
     /// The model is used on a sign-in, not on a key that is paid for by the token.
     pub fn is_subscribed(&self, model: &Model) -> bool {
-        let ground = self.ground();
-        let stored = ground.services.credentials.stored().unwrap_or_default();
+        let config = self.config();
+        let stored = config.services.credentials.stored().unwrap_or_default();
         stored.iter().any(|entry| entry.provider == model.provider && entry.kind == "oauth")
     }
 

@@ -6,15 +6,14 @@
 //! The session itself belongs to one thread, which runs prompts. What others may do meanwhile goes
 //! through its [`Control`].
 
-use super::approval;
 use super::compaction::{self, Compactor, Moment};
 use super::conductor::Conductor;
+use super::config::Config;
 use super::control::{self, Begin, Control, Tell, Ticket};
 use super::event::Event;
 use super::expand::Commands;
-use super::limit::{Guard, Limits, TimeLimit};
-use super::outcome::{self, Wanted};
-use super::service::Services;
+use super::limit::{Guard, TimeLimit};
+use super::outcome;
 use super::succession::Succession;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::AgentMessage;
@@ -24,25 +23,19 @@ use crate::agent::tool::Tool;
 use crate::base::cancel::CancelToken;
 use crate::llm::message::{AssistantMessage, Block, StopReason, now_ms};
 use crate::llm::model::{Model, ThinkingLevel};
-use crate::models::resolve::Scoped;
-use crate::resources::settings::Settings;
 use crate::session::context::Marks;
 use crate::session::entry::Header;
 use crate::session::{Log, Notice};
 use crate::tools::Workspace;
 use serde_json::{Map, Value};
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 /// Told of every event, on the thread that runs the prompt. An error ends the run.
 pub type Listener<'a> = &'a mut dyn FnMut(&Event<'_>) -> Result<(), Fatal>;
 
-/// Makes the prompt for a set of tools.
-pub type Prompt = Arc<dyn Fn(&[Arc<dyn Tool>]) -> Map<String, Value> + Send + Sync>;
-
 pub struct Session {
     agent: Agent,
-    ground: Arc<Ground>,
+    config: Arc<Config>,
     control: Control,
     compaction: compaction::State,
     guard: Guard,
@@ -53,45 +46,6 @@ pub struct Session {
     /// The value that the last run ended with, or why with none.
     outcome: Option<Result<Value, String>>,
     succession: Option<Succession>,
-}
-
-/// What a conversation stands on. Of what changes meanwhile a run under way sees nothing.
-#[derive(Clone)]
-pub struct Ground {
-    pub services: Services,
-    pub settings: Settings,
-    pub workspace: Arc<Workspace>,
-    /// All tools that can be made active.
-    pub tools: Vec<Arc<dyn Tool>>,
-    pub prompt: Prompt,
-    /// Files whose text is part of the prompt.
-    pub context_files: Vec<PathBuf>,
-    pub themes: Themes,
-    /// What the user can call with a slash.
-    pub commands: Commands,
-    /// The models to change between, as the user listed them; empty: all.
-    pub scope: Vec<Scoped>,
-    pub limits: Limits,
-    pub approval: approval::Rules,
-    /// What each run is to end with.
-    pub wanted: Option<Arc<Wanted>>,
-}
-
-/// What can be chosen for the colours of the screen.
-#[derive(Clone, Debug, Default)]
-pub struct Themes {
-    /// The one that wins first.
-    pub files: Vec<PathBuf>,
-    /// For this run, whatever the settings say.
-    pub wanted: Option<String>,
-}
-
-impl Ground {
-    /// How the settings want the queues taken: steering, follow-up.
-    pub(super) fn queue_modes(&self) -> (QueueMode, QueueMode) {
-        let mode = |name: &str| QueueMode::parse(name).unwrap_or_default();
-        (mode(self.settings.steering_mode()), mode(self.settings.follow_up_mode()))
-    }
 }
 
 /// What waits to be said to the model.
@@ -123,25 +77,25 @@ pub struct Parts {
     pub marks: Marks,
     /// The active ones.
     pub tools: Vec<Arc<dyn Tool>>,
-    pub ground: Ground,
+    pub config: Config,
 }
 
 impl Session {
     /// `cancel` ends whatever the session does. Without a succession it stays with its conversation.
     pub fn new(parts: Parts, succession: Option<Succession>, cancel: &CancelToken) -> Self {
-        let (steering, follow_up) = parts.ground.queue_modes();
+        let (steering, follow_up) = parts.config.queue_modes();
         let queues = Queues::new(steering, follow_up);
         let compaction = compaction::State::new(parts.marks);
-        let (agent, ground, sections, start) = parts.into_start(queues);
-        let control = Control::new(ground.clone(), sections, start, cancel.clone());
+        let (agent, config, sections, start) = parts.into_start(queues);
+        let control = Control::new(config.clone(), sections, start, cancel.clone());
         let session = Self {
             agent,
-            guard: Guard::new(ground.limits.clone(), control.spent(&ground.limits)),
+            guard: Guard::new(config.limits.clone(), control.spent(&config.limits)),
             ended_by: None,
             failure: None,
             outcome: None,
             control,
-            ground,
+            config,
             compaction,
             succession,
         };
@@ -159,12 +113,12 @@ impl Session {
     }
 
     pub fn workspace(&self) -> &Arc<Workspace> {
-        &self.ground.workspace
+        &self.config.workspace
     }
 
     /// What the user can call with a slash. Prompts are expanded before they are asked or queued.
     pub fn commands(&self) -> &Commands {
-        &self.ground.commands
+        &self.config.commands
     }
 
     /// The header line of the session's file, also when nothing is stored.
@@ -256,7 +210,7 @@ impl Session {
                 ticket.settle(true).and(Err(Fatal(reason)))
             }
         };
-        self.outcome = self.ground.wanted.as_ref().map(|wanted| {
+        self.outcome = self.config.wanted.as_ref().map(|wanted| {
             let answer = self.last_answer().filter(|answer| outcome::is_whole(answer));
             let answer = answer.ok_or("the run did not end with an answer")?;
             wanted.check(&outcome::text(answer))
@@ -274,7 +228,7 @@ impl Session {
 
     /// Says why the model cannot be asked, where that is known without running a command.
     pub fn check_key(&self, cancel: &CancelToken) -> Result<(), Fatal> {
-        let checked = self.ground.services.check(&self.control.model(), cancel);
+        let checked = self.config.services.check(&self.control.model(), cancel);
         checked.map_err(|error| Fatal(error.to_string()))
     }
 
@@ -287,7 +241,7 @@ impl Session {
     ) -> Result<(), Fatal> {
         let mut conductor = Conductor {
             control: &self.control,
-            ground: &self.ground,
+            config: &self.config,
             compaction: &mut self.compaction,
             guard: &mut self.guard,
             ended_by: &mut self.ended_by,
@@ -325,7 +279,7 @@ impl Session {
     /// Takes over what has changed since the last run.
     fn take_up(&mut self) -> Result<(), Fatal> {
         self.control.settle_log()?;
-        self.ground = self.control.ground();
+        self.config = self.control.config();
         self.agent.messages = self.control.messages();
         self.agent.model = self.control.model();
         self.agent.thinking = self.control.state().thinking;
@@ -336,19 +290,19 @@ impl Session {
     /// Goes on with another conversation. The one before is closed.
     pub(super) fn replace(&mut self, parts: Parts) -> Result<(), Fatal> {
         self.compaction = compaction::State::new(parts.marks);
-        let (agent, ground, sections, start) = parts.into_start(Queues::default());
-        let old = self.control.replace(ground.clone(), sections, start);
-        (self.agent, self.ground) = (agent, ground);
-        self.guard.go_on_in(self.control.spent(&self.ground.limits));
+        let (agent, config, sections, start) = parts.into_start(Queues::default());
+        let old = self.control.replace(config.clone(), sections, start);
+        (self.agent, self.config) = (agent, config);
+        self.guard.go_on_in(self.control.spent(&self.config.limits));
         self.tell_children();
         old.finish().map_err(|error| Fatal(error.to_string()))
     }
 
     /// Continues the conversation with a configuration that was read again.
-    pub(super) fn stand_on(&mut self, ground: Arc<Ground>) {
-        self.control.stand_on(ground.clone());
-        self.guard.limits = ground.limits.clone();
-        self.ground = ground;
+    pub(super) fn reconfigure(&mut self, config: Arc<Config>) {
+        self.control.reconfigure(config.clone());
+        self.guard.limits = config.limits.clone();
+        self.config = config;
         self.tell_children();
     }
 
@@ -361,9 +315,9 @@ impl Session {
         self.take_up()?;
         let compactor = Compactor {
             control: &self.control,
-            services: &self.ground.services,
+            services: &self.config.services,
             state: &mut self.compaction,
-            outputs: &*self.ground.workspace.outputs,
+            outputs: &*self.config.workspace.outputs,
             listener,
             cancel,
         };
@@ -400,13 +354,13 @@ impl Session {
             let log = self.control.log();
             env.push(("PI_SESSION_ID".to_owned(), log.header().id.clone()));
             if let Some(path) = log.path() {
-                self.ground.workspace.outputs.follow(path);
-                self.ground.workspace.changes.follow(path);
+                self.config.workspace.outputs.follow(path);
+                self.config.workspace.changes.follow(path);
                 let path = path.to_string_lossy().into_owned();
                 env.push(("PI_SESSION_FILE".to_owned(), path));
             }
         }
-        *self.ground.workspace.env.lock().unwrap_or_else(PoisonError::into_inner) = env;
+        *self.config.workspace.env.lock().unwrap_or_else(PoisonError::into_inner) = env;
     }
 }
 
@@ -463,9 +417,9 @@ impl OpenRun {
 }
 
 impl Parts {
-    fn into_start(mut self, queues: Queues) -> (Agent, Arc<Ground>, Map<String, Value>, control::Start) {
-        self.log.hide(self.ground.services.vault().clone());
-        let sections = self.ground.sections(&self.tools);
+    fn into_start(mut self, queues: Queues) -> (Agent, Arc<Config>, Map<String, Value>, control::Start) {
+        self.log.hide(self.config.services.vault().clone());
+        let sections = self.config.sections(&self.tools);
         let agent = Agent {
             messages: self.messages.clone(),
             model: self.model.clone(),
@@ -483,6 +437,6 @@ impl Parts {
             tools: self.tools,
             queues,
         };
-        (agent, Arc::new(self.ground), sections, start)
+        (agent, Arc::new(self.config), sections, start)
     }
 }

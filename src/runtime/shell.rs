@@ -72,7 +72,7 @@ impl Shell {
         exclude_from_context: Option<bool>,
         told: &mut dyn FnMut(&str),
     ) -> Result<(ShellResult, AgentMessage), Fatal> {
-        let workspace = self.control.state().ground.workspace.clone();
+        let workspace = self.control.state().config.workspace.clone();
         let vault = workspace.vault.clone();
         let live = RefCell::new((Live::default(), told));
         let on_output = |bytes: &[u8]| {

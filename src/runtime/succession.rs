@@ -4,13 +4,14 @@
 //! The one that is left is closed first; what the next one needs (its settings, models, tools, prompt)
 //! is made anew for its folder, as at a start.
 
-use super::session::{Ground, Parts, Session};
+use super::config::Config;
+use super::session::{Parts, Session};
 use crate::agent::run::Fatal;
 use crate::session::{Log, SessionError, Store, SyncMode, store, upkeep};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-type Renew = Box<dyn FnMut(&Ground) -> Result<Ground, String> + Send>;
+type Renew = Box<dyn FnMut(&Config) -> Result<Config, String> + Send>;
 
 /// Where further conversations come from.
 pub struct Succession {
@@ -71,7 +72,7 @@ impl Succession {
     pub fn new(
         store: Option<Store>,
         make: impl FnMut(Log, Folder) -> Result<Parts, String> + Send + 'static,
-        renew: impl FnMut(&Ground) -> Result<Ground, String> + Send + 'static,
+        renew: impl FnMut(&Config) -> Result<Config, String> + Send + 'static,
     ) -> Self {
         Self { store, make: Box::new(make), renew: Box::new(renew) }
     }
@@ -182,9 +183,9 @@ impl Session {
     /// Reads settings, models, skills, templates, context files and prompts again. The conversation, its
     /// model and its active tools stay; the next request tells the model what is new.
     pub fn reload(&mut self) -> Result<(), Fatal> {
-        let ground = self.control().ground();
-        let ground = (self.next()?.renew)(&ground).map_err(Fatal)?;
-        self.stand_on(Arc::new(ground));
+        let config = self.control().config();
+        let config = (self.next()?.renew)(&config).map_err(Fatal)?;
+        self.reconfigure(Arc::new(config));
         Ok(())
     }
 

@@ -301,14 +301,14 @@ impl<H: Host> Opener<H> {
             }
             command
         };
-        let ground = control.ground();
-        let templates = ground.commands.templates.iter().map(|template| {
+        let config = control.config();
+        let templates = config.commands.templates.iter().map(|template| {
             // One that takes no arguments leaves out what is said behind its name.
             let takes_any = template.content.contains('$').then_some("arguments");
             command(&template.name, &template.description, template.hint.as_deref().or(takes_any))
         });
         let skills =
-            ground.commands.skills.iter().map(|skill| {
+            config.commands.skills.iter().map(|skill| {
                 command(&format!("skill:{}", skill.name), &skill.description, Some("arguments"))
             });
         let commands: Vec<Value> = templates.chain(skills).collect();
