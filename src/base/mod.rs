@@ -14,6 +14,7 @@ pub mod glob;
 pub mod hex;
 pub mod ignore;
 pub mod lenient;
+pub mod memory;
 pub mod null;
 pub mod poll;
 #[cfg(test)]

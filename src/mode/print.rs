@@ -75,7 +75,7 @@ fn ask(
         session.prompt(text, images, &mut listener)?;
         session.take_notices().iter().for_each(report::warning);
         // What comes next was meant for after an answer.
-        if session.ended_by().is_some() || is_failure(session.last_answer()) {
+        if session.ended_by().is_some() || is_failure(session.last_answer().as_ref()) {
             break;
         }
     }

@@ -8,7 +8,7 @@ use crate::llm::message::{AssistantMessage, Block, StopReason};
 use serde_json::Value;
 
 /// How often a wrong answer is asked for again.
-pub const MENDS_MAX: usize = 2;
+pub const RETRIES_MAX: usize = 2;
 
 /// The JSON schema of the value that a run is to end with.
 #[derive(Debug, PartialEq)]

@@ -83,10 +83,10 @@ pub fn active_tools(server: &Server, names: Vec<String>, reply: Reply) {
 
 pub fn register_tools(server: &Server, tools: Vec<HostToolSpec>, reply: Reply) {
     let tools = tools.into_iter().map(|tool| server.host_tools.tool(tool));
-    let active = server.control.lend(tools.collect());
+    let active = server.control.register_tools(tools.collect());
     reply.give(active.map(|names| json!({"toolNames": names})));
 }
 
 pub fn unregister_tools(server: &Server, names: Vec<String>, reply: Reply) {
-    reply.data(json!({"toolNames": server.control.take_back(&names)}));
+    reply.data(json!({"toolNames": server.control.unregister_tools(&names)}));
 }
