@@ -4,7 +4,7 @@ use super::flags;
 use super::start::Launch;
 use crate::base::distance::{Compare, between, letters};
 use crate::base::executable;
-use crate::mode::{print, report};
+use crate::mode::{exit, report};
 use crate::resources::context_file;
 use crate::resources::prompt::prompt_file;
 use crate::resources::settings::table::{self, GROUPS, Key, Preset};
@@ -54,7 +54,7 @@ pub fn run(words: &[OsString]) -> u8 {
     });
     outcome.unwrap_or_else(|text| {
         report::error(text);
-        print::FAILED
+        exit::FAILED
     })
 }
 
@@ -122,7 +122,7 @@ fn set(inputs: &Inputs, name: &str, word: Option<&str>, local: bool) -> Result<u
         }
     };
     settings::write(&path(inputs, local), &[(key.path, value)])?;
-    Ok(print::DONE)
+    Ok(exit::DONE)
 }
 
 fn edit(inputs: &Inputs, local: bool) -> Result<u8, String> {
@@ -153,7 +153,7 @@ fn edit(inputs: &Inputs, local: bool) -> Result<u8, String> {
         diagnostics.extend(now.add_project(&inputs.cwd));
     }
     diagnostics.iter().for_each(report::warning);
-    Ok(if diagnostics.is_empty() { print::DONE } else { print::FAILED })
+    Ok(if diagnostics.is_empty() { exit::DONE } else { exit::FAILED })
 }
 
 /// What a session in this folder would be made of.

@@ -2,7 +2,7 @@
 
 use crate::base::env::Env;
 use crate::cli::say::{BAD_USAGE, say};
-use crate::mode::print::{DONE, FAILED, PIPE_CLOSED};
+use crate::mode::exit::{DONE, FAILED, PIPE_CLOSED};
 use crate::mode::report::{self, warning as warn};
 use crate::models::config_value;
 use crate::models::jsonc;

@@ -29,6 +29,7 @@ mod update;
 use crate::base::cancel::CancelToken;
 use crate::base::{feature, memory};
 use crate::mode::REFERENCE_VERSION;
+use crate::mode::exit;
 use crate::mode::interactive;
 use crate::mode::print::{self, Form, Prompts};
 use crate::mode::report;
@@ -116,7 +117,7 @@ fn run(args: Args) -> u8 {
     };
     done.unwrap_or_else(|text| {
         report::error(text);
-        print::FAILED
+        exit::FAILED
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::flags;
 use super::start::Launch;
-use crate::mode::{print, report};
+use crate::mode::{exit, report};
 use crate::resources::Diagnostic;
 use crate::runtime::expand::Commands;
 use std::ffi::OsString;
@@ -41,7 +41,7 @@ pub fn skills(words: &[OsString]) -> u8 {
             ["check"] if diagnostics.is_empty() => {
                 Some(super::say::say(&format!("{} skills, nothing wrong\n", skills.len())))
             }
-            ["check"] => Some(print::FAILED),
+            ["check"] => Some(exit::FAILED),
             _ => None,
         }
     })
@@ -73,7 +73,7 @@ pub fn prompts(words: &[OsString]) -> u8 {
                 }
                 None => {
                     report::error(format_args!("There is no prompt template /{name}. pi prompts lists all."));
-                    Some(print::FAILED)
+                    Some(exit::FAILED)
                 }
             }
         }
@@ -105,7 +105,7 @@ fn with_commands(
         }
         Err(text) => {
             report::error(text);
-            print::FAILED
+            exit::FAILED
         }
     }
 }

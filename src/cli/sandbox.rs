@@ -1,7 +1,7 @@
 //! Which sandbox a run has, and `pi sandbox`, which tries a command in one.
 
 use super::flags::{self, UsageError};
-use crate::mode::print;
+use crate::mode::exit;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
@@ -104,10 +104,10 @@ fn try_run(words: &[OsString]) -> Result<u8, UsageError> {
             .code()
             .or_else(|| Some(128 + status.signal()?))
             .and_then(|code| u8::try_from(code).ok())
-            .unwrap_or(print::FAILED),
+            .unwrap_or(exit::FAILED),
         Err(text) => {
             report::error(text);
-            print::FAILED
+            exit::FAILED
         }
     })
 }

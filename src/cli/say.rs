@@ -1,8 +1,8 @@
 //! Printing what a command was asked for.
 
-use crate::mode::{print, report, stdout};
+use crate::mode::{exit, stdout};
 use crate::runtime::plain_text;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
 /// The command line cannot be understood.
 pub(super) const BAD_USAGE: u8 = 2;
@@ -14,16 +14,5 @@ pub(super) fn say_plain(text: &str) -> u8 {
 
 /// Prints what was asked for. Gives the exit code.
 pub(super) fn say(text: &str) -> u8 {
-    let write = || {
-        let mut stdout = stdout::open()?.lock();
-        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
-    };
-    match write() {
-        Ok(()) => print::DONE,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => print::PIPE_CLOSED,
-        Err(error) => {
-            report::error(format_args!("Cannot write to stdout: {error}"));
-            print::FAILED
-        }
-    }
+    exit::code(stdout::write(text), Ok(()))
 }

@@ -1,7 +1,7 @@
 //! `pi undo`: takes back what the write and edit tools did to files in a session.
 
 use super::{ask, open, sandbox};
-use crate::mode::{print, report};
+use crate::mode::{exit, report};
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::runtime::config::SandboxOverrides;
@@ -78,7 +78,7 @@ pub fn run(words: &[OsString]) -> u8 {
         Ok(code) => code,
         Err(text) => {
             report::error(text);
-            print::FAILED
+            exit::FAILED
         }
     }
 }
@@ -94,7 +94,7 @@ fn try_run(options: &Options) -> Result<u8, String> {
     let steps = select(options, &session, &all)?;
     if steps.is_empty() {
         report::note(format_args!("There is nothing to undo in session {}", session.display()));
-        return Ok(print::DONE);
+        return Ok(exit::DONE);
     }
     if options.dry_run {
         let plans = undo::plan(&journal, &steps);
@@ -140,7 +140,7 @@ fn try_run(options: &Options) -> Result<u8, String> {
     let failed = done.iter().any(|file| file.error.is_some());
     let lines = done.iter().map(|file| (&file.plan, file.error.clone()));
     let code = super::say::say(&told(lines, false, options.json));
-    Ok(if failed { print::FAILED } else { code })
+    Ok(if failed { exit::FAILED } else { code })
 }
 
 /// Asks about what should not happen unasked.

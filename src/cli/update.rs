@@ -4,7 +4,7 @@ use super::flags::Args;
 use super::start::Launch;
 use crate::base::cancel::CancelToken;
 use crate::base::file;
-use crate::mode::print;
+use crate::mode::exit;
 use crate::mode::report;
 use crate::models::catalogue;
 use crate::models::remote;
@@ -36,19 +36,19 @@ pub fn run(words: &[OsString]) -> u8 {
             None => format!("There is nothing called \"{unknown}\" to update."),
         };
         report::note(format_args!("{text}\nUsage: {USAGE}"));
-        return print::FAILED;
+        return exit::FAILED;
     }
     if !has(&["--models"]) {
         report::note(format_args!(
             "pi does not replace itself: update it the way it was installed.\nUsage: {USAGE}"
         ));
-        return print::FAILED;
+        return exit::FAILED;
     }
     match refresh(has(&["--offline"])) {
         Ok(()) => super::say::say("Model catalogs refreshed\n"),
         Err(text) => {
             report::error(text);
-            print::FAILED
+            exit::FAILED
         }
     }
 }

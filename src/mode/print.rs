@@ -1,7 +1,6 @@
 //! Print and JSON mode: the prompts of the command line, one after another, then the end.
 
-use super::exit::EndsChildren;
-pub use super::exit::{DONE, FAILED, PIPE_CLOSED};
+use super::exit::{DONE, EndsChildren, FAILED, PIPE_CLOSED};
 use super::output::Output;
 use super::report;
 use super::signal::Watch;
@@ -104,11 +103,7 @@ fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result
     if io::stdout().is_terminal() {
         said = plain_text(said.as_bytes());
     }
-    let write = || {
-        let mut stdout = stdout::open()?.lock();
-        stdout.write_all(said.as_bytes()).and_then(|()| stdout.flush())
-    };
-    write().map_err(|error| broken_stdout(&error))?;
+    stdout::write(&said).map_err(|error| broken_stdout(&error))?;
     Ok(DONE)
 }
 

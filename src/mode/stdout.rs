@@ -4,7 +4,7 @@
 //! would be lost without a word. So the program looks before that ([`look`]), and opening stdout
 //! fails as writing does in other programs.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
@@ -23,4 +23,10 @@ pub fn open() -> io::Result<io::Stdout> {
         true => Err(io::Error::other("it is closed")),
         false => Ok(io::stdout()),
     }
+}
+
+/// Writes `text` whole.
+pub fn write(text: &str) -> io::Result<()> {
+    let mut stdout = open()?.lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
 }

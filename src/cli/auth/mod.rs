@@ -16,7 +16,7 @@ use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
 use crate::cli::say::say;
 use crate::llm::model::Model;
-use crate::mode::print::{DONE, FAILED};
+use crate::mode::exit::{DONE, FAILED};
 use crate::mode::report;
 use crate::mode::signal;
 use crate::models::Configured;

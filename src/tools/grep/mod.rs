@@ -213,7 +213,7 @@ impl Collected {
     }
 }
 
-/// What is looked for below a folder.
+/// The search for matching lines below a folder.
 struct Lines<'a> {
     backend: &'a dyn Backend,
     regex: Regex,
