@@ -105,8 +105,7 @@ impl ModelsFile {
 
 /// Whether `config` can be laid over the provider's models; one of these stands for all.
 fn verify(provider: &str, config: &ProviderConfig) -> Result<(), String> {
-    let shelf = catalogue::Shelf::open(provider);
-    let built_in = shelf.and_then(|shelf| shelf.model(shelf.rows().next()?));
+    let built_in = catalogue::first(provider);
     let model = built_in.clone().unwrap_or_default();
     overlay::compose(provider, built_in.into_iter().collect(), config)?;
     for (id, change) in &config.model_overrides {

@@ -20,7 +20,7 @@ mod schema;
 use crate::base::env::Env;
 use crate::llm::model::Model;
 use crate::llm::secret::{Secret, Vault, is_secret_name};
-use crate::models::catalogue::Shelf;
+use crate::models::catalogue::Section;
 use config::ModelsFile;
 pub use config::ProviderConfig;
 use serde_json::{Map, Value};
@@ -253,8 +253,7 @@ impl Registry {
             let models = self.compose(provider);
             return models.iter().map(|model| name(&model.id, &model.name)).collect();
         }
-        let shelf = Shelf::open(provider);
-        let rows = shelf.iter().flat_map(Shelf::rows);
+        let rows = Section::of(provider).into_iter().flat_map(Section::rows);
         rows.map(|row| name(row.id, row.name)).collect()
     }
 
@@ -270,7 +269,7 @@ impl Registry {
     }
 
     fn compose(&self, provider: &str) -> Vec<Model> {
-        let mut models = Shelf::open(provider).map_or_else(Vec::new, |shelf| shelf.models());
+        let mut models = Section::of(provider).map_or_else(Vec::new, |section| section.models());
         for model in self.newer.of(provider).iter().chain(self.added_of(provider)) {
             replace_or_push(&mut models, model.clone());
         }

@@ -468,9 +468,7 @@ fn needs_token(found: &Found, headers: &[(String, Option<String>)]) -> bool {
 
 /// Whether the model's address is the one that the catalogue has for its provider.
 fn is_catalogued(model: &Model) -> bool {
-    let shelf = catalogue::Shelf::open(&model.provider);
-    let known = shelf.and_then(|shelf| shelf.model(shelf.rows().next()?));
-    known.is_some_and(|known| known.base_url == model.base_url)
+    catalogue::first(&model.provider).is_some_and(|known| known.base_url == model.base_url)
 }
 
 /// What a sign-in cannot be used without.

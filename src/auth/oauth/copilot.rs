@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn models_are_what_the_picker_shows_or_else_what_is_enabled() {
-        let known: Vec<String> = catalogue::Shelf::open(METHOD.provider)
+        let known: Vec<String> = catalogue::Section::of(METHOD.provider)
             .unwrap()
             .models()
             .into_iter()

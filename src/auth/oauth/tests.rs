@@ -587,7 +587,7 @@ fn copilot_gets_a_token_of_its_own_and_the_models() {
 
 #[test]
 fn copilot_enables_models_and_bears_a_limit() {
-    let known = crate::models::catalogue::Shelf::open("github-copilot").unwrap().models();
+    let known = crate::models::catalogue::Section::of("github-copilot").unwrap().models();
     let (one, two) = (known[0].id.clone(), known[1].id.clone());
     let (first, second) = (one.clone(), two.clone());
     let server = Provider::answering(move |number, seen| {
