@@ -8,7 +8,6 @@
 //! Not here: how a provider's entry changes its models (`overlay`).
 
 use super::{jsonc, overlay, schema};
-use crate::llm::message::Extra;
 use crate::models::catalogue;
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
@@ -34,8 +33,6 @@ pub struct ProviderConfig {
     pub auth_header: Option<bool>,
     pub models: Vec<Map<String, Value>>,
     pub model_overrides: Map<String, Value>,
-    #[serde(flatten)]
-    pub extra: Extra,
 }
 
 impl ProviderConfig {
@@ -173,7 +170,6 @@ mod tests {
         let p = file.provider("p").unwrap();
         assert_eq!(p.api_key.as_deref(), Some("$KEY"));
         assert_eq!(p.headers["X-A"], "!echo a");
-        assert_eq!(p.extra["later"]["a"], 1);
         assert_eq!(p.name.as_deref(), Some("P"));
     }
 

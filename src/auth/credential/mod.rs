@@ -427,7 +427,7 @@ impl Credentials {
             }
             Ambient::None | Ambient::Open => "",
         };
-        let sign_in = match row.oauth {
+        let sign_in = match row.has_sign_in() {
             true => format!(" Or sign in: pi auth login {id}."),
             false => String::new(),
         };
