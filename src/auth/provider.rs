@@ -3,7 +3,7 @@
 //! A row says which environment variables hold a key, in the order they are tried, and which other
 //! variables the provider's address or signature is made from.
 //!
-//! Not here: their models (the catalogue) and how a key is found (`llm::credential`).
+//! Not here: their models (the catalogue) and how a key is found (`auth::credential`).
 
 use crate::auth::{gcp, oauth};
 use crate::base::env::Env;
@@ -184,7 +184,7 @@ impl Provider {
     }
 }
 
-/// Whether a key can be stored for a provider; one that is not in the table is the user's own.
+/// True if a key can be stored for a provider; one that is not in the table is the user's own.
 pub fn takes_key(id: &str) -> bool {
     find(id).is_none_or(|row| !row.keys.is_empty())
 }

@@ -3,7 +3,7 @@
 //!
 //! A file that cannot be read as a whole is not used at all, a provider that makes no sense is left
 //! out; either way the program goes on and says so. Keys and header values are kept as written:
-//! `$NAME` and `!command` mean something only when a request is made (`llm::credential`).
+//! `$NAME` and `!command` mean something only when a request is made (`auth::credential`).
 //!
 //! Not here: how a provider's entry changes its models (`overlay`).
 
@@ -100,7 +100,7 @@ impl ModelsFile {
     }
 }
 
-/// Whether `config` can be laid over the provider's models; one of these stands for all.
+/// Fails if `config` cannot be laid over the provider's models; one of these stands for all.
 fn verify(provider: &str, config: &ProviderConfig) -> Result<(), String> {
     let built_in = catalogue::first(provider);
     let model = built_in.clone().unwrap_or_default();

@@ -3,8 +3,8 @@
 //! Loading reads `models.json` and nothing else. Models are unpacked when they are asked for, a
 //! provider at a time; who keeps one keeps its `Arc`.
 //!
-//! Not here: which model is meant by what a user typed (`llm::resolve`), and whether a provider can be
-//! used (`llm::credential`).
+//! Not here: which model is meant by what a user typed (`models::resolve`), and whether a provider can be
+//! used (`auth::credential`).
 
 pub mod catalogue;
 pub mod config;
@@ -220,8 +220,8 @@ impl Registry {
         self.allowed = allowed;
     }
 
-    /// Whether the user's account may use a model, as far as that is known. One that is asked for by
-    /// its name is asked all the same: the provider decides.
+    /// True if the user's account may use a model, as far as that is known. One that is asked for by
+    /// its name is asked nevertheless: the provider decides.
     pub fn is_offered(&self, provider: &str, id: &str) -> bool {
         let allowed = self.allowed.get(provider);
         allowed.is_none_or(|ids| ids.contains(id))

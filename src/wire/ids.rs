@@ -14,7 +14,7 @@ pub fn plain(id: &str, limit: usize) -> String {
 }
 
 pub struct Ids {
-    /// Differs from request to request, and is the same for the same request.
+    /// Differs between requests; a request that is repeated has it again.
     seed: String,
     taken: HashSet<String>,
     /// Makes an id of our own one that the provider takes back.

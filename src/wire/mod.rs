@@ -39,7 +39,7 @@ use crate::llm::stream::{self, StreamHandle};
 use openai_responses::{OpenAiResponses, Variant};
 use std::sync::Arc;
 
-/// Starts a request to a model, on a thread of its own. Never fails: what goes wrong is the last event.
+/// Starts a request to a model on a thread of its own. An error is the last event of the stream.
 pub fn stream(
     model: &Arc<Model>,
     context: Context,

@@ -199,7 +199,7 @@ impl Credentials {
         self.file.warning()
     }
 
-    /// Whether a request to this provider would have a key, as far as can be told without running a
+    /// True if a request to this provider would have a key, as far as can be told without running a
     /// command. True for a sign-in that has expired: its error says so better than silence.
     pub fn has(&self, provider: &str, configured: &Configured) -> bool {
         if self.given_for(provider).is_some() {
@@ -466,7 +466,7 @@ fn needs_token(found: &Found, headers: &[(String, Option<String>)]) -> bool {
     key.is_none_or(google::is_placeholder) && !headers.iter().any(|(name, _)| name == "authorization")
 }
 
-/// Whether the model's address is the one that the catalogue has for its provider.
+/// True if the model's address is the one that the catalogue has for its provider.
 fn is_catalogued(model: &Model) -> bool {
     catalogue::first(&model.provider).is_some_and(|known| known.base_url == model.base_url)
 }

@@ -9,7 +9,7 @@
 //! that; the error then says what else works.
 //!
 //! Whoever asks the user implements [`Interaction`]; nothing here sees a terminal. Not here: where the
-//! entry is stored and who renews it when (`llm::credential`).
+//! entry is stored and who renews it when (`auth::credential`).
 
 mod browser;
 mod callback;

@@ -23,7 +23,7 @@ enum Piece {
     },
 }
 
-/// Whether `text` is meant as a pattern at all.
+/// True if `text` is meant as a pattern at all.
 pub fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }

@@ -4,7 +4,7 @@
 //! key. The answer is an AWS event stream (`llm::event_stream`); what models take beyond the common form
 //! is decided by their family ([`family`]).
 //!
-//! Not here: where the credentials, the region and the address come from (`llm::aws`).
+//! Not here: where the credentials, the region and the address come from (`auth::aws`).
 
 mod decoder;
 mod event;

@@ -179,7 +179,7 @@ impl Call {
         }
     }
 
-    /// Whether a piece that has this call's index, or no index, begins another call. Only a piece with a
+    /// True if a piece that has this call's index, or no index, begins another call. Only a piece with a
     /// name can, and only between the arguments of calls, never inside.
     fn is_followed_by(&self, index: Option<u64>, id: &str, name: &str, arguments: &str) -> bool {
         let same_id = !id.is_empty() && id == self.id;
