@@ -67,6 +67,13 @@ pub struct ImageContent {
     pub extra: Extra,
 }
 
+impl ImageContent {
+    /// The image as a URL that holds it.
+    pub fn data_url(&self) -> String {
+        format!("data:{};base64,{}", self.mime_type, self.data)
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {

@@ -89,7 +89,7 @@ fn model_glob(pattern: &str) -> Option<Glob> {
     Glob::new(pattern, Dialect { ignore_case: true, lenient: true, no_hidden: false }).ok()
 }
 
-/// Whether an id ends in a date, `-YYYYMMDD`.
+/// True if an id ends in a date, `-YYYYMMDD`.
 fn is_dated(id: &str) -> bool {
     let date = id.rsplit_once('-').map(|(_, date)| date);
     date.is_some_and(|date| date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()))
