@@ -66,7 +66,7 @@ fn programs_are_told_by_an_event() {
         (vec!["x", r#"{"n": 2}"#], json!({"type": "output", "value": {"n": 2}}), 0),
         (
             vec![r#"{"n": 0.5}"#; 3],
-            json!({"type": "output", "error": "the answer does not satisfy the schema: n: expected integer, got string"}),
+            json!({"type": "output", "error": "the answer does not satisfy the schema: n: expected integer, got number"}),
             1,
         ),
     ] {
