@@ -27,7 +27,7 @@ mod undo;
 mod update;
 
 use crate::base::cancel::CancelToken;
-use crate::base::feature;
+use crate::base::{feature, memory};
 use crate::mode::REFERENCE_VERSION;
 use crate::mode::interactive;
 use crate::mode::print::{self, Form, Prompts};
@@ -72,6 +72,7 @@ pub fn main() -> ExitCode {
     if lifeline::watch_if_asked() {
         return ExitCode::SUCCESS;
     }
+    memory::give_back_large_blocks();
     core_file::forbid();
     descriptor::keep_inherited();
     lifeline::enable();
@@ -146,8 +147,8 @@ fn prompt(args: Args) -> Result<u8, String> {
     let from = launch.started_in.clone();
     let Begun { session, store, dirs, draft, cancel, watch } = begin(launch, inputs, &args)?;
     let mut messages = args.messages.into_iter();
-    let attach =
-        Attach { from: &from, workspace: session.workspace(), model: session.model(), cancel: &cancel };
+    let model = session.control().model();
+    let attach = Attach { from: &from, workspace: session.workspace(), model: &model, cancel: &cancel };
     let prompt = input::assemble(piped, &args.files, messages.next(), &attach)?;
     let is_empty = prompt.text.is_empty() && prompt.images.is_empty();
     let first = (!is_empty).then_some((prompt.text, prompt.images));

@@ -15,12 +15,13 @@ use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::runtime::config::{Config, Inputs, Overrides, Place, configure};
+use crate::runtime::control::Parts;
 use crate::runtime::outcome::Wanted;
 use crate::runtime::service::Services;
-use crate::runtime::session::{Parts, Session};
+use crate::runtime::session::Session;
 use crate::runtime::succession::{Folder, Succession};
 use crate::session::context::SessionContext;
-use crate::session::{Log, SessionError, Store};
+use crate::session::{Conversation, Log, SessionError, Store};
 use crate::tools::backend::Over;
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -224,15 +225,7 @@ impl Launch {
         let place = Place::new(&log, sandbox, files);
         let resources = inputs.resources(&self.over.resources, &mut warn);
         let (config, tools) = configure(inputs, resources, &self.over, choice.scope, place, &mut warn);
-        Ok(Parts {
-            log,
-            model,
-            thinking,
-            marks: context.marks,
-            messages: context.into_messages(),
-            config,
-            tools,
-        })
+        Ok(Parts { conversation: Conversation::new(log, context), model, thinking, config, tools })
     }
 
     /// The configuration of a conversation that goes on, from what its files say now.

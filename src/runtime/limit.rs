@@ -3,7 +3,6 @@
 //! All but time are looked at when a turn has ended, so that the log holds whole turns: a limit can be
 //! passed by what the last turn took. A run that repeats itself is told so once, and ended when it goes on.
 
-use super::control::Control;
 use crate::agent::message::AgentMessage;
 use crate::base::cancel::CancelToken;
 use crate::llm::message::{AssistantMessage, Block, Usage, text_of};
@@ -84,8 +83,8 @@ impl Spent {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Go,
-    /// The model is to be told.
-    Tell(String),
+    /// The model is warned with this text.
+    Warn(String),
     /// The run ends; the user is told why.
     End(String),
 }
@@ -172,7 +171,7 @@ impl Guard {
             return Verdict::Go;
         }
         self.warned = Some(turn);
-        Verdict::Tell(format!(
+        Verdict::Warn(format!(
             "The same tool calls have now been made more than {SAME_MAX} times with the same results. Do something else, or say what keeps you from going on. The run ends if they are made once more."
         ))
     }
@@ -196,17 +195,6 @@ fn fingerprint(answer: &AssistantMessage, results: &[AgentMessage]) -> Option<u6
         }
     }
     (calls > 0).then(|| hasher.finish())
-}
-
-impl Control {
-    /// What the session has taken so far, where a limit asks for it.
-    pub(super) fn spent(&self, limits: &Limits) -> Spent {
-        if limits.session_cost.is_none() && limits.session_tokens.is_none() {
-            return Spent::default();
-        }
-        let stats = self.stats();
-        Spent { tokens: stats.tokens.total, cost: stats.cost }
-    }
 }
 
 /// Ends a run when its time is up.
@@ -328,7 +316,7 @@ mod tests {
         for _ in 0..SAME_MAX {
             assert_eq!(turn(&mut guard, "ls", "a"), Verdict::Go);
         }
-        assert!(matches!(turn(&mut guard, "ls", "a"), Verdict::Tell(_)));
+        assert!(matches!(turn(&mut guard, "ls", "a"), Verdict::Warn(_)));
         assert_eq!(turn(&mut guard, "pwd", "/"), Verdict::Go);
         assert!(matches!(turn(&mut guard, "ls", "a"), Verdict::End(_)));
     }

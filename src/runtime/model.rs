@@ -1,7 +1,7 @@
 //! Changes of the model and of how much it thinks, at any time. A run uses them from its next request on.
 
-use super::control::{Control, Tell};
-use super::event::Event;
+use super::control::Control;
+use super::event::{Emit, Event};
 use crate::agent::run::Fatal;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::models::local;
@@ -22,7 +22,7 @@ impl Control {
         self.state().model.clone()
     }
 
-    /// The models that a request could be sent to. The actor is offered only while it is on stage.
+    /// Models that a request can be sent to. The faux provider is listed only while one of its models is in use.
     pub fn available_models(&self) -> Vec<Arc<Model>> {
         let registry = &self.config().services.registry;
         let providers = self.usable_providers();
@@ -70,18 +70,18 @@ impl Control {
     }
 
     /// Goes on with another model. `None` when it is not there, or has no key.
-    pub fn set_model(&self, provider: &str, id: &str, tell: Tell<'_>) -> Result<Option<Arc<Model>>, Fatal> {
+    pub fn set_model(&self, provider: &str, id: &str, emit: Emit<'_>) -> Result<Option<Arc<Model>>, Fatal> {
         let config = self.state().config.clone();
         let services = &config.services;
         let Some(model) = services.registry.find(provider, id).filter(|_| services.usable(provider)) else {
             return Ok(None);
         };
-        self.use_model(model.clone(), None, tell)?;
+        self.use_model(model.clone(), None, emit)?;
         Ok(Some(model))
     }
 
     /// The next of the models to step through, or the one before. `None` when there is no other one.
-    pub fn cycle_model(&self, is_forward: bool, tell: Tell<'_>) -> Result<Option<Cycled>, Fatal> {
+    pub fn cycle_model(&self, is_forward: bool, emit: Emit<'_>) -> Result<Option<Cycled>, Fatal> {
         let (config, current) = {
             let state = self.state();
             (state.config.clone(), state.model.clone())
@@ -104,7 +104,7 @@ impl Control {
         let Some(next) = models.get((at + step) % models.len()).cloned() else {
             return Ok(None);
         };
-        let thinking = self.use_model(next.model.clone(), next.thinking, tell)?;
+        let thinking = self.use_model(next.model.clone(), next.thinking, emit)?;
         Ok(Some(Cycled { model: next.model, thinking, is_scoped }))
     }
 
@@ -112,11 +112,11 @@ impl Control {
         &self,
         model: Arc<Model>,
         asked: Option<ThinkingLevel>,
-        tell: Tell<'_>,
+        emit: Emit<'_>,
     ) -> Result<ThinkingLevel, Fatal> {
         let level = {
             let mut log = self.log();
-            log.append_model_change(&model.provider, &model.id).map_err(|error| Fatal(error.to_string()))?;
+            log.append_model_change(&model.provider, &model.id)?;
             let mut state = self.state();
             let settings = &state.config.settings;
             let level = asked
@@ -126,7 +126,7 @@ impl Control {
             state.model = model;
             level
         };
-        self.set_thinking(level, tell)
+        self.set_thinking(level, emit)
     }
 
     /// The model is used on a sign-in, not on a key that is paid for by the token.
@@ -141,7 +141,7 @@ impl Control {
     }
 
     /// Sets the level, as near as the model comes to it, and gives that.
-    pub fn set_thinking(&self, wanted: ThinkingLevel, tell: Tell<'_>) -> Result<ThinkingLevel, Fatal> {
+    pub fn set_thinking(&self, wanted: ThinkingLevel, emit: Emit<'_>) -> Result<ThinkingLevel, Fatal> {
         let level = {
             let mut log = self.log();
             let (level, before) = {
@@ -151,16 +151,16 @@ impl Control {
             if level == before {
                 return Ok(level);
             }
-            log.append_thinking_level(level.name()).map_err(|error| Fatal(error.to_string()))?;
+            log.append_thinking_level(level.name())?;
             self.state().thinking = level;
             level
         };
-        tell(&Event::ThinkingLevelChanged { level });
+        emit(&Event::ThinkingLevelChanged { level });
         Ok(level)
     }
 
     /// The model's next level. `None` when it does not think.
-    pub fn cycle_thinking(&self, tell: Tell<'_>) -> Result<Option<ThinkingLevel>, Fatal> {
+    pub fn cycle_thinking(&self, emit: Emit<'_>) -> Result<Option<ThinkingLevel>, Fatal> {
         let (model, current) = {
             let state = self.state();
             (state.model.clone(), state.thinking)
@@ -172,6 +172,6 @@ impl Control {
         let at = levels.iter().position(|level| *level == current);
         let next = at.map_or(0, |at| (at + 1) % levels.len().max(1));
         let next = levels.get(next).copied().unwrap_or(DEFAULT_THINKING);
-        self.set_thinking(next, tell).map(Some)
+        self.set_thinking(next, emit).map(Some)
     }
 }

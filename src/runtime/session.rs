@@ -1,4 +1,4 @@
-//! One conversation: its agent, its log, and what both need for the next request.
+//! One conversation and its runs.
 //!
 //! A message that ended is in the log before anyone is told. What the model is told about prompt and
 //! tools travels as system messages in the same log, so that the file alone says what a request held.
@@ -6,35 +6,29 @@
 //! The session itself belongs to one thread, which runs prompts. What others may do meanwhile goes
 //! through its [`Control`].
 
-use super::compaction::{self, Compactor, Moment};
+use super::compaction::{self, Compactor, Moment, NotCompacted};
 use super::conductor::Conductor;
 use super::config::Config;
-use super::control::{self, Begin, Control, Tell, Ticket};
-use super::event::Event;
+use super::control::{self, Begin, Control, Parts, Ticket};
+use super::event::{Event, Listener};
 use super::expand::Commands;
 use super::limit::{Guard, TimeLimit};
 use super::outcome;
 use super::succession::Succession;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::AgentMessage;
-use crate::agent::queue::{Queue, QueueMode};
-use crate::agent::run::{self, Agent, Fatal, Input};
-use crate::agent::tool::Tool;
+use crate::agent::run::{self, Fatal, Input};
 use crate::base::cancel::CancelToken;
 use crate::llm::message::{AssistantMessage, Block, StopReason, now_ms};
-use crate::llm::model::{Model, ThinkingLevel};
-use crate::session::context::Marks;
+use crate::llm::model::Model;
+use crate::session::Notice;
+use crate::session::compaction::CompactionResult;
 use crate::session::entry::Header;
-use crate::session::{Log, Notice};
 use crate::tools::Workspace;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::sync::{Arc, PoisonError};
 
-/// Told of every event, on the thread that runs the prompt. An error ends the run.
-pub type Listener<'a> = &'a mut dyn FnMut(&Event<'_>) -> Result<(), Fatal>;
-
 pub struct Session {
-    agent: Agent,
     config: Arc<Config>,
     control: Control,
     compaction: compaction::State,
@@ -48,68 +42,28 @@ pub struct Session {
     succession: Option<Succession>,
 }
 
-/// What waits to be said to the model.
-#[derive(Debug, Default)]
-pub struct Queues {
-    pub steering: Queue,
-    pub follow_up: Queue,
-}
-
-impl Queues {
-    pub fn new(steering: QueueMode, follow_up: QueueMode) -> Self {
-        Self { steering: Queue::new(steering), follow_up: Queue::new(follow_up) }
-    }
-
-    /// Both queues, whole, after a change.
-    pub(super) fn tell(&self, tell: Tell<'_>) {
-        let (steering, follow_up): (Vec<_>, Vec<_>) =
-            (self.steering.iter().cloned().collect(), self.follow_up.iter().cloned().collect());
-        tell(&Event::QueueUpdate { steering: &steering, follow_up: &follow_up });
-    }
-}
-
-/// What a session is made from.
-pub struct Parts {
-    pub log: Log,
-    pub model: Arc<Model>,
-    pub thinking: ThinkingLevel,
-    pub messages: Vec<AgentMessage>,
-    pub marks: Marks,
-    /// The active ones.
-    pub tools: Vec<Arc<dyn Tool>>,
-    pub config: Config,
-}
-
 impl Session {
     /// `cancel` ends whatever the session does. Without a succession it stays with its conversation.
     pub fn new(parts: Parts, succession: Option<Succession>, cancel: &CancelToken) -> Self {
-        let (steering, follow_up) = parts.config.queue_modes();
-        let queues = Queues::new(steering, follow_up);
-        let compaction = compaction::State::new(parts.marks);
-        let (agent, config, sections, start) = parts.into_start(queues);
-        let control = Control::new(config.clone(), sections, start, cancel.clone());
+        let control = Control::new(parts, cancel.clone());
+        let config = control.config();
         let session = Self {
-            agent,
             guard: Guard::new(config.limits.clone(), control.spent(&config.limits)),
             ended_by: None,
             failure: None,
             outcome: None,
             control,
             config,
-            compaction,
+            compaction: compaction::State::default(),
             succession,
         };
-        session.tell_children();
+        session.update_child_env();
         session
     }
 
     /// What other threads may do to the session.
     pub fn control(&self) -> &Control {
         &self.control
-    }
-
-    pub fn model(&self) -> &Arc<Model> {
-        &self.agent.model
     }
 
     pub fn workspace(&self) -> &Arc<Workspace> {
@@ -127,12 +81,12 @@ impl Session {
     }
 
     /// The last message of the conversation, if it is an answer.
-    pub fn last_answer(&self) -> Option<&Arc<AssistantMessage>> {
+    pub fn last_answer(&self) -> Option<Arc<AssistantMessage>> {
         if let Some(failed) = &self.compaction.failed {
-            return Some(failed);
+            return Some(failed.clone());
         }
-        match self.agent.messages.last() {
-            Some(AgentMessage::Assistant(message)) => Some(message),
+        match self.control.messages().last() {
+            Some(AgentMessage::Assistant(message)) => Some(message.clone()),
             _ => None,
         }
     }
@@ -171,7 +125,7 @@ impl Session {
     ) -> Result<(), Fatal> {
         let cancel = ticket.cancel.clone();
         let message = self.control.hidden(message);
-        self.take_up()?;
+        self.refresh()?;
         // Without a key nothing is stored: there was no conversation yet.
         self.check_key(&cancel)?;
         self.guard.begin();
@@ -206,21 +160,21 @@ impl Session {
             Ok(()) => Ok(()),
             Err(Fatal(reason)) => {
                 // A listener that has failed itself need not be told.
-                let _ = open.fail(&self.agent.model, &reason, cancel.is_cancelled(), listener);
-                ticket.settle(true).and(Err(Fatal(reason)))
+                let _ = open.fail(&self.control.model(), &reason, cancel.is_cancelled(), listener);
+                ticket.finish(true).and(Err(Fatal(reason)))
             }
         };
         self.outcome = self.config.wanted.as_ref().map(|wanted| {
             let answer = self.last_answer().filter(|answer| outcome::is_whole(answer));
             let answer = answer.ok_or("the run did not end with an answer")?;
-            wanted.check(&outcome::text(answer))
+            wanted.check(&outcome::text(&answer))
         });
         let outcome = match (outcome, &self.outcome) {
             (Ok(()), Some(value)) => listener(&Event::Output { outcome: value }),
             (outcome, _) => outcome,
         };
         // The log may have had to go on in another file.
-        self.tell_children();
+        self.update_child_env();
         let told = listener(&Event::AgentSettled);
         ticket.wake_idle();
         outcome.and(told)
@@ -249,26 +203,25 @@ impl Session {
             listener,
             cancel,
             attempt: 0,
-            mends: 0,
-            last_entry: String::new(),
+            output_retries: 0,
             is_first: true,
         };
-        conductor.take_up(&mut self.agent);
-        conductor.compactor().check(&mut self.agent, Moment::BeforePrompt)?;
+        let mut agent = self.control.agent();
+        conductor.compactor(&agent).check(Moment::BeforePrompt)?;
         let mut input = Input::Prompt(vec![message]);
         loop {
-            run::run(&mut self.agent, input, &mut conductor, cancel)?;
+            let failure = run::run(&mut agent, input, &mut conductor, cancel)?;
             if conductor.ended_by.is_some() {
-                return ticket.settle(true).map(drop);
+                return ticket.finish(true).map(drop);
             }
-            let goes_on = conductor.wait_to_retry(&mut self.agent)?
-                || conductor.compactor().check(&mut self.agent, Moment::AfterRun)?;
-            conductor.take_up(&mut self.agent);
+            let goes_on =
+                conductor.wait_to_retry(failure)? || conductor.compactor(&agent).check(Moment::AfterRun)?;
+            agent = self.control.agent();
             input = if goes_on && !cancel.is_cancelled() {
                 Input::Continue
-            } else if let Some(demand) = conductor.mend(&self.agent) {
+            } else if let Some(demand) = conductor.retry_output() {
                 Input::Queued(vec![demand])
-            } else if ticket.settle(cancel.is_cancelled())? {
+            } else if ticket.finish(cancel.is_cancelled())? {
                 return Ok(());
             } else {
                 Input::Queued(conductor.queued())
@@ -277,25 +230,21 @@ impl Session {
     }
 
     /// Takes over what has changed since the last run.
-    fn take_up(&mut self) -> Result<(), Fatal> {
-        self.control.settle_log()?;
+    pub(super) fn refresh(&mut self) -> Result<(), Fatal> {
+        self.control.write_held_back()?;
         self.config = self.control.config();
-        self.agent.messages = self.control.messages();
-        self.agent.model = self.control.model();
-        self.agent.thinking = self.control.state().thinking;
-        self.tell_children();
+        self.update_child_env();
         Ok(())
     }
 
     /// Goes on with another conversation. The one before is closed.
     pub(super) fn replace(&mut self, parts: Parts) -> Result<(), Fatal> {
-        self.compaction = compaction::State::new(parts.marks);
-        let (agent, config, sections, start) = parts.into_start(Queues::default());
-        let old = self.control.replace(config.clone(), sections, start);
-        (self.agent, self.config) = (agent, config);
+        self.compaction = compaction::State::default();
+        let old = self.control.replace(parts);
+        self.config = self.control.config();
         self.guard.go_on_in(self.control.spent(&self.config.limits));
-        self.tell_children();
-        old.finish().map_err(|error| Fatal(error.to_string()))
+        self.update_child_env();
+        Ok(old.finish()?)
     }
 
     /// Continues the conversation with a configuration that was read again.
@@ -303,25 +252,38 @@ impl Session {
         self.control.reconfigure(config.clone());
         self.guard.limits = config.limits.clone();
         self.config = config;
-        self.tell_children();
+        self.update_child_env();
     }
 
-    /// The agent, and all that a compaction of its conversation needs.
+    /// Replaces the older part of the conversation by a summary. `instructions` say what it should dwell
+    /// on.
+    pub fn compact(
+        &mut self,
+        instructions: Option<&str>,
+        listener: Listener<'_>,
+        cancel: &CancelToken,
+    ) -> Result<CompactionResult, NotCompacted> {
+        self.compactor(listener, cancel)?.manual(instructions)
+    }
+
+    /// All that a compaction of the conversation needs.
     pub(super) fn compactor<'a>(
         &'a mut self,
         listener: Listener<'a>,
         cancel: &'a CancelToken,
-    ) -> Result<(Compactor<'a>, &'a mut Agent), Fatal> {
-        self.take_up()?;
-        let compactor = Compactor {
+    ) -> Result<Compactor<'a>, Fatal> {
+        self.refresh()?;
+        let thinking = self.control.state().thinking;
+        Ok(Compactor {
             control: &self.control,
+            model: self.control.model(),
+            thinking,
             services: &self.config.services,
             state: &mut self.compaction,
             outputs: &*self.config.workspace.outputs,
             listener,
             cancel,
-        };
-        Ok((compactor, &mut self.agent))
+        })
     }
 
     pub(super) fn succession(&mut self) -> Option<&mut Succession> {
@@ -335,12 +297,12 @@ impl Session {
 
     /// Ends the session in order: what is not needed any more is removed.
     pub fn close(self) -> Result<(), Fatal> {
-        self.control.settle_log()?;
+        self.control.write_held_back()?;
         self.control.close()
     }
 
-    /// Session variables for child processes.
-    fn tell_children(&self) {
+    /// Sets the variables that tell child processes of the session.
+    fn update_child_env(&self) {
         let (model, thinking) = {
             let state = self.control.state();
             (state.model.clone(), state.thinking)
@@ -413,30 +375,5 @@ impl OpenRun {
         tell(AgentEvent::TurnEnd { message: &message, tool_results: &[] })?;
         tell(AgentEvent::AgentEnd { messages: std::slice::from_ref(&told), will_retry: false })?;
         listener(&Event::Failed { reason })
-    }
-}
-
-impl Parts {
-    fn into_start(mut self, queues: Queues) -> (Agent, Arc<Config>, Map<String, Value>, control::Start) {
-        self.log.hide(self.config.services.vault().clone());
-        let sections = self.config.sections(&self.tools);
-        let agent = Agent {
-            messages: self.messages.clone(),
-            model: self.model.clone(),
-            thinking: self.thinking,
-            tools: self.tools.clone(),
-            sequential: false,
-            failure: None,
-        };
-        let start = control::Start {
-            log: self.log,
-            model: self.model,
-            thinking: self.thinking,
-            messages: self.messages,
-            marks: self.marks,
-            tools: self.tools,
-            queues,
-        };
-        (agent, Arc::new(self.config), sections, start)
     }
 }

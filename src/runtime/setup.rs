@@ -5,14 +5,15 @@
 //! unless a log is given, and no tool is active but those that are named, without a sandbox.
 
 use super::config::{Inputs, Overrides, Place, Resources, ToolOverrides, configure};
-use super::session::{Parts, Session};
+use super::control::Parts;
+use super::session::Session;
 use crate::agent::tool::Tool;
 use crate::base::cancel::CancelToken;
 use crate::llm::model::ThinkingLevel;
 use crate::resources::dirs::Dirs;
 use crate::resources::prompt::UserPrompts;
 use crate::resources::settings::Settings;
-use crate::session::Log;
+use crate::session::{Conversation, Log};
 use crate::tools;
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -114,11 +115,9 @@ impl Setup {
         config.tools.extend(self.own.iter().cloned());
         tools.extend(self.own);
         let parts = Parts {
-            log,
+            conversation: Conversation::new(log, context),
             model,
             thinking: self.thinking,
-            marks: context.marks,
-            messages: context.into_messages(),
             tools,
             config,
         };

@@ -58,8 +58,7 @@ impl Control {
                 return Ok(());
             }
         }
-        log.append_message(&message).map_err(|error| Fatal(error.to_string()))?;
-        self.state().messages.push(message);
+        log.append_message(&message)?;
         Ok(())
     }
 }

@@ -5,7 +5,8 @@
 //! is made anew for its folder, as at a start.
 
 use super::config::Config;
-use super::session::{Parts, Session};
+use super::control::Parts;
+use super::session::Session;
 use crate::agent::run::Fatal;
 use crate::session::{Log, SessionError, Store, SyncMode, store, upkeep};
 use std::path::{Path, PathBuf};
@@ -90,7 +91,7 @@ impl Session {
     pub fn start_new(&mut self, parent: Option<String>) -> Result<(), Fatal> {
         let cwd = self.cwd();
         let succession = self.next()?;
-        let log = succession.create(&cwd, parent).map_err(fatal)?;
+        let log = succession.create(&cwd, parent)?;
         self.go_on_with(log)
     }
 
@@ -146,7 +147,7 @@ impl Session {
         let Some(store) = self.next()?.store.clone() else {
             return Ok(source.to_owned());
         };
-        let imported = upkeep::import(source, &store.folder(&cwd)).map_err(fatal)?;
+        let imported = upkeep::import(source, &store.folder(&cwd))?;
         let mut log = self.control().log();
         imported.notices.into_iter().for_each(|notice| log.notice(notice));
         Ok(imported.path)
@@ -160,7 +161,7 @@ impl Session {
             if !is_first && log.entry(entry).is_some() {
                 check_saved(&log)?;
             }
-            log.fork_before(entry).map_err(fatal)?
+            log.fork_before(entry)?
         };
         self.go_on_with(log)?;
         Ok(text)
@@ -175,7 +176,7 @@ impl Session {
                 return Err(Fatal(message.into()));
             };
             check_saved(&log)?;
-            log.fork_at(leaf).map_err(fatal)?
+            log.fork_at(leaf)?
         };
         self.go_on_with(log)
     }
@@ -214,8 +215,4 @@ fn check_saved(log: &Log) -> Result<(), Fatal> {
 
 fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
-}
-
-fn fatal(error: SessionError) -> Fatal {
-    Fatal(error.to_string())
 }

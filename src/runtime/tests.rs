@@ -2,11 +2,11 @@
 
 use super::compaction::NotCompacted;
 use super::config::Config;
-use super::control::{Begin, user_message};
+use super::control::{Begin, Parts, user_message};
 use super::event::Event;
 use super::expand::Commands;
 use super::service::Services;
-use super::session::{Parts, Session};
+use super::session::Session;
 use super::tree::Move;
 use crate::auth::credential::Credentials;
 use crate::base::cancel::CancelToken;
@@ -14,8 +14,8 @@ use crate::base::env::Env;
 use crate::llm::model::ThinkingLevel;
 use crate::models::Registry;
 use crate::resources::settings::Settings;
-use crate::session::Log;
 use crate::session::entry::Body;
+use crate::session::{Conversation, Log};
 use crate::tools::testing::TempDir;
 use crate::wire::faux;
 use serde_json::{Map, Value};
@@ -33,11 +33,9 @@ fn session(dir: &TempDir) -> Session {
     let mut log = Log::in_memory(dir.path(), None).unwrap();
     let context = log.context();
     let parts = Parts {
-        log,
+        conversation: Conversation::new(log, context),
         model,
         thinking: ThinkingLevel::Off,
-        marks: context.marks,
-        messages: context.into_messages(),
         tools: Vec::new(),
         config: Config {
             services,

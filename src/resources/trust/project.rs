@@ -8,9 +8,9 @@ use crate::resources::text;
 use ring::digest;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use walkdir::WalkDir;
 
 /// Files and folders in `.pi/` for which a project needs trust.
 const SURFACES: [&str; 7] =
@@ -160,24 +160,15 @@ impl Project {
     }
 
     fn add_extensions(&self, hashes: &mut BTreeMap<String, String>) {
-        let mut folders = vec![self.root.join(".pi/extensions")];
-        while let Some(folder) = folders.pop() {
-            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-            let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-            paths.sort();
-            for path in paths {
-                let name = name_of(path.strip_prefix(&self.root).unwrap_or(&path));
-                if hashes.len() >= FILES_MAX {
-                    hashes.insert("more".into(), hash(name.as_bytes()));
-                    return;
-                }
-                let is_link = fs::symlink_metadata(&path).is_ok_and(|about| about.is_symlink());
-                match fs::metadata(&path) {
-                    // A folder that is linked to could hold itself.
-                    Ok(about) if about.is_dir() && !is_link => folders.push(path),
-                    _ => drop(hashes.insert(name, hash_file(&path).unwrap_or_default())),
-                }
+        // Links are not followed: a folder that is linked to could hold itself.
+        let walk = WalkDir::new(self.root.join(".pi/extensions")).sort_by_file_name().into_iter().flatten();
+        for entry in walk.filter(|entry| !entry.file_type().is_dir()) {
+            let name = name_of(entry.path().strip_prefix(&self.root).unwrap_or(entry.path()));
+            if hashes.len() >= FILES_MAX {
+                hashes.insert("more".into(), hash(name.as_bytes()));
+                return;
             }
+            hashes.insert(name, hash_file(entry.path()).unwrap_or_default());
         }
     }
 }
