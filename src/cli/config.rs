@@ -1,4 +1,4 @@
-//! `pi config`: settings from the shell, and what a session would be told.
+//! `pi config`: settings from the shell, and the prompt files of a session.
 
 use super::flags;
 use super::start::Launch;
@@ -38,7 +38,7 @@ pub fn run(words: &[OsString]) -> u8 {
     let args = match flags::parse(rest) {
         Ok(args) if args.run.help => return super::say::say(USAGE),
         Ok(args) => args,
-        Err(error) => return usage(&error.0),
+        Err(error) => return usage(&error.to_string()),
     };
     let words: Vec<&str> = args.messages.iter().map(String::as_str).collect();
     let inputs = Launch::unasked(&args).and_then(|launch| launch.inputs());
@@ -156,7 +156,7 @@ fn edit(inputs: &Inputs, local: bool) -> Result<u8, String> {
     Ok(if diagnostics.is_empty() { exit::DONE } else { exit::FAILED })
 }
 
-/// What a session in this folder would be made of.
+/// Lists the files that the prompt of a session in this folder is made from.
 fn context(over: &ResourceOverrides, inputs: &Inputs) -> String {
     let mut text = String::new();
     let trust = if inputs.is_trusted {

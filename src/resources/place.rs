@@ -1,9 +1,8 @@
 //! Finds the files of skills, prompt templates and themes: those that settings name, and those that lie
 //! in the folders made for them.
 //!
-//! They come in the order in which they win when two have one name: the project's before the user's,
-//! and in each those that settings name before those that were found. Nothing of a project that is not
-//! trusted is looked at.
+//! Where two files have one name, the first wins: files of the project come before files of the user, and files
+//! that settings name before files that were found. Nothing is read of a project that is not trusted.
 
 use super::pattern::{Choice, is_path};
 use super::settings::Settings;
@@ -16,9 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
-/// Folders within folders; links may make loops.
+/// The deepest nesting of folders; links may make loops.
 const DEPTH_MAX: usize = 16;
-/// Entries that are looked at in one place: more is no folder of skills.
+/// The most entries of one place that are looked at.
 const ENTRIES_MAX: usize = 20_000;
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
 
@@ -47,14 +46,14 @@ impl Kind {
     }
 }
 
-/// Where to look.
+/// The places to look in.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     pub agent: &'a Path,
     pub home: Option<&'a Path>,
     pub cwd: &'a Path,
     pub settings: &'a Settings,
-    /// Whether the project is trusted.
+    /// True if the project is trusted.
     pub is_trusted: bool,
 }
 
@@ -210,9 +209,9 @@ pub fn tidy(path: &Path) -> PathBuf {
 
 struct Search {
     kind: Kind,
-    /// Where the files that are found now may really lie.
+    /// The bounds of files that are found now.
     bounds: Bounds,
-    /// With whether each is switched on.
+    /// The files, and whether each is switched on.
     sources: Vec<(Source, bool)>,
     paths: HashSet<PathBuf>,
 }

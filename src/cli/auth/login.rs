@@ -224,7 +224,7 @@ impl Row {
     }
 }
 
-/// What is stored, then what the environment and models.json add for others.
+/// A row for each stored credential, then for each other provider with a key in the environment or models.json.
 fn rows(access: &Access) -> Result<Vec<Row>, String> {
     let stored = access.credentials.stored()?;
     let of_file = |stored: &Stored| Row {

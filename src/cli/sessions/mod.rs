@@ -1,4 +1,4 @@
-//! `pi sessions`: stored sessions listed, searched, shown, removed, tidied up and taken in.
+//! `pi sessions`: lists, searches, shows, removes and imports stored sessions.
 //!
 //! Rows for people have an age, a short id that is enough for `--session`, and one line of text; with
 //! `--json` each is an object on a line of its own.
@@ -167,7 +167,7 @@ fn try_run(words: &[OsString]) -> Result<u8, Failure> {
     }
 }
 
-/// The sessions that a command is about, and what it is to do.
+/// The sessions of a store, and the options of the command.
 struct Sessions {
     dirs: Dirs,
     store: Store,
