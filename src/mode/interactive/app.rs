@@ -280,8 +280,8 @@ impl App {
             return;
         }
         self.transcript.drop_stored();
-        let ground = self.control.ground();
-        let output = ground.settings.get("fullscreenExitOutput");
+        let config = self.control.config();
+        let output = config.settings.get("fullscreenExitOutput");
         if !is_over || output.and_then(serde_json::Value::as_str) != Some("resume-hint") {
             self.conversation.follow(&self.control);
             self.print_end(0, EXIT_ROWS, !is_over);
@@ -416,9 +416,9 @@ impl App {
         let Some((id, arguments)) = self.transcript.edit_to_preview(&self.stage.describer) else {
             return;
         };
-        let (ground, feed) = (self.control.ground(), self.feed.clone());
+        let (config, feed) = (self.control.config(), self.feed.clone());
         let look = move || {
-            if let Some(diff) = preview_edit(&ground.workspace, &arguments) {
+            if let Some(diff) = preview_edit(&config.workspace, &arguments) {
                 feed.task(move |app| {
                     if let Some(call) = app.transcript.open_call(&id) {
                         call.preview = Some(diff);
@@ -442,10 +442,10 @@ impl App {
 
     /// Reads settings, keys and theme again.
     pub fn read_settings(&mut self) {
-        let ground = self.control.ground();
+        let config = self.control.config();
         let before = self.stage.wants_fullscreen;
         self.stage.describer = self.control.describer();
-        for problem in self.stage.read(&ground) {
+        for problem in self.stage.read(&config) {
             self.say(Weight::Warning, &format!("Warning: {problem}"));
         }
         match (before, self.stage.wants_fullscreen) {

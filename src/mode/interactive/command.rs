@@ -84,7 +84,7 @@ pub fn all(app: &App) -> Vec<(String, Option<String>, String)> {
         |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let others = app.control.commands().into_iter();
     let others = others.map(|value| (text(&value, "name"), None, text(&value, "description")));
-    let offers_skills = stage::flag(&app.control.ground().settings, "enableSkillCommands").unwrap_or(true);
+    let offers_skills = stage::flag(&app.control.config().settings, "enableSkillCommands").unwrap_or(true);
     let others = others.filter(|(name, ..)| {
         COMMANDS.iter().all(|command| command.name != name) && (offers_skills || !name.starts_with("skill:"))
     });
@@ -166,12 +166,12 @@ fn reload(app: &mut App, _: &str) {
     if !app.control.is_idle() {
         return app.say(Weight::Warning, "Wait for the end of the run before /reload");
     }
-    let was_trusted = app.control.ground().settings.has_project();
+    let was_trusted = app.control.config().settings.has_project();
     app.run(move |session, feed| match session.reload() {
         Ok(()) => feed.task(move |app| {
             app.read_settings();
             app.say(Weight::Info, "Reloaded settings, keys, themes, skills, prompts and context files");
-            if was_trusted && !app.control.ground().settings.has_project() {
+            if was_trusted && !app.control.config().settings.has_project() {
                 trust::run(app, "");
             }
         }),

@@ -16,9 +16,9 @@ use std::process::{Command, Stdio};
 impl App {
     /// Opens what is typed in the editor that settings or environment name.
     pub fn edit_elsewhere(&mut self) {
-        let ground = self.control.ground();
+        let config = self.control.config();
         let named = |name: &str| std::env::var(name).ok().filter(|command| !command.trim().is_empty());
-        let setting = ground.settings.get("externalEditor").and_then(Value::as_str);
+        let setting = config.settings.get("externalEditor").and_then(Value::as_str);
         let command = setting
             .filter(|command| !command.trim().is_empty())
             .map(str::to_owned)

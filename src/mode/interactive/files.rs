@@ -83,7 +83,7 @@ impl App {
         let cancel = self.cancel.child();
         files.cancel = Some(cancel.clone());
         let listing = files.listing;
-        let (feed, workspace) = (self.feed.clone(), self.control.ground().workspace.clone());
+        let (feed, workspace) = (self.feed.clone(), self.control.config().workspace.clone());
         let list = move || {
             let mut batch = Vec::new();
             let mut is_first = true;

@@ -220,8 +220,8 @@ impl App {
         let is_double = self.last_escape.is_some_and(|last| now.saturating_duration_since(last) < DOUBLE);
         self.last_escape = (!is_double).then_some(now);
         if is_double {
-            let ground = self.control.ground();
-            match ground.settings.get("doubleEscapeAction").and_then(serde_json::Value::as_str) {
+            let config = self.control.config();
+            match config.settings.get("doubleEscapeAction").and_then(serde_json::Value::as_str) {
                 Some("fork") => self.call("/fork"),
                 Some("none") => {}
                 _ => self.call("/tree"),

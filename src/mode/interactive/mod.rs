@@ -49,7 +49,7 @@ mod transcript;
 mod undo;
 mod work;
 
-use super::print::{DONE, EndsChildren, FAILED};
+use super::exit::{DONE, EndsChildren, FAILED};
 use super::report;
 use super::signal::Watch;
 use crate::runtime::control::Streaming;
@@ -149,8 +149,8 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         home: options.dirs.home().unwrap_or(Path::new("/")).to_owned(),
         agent: options.dirs.agent().to_owned(),
     };
-    let ground = control.ground();
-    let (mut stage, problems) = Stage::new(places, &ground.settings, &ground.themes, terminal.size());
+    let config = control.config();
+    let (mut stage, problems) = Stage::new(places, &config.settings, &config.themes, terminal.size());
     stage.describer = control.describer();
     let mut app = App::new(Parts {
         control: control.clone(),

@@ -17,7 +17,7 @@ pub fn begin(app: &mut App, id: String) {
     if app.control.log().leaf() == Some(&id) {
         return app.say(Weight::Info, "Already at this point");
     }
-    match app.control.ground().settings.branch_summary_skip_prompt() {
+    match app.control.config().settings.branch_summary_skip_prompt() {
         true => go(app, id, None),
         false => ask(app, id),
     }

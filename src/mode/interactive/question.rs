@@ -7,7 +7,7 @@ use super::dialog::Choice;
 use super::dialog::sessions::picker::{Link, Picked, Picker, Place, Task};
 use super::look::Look;
 use super::stage::{self, Places, Stage};
-use crate::runtime::session::Themes;
+use crate::runtime::config::Themes;
 use crate::runtime::stored::Info;
 use crate::runtime::{CancelToken, Dirs, Settings, Store};
 use crate::tui::key::{Action, Code, Input, Key, Modifiers, Reply};

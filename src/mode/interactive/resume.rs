@@ -57,12 +57,12 @@ pub fn open(app: &mut App, wish: Wish) {
 /// Undecided, it is not trusted.
 fn about_trust(app: &App, home: &Path, wish: &Wish) -> Option<Question> {
     const SHOWN: usize = 4;
-    let ground = app.control.ground();
+    let config = app.control.config();
     let project = Project::new(home, app.dirs.home());
     let store = Store::new(app.dirs.agent());
     let surfaces = project.surfaces();
-    let look = project.look();
-    let is_preset = matches!(ground.settings.default_project_trust(), "always" | "never");
+    let look = project.snapshot();
+    let is_preset = matches!(config.settings.default_project_trust(), "always" | "never");
     let has_changed = match store.find(&project) {
         Ok(Some(entry)) if entry.is_trusted => store.has_changed(&project, &look).unwrap_or(true),
         _ => false,
@@ -96,7 +96,7 @@ fn about_trust(app: &App, home: &Path, wish: &Wish) -> Option<Question> {
         let answers = answers.clone();
         move |app: &mut App, chosen: Option<usize>| {
             let answer = chosen.and_then(|chosen| answers.get(chosen));
-            if answer.is_some_and(|answer| answer.is_trusted) && project.look() != look {
+            if answer.is_some_and(|answer| answer.is_trusted) && project.snapshot() != look {
                 app.say(Weight::Warning, "The project has changed while you were asked.");
                 return open(app, wish);
             }

@@ -3,7 +3,7 @@
 use super::card::Pictures;
 use super::look::Look;
 use super::themes::Shelf;
-use crate::runtime::session::{Ground, Themes};
+use crate::runtime::config::{Config, Themes};
 use crate::runtime::{Describer, Settings};
 use crate::tui::ability::{self, Found, Protocol, Wishes};
 use crate::tui::image::Pixels;
@@ -84,8 +84,8 @@ impl Stage {
     }
 
     /// Reads settings, keys and theme again.
-    pub fn read(&mut self, ground: &Ground) -> Vec<String> {
-        self.read_from(&ground.settings, &ground.themes)
+    pub fn read(&mut self, config: &Config) -> Vec<String> {
+        self.read_from(&config.settings, &config.themes)
     }
 
     fn read_from(&mut self, settings: &Settings, themes: &Themes) -> Vec<String> {

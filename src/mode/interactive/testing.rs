@@ -17,6 +17,8 @@ use crate::tui::line::Line;
 use crate::tui::screen::Size;
 use crossbeam_channel::{Receiver, bounded};
 use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -52,7 +54,8 @@ impl Bench {
         let dir = TempDir::create();
         dir.write("models.json", MODELS);
         for (name, text) in files {
-            dir.write(name, text);
+            let path = dir.write(name, text);
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
         }
         let cancel = CancelToken::new();
         let setup = Setup::new(dir.path(), dir.path(), "mock/m1").builtin(&["read", "bash"]);
@@ -63,8 +66,8 @@ impl Bench {
         let size = Size { columns: 80, rows: 40 };
         let places =
             Places { cwd: dir.path().to_owned(), home: dir.path().to_owned(), agent: dir.path().to_owned() };
-        let ground = control.ground();
-        let (mut stage, _) = Stage::new(places, &ground.settings, &ground.themes, size);
+        let config = control.config();
+        let (mut stage, _) = Stage::new(places, &config.settings, &config.themes, size);
         stage.is_plain = false;
         let app = App::new(Parts {
             control,

@@ -52,8 +52,8 @@ impl App {
             self.title.shown = title;
         }
         let is_busy = self.activity.is_busy();
-        let ground = self.control.ground();
-        let shows = flag(&ground.settings, "terminal.showTerminalProgress").unwrap_or(false);
+        let config = self.control.config();
+        let shows = flag(&config.settings, "terminal.showTerminalProgress").unwrap_or(false);
         if self.title.has_progress != (is_busy && shows) {
             self.title.has_progress = is_busy && shows;
             self.sequences.push_str(match self.title.has_progress {
@@ -66,7 +66,7 @@ impl App {
             (Some(since), false) => {
                 self.title.busy_since = None;
                 let is_long = now.saturating_duration_since(since) >= LONG;
-                let wanted = flag(&ground.settings, "terminal.notify").unwrap_or(false);
+                let wanted = flag(&config.settings, "terminal.notify").unwrap_or(false);
                 if is_long && wanted && !self.is_focused {
                     self.sequences.push_str("\x1b]9;pi has finished\x07");
                 }

@@ -98,8 +98,8 @@ fn exact(control: &Control, reference: &str) -> Option<Arc<Model>> {
     // The actor is in no list until it is asked for.
     found.or_else(|| {
         let (provider, id) = reference.trim().split_once('/')?;
-        let ground = control.ground();
-        let services = &ground.services;
+        let config = control.config();
+        let services = &config.services;
         let model = services.registry.find(provider, id)?;
         (services.is_actor(provider)).then_some(model)
     })
@@ -132,7 +132,7 @@ pub fn choose(app: &mut App, model: &Model, saves: bool) {
 /// Says once that what is used on a subscription may be paid for besides it, where that is so.
 pub fn warn_of_extra_usage(app: &mut App) {
     let model = app.control.model();
-    let warns = stage::flag(&app.control.ground().settings, "warnings.anthropicExtraUsage");
+    let warns = stage::flag(&app.control.config().settings, "warnings.anthropicExtraUsage");
     if app.told_extra_usage
         || model.provider != "anthropic"
         || warns == Some(false)
@@ -191,8 +191,8 @@ impl Models {
 
     fn fill(&mut self, control: &Control, is_plain: bool) {
         let now = control.snapshot().model;
-        let ground = control.ground();
-        let settings = &ground.settings;
+        let config = control.config();
+        let settings = &config.settings;
         let default = settings.default_provider().zip(settings.default_model());
         let is_now = |model: &Model| model.provider == now.provider && model.id == now.id;
         let is_default = |model: &Model| default == Some((&model.provider, &model.id));

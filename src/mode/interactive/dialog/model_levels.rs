@@ -91,7 +91,7 @@ impl ModelLevels {
         }
         let now = app.control.model();
         if now.provider == model.provider && now.id == model.id {
-            let default = app.control.ground().settings.default_thinking_level();
+            let default = app.control.config().settings.default_thinking_level();
             let level = ThinkingLevel::parse(word).or(default);
             let feed = app.feed.clone();
             let level = level.unwrap_or(ThinkingLevel::Medium);
@@ -112,8 +112,8 @@ fn full(model: &Model) -> String {
 
 /// As the user's file has them.
 fn levels(app: &App) -> Map<String, Value> {
-    let ground = app.control.ground();
-    let levels = ground.settings.of_user(PATH).and_then(Value::as_object);
+    let config = app.control.config();
+    let levels = config.settings.of_user(PATH).and_then(Value::as_object);
     levels.cloned().unwrap_or_default()
 }
 

@@ -49,7 +49,7 @@ impl Scope {
             Some((full(&scoped.model), level))
         });
         // What cannot be used just now stays in the setting.
-        let patterns = app.control.ground().settings.enabled_models();
+        let patterns = app.control.config().settings.enabled_models();
         let is_name = |text: &String| text.contains('/') && !text.contains(['*', '?', '[']);
         let known: HashSet<&str> = models.iter().map(|(name, _)| name.as_str()).collect();
         for pattern in patterns.unwrap_or_default() {
@@ -380,7 +380,7 @@ mod tests {
         let settings = r#"{"enabledModels": ["mock/m2:high", "gone/x", "mock/m1"]}"#;
         let mut bench = Bench::with(&[("settings.json", settings)]);
         let scoped = |id: &str, thinking| Scoped {
-            model: bench.app.control.ground().services.registry.find("mock", id).unwrap(),
+            model: bench.app.control.config().services.registry.find("mock", id).unwrap(),
             thinking,
         };
         let both = vec![scoped("m2", Some(ThinkingLevel::High)), scoped("m1", None)];

@@ -113,15 +113,15 @@ impl Dialogue {
         let usual = USUAL.iter().filter_map(|(path, _)| table::find(path));
         let others = table::keys().filter(|row| !is_usual(row.path));
         let rows: Vec<&'static Row> = usual.chain(others).collect();
-        let ground = app.control.ground();
+        let config = app.control.config();
         let settings = rows.iter().map(|row| Setting {
             id: row.path.to_owned(),
             label: label(row.path),
-            value: own(&ground.settings, row),
+            value: own(&config.settings, row),
             values: values(row),
             help: row.help.to_owned(),
             group: group(row.path),
-            note: note(&ground.settings, row),
+            note: note(&config.settings, row),
             search: row.path.to_owned(),
         });
         Self { list: List::new(settings.collect(), ROWS), rows, editing: None, told: String::new() }
@@ -129,10 +129,10 @@ impl Dialogue {
 
     /// Takes up how a row stands now.
     pub fn refresh(&mut self, app: &App) {
-        let ground = app.control.ground();
+        let config = app.control.config();
         for (index, row) in self.rows.iter().enumerate() {
-            self.list.set_value(index, &own(&ground.settings, row));
-            self.list.set_note(index, &note(&ground.settings, row));
+            self.list.set_value(index, &own(&config.settings, row));
+            self.list.set_note(index, &note(&config.settings, row));
         }
     }
 
@@ -154,9 +154,9 @@ impl Dialogue {
             "modelThinkingLevels" => model_levels::run(app),
             "enabledModels" => scope::run(app, ""),
             path => {
-                let ground = app.control.ground();
+                let config = app.control.config();
                 let mut input = TextInput::new(&format!("{}: ", label(path)));
-                let text = match ground.settings.of_user(path) {
+                let text = match config.settings.of_user(path) {
                     Some(Value::String(text)) => text.clone(),
                     Some(value) => value.to_string(),
                     None => String::new(),
@@ -277,8 +277,8 @@ fn values(row: &Row) -> Vec<String> {
 /// Writes a setting and has it count, as far as it can without a start.
 pub fn write(app: &mut App, path: &str, value: Option<Value>) -> Result<(), String> {
     app.control.change_settings(&[(path, value)])?;
-    let ground = app.control.ground();
-    let settings = &ground.settings;
+    let config = app.control.config();
+    let settings = &config.settings;
     match path {
         // These are switches of the session too.
         "steeringMode" => {
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn what_the_project_says_is_shown() {
         let bench = Bench::with(&[("settings.json", r#"{"steeringMode": "all"}"#)]);
-        let mut settings = bench.app.control.ground().settings.clone();
+        let mut settings = bench.app.control.config().settings.clone();
         let project = bench.dir.path().join("project");
         bench.dir.write("project/.pi/settings.json", r#"{"steeringMode": "one-at-a-time"}"#);
         settings.add_project(&project);

@@ -78,7 +78,7 @@ impl Levels {
     pub fn new(app: &App) -> Self {
         let levels = app.control.thinking_levels();
         let now = app.control.snapshot().thinking;
-        let default = app.control.ground().settings.default_thinking_level();
+        let default = app.control.config().settings.default_thinking_level();
         let default = default.unwrap_or(ThinkingLevel::Medium);
         let (mark, blank) = match app.stage.is_plain {
             true => ("current: ", ""),

@@ -13,8 +13,8 @@ pub fn run(app: &mut App, _: &str) {
         Err(reason) => return app.say(Weight::Error, &reason),
     };
     let surfaces = project.surfaces();
-    let look = project.look();
-    let is_trusted = surfaces.is_empty() || app.control.ground().settings.has_project();
+    let look = project.snapshot();
+    let is_trusted = surfaces.is_empty() || app.control.config().settings.has_project();
     let now = if is_trusted { "trusted" } else { "untrusted" };
     let mut text = format!(
         "{}\n\nSaved decision: {}\nCurrent session: {now}",
@@ -48,7 +48,7 @@ pub fn run(app: &mut App, _: &str) {
         let Some(answer) = chosen.and_then(|index| answers.get(index)) else {
             return;
         };
-        if answer.is_trusted && project.look() != look {
+        if answer.is_trusted && project.snapshot() != look {
             app.say(Weight::Warning, "The project has changed while you were asked.");
             return run(app, "");
         }

@@ -46,8 +46,8 @@ pub fn open(app: &mut App, begin: Option<String>) {
     if count == 0 {
         return app.say(Weight::Info, "No entries in session");
     }
-    let ground = app.control.ground();
-    let filter = ground.settings.get("treeFilterMode").and_then(Value::as_str).and_then(Filter::parse);
+    let config = app.control.config();
+    let filter = config.settings.get("treeFilterMode").and_then(Value::as_str).and_then(Filter::parse);
     let mut tree = Tree::new(filter.unwrap_or_default(), begin);
     let home = app.stage.home.clone();
     if count <= AT_ONCE {
