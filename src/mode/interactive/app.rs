@@ -16,11 +16,11 @@ use super::stage::{Stage, is_dumb};
 use super::title::Title;
 use super::transcript::Transcript;
 use super::work::{self, Job};
+use crate::mode::interactive::keymap::AppAction;
 use crate::runtime::control::{Begin, Control, Streaming, user_message};
 use crate::runtime::{AgentMessage, Block, CancelToken, Dirs, Store, preview_edit};
 use crate::tui::editor::Editor;
 use crate::tui::key::Key;
-use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::terminal::Modes;
 use crate::tui::theme::Role;
@@ -293,7 +293,7 @@ impl App {
         let look = self.stage.look();
         let (lines, above) = self.conversation.end(from, rows, &self.control, &look);
         if above > 0 {
-            let key = look.key(Action::ToolsExpand).filter(|_| goes_on);
+            let key = look.key(AppAction::TOOLS_EXPAND).filter(|_| goes_on);
             let how = key.map_or_else(String::new, |key| format!(" ({key} shows them)"));
             let text = format!("↑ {above} earlier messages{how}");
             self.transcript.add(card::notice(Weight::Info, &text, &look));

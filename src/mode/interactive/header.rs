@@ -3,6 +3,7 @@
 use super::app::App;
 use super::look::{Look, indented};
 use super::stage::flag;
+use crate::mode::interactive::keymap::AppAction;
 use crate::runtime::session::Ground;
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
@@ -34,8 +35,8 @@ fn lines(ground: &Ground, look: &Look<'_>) -> Vec<Line> {
             keys.push(format!("{} {about}", shown.join("/")));
         }
     };
-    key(&[Action::Interrupt], "interrupt");
-    key(&[Action::Clear, Action::Exit], "clear/exit");
+    key(&[AppAction::INTERRUPT], "interrupt");
+    key(&[AppAction::CLEAR, AppAction::EXIT], "clear/exit");
     keys.push("/ commands".to_owned());
     keys.push("! bash".to_owned());
     keys.push("@ files".to_owned());

@@ -5,12 +5,14 @@ use super::card::Weight;
 use super::complete::Completed;
 use super::dialog::Viewer;
 use super::{command, shell, stage};
+use crate::mode::interactive::keymap as app_keys;
+use crate::mode::interactive::keymap::AppAction;
 use crate::runtime::Fatal;
 use crate::runtime::control::Streaming;
 use crate::tui::editor::Outcome;
 use crate::tui::image::Pixels;
 use crate::tui::key::{Action as Event, Input, Key, Mouse, MouseKind, Reply};
-use crate::tui::keymap::{self, Action};
+use crate::tui::keymap::Action;
 use crate::tui::theme::Backdrop;
 use std::time::{Duration, Instant};
 
@@ -60,7 +62,7 @@ impl App {
     }
 
     fn key(&mut self, key: &Key, now: Instant) {
-        let is_escape = self.stage.keymap.is(key, Action::Interrupt);
+        let is_escape = self.stage.keymap.is(key, AppAction::INTERRUPT);
         if !is_escape {
             self.last_escape = None;
         }
@@ -73,7 +75,7 @@ impl App {
             return;
         }
         // Before the editor, which deletes with the same key.
-        if self.editor.is_empty() && self.stage.keymap.is(key, Action::Exit) {
+        if self.editor.is_empty() && self.stage.keymap.is(key, AppAction::EXIT) {
             self.is_over = true;
             return;
         }
@@ -113,7 +115,7 @@ impl App {
                 self.submit(text, Streaming::Steer);
             }
             Outcome::Ignored => {
-                if let Some(action) = self.stage.keymap.action(key, keymap::MAIN) {
+                if let Some(action) = self.stage.keymap.action(key, app_keys::MAIN) {
                     self.act(action, now);
                 }
             }
@@ -137,29 +139,29 @@ impl App {
 
     pub fn act(&mut self, action: Action, now: Instant) {
         match action {
-            Action::Interrupt => self.interrupt(now),
-            Action::Clear => self.clear(now),
-            Action::Exit if self.editor.is_empty() => self.is_over = true,
-            Action::Suspend => self.suspends = true,
-            Action::ExternalEditor => self.edit_elsewhere(),
-            Action::MessageFollowUp => {
+            AppAction::INTERRUPT => self.interrupt(now),
+            AppAction::CLEAR => self.clear(now),
+            AppAction::EXIT if self.editor.is_empty() => self.is_over = true,
+            AppAction::SUSPEND => self.suspends = true,
+            AppAction::EXTERNAL_EDITOR => self.edit_elsewhere(),
+            AppAction::MESSAGE_FOLLOW_UP => {
                 let text = self.editor.expanded().trim().to_owned();
                 self.editor.set_text("");
                 self.completion.close();
                 self.submit(text, Streaming::FollowUp);
             }
-            Action::MessageDequeue => match self.take_back() {
+            AppAction::MESSAGE_DEQUEUE => match self.take_back() {
                 0 => self.say(Weight::Info, "No queued messages to restore"),
                 _ => self.completion.close(),
             },
-            Action::ToolsExpand => self.open_or_fold(),
-            Action::ThinkingToggle => {
+            AppAction::TOOLS_EXPAND => self.open_or_fold(),
+            AppAction::THINKING_TOGGLE => {
                 self.stage.hides_thinking = !self.stage.hides_thinking;
                 let state = if self.stage.hides_thinking { "hidden" } else { "shown" };
                 self.set("hideThinkingBlock", self.stage.hides_thinking.into());
                 self.say(Weight::Info, &format!("Thinking blocks: {state}"));
             }
-            Action::ThinkingCycle => {
+            AppAction::THINKING_CYCLE => {
                 let feed = self.feed.clone();
                 let cycled = self.control.cycle_thinking(&mut |event| feed.event(event));
                 match cycled {
@@ -169,15 +171,15 @@ impl App {
                 }
                 self.refresh();
             }
-            Action::ModelCycleForward => self.cycle_model(true),
-            Action::ModelCycleBackward => self.cycle_model(false),
-            Action::SessionNew => self.call("/new"),
-            Action::SessionTree => self.call("/tree"),
-            Action::SessionFork => self.call("/fork"),
-            Action::SessionResume => self.call("/resume"),
-            Action::ModelSelect => self.call("/model"),
-            Action::MessageCopy => self.call("/copy"),
-            Action::PasteImage => self.paste_image(),
+            AppAction::MODEL_CYCLE_FORWARD => self.cycle_model(true),
+            AppAction::MODEL_CYCLE_BACKWARD => self.cycle_model(false),
+            AppAction::SESSION_NEW => self.call("/new"),
+            AppAction::SESSION_TREE => self.call("/tree"),
+            AppAction::SESSION_FORK => self.call("/fork"),
+            AppAction::SESSION_RESUME => self.call("/resume"),
+            AppAction::MODEL_SELECT => self.call("/model"),
+            AppAction::MESSAGE_COPY => self.call("/copy"),
+            AppAction::PASTE_IMAGE => self.paste_image(),
             _ => {}
         }
     }

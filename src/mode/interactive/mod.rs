@@ -26,6 +26,7 @@ mod files;
 mod first_start;
 mod footer;
 mod header;
+mod keymap;
 mod keys;
 mod look;
 mod navigate;
@@ -110,7 +111,7 @@ pub struct Options {
 
 /// Every action of the terminal with its keys, for the manual.
 pub fn keys() -> String {
-    crate::tui::keymap::Keymap::default().reference()
+    keymap::defaults().reference()
 }
 
 /// Serves the terminal until the user leaves. Gives the exit code.

@@ -3,8 +3,8 @@
 use super::app::App;
 use super::look::Look;
 use super::transcript::Printed;
+use crate::mode::interactive::keymap::AppAction;
 use crate::runtime::ThinkingLevel;
-use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::select::{loader, loader_changes_in};
 use crate::tui::style::{Attributes, Style};
@@ -114,7 +114,7 @@ impl App {
         lines.extend(self.held.iter().map(|(text, _)| row("Queued", text)));
         if !lines.is_empty() {
             lines.insert(0, Line::new());
-            if let Some(key) = self.stage.keymap.shown(Action::MessageDequeue) {
+            if let Some(key) = self.stage.keymap.shown(AppAction::MESSAGE_DEQUEUE) {
                 lines.push(Line::of(&format!(" ↳ {key} to edit all queued messages"), dim));
             }
         }
@@ -137,7 +137,7 @@ impl App {
         let top = match activity {
             Some((label, running)) => {
                 let mut label = loader(&label, running, &look.looks());
-                let key = look.keymap.keys(Action::Interrupt).first();
+                let key = look.keymap.keys(AppAction::INTERRUPT).first();
                 if let Some(key) = key.filter(|_| self.activity.names_escape()) {
                     label.push(&format!(" ({key} to cancel)"), look.style(Role::Muted));
                 }
@@ -163,7 +163,7 @@ impl App {
 
 /// Says that the conversation goes on below.
 fn to_latest(look: &Look<'_>) -> Line {
-    let key = look.keymap.shown(Action::ViewBottom);
+    let key = look.keymap.shown(AppAction::VIEW_BOTTOM);
     let key = key.map_or_else(String::new, |key| format!(" · {key}"));
     let style = look.style(Role::Text).over(look.style(Role::SelectedBg));
     let label = Line::of(&format!(" ↓ Jump to latest message{key} "), style).cut(look.width);

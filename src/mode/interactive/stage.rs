@@ -1,6 +1,7 @@
 //! What everything is drawn with: the theme, the keys, what the terminal can do, what settings say of it.
 
 use super::card::Pictures;
+use super::keymap::{self, APPLICATION};
 use super::look::Look;
 use super::themes::Shelf;
 use crate::runtime::session::{Ground, Themes};
@@ -55,7 +56,7 @@ impl Stage {
         let mut stage = Self {
             theme: Theme::dark(),
             themes: Shelf::default(),
-            keymap: Keymap::default(),
+            keymap: keymap::defaults(),
             can: ability::find(variable, Wishes::default()),
             size,
             code_indent: String::new(),
@@ -110,7 +111,7 @@ impl Stage {
     fn read_keys(&mut self) -> Vec<String> {
         let platform = Platform::detect(|name| std::env::var(name).ok());
         let path = self.agent.join("keybindings.json");
-        self.keymap = Keymap::new(platform);
+        self.keymap = Keymap::new(platform, &APPLICATION);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
@@ -119,7 +120,7 @@ impl Stage {
         let say = |problem: String| format!("{}: {problem}", path.display());
         match serde_json::from_str(&text) {
             Ok(value) => {
-                let (keymap, problems) = Keymap::load(&value, platform);
+                let (keymap, problems) = Keymap::load(&value, platform, &APPLICATION);
                 self.keymap = keymap;
                 problems.into_iter().map(say).collect()
             }

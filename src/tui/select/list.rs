@@ -81,11 +81,11 @@ impl Roll {
     pub(super) fn act(&mut self, action: Action, count: usize) -> bool {
         let last = count.saturating_sub(1);
         self.at = match action {
-            Action::SelectUp => self.at.checked_sub(1).unwrap_or(last),
-            Action::SelectDown if self.at >= last => 0,
-            Action::SelectDown => self.at + 1,
-            Action::SelectPageUp => self.at.saturating_sub(self.rows),
-            Action::SelectPageDown => (self.at + self.rows).min(last),
+            Action::SELECT_UP => self.at.checked_sub(1).unwrap_or(last),
+            Action::SELECT_DOWN if self.at >= last => 0,
+            Action::SELECT_DOWN => self.at + 1,
+            Action::SELECT_PAGE_UP => self.at.saturating_sub(self.rows),
+            Action::SELECT_PAGE_DOWN => (self.at + self.rows).min(last),
             _ => return false,
         };
         true
@@ -215,8 +215,8 @@ impl List {
 
     pub fn handle(&mut self, key: &Key, keymap: &Keymap) -> Picked {
         match keymap.action(key, keymap::SELECT) {
-            Some(Action::SelectCancel) => Picked::Cancelled,
-            Some(Action::SelectConfirm) => match self.selected_index() {
+            Some(Action::SELECT_CANCEL) => Picked::Cancelled,
+            Some(Action::SELECT_CONFIRM) => match self.selected_index() {
                 Some(index) => Picked::Chosen(index),
                 None => Picked::Ignored,
             },

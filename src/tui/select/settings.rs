@@ -89,8 +89,8 @@ impl Settings {
         let action = keymap.action(key, keymap::SELECT);
         let is_space = key.typed() == Some(' ') && self.search.text().is_empty();
         match action {
-            Some(Action::SelectCancel) => return Changed::Closed,
-            Some(Action::SelectConfirm) => return self.change(1),
+            Some(Action::SELECT_CANCEL) => return Changed::Closed,
+            Some(Action::SELECT_CONFIRM) => return self.change(1),
             Some(action) if self.roll.act(action, self.shown.len()) => return Changed::Moved,
             _ if is_space => return self.change(1),
             _ if self.search.text().is_empty() => match *key {

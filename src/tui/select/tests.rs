@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::tui::key::Key;
-use crate::tui::keymap::{Action, Keymap};
+use crate::tui::keymap::{Action, Application, Keymap, Platform};
 use crate::tui::line::Line;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -181,8 +181,9 @@ fn waiting_shows_how_long() {
 #[test]
 fn hints_name_the_keys_that_there_are() {
     let file = serde_json::json!({"tui.select.up": []});
-    let keymap = Keymap::load(&file, crate::tui::keymap::Platform::Unix).0;
-    let keys = [(Action::SelectUp, "up"), (Action::SelectConfirm, "choose"), (Action::SelectCancel, "leave")];
+    let keymap = Keymap::load(&file, Platform::Unix, Application::NONE).0;
+    let keys =
+        [(Action::SELECT_UP, "up"), (Action::SELECT_CONFIRM, "choose"), (Action::SELECT_CANCEL, "leave")];
     let line = hints(&keys, &keymap, &Looks::default());
     assert_eq!(line.text(), "enter choose · escape leave");
 }

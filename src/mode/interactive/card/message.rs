@@ -2,9 +2,9 @@
 
 use super::shell::Shell;
 use super::{Weight, boxed_text, notice, spaced};
+use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::{Look, boxed, padded};
 use crate::runtime::{AgentMessage, AssistantMessage, CalledSkill, StopReason};
-use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::markdown_view;
 use crate::tui::style::{Attributes, Style};
@@ -102,7 +102,7 @@ fn label_style(look: &Look<'_>) -> Style {
 
 /// ` (ctrl+o to expand)`, if there is such a key.
 fn to_expand(look: &Look<'_>) -> String {
-    let key = look.key(Action::ToolsExpand);
+    let key = look.key(AppAction::TOOLS_EXPAND);
     key.map_or_else(String::new, |key| format!(" ({key} to expand)"))
 }
 

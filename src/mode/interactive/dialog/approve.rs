@@ -117,7 +117,7 @@ impl Dialog for Approve {
                 let mut lines = list.render(inner.width, &looks);
                 lines.push(Line::new());
                 lines.push(hints(
-                    &[(Action::SelectConfirm, "choose"), (Action::SelectCancel, "deny")],
+                    &[(Action::SELECT_CONFIRM, "choose"), (Action::SELECT_CANCEL, "deny")],
                     look.keymap,
                     &looks,
                 ));
@@ -130,7 +130,7 @@ impl Dialog for Approve {
                 let mut lines = editor.render(inner.width, rows_max, text, marker).lines;
                 lines.push(Line::new());
                 lines.push(hints(
-                    &[(Action::Submit, "use these"), (Action::SelectCancel, "back")],
+                    &[(Action::SUBMIT, "use these"), (Action::SELECT_CANCEL, "back")],
                     look.keymap,
                     &looks,
                 ));
@@ -177,7 +177,7 @@ impl Dialog for Approve {
                 }
                 _ => Step::Stay,
             },
-            Asks::Arguments(_) if keymap.is(key, Action::SelectCancel) => {
+            Asks::Arguments(_) if keymap.is(key, Action::SELECT_CANCEL) => {
                 self.asks = what();
                 self.problem = None;
                 Step::Stay

@@ -37,14 +37,14 @@ impl Dialog for Compose {
         let view = self.editor.render(width, height, text, look.style(Role::Accent));
         body.extend(view.lines);
         let keys =
-            [(Action::Submit, "done"), (Action::NewLine, "new line"), (Action::SelectCancel, "cancel")];
+            [(Action::SUBMIT, "done"), (Action::NEW_LINE, "new line"), (Action::SELECT_CANCEL, "cancel")];
         body.push(Line::new());
         body.push(hints(&keys, look.keymap, &look.looks()));
         frame::indented(body, look, rows)
     }
 
     fn key(&mut self, key: &Key, app: &mut App) -> Step {
-        let text = if app.stage.keymap.is(key, Action::SelectCancel) {
+        let text = if app.stage.keymap.is(key, Action::SELECT_CANCEL) {
             None
         } else {
             match self.editor.handle(key, &app.stage.keymap) {

@@ -54,7 +54,7 @@ impl Dialog for Fork {
         ];
         self.list.set_rows(rows.saturating_sub(9).clamp(3, 10));
         body.extend(self.list.render(width, &look.looks()));
-        let keys = [(Action::SelectConfirm, "fork"), (Action::SelectCancel, "cancel")];
+        let keys = [(Action::SELECT_CONFIRM, "fork"), (Action::SELECT_CANCEL, "cancel")];
         body.push(Line::new());
         body.push(hints(&keys, look.keymap, &look.looks()));
         frame::indented(body, look, rows)

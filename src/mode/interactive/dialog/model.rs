@@ -7,12 +7,14 @@ use super::{Dialog, Step};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::footer::tokens;
+use crate::mode::interactive::keymap as app_keys;
+use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::Look;
 use crate::mode::interactive::stage;
 use crate::runtime::control::Control;
 use crate::runtime::{Fatal, Model, ThinkingLevel};
 use crate::tui::key::Key;
-use crate::tui::keymap::{self, Action};
+use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::select::{Item, List, Picked};
 use crate::tui::theme::Role;
@@ -283,9 +285,9 @@ impl Dialog for Models {
         }
         body.push(keys(
             &[
-                (Action::SelectConfirm, "to select"),
-                (Action::ModelsSave, "to set as default"),
-                (Action::SelectCancel, "to cancel"),
+                (Action::SELECT_CONFIRM, "to select"),
+                (AppAction::MODELS_SAVE, "to set as default"),
+                (Action::SELECT_CANCEL, "to cancel"),
             ],
             look,
         ));
@@ -294,12 +296,12 @@ impl Dialog for Models {
 
     fn key(&mut self, key: &Key, app: &mut App) -> Step {
         let keymap = &app.stage.keymap;
-        if keymap.is(key, Action::Tab) && self.has_scope {
+        if keymap.is(key, Action::TAB) && self.has_scope {
             self.shows_scope = !self.shows_scope;
             self.fill(&app.control, app.stage.is_plain);
             return Step::Stay;
         }
-        let saves = keymap.action(key, keymap::MODELS) == Some(Action::ModelsSave);
+        let saves = keymap.action(key, app_keys::MODELS) == Some(AppAction::MODELS_SAVE);
         let picked = match saves {
             true => self.list.selected_index().map_or(Picked::Ignored, Picked::Chosen),
             false => self.list.handle(key, keymap),
@@ -336,7 +338,7 @@ fn scopes(shows_scope: bool, look: &Look<'_>) -> Line {
         let now = if shows_scope { "scoped" } else { "all" };
         line.push(&format!(", shown: {now}"), look.style(Role::Muted));
     }
-    if let Some(key) = look.keymap.shown(Action::Tab) {
+    if let Some(key) = look.keymap.shown(Action::TAB) {
         line.push(&format!("  {key} scope (all/scoped)"), look.style(Role::Dim));
     }
     line

@@ -137,7 +137,10 @@ impl Dialog for ModelLevels {
         list.set_rows(list_rows(rows, &mut body, 6, ROWS));
         body.extend(list.render(inside(look), &look.looks()));
         body.push(Line::new());
-        body.push(keys(&[(Action::SelectConfirm, "to select"), (Action::SelectCancel, "to go back")], look));
+        body.push(keys(
+            &[(Action::SELECT_CONFIRM, "to select"), (Action::SELECT_CANCEL, "to go back")],
+            look,
+        ));
         indented(body, look, rows)
     }
 

@@ -42,7 +42,7 @@ impl Choice {
         body.extend(wrapped(&self.text, plain));
         body.push(Line::new());
         let answers = self.answers.render(width, &look.looks());
-        let keys = [(Action::SelectConfirm, "choose"), (Action::SelectCancel, "cancel")];
+        let keys = [(Action::SELECT_CONFIRM, "choose"), (Action::SELECT_CANCEL, "cancel")];
         // A long text must not push the answers off the screen.
         let room = rows.saturating_sub(answers.len() + 4).max(2);
         if body.len() > room {

@@ -6,10 +6,12 @@ use super::frame::{indented, inside, keys, list_rows, text, title};
 use super::{Dialog, Step};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
+use crate::mode::interactive::keymap as app_keys;
+use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::Look;
 use crate::runtime::{Model, Scoped, ThinkingLevel};
 use crate::tui::key::Key;
-use crate::tui::keymap::{self, Action};
+use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::select::{Item, List, Picked};
 use crate::tui::theme::Role;
@@ -223,7 +225,7 @@ impl Dialog for Scope {
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
         let muted = look.style(Role::Muted);
         let mut body = vec![title("Model Configuration", look)];
-        if let Some(key) = look.keymap.shown(Action::ModelsSave) {
+        if let Some(key) = look.keymap.shown(AppAction::MODELS_SAVE) {
             let about = format!("Session-only. {key} to save to settings.");
             body.extend(text(&about, Role::Muted, look));
         }
@@ -246,13 +248,13 @@ impl Dialog for Scope {
         body.push(state);
         body.push(keys(
             &[
-                (Action::SelectConfirm, "toggle"),
-                (Action::ModelsEnableAll, "all"),
-                (Action::ModelsClearAll, "clear"),
-                (Action::ModelsToggleProvider, "provider"),
-                (Action::ModelsReorderUp, "up"),
-                (Action::ModelsReorderDown, "down"),
-                (Action::ModelsSave, "save"),
+                (Action::SELECT_CONFIRM, "toggle"),
+                (AppAction::MODELS_ENABLE_ALL, "all"),
+                (AppAction::MODELS_CLEAR_ALL, "clear"),
+                (AppAction::MODELS_TOGGLE_PROVIDER, "provider"),
+                (AppAction::MODELS_REORDER_UP, "up"),
+                (AppAction::MODELS_REORDER_DOWN, "down"),
+                (AppAction::MODELS_SAVE, "save"),
             ],
             look,
         ));
@@ -262,20 +264,20 @@ impl Dialog for Scope {
     fn key(&mut self, key: &Key, app: &mut App) -> Step {
         let keymap = &app.stage.keymap;
         let selected = self.list.selected().map(|item| item.value.clone());
-        let changed = match keymap.action(key, keymap::MODELS) {
-            Some(Action::ModelsSave) => {
+        let changed = match keymap.action(key, app_keys::MODELS) {
+            Some(AppAction::MODELS_SAVE) => {
                 self.save(app);
                 return Step::Stay;
             }
-            Some(Action::ModelsEnableAll) => {
+            Some(AppAction::MODELS_ENABLE_ALL) => {
                 self.enable(&self.meant());
                 true
             }
-            Some(Action::ModelsClearAll) => {
+            Some(AppAction::MODELS_CLEAR_ALL) => {
                 self.disable(&self.meant());
                 true
             }
-            Some(Action::ModelsToggleProvider) => {
+            Some(AppAction::MODELS_TOGGLE_PROVIDER) => {
                 let mut models = self.models.iter();
                 let model = models.find(|(name, _)| Some(name) == selected.as_ref());
                 let Some(provider) = model.map(|(_, model)| &model.provider) else {
@@ -287,8 +289,8 @@ impl Dialog for Scope {
                 self.toggle(&names);
                 true
             }
-            Some(Action::ModelsReorderUp) => self.shift(true),
-            Some(Action::ModelsReorderDown) => self.shift(false),
+            Some(AppAction::MODELS_REORDER_UP) => self.shift(true),
+            Some(AppAction::MODELS_REORDER_DOWN) => self.shift(false),
             _ => match self.list.handle(key, keymap) {
                 Picked::Chosen(_) => {
                     self.toggle(&selected.into_iter().collect::<Vec<_>>());
@@ -322,7 +324,7 @@ impl Dialog for Scope {
 
 /// The key that empties the editor empties the search first.
 fn is_clear(key: &Key, app: &App) -> bool {
-    app.stage.keymap.is(key, Action::Clear)
+    app.stage.keymap.is(key, AppAction::CLEAR)
 }
 
 #[cfg(test)]

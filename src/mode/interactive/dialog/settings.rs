@@ -316,7 +316,7 @@ impl Dialog for Dialogue {
             body.extend(text(&self.told, Role::Warning, look));
         }
         let leave = if self.editing.is_some() { "keep" } else { "leave" };
-        let mut hints = keys(&[(Action::SelectConfirm, "change"), (Action::SelectCancel, leave)], look);
+        let mut hints = keys(&[(Action::SELECT_CONFIRM, "change"), (Action::SELECT_CANCEL, leave)], look);
         if self.editing.is_none() {
             hints.push(", delete for the default", look.style(Role::Muted));
         }

@@ -4,10 +4,12 @@ use super::frame::{indented, inside, keys, list_rows, title};
 use super::{Dialog, Step};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
+use crate::mode::interactive::keymap as app_keys;
+use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::Look;
 use crate::runtime::{Fatal, ThinkingLevel};
 use crate::tui::key::Key;
-use crate::tui::keymap::{self, Action};
+use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::select::{Item, List, Picked};
 use crate::tui::theme::Role;
@@ -101,7 +103,7 @@ impl Levels {
 impl Dialog for Levels {
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
         let mut body = vec![title("Thinking Level", look)];
-        if let Some(key) = look.keymap.shown(Action::ThinkingCycle) {
+        if let Some(key) = look.keymap.shown(AppAction::THINKING_CYCLE) {
             let hint = format!("{key} goes through the levels without this list");
             body.push(Line::of(&hint, look.style(Role::Dim)));
         }
@@ -111,9 +113,9 @@ impl Dialog for Levels {
         body.push(Line::new());
         body.push(keys(
             &[
-                (Action::SelectConfirm, "to select"),
-                (Action::ThinkingSave, "to set as default"),
-                (Action::SelectCancel, "to cancel"),
+                (Action::SELECT_CONFIRM, "to select"),
+                (AppAction::THINKING_SAVE, "to set as default"),
+                (Action::SELECT_CANCEL, "to cancel"),
             ],
             look,
         ));
@@ -122,7 +124,7 @@ impl Dialog for Levels {
 
     fn key(&mut self, key: &Key, app: &mut App) -> Step {
         let keymap = &app.stage.keymap;
-        let saves = keymap.action(key, keymap::THINKING) == Some(Action::ThinkingSave);
+        let saves = keymap.action(key, app_keys::THINKING) == Some(AppAction::THINKING_SAVE);
         let picked = match saves {
             true => self.list.selected_index().map_or(Picked::Ignored, Picked::Chosen),
             false => self.list.handle(key, keymap),

@@ -4,9 +4,11 @@ use super::frame::{indented, inside, keys, list_rows, text, title};
 use super::{Dialog, Step};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
+use crate::mode::interactive::keymap as app_keys;
+use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::Look;
 use crate::tui::key::Key;
-use crate::tui::keymap::{self, Action};
+use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::select::{Item, List, Picked};
 use crate::tui::theme::Role;
@@ -72,9 +74,9 @@ impl Dialog for Tools {
         body.push(Line::new());
         body.push(keys(
             &[
-                (Action::SelectConfirm, "toggle"),
-                (Action::ModelsSave, "to set as default"),
-                (Action::SelectCancel, "to leave"),
+                (Action::SELECT_CONFIRM, "toggle"),
+                (AppAction::MODELS_SAVE, "to set as default"),
+                (Action::SELECT_CANCEL, "to leave"),
             ],
             look,
         ));
@@ -83,7 +85,7 @@ impl Dialog for Tools {
 
     fn key(&mut self, key: &Key, app: &mut App) -> Step {
         let keymap = &app.stage.keymap;
-        if keymap.action(key, keymap::MODELS) == Some(Action::ModelsSave) {
+        if keymap.action(key, app_keys::MODELS) == Some(AppAction::MODELS_SAVE) {
             let change = ("defaultTools", Some(Value::from(self.active())));
             match app.control.change_settings(&[change]) {
                 Ok(()) => app.say(Weight::Info, "Tools of new sessions saved to settings"),

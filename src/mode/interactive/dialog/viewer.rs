@@ -4,6 +4,7 @@
 
 use super::{Dialog, Step};
 use crate::mode::interactive::app::App;
+use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::Look;
 use crate::mode::interactive::scroll::{Pages, Scroll};
 use crate::mode::interactive::search::Search;
@@ -109,10 +110,10 @@ impl Dialog for Viewer {
             return Step::Stay;
         }
         let keymap = &app.stage.keymap;
-        if keymap.is(key, Action::ToolsExpand) || keymap.is(key, Action::SelectCancel) {
+        if keymap.is(key, AppAction::TOOLS_EXPAND) || keymap.is(key, Action::SELECT_CANCEL) {
             return Step::Close;
         }
-        if keymap.is(key, Action::ThinkingToggle) {
+        if keymap.is(key, AppAction::THINKING_TOGGLE) {
             app.stage.hides_thinking = !app.stage.hides_thinking;
             return Step::Stay;
         }

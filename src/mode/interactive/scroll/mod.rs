@@ -9,9 +9,9 @@ use super::conversation::Conversation;
 use super::look::{Kept, Layout, Look};
 use super::search::{Field, Search};
 use super::transcript::{Live, Transcript};
+use crate::mode::interactive::keymap::{AppAction, VIEWER, VIEWER_SEARCH};
 use crate::runtime::control::Control;
 use crate::tui::key::Key;
-use crate::tui::keymap::{Action, VIEWER, VIEWER_SEARCH};
 use crate::tui::line::Line;
 use crate::tui::select::Entered;
 use std::collections::HashMap;
@@ -150,23 +150,23 @@ impl App {
         };
         let half = (scroll.page() / 2).max(1);
         let by = match action {
-            Action::ViewPageUp => -scroll.page(),
-            Action::ViewPageDown => scroll.page(),
-            Action::ViewHalfPageUp => -half,
-            Action::ViewHalfPageDown => half,
-            Action::ViewLineUp => -1,
-            Action::ViewLineDown => 1,
+            AppAction::VIEW_PAGE_UP => -scroll.page(),
+            AppAction::VIEW_PAGE_DOWN => scroll.page(),
+            AppAction::VIEW_HALF_PAGE_UP => -half,
+            AppAction::VIEW_HALF_PAGE_DOWN => half,
+            AppAction::VIEW_LINE_UP => -1,
+            AppAction::VIEW_LINE_DOWN => 1,
             _ => 0,
         };
         self.with_pages(scroll, is_open, width, now, |scroll, pages| match action {
-            Action::ViewTop => scroll.go_to_start(),
-            Action::ViewBottom => scroll.go_to_end(),
-            Action::ViewPreviousPrompt => scroll.go_to_prompt(false, pages),
-            Action::ViewNextPrompt => scroll.go_to_prompt(true, pages),
-            Action::ViewSearch => scroll.search = Some(Search::new()),
-            Action::ViewSearchNext => scroll.go_to_match(true, pages),
-            Action::ViewSearchPrevious => scroll.go_to_match(false, pages),
-            Action::ViewSearchClose => scroll.search = None,
+            AppAction::VIEW_TOP => scroll.go_to_start(),
+            AppAction::VIEW_BOTTOM => scroll.go_to_end(),
+            AppAction::VIEW_PREVIOUS_PROMPT => scroll.go_to_prompt(false, pages),
+            AppAction::VIEW_NEXT_PROMPT => scroll.go_to_prompt(true, pages),
+            AppAction::VIEW_SEARCH => scroll.search = Some(Search::new()),
+            AppAction::VIEW_SEARCH_NEXT => scroll.go_to_match(true, pages),
+            AppAction::VIEW_SEARCH_PREVIOUS => scroll.go_to_match(false, pages),
+            AppAction::VIEW_SEARCH_CLOSE => scroll.search = None,
             _ => scroll.scroll(by, pages),
         });
         true

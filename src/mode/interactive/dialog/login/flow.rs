@@ -6,6 +6,7 @@ use crate::mode::interactive::card::Weight;
 use crate::mode::interactive::dialog::frame::{indented, inside, keys as hints, text, title};
 use crate::mode::interactive::dialog::{Dialog, Step};
 use crate::mode::interactive::feed::Feed;
+use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::Look;
 use crate::mode::interactive::program;
 use crate::runtime::CancelToken;
@@ -213,7 +214,8 @@ impl Dialog for SignIn {
             let mut line = Line::new();
             line.push_link(url, look.style(Role::Accent), link.as_ref());
             body.extend(wrap(&line, inside(look)));
-            let keys = [(Action::SelectConfirm, "opens it in a browser"), (Action::MessageCopy, "copies it")];
+            let keys =
+                [(Action::SELECT_CONFIRM, "opens it in a browser"), (AppAction::MESSAGE_COPY, "copies it")];
             let first = usize::from(!self.may_open());
             body.push(hints(keys.get(first..).unwrap_or_default(), look));
         }
@@ -240,8 +242,8 @@ impl Dialog for SignIn {
             body.extend(text("Waiting...", Role::Dim, look));
         }
         let last: &[(Action, &str)] = match self.asks.is_some() && !self.may_open() {
-            true => &[(Action::SelectConfirm, "to submit"), (Action::SelectCancel, "to cancel")],
-            false => &[(Action::SelectCancel, "to cancel")],
+            true => &[(Action::SELECT_CONFIRM, "to submit"), (Action::SELECT_CANCEL, "to cancel")],
+            false => &[(Action::SELECT_CANCEL, "to cancel")],
         };
         body.push(Line::new());
         let last = hints(last, look);
@@ -257,16 +259,16 @@ impl Dialog for SignIn {
 
     fn key(&mut self, key: &Key, app: &mut App) -> Step {
         let keymap = &app.stage.keymap;
-        if keymap.is(key, Action::SelectCancel) {
+        if keymap.is(key, Action::SELECT_CANCEL) {
             return self.end();
         }
-        if keymap.is(key, Action::MessageCopy)
+        if keymap.is(key, AppAction::MESSAGE_COPY)
             && let Some(url) = self.url.clone()
         {
             app.copy(url, "Copied the address to the clipboard");
             return Step::Stay;
         }
-        if keymap.is(key, Action::SelectConfirm)
+        if keymap.is(key, Action::SELECT_CONFIRM)
             && self.may_open()
             && let Some(url) = &self.url
         {

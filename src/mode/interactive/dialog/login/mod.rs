@@ -230,7 +230,7 @@ impl Dialog for Doors {
         self.list.set_rows(list_rows(rows, &mut body, 7, ROWS));
         body.extend(self.list.render(inside(look), &look.looks()));
         body.push(Line::new());
-        body.push(keys(&[(Action::SelectConfirm, "to select"), (Action::SelectCancel, "to cancel")], look));
+        body.push(keys(&[(Action::SELECT_CONFIRM, "to select"), (Action::SELECT_CANCEL, "to cancel")], look));
         indented(body, look, rows)
     }
 
@@ -292,7 +292,7 @@ impl Dialog for KeyEntry {
             body.extend(text(&self.problem, Role::Error, look));
         }
         body.push(Line::new());
-        body.push(keys(&[(Action::SelectConfirm, "to submit"), (Action::SelectCancel, "to cancel")], look));
+        body.push(keys(&[(Action::SELECT_CONFIRM, "to submit"), (Action::SELECT_CANCEL, "to cancel")], look));
         indented(body, look, rows)
     }
 

@@ -6,6 +6,8 @@
 
 use super::list::{Entry, Sessions, Shown, Sort, beginning, lines_before};
 use crate::mode::interactive::dialog::frame;
+use crate::mode::interactive::keymap as app_keys;
+use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::Look;
 use crate::mode::interactive::program::{self, Job};
 use crate::runtime::stored::{self, Info, Query};
@@ -315,11 +317,11 @@ impl Picker {
                 Picked::Stay
             }
             Mode::Delete(path) => {
-                if keymap.is(key, Action::SelectConfirm) {
+                if keymap.is(key, Action::SELECT_CONFIRM) {
                     let path = path.clone();
                     self.mode = Mode::List;
                     self.delete(path);
-                } else if keymap.is(key, Action::SelectCancel) {
+                } else if keymap.is(key, Action::SELECT_CANCEL) {
                     self.mode = Mode::List;
                 }
                 Picked::Stay
@@ -328,23 +330,23 @@ impl Picker {
     }
 
     fn list_key(&mut self, key: &Key, keymap: &Keymap) -> Picked {
-        if keymap.is(key, Action::Tab) {
+        if keymap.is(key, Action::TAB) {
             self.change_scope();
             return Picked::Stay;
         }
-        match keymap.action(key, keymap::SESSIONS) {
-            Some(Action::SessionTogglePath) => self.shows_paths = !self.shows_paths,
-            Some(Action::SessionToggleSort) => {
+        match keymap.action(key, app_keys::SESSIONS) {
+            Some(AppAction::SESSION_TOGGLE_PATH) => self.shows_paths = !self.shows_paths,
+            Some(AppAction::SESSION_TOGGLE_SORT) => {
                 self.sort = self.sort.next();
                 self.changed();
             }
-            Some(Action::SessionToggleNamedFilter) => {
+            Some(AppAction::SESSION_TOGGLE_NAMED_FILTER) => {
                 self.only_named = !self.only_named;
                 self.changed();
             }
-            Some(Action::SessionRename) => self.ask_name(),
-            Some(Action::SessionDelete) => self.ask_to_delete(),
-            Some(Action::SessionDeleteNoninvasive) if self.search.text().is_empty() => {
+            Some(AppAction::SESSION_RENAME) => self.ask_name(),
+            Some(AppAction::SESSION_DELETE) => self.ask_to_delete(),
+            Some(AppAction::SESSION_DELETE_NONINVASIVE) if self.search.text().is_empty() => {
                 self.ask_to_delete();
             }
             _ => return self.move_or_search(key, keymap),
@@ -355,17 +357,17 @@ impl Picker {
     fn move_or_search(&mut self, key: &Key, keymap: &Keymap) -> Picked {
         let last = self.shown.len().saturating_sub(1);
         let at = match keymap.action(key, keymap::SELECT) {
-            Some(Action::SelectUp) => self.at.saturating_sub(1),
-            Some(Action::SelectDown) => (self.at + 1).min(last),
-            Some(Action::SelectPageUp) => self.at.saturating_sub(ROWS_MAX),
-            Some(Action::SelectPageDown) => (self.at + ROWS_MAX).min(last),
-            Some(Action::SelectConfirm) => {
+            Some(Action::SELECT_UP) => self.at.saturating_sub(1),
+            Some(Action::SELECT_DOWN) => (self.at + 1).min(last),
+            Some(Action::SELECT_PAGE_UP) => self.at.saturating_sub(ROWS_MAX),
+            Some(Action::SELECT_PAGE_DOWN) => (self.at + ROWS_MAX).min(last),
+            Some(Action::SELECT_CONFIRM) => {
                 return match self.selected() {
                     Some(info) => Picked::Chosen(Box::new(Info::clone(info))),
                     None => Picked::Stay,
                 };
             }
-            Some(Action::SelectCancel) => return Picked::Leave,
+            Some(Action::SELECT_CANCEL) => return Picked::Leave,
             _ => {
                 let before = self.search.text();
                 self.search.handle(key, keymap);
@@ -475,7 +477,7 @@ impl Picker {
         let looks = look.looks();
         if let Mode::Rename(_, name) = &mut self.mode {
             let title = look.style(Role::Text).with(Attributes::BOLD);
-            let keys = [(Action::SelectConfirm, "save"), (Action::SelectCancel, "cancel")];
+            let keys = [(Action::SELECT_CONFIRM, "save"), (Action::SELECT_CANCEL, "cancel")];
             let body = vec![
                 Line::of("Rename Session", title),
                 Line::new(),
@@ -541,7 +543,7 @@ impl Picker {
         let looks = look.looks();
         if let Mode::Delete(_) = self.mode {
             let mut line = Line::of("Delete session? ", look.style(Role::Error));
-            let keys = [(Action::SelectConfirm, "confirm"), (Action::SelectCancel, "cancel")];
+            let keys = [(Action::SELECT_CONFIRM, "confirm"), (Action::SELECT_CANCEL, "cancel")];
             line.append(&hints(&keys, look.keymap, &looks));
             return vec![line, Line::new()];
         }
@@ -549,15 +551,15 @@ impl Picker {
             let role = if *is_bad { Role::Error } else { Role::Accent };
             return vec![Line::of(text, look.style(role)), Line::new()];
         }
-        let mut first = hints(&[(Action::Tab, "scope")], look.keymap, &looks);
+        let mut first = hints(&[(Action::TAB, "scope")], look.keymap, &looks);
         first.push(" · re:<pattern> regex · \"phrase\" exact", look.style(Role::Muted));
         let path = if self.shows_paths { "path (on)" } else { "path (off)" };
         let keys = [
-            (Action::SessionToggleSort, "sort"),
-            (Action::SessionToggleNamedFilter, "named"),
-            (Action::SessionDelete, "delete"),
-            (Action::SessionTogglePath, path),
-            (Action::SessionRename, "rename"),
+            (AppAction::SESSION_TOGGLE_SORT, "sort"),
+            (AppAction::SESSION_TOGGLE_NAMED_FILTER, "named"),
+            (AppAction::SESSION_DELETE, "delete"),
+            (AppAction::SESSION_TOGGLE_PATH, path),
+            (AppAction::SESSION_RENAME, "rename"),
         ];
         vec![first, hints(&keys, look.keymap, &looks)]
     }
@@ -640,7 +642,7 @@ impl Picker {
                 None => "  No sessions found".to_owned(),
             };
         }
-        let all = match key(Action::SessionToggleNamedFilter) {
+        let all = match key(AppAction::SESSION_TOGGLE_NAMED_FILTER) {
             Some(key) => format!("Press {key} to show all"),
             None => String::new(),
         };

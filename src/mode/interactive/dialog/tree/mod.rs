@@ -6,6 +6,8 @@ mod shape;
 use super::{Dialog, Step, frame};
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
+use crate::mode::interactive::keymap as app_keys;
+use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::Look;
 use crate::mode::interactive::navigate;
 use crate::runtime::now_iso;
@@ -132,25 +134,25 @@ impl Tree {
             return Wish::None;
         }
         let Some(shape) = &mut self.shape else {
-            return match keymap.is(key, Action::SelectCancel) {
+            return match keymap.is(key, Action::SELECT_CANCEL) {
                 true => Wish::Leave,
                 false => Wish::None,
             };
         };
         let last = shape.rows.len().saturating_sub(1);
         match keymap.action(key, keymap::SELECT) {
-            Some(Action::SelectUp) => self.at = self.at.checked_sub(1).unwrap_or(last),
-            Some(Action::SelectDown) => self.at = if self.at >= last { 0 } else { self.at + 1 },
-            Some(Action::SelectPageUp) => self.at = self.at.saturating_sub(self.height),
-            Some(Action::SelectPageDown) => self.at = (self.at + self.height).min(last),
-            Some(Action::SelectConfirm) => {
+            Some(Action::SELECT_UP) => self.at = self.at.checked_sub(1).unwrap_or(last),
+            Some(Action::SELECT_DOWN) => self.at = if self.at >= last { 0 } else { self.at + 1 },
+            Some(Action::SELECT_PAGE_UP) => self.at = self.at.saturating_sub(self.height),
+            Some(Action::SELECT_PAGE_DOWN) => self.at = (self.at + self.height).min(last),
+            Some(Action::SELECT_CONFIRM) => {
                 return match self.selected() {
                     Some((_, id)) => Wish::Go(id.to_owned()),
                     None => Wish::None,
                 };
             }
-            Some(Action::SelectCancel) if shape.query.is_empty() => return Wish::Leave,
-            Some(Action::SelectCancel) => self.search(String::clear),
+            Some(Action::SELECT_CANCEL) if shape.query.is_empty() => return Wish::Leave,
+            Some(Action::SELECT_CANCEL) => self.search(String::clear),
             _ => return self.tree_key(key, keymap),
         }
         Wish::None
@@ -165,16 +167,16 @@ impl Tree {
             true => Filter::Default,
             false => wanted,
         };
-        match keymap.action(key, keymap::TREE) {
-            Some(Action::MessageCopy) => {
+        match keymap.action(key, app_keys::TREE) {
+            Some(AppAction::MESSAGE_COPY) => {
                 return match self.selected() {
                     Some((_, id)) => Wish::Copy(id.to_owned()),
                     None => Wish::None,
                 };
             }
-            Some(Action::TreeFoldOrUp) => self.fold_or_up(),
-            Some(Action::TreeUnfoldOrDown) => self.unfold_or_down(),
-            Some(Action::TreeEditLabel) => {
+            Some(AppAction::TREE_FOLD_OR_UP) => self.fold_or_up(),
+            Some(AppAction::TREE_UNFOLD_OR_DOWN) => self.unfold_or_down(),
+            Some(AppAction::TREE_EDIT_LABEL) => {
                 let item = shape.rows.get(self.at).and_then(|row| shape.item(row.item));
                 self.label = item.map(|item| {
                     let mut input = TextInput::new("");
@@ -184,22 +186,22 @@ impl Tree {
                     input
                 });
             }
-            Some(Action::TreeToggleLabelTimestamp) => self.shows_times = !self.shows_times,
-            Some(Action::TreeFilterDefault) => self.set_filter(Filter::Default),
-            Some(Action::TreeFilterNoTools) => self.set_filter(toggled(Filter::NoTools)),
-            Some(Action::TreeFilterUserOnly) => self.set_filter(toggled(Filter::UserOnly)),
-            Some(Action::TreeFilterLabeledOnly) => self.set_filter(toggled(Filter::LabeledOnly)),
-            Some(Action::TreeFilterAll) => self.set_filter(toggled(Filter::All)),
-            Some(Action::TreeFilterCycleForward) => self.set_filter(filter.turned(true)),
-            Some(Action::TreeFilterCycleBackward) => self.set_filter(filter.turned(false)),
-            _ if keymap.is(key, Action::CursorLeft) => {
+            Some(AppAction::TREE_TOGGLE_LABEL_TIMESTAMP) => self.shows_times = !self.shows_times,
+            Some(AppAction::TREE_FILTER_DEFAULT) => self.set_filter(Filter::Default),
+            Some(AppAction::TREE_FILTER_NO_TOOLS) => self.set_filter(toggled(Filter::NoTools)),
+            Some(AppAction::TREE_FILTER_USER_ONLY) => self.set_filter(toggled(Filter::UserOnly)),
+            Some(AppAction::TREE_FILTER_LABELED_ONLY) => self.set_filter(toggled(Filter::LabeledOnly)),
+            Some(AppAction::TREE_FILTER_ALL) => self.set_filter(toggled(Filter::All)),
+            Some(AppAction::TREE_FILTER_CYCLE_FORWARD) => self.set_filter(filter.turned(true)),
+            Some(AppAction::TREE_FILTER_CYCLE_BACKWARD) => self.set_filter(filter.turned(false)),
+            _ if keymap.is(key, Action::CURSOR_LEFT) => {
                 self.at = self.at.saturating_sub(self.height);
             }
-            _ if keymap.is(key, Action::CursorRight) => {
+            _ if keymap.is(key, Action::CURSOR_RIGHT) => {
                 let last = shape.rows.len().saturating_sub(1);
                 self.at = (self.at + self.height).min(last);
             }
-            _ if keymap.is(key, Action::DeleteCharBackward) => {
+            _ if keymap.is(key, Action::DELETE_CHAR_BACKWARD) => {
                 if !shape.query.is_empty() {
                     self.search(|query| {
                         query.pop();
@@ -272,7 +274,7 @@ impl Tree {
         if let Some(label) = &mut self.label {
             body.push(Line::of("Label (empty to remove):", muted));
             body.push(label.render(look.width.saturating_sub(2).max(1), &looks));
-            let keys = [(Action::SelectConfirm, "save"), (Action::SelectCancel, "cancel")];
+            let keys = [(Action::SELECT_CONFIRM, "save"), (Action::SELECT_CANCEL, "cancel")];
             body.push(hints(&keys, look.keymap, &looks));
             return frame::indented(body, look, rows);
         }
@@ -302,23 +304,23 @@ impl Tree {
 /// What the keys do here, in as many rows as it takes.
 fn help(look: &Look<'_>) -> Vec<Line> {
     const KEYS: [(&[Action], &str); 8] = [
-        (&[Action::SelectUp, Action::SelectDown], "move"),
-        (&[Action::CursorLeft, Action::CursorRight], "page"),
-        (&[Action::TreeFoldOrUp, Action::TreeUnfoldOrDown], "branch"),
-        (&[Action::MessageCopy], "copy"),
-        (&[Action::TreeEditLabel], "label"),
-        (&[Action::TreeToggleLabelTimestamp], "label time"),
+        (&[Action::SELECT_UP, Action::SELECT_DOWN], "move"),
+        (&[Action::CURSOR_LEFT, Action::CURSOR_RIGHT], "page"),
+        (&[AppAction::TREE_FOLD_OR_UP, AppAction::TREE_UNFOLD_OR_DOWN], "branch"),
+        (&[AppAction::MESSAGE_COPY], "copy"),
+        (&[AppAction::TREE_EDIT_LABEL], "label"),
+        (&[AppAction::TREE_TOGGLE_LABEL_TIMESTAMP], "label time"),
         (
             &[
-                Action::TreeFilterDefault,
-                Action::TreeFilterNoTools,
-                Action::TreeFilterUserOnly,
-                Action::TreeFilterLabeledOnly,
-                Action::TreeFilterAll,
+                AppAction::TREE_FILTER_DEFAULT,
+                AppAction::TREE_FILTER_NO_TOOLS,
+                AppAction::TREE_FILTER_USER_ONLY,
+                AppAction::TREE_FILTER_LABELED_ONLY,
+                AppAction::TREE_FILTER_ALL,
             ],
             "filters",
         ),
-        (&[Action::TreeFilterCycleForward, Action::TreeFilterCycleBackward], "cycle"),
+        (&[AppAction::TREE_FILTER_CYCLE_FORWARD, AppAction::TREE_FILTER_CYCLE_BACKWARD], "cycle"),
     ];
     let muted = look.style(Role::Muted);
     let parts = KEYS.iter().filter_map(|(actions, about)| {

@@ -1,6 +1,7 @@
 //! Keys in the tree, and what it looks like.
 
 use super::*;
+use crate::mode::interactive::keymap::defaults;
 use crate::mode::interactive::testing::Bench;
 use crate::runtime::BUILTIN;
 use crate::runtime::control::user_message;
@@ -29,7 +30,7 @@ fn tree() -> Tree {
 }
 
 fn press(tree: &mut Tree, keys: &str) -> Wish {
-    let keymap = Keymap::default();
+    let keymap = defaults();
     let mut wish = Wish::None;
     for key in keys.split_whitespace() {
         wish = tree.handle(&Key::parse(key).unwrap(), &keymap);
@@ -38,7 +39,7 @@ fn press(tree: &mut Tree, keys: &str) -> Wish {
 }
 
 fn text(tree: &mut Tree, columns: usize, rows: usize) -> Vec<String> {
-    let (theme, keymap) = (Theme::dark(), Keymap::default());
+    let (theme, keymap) = (Theme::dark(), defaults());
     let look = Look {
         theme: &theme,
         keymap: &keymap,
