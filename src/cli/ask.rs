@@ -2,7 +2,7 @@
 //! stdout stays clean.
 
 use super::flags::Args;
-use crate::mode::interactive::question::{self, Answer, Ground};
+use crate::mode::interactive::question::{self, Answer, Context};
 use crate::mode::report;
 use crate::runtime::plain_text;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -17,8 +17,8 @@ pub fn is_drawn(args: &Args) -> bool {
 }
 
 /// Lets the user choose, on a drawn list; none when nothing was chosen.
-pub fn choose_drawn(ground: Ground<'_>, title: &str, text: &str, answers: &[String]) -> Option<usize> {
-    given(question::choose(ground, title, text, answers))
+pub fn choose_drawn(context: Context<'_>, title: &str, text: &str, answers: &[String]) -> Option<usize> {
+    given(question::choose(context, title, text, answers))
 }
 
 /// What was answered. Ctrl+C, and what asks for the end otherwise, ends the program here: nothing has begun.

@@ -222,7 +222,7 @@ fn choose(world: &World, title: &str, text: &str, answers: &[String]) -> Asked {
 fn pick(store: &Store, world: &World) -> Result<PathBuf, String> {
     if let Some(ground) = world.ground() {
         return match ask::given(question::pick(ground, store)) {
-            Some(info) => Ok(info.path),
+            Some(path) => Ok(path),
             None => ask::leave("No session selected"),
         };
     }
@@ -265,7 +265,7 @@ fn offer_drafts(args: &Args, store: &Store, world: &mut World) {
 }
 
 /// Gives the text of the prompt, if it is wanted; then the draft has done its work.
-fn offer_draft(ground: question::Ground<'_>, draft: &Stored) -> Option<String> {
+fn offer_draft(ground: question::Context<'_>, draft: &Stored) -> Option<String> {
     const SHOWN: usize = 400;
     let log = Log::open_to_read(&draft.path).ok()?;
     let prompt = log.fork_points().pop()?.text;

@@ -136,8 +136,8 @@ impl World {
     }
 
     /// What questions are drawn with; none where they are not drawn.
-    pub fn ground(&self) -> Option<question::Ground<'_>> {
-        (self.may_ask && self.is_interactive).then_some(question::Ground {
+    pub fn ground(&self) -> Option<question::Context<'_>> {
+        (self.may_ask && self.is_interactive).then_some(question::Context {
             dirs: &self.dirs,
             settings: &self.settings,
             cwd: &self.cwd,

@@ -13,7 +13,7 @@ pub struct Activity {
     reading: Option<(u64, u64)>,
     answer: Answer,
     /// Something else that was begun by the user, with its name.
-    pub other: Option<(String, Instant)>,
+    pub other: Option<(&'static str, Instant)>,
 }
 
 /// The answer under way.
@@ -79,7 +79,7 @@ impl Activity {
             return Some((label.to_owned(), since(then)));
         }
         if let Some((label, then)) = &self.other {
-            return Some((label.clone(), since(*then)));
+            return Some(((*label).to_owned(), since(*then)));
         }
         let label = match self.reading.filter(|(_, total)| *total > 0) {
             Some((processed, total)) => {

@@ -254,12 +254,16 @@ mod tests {
         bench
     }
 
+    fn end(bench: &Bench, rows: usize, look: &Look<'_>) -> (Vec<Line>, usize) {
+        bench.app.view.conversation().end(0, rows, &bench.app.control, look)
+    }
+
     #[test]
     fn a_stored_conversation_is_drawn_as_it_was() {
         let mut bench = bench();
-        bench.app.conversation.begin(&bench.app.control);
-        let look = bench.app.stage.look().within(40);
-        let (lines, above) = bench.app.conversation.end(0, 1000, &bench.app.control, &look);
+        bench.app.view.begin();
+        let look = bench.app.config.look().within(40);
+        let (lines, above) = end(&bench, 1000, &look);
         assert_eq!(above, 0);
         assert!(lines.iter().all(|line| line.width() <= 40));
         let texts: Vec<&str> = lines.iter().map(|line| line.text().trim()).collect();
@@ -293,23 +297,23 @@ mod tests {
     #[test]
     fn only_the_end_is_laid_out_and_the_rest_is_counted() {
         let mut bench = bench();
-        bench.app.conversation.begin(&bench.app.control);
-        let look = bench.app.stage.look().within(40);
-        let (lines, above) = bench.app.conversation.end(0, 1, &bench.app.control, &look);
+        bench.app.view.begin();
+        let look = bench.app.config.look().within(40);
+        let (lines, above) = end(&bench, 1, &look);
         assert_eq!((lines.len(), above), (2, 3));
     }
 
     #[test]
     fn the_words_of_an_item_can_be_taken_away() {
         let mut bench = bench();
-        bench.app.conversation.begin(&bench.app.control);
+        bench.app.view.begin();
         bench.app.say(Weight::Info, "noted");
-        let text = |at| bench.app.conversation.text(at, &bench.app.control);
+        let text = |at| bench.app.view.conversation().text(at, &bench.app.control);
         assert_eq!(text(0).as_deref(), Some("look **around**"));
         let answer = text(1).unwrap();
         assert!(answer.starts_with("I will.\n\nls {"), "{answer}");
         assert!(answer.ends_with("ENOENT: none\n\na.rs\nb.rs"), "{answer}");
-        let last = bench.app.conversation.items().len() - 1;
+        let last = bench.app.view.conversation().items().len() - 1;
         assert_eq!(text(last).as_deref(), Some("noted"));
         assert_eq!(text(last + 1), None);
     }

@@ -6,7 +6,8 @@
 //!
 //! Putting never waits: some is told while locks are held that the drawing thread takes too.
 
-use super::app::App;
+use super::card::Weight;
+use super::effect::Effect;
 use crate::runtime::event::{Event, Reason};
 use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, ToolOutput};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -14,9 +15,6 @@ use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// Something the drawing thread is to do.
-pub type Task = Box<dyn FnOnce(&mut App) + Send>;
 
 /// Which text a piece belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +94,8 @@ pub enum News {
     ThinkingChanged,
     /// A command of the user printed something.
     ShellPrinted(String),
-    Task(Task),
+    /// Something the drawing thread is to do.
+    Effect(Box<Effect>),
 }
 
 pub struct Feed {
@@ -141,9 +140,13 @@ impl Feed {
         let _ = self.wake.0.try_send(());
     }
 
-    /// Lets the drawing thread do something.
-    pub fn task(&self, task: impl FnOnce(&mut App) + Send + 'static) {
-        self.put(News::Task(Box::new(task)));
+    /// Has the drawing thread do something.
+    pub fn effect(&self, effect: Effect) {
+        self.put(News::Effect(Box::new(effect)));
+    }
+
+    pub fn say(&self, weight: Weight, text: String) {
+        self.effect(Effect::Say(weight, text));
     }
 
     pub fn event(&self, event: &Event<'_>) {

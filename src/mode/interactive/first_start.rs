@@ -18,7 +18,7 @@ pub fn print(app: &mut App) {
     if !app.control.model().is_none() {
         return;
     }
-    let look = app.stage.look();
+    let look = app.config.look();
     let (warning, accent, text) =
         (look.style(Role::Warning), look.style(Role::Accent), look.style(Role::Text));
     let width = look.width.saturating_sub(2).max(1);

@@ -1,8 +1,8 @@
 //! What stands above the first prompt: how to begin, and what was loaded for this folder.
 
 use super::app::App;
+use super::config::flag;
 use super::look::{Look, indented};
-use super::stage::flag;
 use crate::mode::interactive::keymap::AppAction;
 use crate::runtime::session::Ground;
 use crate::tui::keymap::Action;
@@ -17,7 +17,7 @@ pub fn print(app: &mut App, is_verbose: bool) {
     if flag(&ground.settings, "quietStartup").unwrap_or(false) && !is_verbose {
         return;
     }
-    let lines = lines(&ground, &app.stage.look());
+    let lines = lines(&ground, &app.config.look());
     app.print(lines);
 }
 

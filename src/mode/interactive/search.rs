@@ -4,6 +4,7 @@
 //! of ASCII are found in either case.
 
 use super::conversation::Conversation;
+use super::effect::Effect;
 use super::feed::Feed;
 use super::look::{Kept, Look};
 use crate::runtime::CancelToken;
@@ -108,7 +109,7 @@ impl Search {
                 if is_over || (at % PIECE == 0 && !hits.is_empty()) {
                     let found = Found { number, hits: std::mem::take(&mut hits), is_over };
                     inbox.lock().unwrap_or_else(PoisonError::into_inner).push(found);
-                    feed.task(|_| {});
+                    feed.effect(Effect::Draw);
                 }
             }
         };

@@ -3,9 +3,12 @@
 //! Jobs for the session's thread, and what threads post, are done when the test says [`Bench::settle`]. Nothing
 //! of the machine's environment shows but keys of providers.
 
-use super::app::{App, Parts};
+use super::app::{App, Threads};
+use super::config::{Places, UiConfig};
+use super::event_loop::Client;
 use super::feed::Feed;
-use super::stage::{Places, Stage};
+use super::keys;
+use super::screen::Frame;
 use super::transcript::Printed;
 use super::work::Job;
 use crate::runtime::session::Session;
@@ -64,17 +67,11 @@ impl Bench {
         let places =
             Places { cwd: dir.path().to_owned(), home: dir.path().to_owned(), agent: dir.path().to_owned() };
         let ground = control.ground();
-        let (mut stage, _) = Stage::new(places, &ground.settings, &ground.themes, size);
-        stage.is_plain = false;
-        let app = App::new(Parts {
-            control,
-            jobs,
-            feed: Arc::new(Feed::new()),
-            dirs: Dirs::at(dir.path()),
-            store: Store::new(dir.path(), None, SyncMode::Never),
-            cancel,
-            stage,
-        });
+        let (mut config, _) = UiConfig::new(places, &ground.settings, &ground.themes, size);
+        config.is_plain = false;
+        let threads = Threads::new(jobs, Arc::new(Feed::new()), cancel);
+        let store = Store::new(dir.path(), None, SyncMode::Never);
+        let app = App::new(control, Dirs::at(dir.path()), store, threads, config);
         Self { app, session, dir, waiting }
     }
 
@@ -82,9 +79,9 @@ impl Bench {
     pub fn settle(&mut self) {
         loop {
             while let Ok(job) = self.waiting.try_recv() {
-                job(&mut self.session, &self.app.feed.clone());
+                job(&mut self.session, &self.app.threads.feed.clone());
             }
-            let news = self.app.feed.take();
+            let news = self.app.threads.feed.take();
             if news.is_empty() {
                 return;
             }
@@ -97,7 +94,7 @@ impl Bench {
     /// Waits for a thread to post something, and takes it in.
     #[track_caller]
     pub fn wait(&mut self) {
-        let woken = self.app.feed.woken().clone();
+        let woken = self.app.threads.feed.woken().clone();
         woken.recv_timeout(Duration::from_secs(5)).unwrap();
         self.settle();
     }
@@ -112,6 +109,10 @@ impl Bench {
         self.settle();
     }
 
+    pub fn paste(&mut self, text: &str) {
+        self.app.input(Input::Paste(text.to_owned()), Instant::now());
+    }
+
     pub fn type_text(&mut self, text: &str) {
         for letter in text.chars() {
             let key = Key::plain(crate::tui::key::Code::Char(letter));
@@ -122,15 +123,15 @@ impl Bench {
 
     /// Types a line, such as a command, and sends it.
     pub fn send(&mut self, line: &str) {
-        self.app.submit(line.to_owned(), crate::runtime::control::Streaming::Steer);
+        keys::submit(&mut self.app, line.to_owned(), crate::runtime::control::Streaming::Steer);
         self.settle();
     }
 
     /// The frame in so many columns; no line may be wider.
     #[track_caller]
     pub fn screen(&mut self, columns: usize) -> String {
-        self.app.stage.size.columns = columns;
-        let rows = self.app.stage.size.rows;
+        self.app.config.size.columns = columns;
+        let rows = self.app.config.size.rows;
         let lines = self.app.live(Instant::now());
         for line in &lines {
             assert!(line.width() <= columns, "{:?}", line.text());
@@ -144,7 +145,7 @@ impl Bench {
 
     /// What was printed for good since this was last asked.
     pub fn printed(&mut self) -> String {
-        let printed = self.app.settle(Instant::now()).into_iter();
+        let printed = self.app.printed(Instant::now()).into_iter();
         let lines: Vec<Line> = printed
             .flat_map(|printed| match printed {
                 Printed::Lines(lines) => lines,

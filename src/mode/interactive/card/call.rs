@@ -1,6 +1,7 @@
 //! A tool call, from the first byte of its arguments to its result.
 
-use super::{plain, spaced, tool};
+use super::block::{plain, spaced};
+use super::tool;
 use crate::mode::interactive::look::{Look, boxed};
 use crate::runtime::call::CallInfo;
 use crate::runtime::{Block, Describer, PartialJson, ToolCall, ToolOutput, ToolResult, image_size};

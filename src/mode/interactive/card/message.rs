@@ -1,7 +1,7 @@
 //! Messages as lines: of the user, of the model, of extensions, and the summaries that stand for others.
 
+use super::block::{Weight, boxed_text, notice, spaced};
 use super::shell::Shell;
-use super::{Weight, boxed_text, notice, spaced};
 use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::{Look, boxed, padded};
 use crate::runtime::{AgentMessage, AssistantMessage, CalledSkill, StopReason};

@@ -1,8 +1,8 @@
 //! A command of the user, `!command` or `!!command`, with the end of what it prints.
 
+use super::block::{duration, plain, spaced};
 use super::rows::{Extent, rows};
 use super::tail::Tail;
-use super::{duration, plain, spaced};
 use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::{Look, indented};
 use crate::runtime::BashExecution;

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::mode::interactive::keymap::defaults;
+use crate::mode::interactive::look::Look;
 use crate::runtime::shell::ShellResult;
 use crate::runtime::{AgentMessage, Block, ToolOutput};
+use crate::tui::line::Line;
 use crate::tui::theme::Theme;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};

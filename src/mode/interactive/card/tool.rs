@@ -1,7 +1,7 @@
 //! What each tool's call shows: a title, and as much of what it does as tells enough.
 
+use super::block::duration;
 use super::call::{Call, State};
-use super::duration;
 use super::rows::{Extent, last_lines, rows};
 use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::Look;
