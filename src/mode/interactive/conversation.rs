@@ -1,13 +1,14 @@
 //! The whole conversation, item by item: what is in the log, and what the program said between.
 //!
-//! Only the places of logged messages are held; a message is read and laid out when it is looked at. A
-//! call is shown with its result, which is an entry of its own.
+//! Only the places of logged messages are held; a message is read when it is looked at, and goes through the
+//! transcript as if it came just then. A call is shown with its result, which is an entry of its own.
 
-use super::card::{self, Call, Weight};
+use super::card::{self, Weight};
 use super::look::Look;
+use super::transcript::stored_lines;
 use crate::runtime::control::Control;
 use crate::runtime::reading::{Part, Place};
-use crate::runtime::{AgentMessage, AssistantMessage, Block, StopReason, ToolResult};
+use crate::runtime::{AgentMessage, Block, ToolResult};
 use crate::tui::line::Line;
 use crate::tui::wrap::wrap;
 use std::sync::Arc;
@@ -118,11 +119,18 @@ impl Conversation {
             Some(Item::Printed(lines)) => lines.iter().flat_map(|line| wrap(line, look.width)).collect(),
             Some(Item::Stored(place)) if place.part == Part::Result => Vec::new(),
             Some(Item::Stored(place)) => match control.shown(&place.entry) {
-                Some(AgentMessage::Assistant(answer)) => {
-                    let results = self.results(at, control);
-                    return answer_lines(&answer, &results, look, is_busy, live);
+                Some(message) => {
+                    let mut is_final = true;
+                    let lines = stored_lines(message, self.results(at, control), look, &mut |call| {
+                        let lines = live(&call.id);
+                        is_final &= lines.is_none() && !is_busy;
+                        if lines.is_none() && !is_busy {
+                            call.fail("No result", None);
+                        }
+                        lines
+                    });
+                    return (lines, is_final);
                 }
-                Some(message) => card::message(&message, look),
                 None => card::notice(Weight::Warning, "A damaged entry is not shown", look),
             },
         };
@@ -164,48 +172,6 @@ impl Conversation {
         let above = self.items.iter().take(first).filter(is_message).count();
         (blocks.into_iter().rev().flatten().collect(), above)
     }
-}
-
-fn answer_lines(
-    answer: &AssistantMessage,
-    results: &[Arc<ToolResult>],
-    look: &Look<'_>,
-    is_busy: bool,
-    live: &mut dyn FnMut(&str) -> Option<Vec<Line>>,
-) -> (Vec<Line>, bool) {
-    let mut out = Vec::new();
-    let mut is_final = true;
-    for block in &answer.content {
-        match block {
-            Block::Text(block) if !block.text.trim().is_empty() => {
-                out.extend(card::text(&block.text, look));
-            }
-            Block::Thinking(block) if !block.thinking.trim().is_empty() => {
-                out.extend(card::thinking(&block.thinking, look));
-            }
-            Block::ToolCall(call) => {
-                let result = results.iter().find(|result| result.tool_call_id == call.id);
-                let mut stored = Call::stored(call, result.map(|result| &**result));
-                if result.is_none() {
-                    if matches!(answer.stop_reason, StopReason::Aborted | StopReason::Error) {
-                        stored.fail(&card::reason(answer), None);
-                    } else if let Some(lines) = live(&call.id) {
-                        is_final = false;
-                        out.extend(lines);
-                        continue;
-                    } else if is_busy {
-                        is_final = false;
-                    } else {
-                        stored.fail("No result", None);
-                    }
-                }
-                out.extend(stored.lines(look, None, None));
-            }
-            _ => {}
-        }
-    }
-    out.extend(card::ending(answer, look));
-    (out, is_final)
 }
 
 #[cfg(test)]

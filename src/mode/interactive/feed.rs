@@ -51,6 +51,12 @@ pub enum News {
     },
     /// Tokens of the prompt that the model has read, of all.
     PromptProgress(u64, u64),
+    /// A call whose arguments are whole.
+    ToolWritten {
+        id: String,
+        name: String,
+        arguments: Map<String, Value>,
+    },
     ToolStarted {
         id: String,
         name: String,

@@ -4,7 +4,7 @@ use super::block::{plain, spaced};
 use super::tool;
 use crate::mode::interactive::look::{Look, boxed};
 use crate::runtime::call::CallInfo;
-use crate::runtime::{Block, Describer, PartialJson, ToolCall, ToolOutput, ToolResult, image_size};
+use crate::runtime::{Block, Describer, PartialJson, ToolOutput, ToolResult, image_size};
 use crate::tui::image::{self, Picture, Pixels};
 use crate::tui::line::Line;
 use crate::tui::theme::Role;
@@ -59,17 +59,6 @@ impl Call {
             pixels: Vec::new(),
             preview: None,
         }
-    }
-
-    /// One of a stored answer, with its result if there is one.
-    pub fn stored(call: &ToolCall, result: Option<&ToolResult>) -> Self {
-        let mut stored = Self::new(&call.id, &call.name);
-        stored.arguments = call.arguments.clone();
-        stored.state = State::Waiting;
-        if let Some(result) = result {
-            stored.finish(result, None);
-        }
-        stored
     }
 
     /// The arguments, as far as they are known.

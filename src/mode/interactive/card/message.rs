@@ -136,21 +136,13 @@ pub fn answer_look<'a>(is_thinking: bool, look: &Look<'a>) -> markdown_view::Loo
     look.markdown(look.width.saturating_sub(2 * look.pad).max(1), base)
 }
 
-/// A finished text block of an answer.
+/// A text as an answer would have it.
 pub fn text(text: &str, look: &Look<'_>) -> Vec<Line> {
     let lines = markdown_view::lines(text.trim(), &answer_look(false, look));
     spaced(padded(lines, look.pad))
 }
 
-/// A finished thinking block, or what stands for it.
-pub fn thinking(text: &str, look: &Look<'_>) -> Vec<Line> {
-    if look.hides_thinking {
-        return thinking_label(look);
-    }
-    let lines = markdown_view::lines(text.trim(), &answer_look(true, look));
-    spaced(padded(lines, look.pad))
-}
-
+/// What stands for thinking that is hidden.
 pub fn thinking_label(look: &Look<'_>) -> Vec<Line> {
     let style = answer_look(true, look).base;
     spaced(padded([Line::of("Thinking...", style)], look.pad))

@@ -15,8 +15,6 @@ mod tool;
 
 pub use block::{Weight, notice};
 pub use call::{Call, State};
-pub use message::{
-    answer_look, compaction, ending, grouped, message, reason, text, thinking, thinking_label,
-};
+pub use message::{answer_look, compaction, ending, grouped, message, reason, text, thinking_label};
 pub use picture::Pictures;
 pub use shell::Shell;
