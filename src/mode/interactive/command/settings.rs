@@ -2,8 +2,7 @@
 
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::dialog::model::full;
-use crate::mode::interactive::dialog::settings::SettingsDialog;
-use crate::mode::interactive::dialog::{model_levels, theme};
+use crate::mode::interactive::dialog::{model_levels, settings, theme};
 use crate::mode::interactive::effect::{ThemeFor, Update};
 use crate::runtime::{Fatal, Model, QueueMode, ThinkingLevel};
 use serde_json::Value;
@@ -11,8 +10,8 @@ use std::sync::Arc;
 
 /// `/settings`.
 pub fn run(app: &mut App, _: &str) {
-    let settings = app.control.ground().settings.clone();
-    app.open(SettingsDialog::new(settings));
+    let current = app.control.ground().settings.clone();
+    app.open(settings::settings(current));
 }
 
 /// Writes a setting and has it count, as far as it can without a start.

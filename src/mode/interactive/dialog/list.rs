@@ -23,13 +23,23 @@ pub trait Rows {
     fn head(&self, look: &Look<'_>) -> Vec<Line>;
 
     /// What stands below the list, about the selected row.
-    fn detail(&self, selected: Option<&Item>, look: &Look<'_>) -> Vec<Line> {
+    fn detail(&mut self, selected: Option<&Item>, look: &Look<'_>) -> Vec<Line> {
         let _ = (selected, look);
         Vec::new()
     }
 
     /// What keys do, for the last line.
     fn hints(&self) -> &[(Action, &'static str)];
+
+    /// The last line: what keys do.
+    fn hint_line(&self, look: &Look<'_>) -> Line {
+        keys(self.hints(), look)
+    }
+
+    /// Rows that are taken by all but the list and its head: rules, search, counter, a blank, detail, hints.
+    fn other_rows(&self, detail: usize) -> usize {
+        6 + detail
+    }
 
     /// Text in place of a list that can have no rows.
     fn nothing(&self, look: &Look<'_>) -> Option<Vec<Line>> {
@@ -38,10 +48,10 @@ pub trait Rows {
     }
 
     /// All lines between the rules.
-    fn body(&self, list: &mut List, look: &Look<'_>, rows: usize) -> Vec<Line> {
+    fn body(&mut self, list: &mut List, look: &Look<'_>, rows: usize) -> Vec<Line> {
         let mut body = self.head(look);
         let detail = self.detail(list.selected(), look);
-        list.set_rows(list_rows(rows, &mut body, 6 + detail.len(), self.rows_max()));
+        list.set_rows(list_rows(rows, &mut body, self.other_rows(detail.len()), self.rows_max()));
         match self.nothing(look) {
             Some(text) => body.extend(text),
             None => {
@@ -50,7 +60,7 @@ pub trait Rows {
                 body.extend(detail);
             }
         }
-        body.push(keys(self.hints(), look));
+        body.push(self.hint_line(look));
         body
     }
 
@@ -64,7 +74,7 @@ pub trait Rows {
     }
 
     /// Another row is selected, or another search is typed.
-    fn moved(&self, list: &List) -> Vec<Effect> {
+    fn moved(&mut self, list: &List) -> Vec<Effect> {
         let _ = list;
         Vec::new()
     }
@@ -72,6 +82,12 @@ pub trait Rows {
     /// The list is left without a choice.
     fn cancelled(&mut self) -> Vec<Effect> {
         vec![Effect::Close]
+    }
+
+    /// Takes pasted text before the search does; true if it has been taken.
+    fn paste(&mut self, text: &str) -> bool {
+        let _ = text;
+        false
     }
 
     fn update(&mut self, update: &mut Update, list: &mut List, config: &UiConfig) {
@@ -112,7 +128,9 @@ impl<R: Rows> Dialog for ListDialog<R> {
     }
 
     fn paste(&mut self, text: &str) {
-        self.list.paste(text);
+        if !self.rows.paste(text) {
+            self.list.paste(text);
+        }
     }
 
     fn update(&mut self, update: &mut Update, config: &UiConfig) -> Step {

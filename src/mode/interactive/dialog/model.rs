@@ -123,7 +123,7 @@ impl Rows for Models {
         head
     }
 
-    fn detail(&self, selected: Option<&Item>, look: &Look<'_>) -> Vec<Line> {
+    fn detail(&mut self, selected: Option<&Item>, look: &Look<'_>) -> Vec<Line> {
         let index = selected.and_then(|item| item.value.parse::<usize>().ok());
         let model = index.and_then(|index| self.models.get(index));
         let name = model.map(|model| format!("  Model Name: {}", model.name));

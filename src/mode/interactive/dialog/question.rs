@@ -57,7 +57,7 @@ impl Rows for Question {
         &[(Action::SELECT_CONFIRM, "choose"), (Action::SELECT_CANCEL, "cancel")]
     }
 
-    fn body(&self, list: &mut List, look: &Look<'_>, rows: usize) -> Vec<Line> {
+    fn body(&mut self, list: &mut List, look: &Look<'_>, rows: usize) -> Vec<Line> {
         let width = look.width.saturating_sub(2).max(1);
         let mut body = self.head(look);
         let answers = list.render(width, &look.looks());

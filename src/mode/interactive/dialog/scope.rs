@@ -221,7 +221,7 @@ impl Rows for Scope {
         head
     }
 
-    fn detail(&self, selected: Option<&Item>, look: &Look<'_>) -> Vec<Line> {
+    fn detail(&mut self, selected: Option<&Item>, look: &Look<'_>) -> Vec<Line> {
         let about = selected.map(|item| match self.models.iter().find(|(name, _)| *name == item.value) {
             Some((_, model)) => format!("  Model Name: {}", model.name),
             None => "  Model unavailable".to_owned(),

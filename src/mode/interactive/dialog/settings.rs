@@ -3,8 +3,9 @@
 //! What is changed is written to the user's settings at once, and counts at once where it can. A value of the
 //! project goes over the user's; it is shown, and stays.
 
-use super::frame::{indented, inside, keys, list_rows, text, title};
-use super::{Dialog, Step, model_levels};
+use super::frame::{inside, keys, text, title};
+use super::list::{ListDialog, Rows};
+use super::model_levels;
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::{Effect, ThemeFor, Update};
 use crate::mode::interactive::look::Look;
@@ -12,13 +13,12 @@ use crate::runtime::settings::form::Form;
 use crate::runtime::settings::table::{self, GROUPS, Key as Row, Preset};
 use crate::runtime::settings::{Origin, Settings, without_password};
 use crate::tui::key::{Code, Key};
-use crate::tui::keymap::Action;
+use crate::tui::keymap::{Action, SELECT};
 use crate::tui::line::Line;
-use crate::tui::select::{Changed, Entered, Setting, Settings as List, TextInput};
+use crate::tui::select::{Entered, Item, List, TextInput};
 use crate::tui::theme::Role;
+use crate::tui::wrap::wrap;
 use serde_json::Value;
-
-const ROWS: usize = 10;
 
 /// What is asked for most comes first, under names of its own.
 const USUAL: &[(&str, &str)] = &[
@@ -93,41 +93,69 @@ impl Counts {
     }
 }
 
-pub struct SettingsDialog {
+pub struct SettingRows {
     rows: Vec<&'static Row>,
-    list: List,
     settings: Box<Settings>,
     /// The row that is typed into.
-    editing: Option<(usize, TextInput)>,
+    editing: Option<(&'static Row, TextInput)>,
     /// The row that was changed last.
     changed: &'static str,
     /// What came of the last change.
     result: String,
 }
 
-impl SettingsDialog {
-    pub fn new(settings: Settings) -> Self {
-        let usual = USUAL.iter().filter_map(|(path, _)| table::find(path));
-        let others = table::keys().filter(|row| !is_usual(row.path));
-        let rows: Vec<&'static Row> = usual.chain(others).collect();
-        let items = rows.iter().map(|row| Setting {
-            id: row.path.to_owned(),
-            label: label(row.path),
-            value: own(&settings, row),
-            values: values(row),
-            help: row.help.to_owned(),
-            group: group(row.path),
-            note: note(&settings, row),
-            search: row.path.to_owned(),
+pub fn settings(settings: Settings) -> ListDialog<SettingRows> {
+    let usual = USUAL.iter().filter_map(|(path, _)| table::find(path));
+    let others = table::keys().filter(|row| !is_usual(row.path));
+    let rows = SettingRows {
+        rows: usual.chain(others).collect(),
+        settings: Box::new(settings),
+        editing: None,
+        changed: "",
+        result: String::new(),
+    };
+    let mut list = List::new(Vec::new()).searchable();
+    rows.fill(&mut list);
+    ListDialog::new(list, rows)
+}
+
+impl SettingRows {
+    fn fill(&self, list: &mut List) {
+        let items = self.rows.iter().map(|row| {
+            let label = label(row.path);
+            Item::new(row.path, &label)
+                .setting(&own(&self.settings, row))
+                .about(&note(&self.settings, row))
+                .group(group(row.path))
+                .search(format!("{label} {}", row.path))
         });
-        Self {
-            list: List::new(items.collect(), ROWS),
-            rows,
-            settings: Box::new(settings),
-            editing: None,
-            changed: "",
-            result: String::new(),
-        }
+        list.set_items(items.collect());
+    }
+
+    fn selected(&self, list: &List) -> Option<&'static Row> {
+        list.selected_index().and_then(|index| self.rows.get(index).copied())
+    }
+
+    /// Goes on to another of the values that a setting can have, or asks for one.
+    fn step(&mut self, row: &'static Row, is_forward: bool) -> Vec<Effect> {
+        let values = values(row);
+        let Some(last) = values.len().checked_sub(1) else {
+            return self.open(row);
+        };
+        let current = own(&self.settings, row);
+        let next = match (values.iter().position(|value| *value == current), is_forward) {
+            (None, _) => 0,
+            (Some(at), true) => {
+                if at == last {
+                    0
+                } else {
+                    at + 1
+                }
+            }
+            (Some(at), false) => at.checked_sub(1).unwrap_or(last),
+        };
+        let value = values.get(next).and_then(|word| row.form.read(word));
+        value.map(|value| self.change(row, Some(value))).unwrap_or_default()
     }
 
     /// Asks for another value, or for the default.
@@ -136,10 +164,7 @@ impl SettingsDialog {
         vec![Effect::WriteSetting { path: row.path, value }]
     }
 
-    fn open(&mut self, index: usize) -> Vec<Effect> {
-        let Some(row) = self.rows.get(index) else {
-            return Vec::new();
-        };
+    fn open(&mut self, row: &'static Row) -> Vec<Effect> {
         match row.path {
             "theme" => vec![Effect::ChooseTheme(ThemeFor::All)],
             model_levels::PATH => vec![Effect::ListModelLevels],
@@ -153,7 +178,7 @@ impl SettingsDialog {
                 };
                 input.set_text(&text);
                 self.result.clear();
-                self.editing = Some((index, input));
+                self.editing = Some((row, input));
                 Vec::new()
             }
         }
@@ -161,16 +186,14 @@ impl SettingsDialog {
 
     /// A key for the value that is typed.
     fn edit(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
-        let Some((index, input)) = &mut self.editing else {
+        let Some((row, input)) = &mut self.editing else {
             return Vec::new();
         };
         match input.handle(key, &config.keymap) {
             Entered::Cancelled => self.editing = None,
             Entered::Ignored | Entered::Handled => {}
             Entered::Text(text) => {
-                let Some(row) = self.rows.get(*index).copied() else {
-                    return Vec::new();
-                };
+                let row = *row;
                 let is_text = matches!(row.form, Form::Text);
                 let text = if is_text { text.as_str() } else { text.trim() };
                 let value = match text.is_empty() {
@@ -266,76 +289,89 @@ fn values(row: &Row) -> Vec<String> {
     }
 }
 
-impl Dialog for SettingsDialog {
-    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
-        let mut body = vec![title("Settings", look)];
-        self.list.set_rows(list_rows(rows, &mut body, 11, ROWS));
-        body.extend(self.list.render(inside(look), &look.looks()));
+impl Rows for SettingRows {
+    fn head(&self, look: &Look<'_>) -> Vec<Line> {
+        vec![title("Settings", look)]
+    }
+
+    fn detail(&mut self, selected: Option<&Item>, look: &Look<'_>) -> Vec<Line> {
+        let row = selected.and_then(|item| table::find(&item.value));
+        let help = row.map(|row| Line::of(row.help, look.style(Role::Muted)));
+        let mut lines: Vec<Line> = help.iter().flat_map(|help| wrap(help, inside(look))).collect();
         if let Some((_, input)) = &mut self.editing {
-            body.push(input.render(inside(look), &look.looks()));
-        } else if let Some(row) = self.list.selected().and_then(|index| self.rows.get(index)) {
+            lines.push(input.render(inside(look), &look.looks()));
+        } else if let Some(row) = row {
             let path = format!("{} in settings.json", row.path);
-            body.push(Line::of(&path, look.style(Role::Dim)).cut(inside(look)));
+            lines.push(Line::of(&path, look.style(Role::Dim)).cut(inside(look)));
         }
         if !self.result.is_empty() {
-            body.extend(text(&self.result, Role::Warning, look));
+            lines.extend(text(&self.result, Role::Warning, look));
         }
-        let leave = if self.editing.is_some() { "keep" } else { "leave" };
-        let mut hints = keys(&[(Action::SELECT_CONFIRM, "change"), (Action::SELECT_CANCEL, leave)], look);
+        lines
+    }
+
+    fn other_rows(&self, _: usize) -> usize {
+        // Headings take rows, too.
+        11
+    }
+
+    fn hints(&self) -> &[(Action, &'static str)] {
+        match self.editing {
+            Some(_) => &[(Action::SELECT_CONFIRM, "change"), (Action::SELECT_CANCEL, "keep")],
+            None => &[(Action::SELECT_CONFIRM, "change"), (Action::SELECT_CANCEL, "leave")],
+        }
+    }
+
+    fn hint_line(&self, look: &Look<'_>) -> Line {
+        let mut hints = keys(self.hints(), look);
         if self.editing.is_none() {
             hints.push(", delete for the default", look.style(Role::Muted));
         }
-        body.push(hints);
-        indented(body, look, rows)
+        hints
     }
 
-    fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
+    fn choose(&mut self, _: usize, list: &mut List, _: &UiConfig) -> Vec<Effect> {
+        self.selected(list).map(|row| self.step(row, true)).unwrap_or_default()
+    }
+
+    fn key(&mut self, key: &Key, list: &mut List, config: &UiConfig) -> Option<Vec<Effect>> {
         if self.editing.is_some() {
-            return self.edit(key, config);
+            return Some(self.edit(key, config));
         }
-        if *key == Key::plain(Code::Delete) && self.list.query().is_empty() {
-            let row = self.list.selected().and_then(|index| self.rows.get(index).copied());
-            return row.map(|row| self.change(row, None)).unwrap_or_default();
+        if !list.query().is_empty() || config.keymap.action(key, SELECT).is_some() {
+            return None;
         }
-        match self.list.handle(key, &config.keymap) {
-            Changed::Closed => return vec![Effect::Close],
-            Changed::Open(index) => return self.open(index),
-            Changed::Value(index) => {
-                let row = self.rows.get(index).copied();
-                let word = self.list.get(index).map(|setting| setting.value.clone());
-                if let (Some(row), Some(word)) = (row, word)
-                    && let Some(value) = row.form.read(&word)
-                {
-                    return self.change(row, Some(value));
-                }
-            }
-            Changed::Moved => self.result.clear(),
-            Changed::Ignored => {}
+        let row = self.selected(list)?;
+        match *key {
+            key if key == Key::plain(Code::Delete) => Some(self.change(row, None)),
+            key if key == Key::plain(Code::Right) || key.typed() == Some(' ') => Some(self.step(row, true)),
+            key if key == Key::plain(Code::Left) => Some(self.step(row, false)),
+            _ => None,
         }
+    }
+
+    fn moved(&mut self, _: &List) -> Vec<Effect> {
+        self.result.clear();
         Vec::new()
     }
 
-    fn paste(&mut self, text: &str) {
-        match &mut self.editing {
-            Some((_, input)) => input.paste(text),
-            None => self.list.paste(text),
+    fn paste(&mut self, text: &str) -> bool {
+        if let Some((_, input)) = &mut self.editing {
+            input.paste(text);
         }
+        self.editing.is_some()
     }
 
-    fn update(&mut self, update: &mut Update, _: &UiConfig) -> Step {
+    fn update(&mut self, update: &mut Update, list: &mut List, _: &UiConfig) {
         if let Update::Settings { settings, result } = update {
             self.settings.clone_from(settings);
-            for (index, row) in self.rows.iter().enumerate() {
-                self.list.set_value(index, &own(settings, row));
-                self.list.set_note(index, &note(settings, row));
-            }
+            self.fill(list);
             match result {
                 Some(Ok(())) => Counts::of(self.changed).text().clone_into(&mut self.result),
                 Some(Err(reason)) => reason.clone_into(&mut self.result),
                 None => {}
             }
         }
-        Step::Stay
     }
 }
 
@@ -347,14 +383,14 @@ mod tests {
 
     #[test]
     fn every_setting_has_a_row_and_a_name_of_its_own() {
-        let dialog = SettingsDialog::new(Settings::default());
-        assert_eq!(dialog.rows.len(), table::keys().count());
-        let mut labels: Vec<String> = dialog.rows.iter().map(|row| label(row.path)).collect();
+        let dialog = settings(Settings::default());
+        assert_eq!(dialog.rows.rows.len(), table::keys().count());
+        let mut labels: Vec<String> = dialog.rows.rows.iter().map(|row| label(row.path)).collect();
         assert!(labels.contains(&"Limits: session cost".to_owned()));
         labels.sort_unstable();
         labels.dedup();
-        assert_eq!(labels.len(), dialog.rows.len());
-        for row in &dialog.rows {
+        assert_eq!(labels.len(), dialog.rows.rows.len());
+        for row in &dialog.rows.rows {
             for value in values(row) {
                 assert!(row.form.read(&value).is_some(), "{} {value}", row.path);
             }
@@ -363,7 +399,7 @@ mod tests {
 
     #[test]
     fn a_change_is_asked_for_and_its_result_is_shown() {
-        let mut shown = Shown::new(|_| SettingsDialog::new(Settings::default()));
+        let mut shown = Shown::new(|_| settings(Settings::default()));
         shown.type_text("limits: turns");
         assert!(shown.press("enter").is_empty());
         shown.type_text("many");
@@ -375,8 +411,8 @@ mod tests {
             panic!("{}", shown.text(80));
         };
         assert_eq!(value, 7);
-        let settings = Box::new(Settings::default());
-        shown.update(Update::Settings { settings, result: Some(Ok(())) });
+        let now = Box::new(Settings::default());
+        shown.update(Update::Settings { settings: now, result: Some(Ok(())) });
         assert!(shown.text(80).contains("takes effect after /reload"));
         assert!(matches!(shown.press("escape")[..], [Effect::Close]));
     }

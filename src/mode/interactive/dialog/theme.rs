@@ -64,7 +64,7 @@ impl Rows for Themes {
         vec![Effect::Close, next]
     }
 
-    fn moved(&self, list: &List) -> Vec<Effect> {
+    fn moved(&mut self, list: &List) -> Vec<Effect> {
         vec![Effect::PreviewTheme(list.selected().map(|item| item.value.clone()))]
     }
 
