@@ -47,7 +47,7 @@ enum Note {
 }
 
 pub(super) fn run(
-    agent: &mut Agent,
+    agent: &Agent,
     message: &AssistantMessage,
     host: &mut dyn Host,
     cancel: &CancelToken,
@@ -57,9 +57,9 @@ pub(super) fn run(
         || calls.iter().any(|call| find(agent, &call.name).is_some_and(|tool| tool.info().sequential));
     let mut batch = Batch { results: Vec::new(), wants_answer: false };
     let mut all_terminate = true;
-    let mut keep = |agent: &mut Agent, host: &mut dyn Host, call: &ToolCall, finished: Finished| {
+    let mut keep = |host: &mut dyn Host, call: &ToolCall, finished: Finished| {
         all_terminate &= finished.output.terminate;
-        super::run::add(agent, host, &mut batch.results, result_message(call, finished))
+        super::run::add(host, &mut batch.results, result_message(call, finished))
     };
     if message.stop_reason == StopReason::Length {
         for call in &calls {
@@ -70,7 +70,7 @@ pub(super) fn run(
                 call.name
             ));
             tell_end(host, call, &finished)?;
-            keep(agent, host, call, finished)?;
+            keep(host, call, finished)?;
         }
     } else if sequential {
         for (index, call) in calls.iter().enumerate() {
@@ -82,12 +82,12 @@ pub(super) fn run(
             } else {
                 run_calls(agent, &[call], host, cancel)?.remove(0)
             };
-            keep(agent, host, call, finished)?;
+            keep(host, call, finished)?;
         }
     } else {
         let finished = run_calls(agent, &calls, host, cancel)?;
         for (call, finished) in calls.iter().zip(finished) {
-            keep(agent, host, call, finished)?;
+            keep(host, call, finished)?;
         }
     }
     batch.wants_answer = !calls.is_empty() && !all_terminate;

@@ -76,10 +76,23 @@ pub struct ToolInfo {
     pub snippet: Option<String>,
     /// Rules for the system prompt, dropped when the tool is not active.
     pub rules: Vec<String>,
+    /// What the system prompt can send the model to this tool for.
+    pub serves: Serves,
     /// Makes every batch that contains this tool run one call at a time.
     pub sequential: bool,
     /// Known to change nothing.
     pub reads_only: bool,
+}
+
+/// What a tool can be used for, where the system prompt names a way and not a tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Serves {
+    /// Reads a file that the prompt names: a skill.
+    pub reading: bool,
+    /// Lists or searches files.
+    pub searching: bool,
+    /// Runs shell commands: the manual can be read by one.
+    pub commands: bool,
 }
 
 /// One call of a tool.

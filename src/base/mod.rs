@@ -10,8 +10,11 @@ pub mod executable;
 pub mod failpoint;
 pub mod feature;
 pub mod file;
+pub mod glob;
 pub mod hex;
+pub mod ignore;
 pub mod lenient;
+pub mod memory;
 pub mod null;
 pub mod poll;
 #[cfg(test)]

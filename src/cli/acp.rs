@@ -1,72 +1,37 @@
 //! `--mode acp`: sessions as an editor asks for them, made as the command line would make them.
 
-use super::auth;
-use super::flags::Args;
-use super::model;
-use super::open;
-use super::start::{self, World};
+use super::start::{self, Launch, NotStarted};
 use crate::base::cancel::CancelToken;
 use crate::mode::acp::{self, Host, Listed, Refusal};
 use crate::mode::signal;
+use crate::runtime::config::Inputs;
 use crate::runtime::session::Session;
 use crate::session::id::is_session_id;
 use crate::session::{Log, SessionError};
 use crate::tools::backend::Over;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Answers an editor until stdin ends. Gives the exit code.
-pub fn serve(args: &Args) -> Result<u8, String> {
-    // To sign in, an editor starts the command of the agent with these words added.
-    if let Some((first, words)) = args.messages.split_first()
-        && first == "auth"
-    {
-        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-        return Ok(auth::run(&words));
-    }
-    if !args.files.is_empty() || !args.messages.is_empty() {
-        return Err(
-            "Prompts and @file arguments are not supported in ACP mode: the editor sends the prompts".into(),
-        );
-    }
-    if args.resume
-        || args.continue_last
-        || args.session.is_some()
-        || args.session_id.is_some()
-        || args.fork.is_some()
-    {
-        return Err("In ACP mode the editor opens sessions; leave out --continue, --resume, --session, --session-id and --fork".into());
-    }
-    if let Some(dir) = &args.cwd {
-        std::env::set_current_dir(dir).map_err(|error| format!("Cannot work in {dir}: {error}"))?;
-    }
-    let started_in =
-        std::env::current_dir().map_err(|error| format!("The current folder cannot be used: {error}"))?;
+pub fn serve(launch: Launch) -> Result<u8, String> {
     let cancel = CancelToken::new();
     let watch =
         signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
-    let host = Opener { args: args.clone(), started_in };
-    acp::run(host, &cancel, &watch)
+    acp::run(Opener { launch }, &cancel, &watch)
 }
 
 struct Opener {
-    args: Args,
-    /// Paths of the command line begin here.
-    started_in: PathBuf,
+    launch: Launch,
 }
 
 impl Opener {
-    fn world(&self, cwd: &Path) -> Result<(Args, World), String> {
-        let args = Args { cwd: Some(cwd.to_string_lossy().into_owned()), ..self.args.clone() };
-        let mut world = World::load_unasked(&args)?;
-        world.started_in.clone_from(&self.started_in);
-        Ok((args, world))
+    fn inputs(&self, cwd: &Path) -> Result<Inputs, String> {
+        start::work_in(&cwd.to_string_lossy())?;
+        self.launch.inputs()
     }
 
-    fn log(&self, world: &World, stored: Option<&str>) -> Result<Log, Refusal> {
-        let cwd = world.cwd.as_path();
-        let dir = self.args.session_dir.as_deref();
-        let store = open::store(&world.dirs, &world.settings, dir, cwd);
+    fn log(&self, inputs: &Inputs, stored: Option<&str>) -> Result<Log, Refusal> {
+        let cwd = inputs.cwd.as_path();
+        let store = self.launch.store(inputs);
         let failed = |error: SessionError| {
             Refusal::Failed(match error {
                 SessionError::Held { pid, .. } => {
@@ -76,7 +41,7 @@ impl Opener {
                 error => error.to_string(),
             })
         };
-        let new = |id: Option<&str>| match self.args.no_session {
+        let new = |id: Option<&str>| match self.launch.no_session {
             true => Log::in_memory(cwd, id).map_err(failed),
             false => store.create(cwd, id).map_err(failed),
         };
@@ -107,9 +72,8 @@ fn not_found(cwd: &Path, id: &str) -> Refusal {
 
 impl Host for Opener {
     fn check_key(&mut self, cancel: &CancelToken) -> Result<(), String> {
-        let started_in = self.started_in.clone();
-        let (args, world) = self.world(&started_in)?;
-        start::check_key(&args, world, cancel)
+        let inputs = self.inputs(&self.launch.started_in)?;
+        self.launch.check_key(inputs, cancel)
     }
 
     fn open(
@@ -119,20 +83,20 @@ impl Host for Opener {
         files: Over,
         cancel: &CancelToken,
     ) -> Result<Session, Refusal> {
-        let (args, mut world) = self.world(cwd).map_err(Refusal::Failed)?;
-        world.files = Some(files);
-        let log = self.log(&world, stored)?;
-        start::session_of(&args, world, log, cancel).map_err(|reason| {
-            if model::is_missing(&reason) { Refusal::NoModel(reason) } else { Refusal::Failed(reason) }
+        let inputs = self.inputs(cwd).map_err(Refusal::Failed)?;
+        let log = self.log(&inputs, stored)?;
+        let session = self.launch.session_of_editor(inputs, log, &files, cancel);
+        session.map_err(|error| match error {
+            NotStarted::NoModel(reason) => Refusal::NoModel(reason),
+            NotStarted::Failed(reason) => Refusal::Failed(reason),
         })
     }
 
     fn list(&mut self, cwd: Option<&Path>) -> Result<Vec<Listed>, Refusal> {
-        let (_, world) = self.world(cwd.unwrap_or(&self.started_in)).map_err(Refusal::Failed)?;
-        let dir = self.args.session_dir.as_deref();
-        let store = open::store(&world.dirs, &world.settings, dir, &world.cwd);
+        let inputs = self.inputs(cwd.unwrap_or(&self.launch.started_in)).map_err(Refusal::Failed)?;
+        let store = self.launch.store(&inputs);
         let infos = match cwd {
-            Some(_) => store.infos(&world.cwd),
+            Some(_) => store.infos(&inputs.cwd),
             None => store.infos_all(),
         };
         let listed = infos.into_iter().map(|info| Listed {

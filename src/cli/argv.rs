@@ -1,8 +1,16 @@
 //! The key of `--api-key` among the arguments that other users of the machine can see.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+const FLAG: &[u8] = b"--api-key";
+
 /// Overwrites the key in the list of arguments that the system shows, where that can be done: on Linux. It
-/// can be seen until then, for some milliseconds.
-pub fn hide_key() {
+/// can be seen until then, for some milliseconds. `words` are the arguments.
+pub fn hide_key(words: &[OsString]) {
+    if !words.iter().any(|word| word.as_bytes().starts_with(FLAG)) {
+        return;
+    }
     #[cfg(target_os = "linux")]
     if let Some((start, end)) = linux::arguments() {
         linux::hide(start, end);
@@ -11,7 +19,7 @@ pub fn hide_key() {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    const FLAG: &[u8] = b"--api-key";
+    use super::FLAG;
 
     /// Where this process has its arguments, each with a NUL behind it.
     pub fn arguments() -> Option<(usize, usize)> {

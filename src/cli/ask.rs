@@ -1,14 +1,14 @@
 //! Questions on the terminal: drawn, where pi is to be used there; elsewhere numbered lines on stderr, so that
 //! stdout stays clean.
 
-use super::flags::Args;
+use super::flags::RunArgs;
 use crate::mode::interactive::question::{self, Answer, Context};
 use crate::mode::report;
 use crate::runtime::plain_text;
 use std::io::{self, BufRead, IsTerminal, Write};
 
 /// Whether pi is to be used on the terminal, by its arguments and by what it is started on.
-pub fn is_drawn(args: &Args) -> bool {
+pub fn is_drawn(args: &RunArgs) -> bool {
     !args.print
         && args.mode.is_none()
         && args.list_models.is_none()
@@ -17,8 +17,8 @@ pub fn is_drawn(args: &Args) -> bool {
 }
 
 /// Lets the user choose, on a drawn list; none when nothing was chosen.
-pub fn choose_drawn(context: Context<'_>, title: &str, text: &str, answers: &[String]) -> Option<usize> {
-    given(question::choose(context, title, text, answers))
+pub fn choose_drawn(screen: Context<'_>, title: &str, text: &str, answers: &[String]) -> Option<usize> {
+    given(question::choose(screen, title, text, answers))
 }
 
 /// What was answered. Ctrl+C, and what asks for the end otherwise, ends the program here: nothing has begun.

@@ -1,7 +1,7 @@
 //! `pi config`: settings from the shell, and what a session would be told.
 
-use super::flags::{self, Args};
-use super::start::World;
+use super::flags;
+use super::start::Launch;
 use crate::base::distance::{Compare, between, letters};
 use crate::base::executable;
 use crate::mode::{print, report};
@@ -9,6 +9,7 @@ use crate::resources::context_file;
 use crate::resources::prompt::prompt_file;
 use crate::resources::settings::table::{self, GROUPS, Key, Preset};
 use crate::resources::settings::{self, Settings};
+use crate::runtime::config::{Inputs, ResourceOverrides};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -35,19 +36,20 @@ pub fn run(words: &[OsString]) -> u8 {
     let local = words.iter().any(|word| is_local(&word));
     let rest = words.iter().filter(|word| !is_local(word)).cloned();
     let args = match flags::parse(rest) {
-        Ok(args) if args.help => return super::say::say(USAGE),
+        Ok(args) if args.run.help => return super::say::say(USAGE),
         Ok(args) => args,
         Err(error) => return usage(&error.0),
     };
     let words: Vec<&str> = args.messages.iter().map(String::as_str).collect();
-    let outcome = World::load_unasked(&args).and_then(|world| match words.as_slice() {
-        [] | ["list"] => Ok(super::say::say(&list(&world.settings))),
-        ["get", key] => get(&world.settings, key),
-        ["set", key, value] => set(&world, key, Some(value), local),
-        ["unset", key] => set(&world, key, None, local),
-        ["path"] => Ok(super::say::say(&format!("{}\n", path(&world, local).display()))),
-        ["edit"] => edit(&world, local),
-        ["context"] => Ok(crate::cli::say::say_plain(&context(&args, &world))),
+    let inputs = Launch::unasked(&args).and_then(|launch| launch.inputs());
+    let outcome = inputs.and_then(|inputs| match words.as_slice() {
+        [] | ["list"] => Ok(super::say::say(&list(&inputs.settings))),
+        ["get", key] => get(&inputs.settings, key),
+        ["set", key, value] => set(&inputs, key, Some(value), local),
+        ["unset", key] => set(&inputs, key, None, local),
+        ["path"] => Ok(super::say::say(&format!("{}\n", path(&inputs, local).display()))),
+        ["edit"] => edit(&inputs, local),
+        ["context"] => Ok(crate::cli::say::say_plain(&context(&args.over.resources, &inputs))),
         _ => Ok(usage("This is not a use of pi config.")),
     });
     outcome.unwrap_or_else(|text| {
@@ -61,8 +63,8 @@ fn usage(problem: &str) -> u8 {
     crate::cli::say::BAD_USAGE
 }
 
-fn path(world: &World, local: bool) -> PathBuf {
-    if local { settings::project_path(&world.cwd) } else { world.settings.path().to_owned() }
+fn path(inputs: &Inputs, local: bool) -> PathBuf {
+    if local { settings::project_path(&inputs.cwd) } else { inputs.settings.path().to_owned() }
 }
 
 fn list(settings: &Settings) -> String {
@@ -104,9 +106,9 @@ fn get(settings: &Settings, name: &str) -> Result<u8, String> {
     }
 }
 
-fn set(world: &World, name: &str, word: Option<&str>, local: bool) -> Result<u8, String> {
+fn set(inputs: &Inputs, name: &str, word: Option<&str>, local: bool) -> Result<u8, String> {
     let key = find(name)?;
-    if local && !world.is_trusted {
+    if local && !inputs.is_trusted {
         return Err("Project is not trusted. Use --approve to modify its settings.".into());
     }
     if local && key.is_global {
@@ -119,14 +121,14 @@ fn set(world: &World, name: &str, word: Option<&str>, local: bool) -> Result<u8,
             Some(value.ok_or_else(|| format!("{name} must be {}", key.form.describe()))?)
         }
     };
-    settings::write(&path(world, local), &[(key.path, value)])?;
+    settings::write(&path(inputs, local), &[(key.path, value)])?;
     Ok(print::DONE)
 }
 
-fn edit(world: &World, local: bool) -> Result<u8, String> {
-    let path = path(world, local);
+fn edit(inputs: &Inputs, local: bool) -> Result<u8, String> {
+    let path = path(inputs, local);
     let set = |name: &str| std::env::var(name).ok().filter(|editor| !editor.is_empty());
-    let own = world.settings.get("externalEditor").and_then(Value::as_str);
+    let own = inputs.settings.get("externalEditor").and_then(Value::as_str);
     let editor = own
         .map(str::to_owned)
         .or_else(|| set("VISUAL"))
@@ -146,31 +148,31 @@ fn edit(world: &World, local: bool) -> Result<u8, String> {
     if !status.success() {
         return Err(format!("{editor} ended with {status}"));
     }
-    let (mut now, mut diagnostics) = Settings::load(world.dirs.agent());
-    if world.is_trusted {
-        diagnostics.extend(now.add_project(&world.cwd));
+    let (mut now, mut diagnostics) = Settings::load(inputs.dirs.agent());
+    if inputs.is_trusted {
+        diagnostics.extend(now.add_project(&inputs.cwd));
     }
     diagnostics.iter().for_each(report::warning);
     Ok(if diagnostics.is_empty() { print::DONE } else { print::FAILED })
 }
 
 /// What a session in this folder would be made of.
-fn context(args: &Args, world: &World) -> String {
+fn context(over: &ResourceOverrides, inputs: &Inputs) -> String {
     let mut text = String::new();
-    let trust = if world.is_trusted {
+    let trust = if inputs.is_trusted {
         "its .pi and .agents folders are used"
     } else {
         "its .pi and .agents folders are not used"
     };
-    let _ = writeln!(text, "Project: {} ({trust})", world.cwd.display());
-    let project = world.is_trusted.then_some(world.cwd.as_path());
+    let _ = writeln!(text, "Project: {} ({trust})", inputs.cwd.display());
+    let project = inputs.is_trusted.then_some(inputs.cwd.as_path());
     for (title, name) in [("System prompt", "SYSTEM.md"), ("Added to it", "APPEND_SYSTEM.md")] {
-        if let Some(path) = prompt_file(&world.dirs, project, name) {
+        if let Some(path) = prompt_file(&inputs.dirs, project, name) {
             let _ = writeln!(text, "{title}: {}", path.display());
         }
     }
-    if !args.no_context_files {
-        let (files, diagnostics) = context_file::load(world.dirs.agent(), &world.cwd, world.dirs.home());
+    if !over.no_context_files {
+        let (files, diagnostics) = context_file::load(inputs.dirs.agent(), &inputs.cwd, inputs.dirs.home());
         diagnostics.iter().for_each(report::warning);
         for file in files {
             let _ = writeln!(text, "Context: {} ({} bytes)", file.path.display(), file.content.len());
@@ -179,7 +181,7 @@ fn context(args: &Args, world: &World) -> String {
             }
         }
     }
-    let (commands, diagnostics) = world.find_commands(args);
+    let (commands, diagnostics) = inputs.commands(over);
     diagnostics.iter().for_each(report::warning);
     for skill in &commands.skills {
         let _ = writeln!(text, "Skill: {} ({})", skill.name, skill.source.path.display());

@@ -4,9 +4,10 @@
 //! names of several letters (`-nt`, `-xt`), which is why words are looked up whole before they are read
 //! as clusters of letters. `--name=value` works everywhere.
 
+use super::command;
 use super::table::{Flag, GROUPS, Set, Value};
 use crate::base::distance::{Compare, between, letters};
-use crate::llm::model::ThinkingLevel;
+use crate::runtime::config::Overrides;
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -14,73 +15,53 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 /// What the command line said.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Args {
+    pub run: RunArgs,
+    pub session: SessionArgs,
+    /// What goes over the settings of every session.
+    pub over: Overrides,
+    /// Trust in the project, for this run.
+    pub approve: Option<bool>,
+    pub messages: Vec<String>,
+    /// Paths given as `@path`.
+    pub files: Vec<OsString>,
+    /// Said on stderr; the run goes on.
+    pub warnings: Vec<String>,
+}
+
+/// What the program is to do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunArgs {
     pub help: bool,
     pub version: bool,
+    pub verbose: bool,
     pub mode: Option<Mode>,
     pub print: bool,
     pub cumulative_events: bool,
     pub ready: bool,
-    pub messages: Vec<String>,
-    /// Paths given as `@path`.
-    pub files: Vec<OsString>,
-    pub cwd: Option<String>,
-    pub provider: Option<String>,
-    pub model: Option<String>,
-    pub models: Option<Vec<String>>,
-    pub api_key: Option<String>,
-    pub base_url: Option<String>,
-    pub thinking: Option<ThinkingLevel>,
+    /// How the terminal is used, in place of what the settings say.
+    pub fullscreen: Option<bool>,
     /// `Some("")`: all of them.
     pub list_models: Option<String>,
-    pub continue_last: bool,
-    pub session: Option<String>,
-    pub fork: Option<String>,
-    pub resume: bool,
-    pub session_id: Option<String>,
-    pub session_dir: Option<String>,
-    pub no_session: bool,
     /// The session file to write as a page; the first message is where to.
     pub export: Option<String>,
     /// A lone `-` was among the words.
     pub dash: bool,
-    pub name: Option<String>,
-    pub tools: Option<Vec<String>>,
-    pub exclude_tools: Option<Vec<String>>,
-    pub no_tools: bool,
-    pub no_builtin_tools: bool,
-    /// `off`, `read-only` or `workspace`.
-    pub sandbox: Option<String>,
-    pub sandbox_net: bool,
-    pub sandbox_write: Vec<String>,
-    pub read_only: bool,
-    /// A file.
+    /// A file with a JSON schema.
     pub output_schema: Option<String>,
-    /// `all`, `writes`, or names between commas.
-    pub ask_tools: Option<String>,
-    pub allow_tools: Option<Vec<String>>,
-    pub max_turns: Option<u64>,
-    /// US dollars.
-    pub max_cost: Option<f64>,
-    pub max_tokens: Option<u64>,
-    /// Seconds.
-    pub timeout: Option<f64>,
-    pub system_prompt: Option<String>,
-    pub append_system_prompt: Vec<String>,
-    pub no_context_files: bool,
-    /// Trust in the project, for this run.
-    pub approve: Option<bool>,
-    pub skills: Vec<String>,
-    pub no_skills: bool,
-    pub prompt_templates: Vec<String>,
-    pub no_prompt_templates: bool,
-    pub themes: Vec<String>,
-    pub no_themes: bool,
-    pub use_theme: Option<String>,
-    /// How the terminal is used, in place of what the settings say.
-    pub fullscreen: Option<bool>,
-    pub verbose: bool,
-    /// Said on stderr; the run goes on.
-    pub warnings: Vec<String>,
+}
+
+/// Which session, and where.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionArgs {
+    pub cwd: Option<String>,
+    pub continue_last: bool,
+    pub resume: bool,
+    pub session: Option<String>,
+    pub fork: Option<String>,
+    pub session_id: Option<String>,
+    pub session_dir: Option<String>,
+    pub no_session: bool,
+    pub name: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +76,8 @@ pub enum Mode {
 #[derive(Debug, PartialEq)]
 pub struct UsageError(pub String);
 
-fn list(text: &str) -> Vec<String> {
+/// The parts between commas.
+pub(super) fn list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
@@ -104,7 +86,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Args, Usag
     let mut args = Args::default();
     let mut parser = Parser::from_args(arguments);
     parse_into(&mut args, &mut parser).map_err(UsageError)?;
-    check_combinations(&args).map_err(UsageError)?;
+    command::check_session(&args.session).map_err(UsageError)?;
     Ok(args)
 }
 
@@ -144,7 +126,7 @@ fn parse_into(args: &mut Args, parser: &mut Parser) -> Result<(), String> {
 fn positional(args: &mut Args, word: OsString) -> Result<(), String> {
     match word.as_bytes() {
         // Stdin is read whenever it is not a terminal; the dash only says so.
-        b"-" => args.dash = true,
+        b"-" => args.run.dash = true,
         [b'@', path @ ..] if !path.is_empty() => args.files.push(OsString::from_vec(path.to_vec())),
         _ => message(args, &word),
     }
@@ -194,6 +176,7 @@ fn set(args: &mut Args, flag: &Flag, parser: &mut Parser) -> Result<(), String> 
         Set::Switch(field) => *field(args) = true,
         Set::Text(field) => *field(args) = Some(value),
         Set::List(field) => *field(args) = Some(list(&value)),
+        Set::Push(field) => field(args).push(value),
         Set::With(set) => set(args, value)?,
         Set::Nothing => {}
         Set::Absent => return Err(format!("--{} is not part of this version", flag.long)),
@@ -227,41 +210,10 @@ fn unknown(name: &str) -> String {
     }
 }
 
-fn check_combinations(args: &Args) -> Result<(), String> {
-    let given = [
-        (args.session.is_some(), "--session"),
-        (args.continue_last, "--continue"),
-        (args.resume, "--resume"),
-        (args.no_session, "--no-session"),
-    ];
-    let alone = |flag: &str, others: &[(bool, &str)]| {
-        let others = others.iter().filter(|(given, _)| *given);
-        let others: Vec<&str> = others.map(|(_, other)| *other).collect();
-        match others.as_slice() {
-            [] => Ok(()),
-            _ => Err(format!("{flag} cannot be combined with {}", others.join(", "))),
-        }
-    };
-    if args.fork.is_some() {
-        alone("--fork", &given)?;
-    }
-    let Some(id) = &args.session_id else {
-        return Ok(());
-    };
-    alone("--session-id", given.get(..3).unwrap_or_default())?;
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    if !id.chars().all(allowed) || !edge(id.chars().next()) || !edge(id.chars().last()) {
-        return Err(format!(
-            "Invalid session id \"{id}\": letters, digits, '.', '_' and '-', with a letter or digit at both ends"
-        ));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::model::ThinkingLevel;
 
     fn parse_words(words: &str) -> Result<Args, String> {
         parse(words.split_whitespace().map(OsString::from)).map_err(|error| error.0)
@@ -281,25 +233,27 @@ mod tests {
 
     #[test]
     fn short_names_of_several_letters_are_whole_words() {
-        check("-nt", |args| args.no_tools = true);
-        check("-n t", |args| args.name = Some("t".into()));
-        check("-nbt -nc", |args| (args.no_builtin_tools, args.no_context_files) = (true, true));
-        check("-xt read,bash", |args| args.exclude_tools = Some(vec!["read".into(), "bash".into()]));
+        check("-nt", |args| args.over.tools.none = true);
+        check("-n t", |args| args.session.name = Some("t".into()));
+        check("-nbt -nc", |args| {
+            (args.over.tools.no_builtin, args.over.resources.no_context_files) = (true, true)
+        });
+        check("-xt read,bash", |args| args.over.tools.excluded = vec!["read".into(), "bash".into()]);
         check("-ne -ns -np -na", |args| {
-            (args.no_skills, args.no_prompt_templates) = (true, true);
+            (args.over.resources.no_skills, args.over.resources.no_prompt_templates) = (true, true);
             args.approve = Some(false);
         });
     }
 
     #[test]
     fn print_takes_the_next_word_unless_it_is_a_flag_or_a_file() {
-        check("-p hello", |args| (args.print, args.messages) = (true, vec!["hello".into()]));
-        check("-p ---x", |args| (args.print, args.messages) = (true, vec!["---x".into()]));
-        check("-p -c", |args| (args.print, args.continue_last) = (true, true));
+        check("-p hello", |args| (args.run.print, args.messages) = (true, vec!["hello".into()]));
+        check("-p ---x", |args| (args.run.print, args.messages) = (true, vec!["---x".into()]));
+        check("-p -c", |args| (args.run.print, args.session.continue_last) = (true, true));
         check("-p @a b", |args| {
-            (args.print, args.files, args.messages) = (true, vec!["a".into()], vec!["b".into()]);
+            (args.run.print, args.files, args.messages) = (true, vec!["a".into()], vec!["b".into()]);
         });
-        check("-p", |args| args.print = true);
+        check("-p", |args| args.run.print = true);
     }
 
     #[test]
@@ -321,7 +275,7 @@ mod tests {
     #[test]
     fn two_dashes_end_the_options() {
         check("-p -- -dash @f --help -nc", |args| {
-            args.print = true;
+            args.run.print = true;
             args.messages = vec!["-dash".into(), "--help".into(), "-nc".into()];
             args.files = vec!["f".into()];
         });
@@ -330,14 +284,17 @@ mod tests {
     #[test]
     fn values_may_be_joined_or_separate() {
         check("--model=a/b:high --thinking low", |args| {
-            (args.model, args.thinking) = (Some("a/b:high".into()), Some(ThinkingLevel::Low));
+            (args.over.model.model, args.over.model.thinking) =
+                (Some("a/b:high".into()), Some(ThinkingLevel::Low));
         });
         check("--append-system-prompt -x --append-system-prompt y", |args| {
-            args.append_system_prompt = vec!["-x".into(), "y".into()];
+            args.over.resources.append_system_prompt = vec!["-x".into(), "y".into()];
         });
-        check("--list-models -p", |args| (args.list_models, args.print) = (Some(String::new()), true));
-        check("--list-models son", |args| args.list_models = Some("son".into()));
-        check("--tools read,,grep,", |args| args.tools = Some(vec!["read".into(), "grep".into()]));
+        check("--list-models -p", |args| {
+            (args.run.list_models, args.run.print) = (Some(String::new()), true)
+        });
+        check("--list-models son", |args| args.run.list_models = Some("son".into()));
+        check("--tools read,,grep,", |args| args.over.tools.only = Some(vec!["read".into(), "grep".into()]));
     }
 
     #[test]

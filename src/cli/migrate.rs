@@ -8,14 +8,15 @@
 
 use crate::base::file;
 use crate::mode::report;
+use crate::resources::settings::Settings;
 use crate::session::upkeep;
 use serde_json::{Map, Value};
 use std::fs;
 use std::path::Path;
 
-/// Moves what there is. Without anything old this is three looks at the disk.
-pub fn run(agent: &Path) {
-    if let Err(error) = keys(agent) {
+/// Moves what there is. `settings` are those of the agent folder.
+pub fn run(agent: &Path, settings: &Settings) {
+    if let Err(error) = keys(agent, settings) {
         report::warning(format_args!("Keys of an earlier version were not taken over: {error}"));
     }
     for (from, to) in upkeep::bring_home(agent) {
@@ -33,12 +34,11 @@ pub fn run(agent: &Path) {
 }
 
 /// Makes auth.json of the keys that lie elsewhere, if there is none.
-fn keys(agent: &Path) -> Result<(), String> {
+fn keys(agent: &Path, settings: &Settings) -> Result<(), String> {
     let (auth, oauth) = (agent.join("auth.json"), agent.join("oauth.json"));
     if auth.symlink_metadata().is_ok() {
         return Ok(());
     }
-    let settings = agent.join("settings.json");
     let mut found = Map::new();
     let logins = read(&oauth).unwrap_or_default();
     let is_login = |login: &Value| login.is_object();
@@ -48,8 +48,8 @@ fn keys(agent: &Path) -> Result<(), String> {
         found.insert(provider, entry.into());
     }
     let has_logins = !found.is_empty();
-    let stored = read(&settings).and_then(|mut settings| settings.remove("apiKeys"));
-    for (provider, key) in stored.as_ref().and_then(Value::as_object).into_iter().flatten() {
+    let stored = settings.of_user("apiKeys");
+    for (provider, key) in stored.and_then(Value::as_object).into_iter().flatten() {
         if key.is_string() && !found.contains_key(provider) {
             let entry = serde_json::json!({"type": "api_key", "key": key});
             found.insert(provider.clone(), entry);
@@ -67,7 +67,7 @@ fn keys(agent: &Path) -> Result<(), String> {
         fs::rename(&oauth, old).map_err(|error| format!("{}: {error}", oauth.display()))?;
     }
     if stored.is_some() {
-        file::update(&settings, |bytes| {
+        file::update(settings.path(), |bytes| {
             let mut settings = bytes.as_deref().and_then(parse).unwrap_or_default();
             let removed = settings.remove("apiKeys");
             removed.map(|_| pretty(&settings.into())).transpose()

@@ -5,6 +5,7 @@ mod acp;
 mod argv;
 mod ask;
 mod auth;
+mod command;
 mod config;
 mod docs;
 mod export;
@@ -26,18 +27,25 @@ mod undo;
 mod update;
 
 use crate::base::cancel::CancelToken;
-use crate::base::feature;
+use crate::base::{feature, memory};
 use crate::mode::REFERENCE_VERSION;
 use crate::mode::interactive;
 use crate::mode::print::{self, Form, Prompts};
 use crate::mode::report;
 use crate::mode::rpc;
-use crate::mode::signal;
+use crate::mode::signal::{self, Watch};
 use crate::models::list::list_models;
+use crate::resources::dirs::Dirs;
+use crate::runtime::config::Inputs;
+use crate::runtime::session::Session;
+use crate::session::Store;
 use crate::tools::process::{core_file, descriptor, lifeline};
+use command::{Command, Refused};
 use flags::{Args, Mode, UsageError};
 use input::Attach;
+use open::Opened;
 use say::{BAD_USAGE, say};
+use start::Launch;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -64,19 +72,20 @@ pub fn main() -> ExitCode {
     if lifeline::watch_if_asked() {
         return ExitCode::SUCCESS;
     }
+    memory::give_back_large_blocks();
     core_file::forbid();
     descriptor::keep_inherited();
     lifeline::enable();
     signal::outlive_file_limits();
     let mut words: Vec<_> = std::env::args_os().skip(1).collect();
-    argv::hide_key();
+    argv::hide_key(&words);
     let subcommand = SUBCOMMANDS.iter().find(|(name, _)| words.first().is_some_and(|word| word == name));
     let code = if let Some((_, run)) = subcommand {
         words.remove(0);
         run(&words)
     } else {
         match flags::parse(words) {
-            Ok(args) => run(&args),
+            Ok(args) => run(args),
             Err(UsageError(text)) => {
                 report::error(format_args!("{text}\nTry pi --help."));
                 BAD_USAGE
@@ -86,81 +95,110 @@ pub fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-fn run(args: &Args) -> u8 {
-    if args.version {
-        return say(&version(io::stdout().is_terminal()));
+fn run(args: Args) -> u8 {
+    let command = Command::of(&args);
+    if !matches!(command, Ok(Command::Version | Command::Help)) {
+        args.warnings.iter().for_each(report::warning);
     }
-    if args.help {
-        return say(&help::text());
-    }
-    args.warnings.iter().for_each(report::warning);
-    if args.export.is_some() && args.dash {
-        report::error("Unknown option: -\nTo write a session to stdout: pi export SESSION -");
-        return BAD_USAGE;
-    }
-    if let Some(file) = &args.export {
-        return export::page(file, args.messages.first().map(String::as_str));
-    }
-    match start_and_ask(args) {
-        Ok(code) => code,
-        Err(text) => {
-            report::error(format_args!("{text}"));
-            print::FAILED
+    let done = match command {
+        Err(Refused { text, code }) => {
+            report::error(text);
+            return code;
         }
-    }
+        Ok(Command::Version) => return say(&version(io::stdout().is_terminal())),
+        Ok(Command::Help) => return say(&help::text()),
+        Ok(Command::Export { file, out }) => return export::page(&file, out.as_deref()),
+        Ok(Command::Auth(words)) => return auth::run(&words),
+        Ok(Command::ListModels(search)) => list(&args, &search),
+        Ok(Command::Acp) => Launch::unasked(&args).and_then(acp::serve),
+        Ok(Command::Rpc) => serve(&args),
+        Ok(Command::Prompt) => prompt(args),
+    };
+    done.unwrap_or_else(|text| {
+        report::error(text);
+        print::FAILED
+    })
 }
 
-fn start_and_ask(args: &Args) -> Result<u8, String> {
-    if args.mode == Some(Mode::Acp) && args.list_models.is_none() {
-        return acp::serve(args);
+fn list(args: &Args, search: &str) -> Result<u8, String> {
+    let mut inputs = Launch::new(args)?.inputs()?;
+    let services = &mut inputs.services;
+    if services.credentials.env().has("PI_LOCAL_URL") || search.starts_with("local") {
+        model::find_local(services, true);
     }
-    if ask::is_drawn(args) {
+    let usable = |provider: &str| services.usable(provider);
+    Ok(say(&list_models(&services.registry, &usable, Some(search).filter(|search| !search.is_empty()))))
+}
+
+/// Asks what the command line says: once, or on the terminal for as long as the user likes.
+fn prompt(args: Args) -> Result<u8, String> {
+    if ask::is_drawn(&args.run) {
         interactive::is_there()?;
     }
-    let mut world = start::World::load(args)?;
-    if let Some(search) = &args.list_models {
-        if world.services.credentials.env().get("PI_LOCAL_URL").is_some() || search.starts_with("local") {
-            world.find_local(true);
-        }
-        let services = &world.services;
-        let usable = |provider: &str| services.usable(provider);
-        let search = Some(search.as_str()).filter(|search| !search.is_empty());
-        return Ok(say(&list_models(&services.registry, &usable, search)));
-    }
-    if args.mode == Some(Mode::Rpc) {
-        return serve(args, world);
-    }
+    let launch = Launch::new(&args)?;
+    let inputs = launch.inputs()?;
     let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
     let piped = input::piped(has_prompt)?;
-    let is_print = args.print || args.mode.is_some() || piped.is_some();
-    if !is_print && io::stdin().is_terminal() && io::stdout().is_terminal() {
-        return talk(args, world);
-    }
-    if piped.is_none() && args.files.is_empty() && args.messages.iter().all(String::is_empty) {
+    let is_print = args.run.print || args.run.mode.is_some() || piped.is_some();
+    let is_talk = !is_print && io::stdin().is_terminal() && io::stdout().is_terminal();
+    if !is_talk && piped.is_none() && args.files.is_empty() && args.messages.iter().all(String::is_empty) {
         return Ok(nothing_to_ask());
     }
-    // Questions are asked before signals are watched: there Ctrl-C simply ends the program.
-    let log = open::log(args, &mut world)?;
-    let cancel = CancelToken::new();
-    let watch =
-        signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
-    let from = world.started_in.clone();
-    let session = start::session(args, world, log, &cancel)?;
-    let mut messages = args.messages.clone().into_iter();
-    let attach =
-        Attach { from: &from, workspace: session.workspace(), model: session.model(), cancel: &cancel };
+    let from = launch.started_in.clone();
+    let Begun { session, store, dirs, draft, cancel, watch } = begin(launch, inputs, &args)?;
+    let mut messages = args.messages.into_iter();
+    let model = session.control().model();
+    let attach = Attach { from: &from, workspace: session.workspace(), model: &model, cancel: &cancel };
     let prompt = input::assemble(piped, &args.files, messages.next(), &attach)?;
     let is_empty = prompt.text.is_empty() && prompt.images.is_empty();
     let first = (!is_empty).then_some((prompt.text, prompt.images));
-    let prompts = Prompts { first, rest: messages.collect() };
-    if prompts.first.is_none() && prompts.rest.is_empty() {
+    let rest: Vec<String> = messages.collect();
+    if is_talk {
+        let (verbose, fullscreen) = (args.run.verbose, args.run.fullscreen);
+        let options = interactive::Options { dirs, store, first, prompts: rest, draft, verbose, fullscreen };
+        return interactive::run(session, options, &cancel, &watch);
+    }
+    if first.is_none() && rest.is_empty() {
         return session.close().map_or_else(|fatal| Err(fatal.to_string()), |()| Ok(nothing_to_ask()));
     }
-    let form = match args.mode {
-        Some(Mode::Json) => Form::Json { cumulative: args.cumulative_events },
+    let form = match args.run.mode {
+        Some(Mode::Json) => Form::Json { cumulative: args.run.cumulative_events },
         _ => Form::Text,
     };
-    Ok(print::run(session, prompts, form, &cancel, &watch))
+    Ok(print::run(session, Prompts { first, rest }, form, &cancel, &watch))
+}
+
+/// Takes commands from stdin until it ends. Gives the exit code.
+fn serve(args: &Args) -> Result<u8, String> {
+    let launch = Launch::new(args)?;
+    let inputs = launch.inputs()?;
+    let Begun { session, cancel, watch, .. } = begin(launch, inputs, args)?;
+    let options = rpc::Options { cumulative: args.run.cumulative_events, ready: args.run.ready };
+    rpc::run(session, options, &cancel, &watch)
+}
+
+/// A session under way, and what ends it.
+struct Begun {
+    session: Session,
+    store: Store,
+    dirs: Dirs,
+    /// A prompt that got no answer, to be edited.
+    draft: Option<String>,
+    cancel: CancelToken,
+    watch: Watch,
+}
+
+/// Opens the session that the command line asks for.
+fn begin(launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, String> {
+    // Questions are asked before signals are watched: there Ctrl-C simply ends the program.
+    let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
+    let Opened { log, draft } = open::log(&launch, &args.session, has_prompt, &mut inputs)?;
+    let cancel = CancelToken::new();
+    let watch =
+        signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
+    let (store, dirs) = (launch.store(&inputs), inputs.dirs.clone());
+    let session = launch.session(inputs, log, args.session.name.as_deref(), &cancel)?;
+    Ok(Begun { session, store, dirs, draft, cancel, watch })
 }
 
 /// A script whose input is empty by mistake learns of it.
@@ -169,34 +207,6 @@ fn nothing_to_ask() -> u8 {
         "There is nothing to ask: no message, no text on stdin, no file with content.\nUsage: pi -p \"message\", or: command | pi -p",
     );
     BAD_USAGE
-}
-
-/// Serves the user at the terminal. Gives the exit code.
-fn talk(args: &Args, mut world: start::World) -> Result<u8, String> {
-    let log = open::log(args, &mut world)?;
-    let cancel = CancelToken::new();
-    let watch =
-        signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
-    let (from, dirs) = (world.started_in.clone(), world.dirs.clone());
-    let draft = world.draft.take();
-    let dir = args.session_dir.as_deref();
-    let store = open::store(&dirs, &world.settings, dir, &world.cwd);
-    let session = start::session(args, world, log, &cancel)?;
-    let mut messages = args.messages.clone().into_iter();
-    let attach =
-        Attach { from: &from, workspace: session.workspace(), model: session.model(), cancel: &cancel };
-    let prompt = input::assemble(None, &args.files, messages.next(), &attach)?;
-    let is_empty = prompt.text.is_empty() && prompt.images.is_empty();
-    let options = interactive::Options {
-        dirs,
-        store,
-        first: (!is_empty).then_some((prompt.text, prompt.images)),
-        prompts: messages.collect(),
-        draft,
-        verbose: args.verbose,
-        fullscreen: args.fullscreen,
-    };
-    interactive::run(session, options, &cancel, &watch)
 }
 
 /// The version of the TypeScript pi that is followed, since programs that drive pi compare it with what they
@@ -209,18 +219,4 @@ fn version(is_terminal: bool) -> String {
         }
         false => format!("{REFERENCE_VERSION}\n"),
     }
-}
-
-/// Takes commands from stdin until it ends. Gives the exit code.
-fn serve(args: &Args, mut world: start::World) -> Result<u8, String> {
-    if !args.files.is_empty() {
-        return Err("@file arguments are not supported in RPC mode".into());
-    }
-    let log = open::log(args, &mut world)?;
-    let cancel = CancelToken::new();
-    let watch =
-        signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
-    let session = start::session(args, world, log, &cancel)?;
-    let options = rpc::Options { cumulative: args.cumulative_events, ready: args.ready };
-    rpc::run(session, options, &cancel, &watch)
 }

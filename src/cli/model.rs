@@ -1,7 +1,6 @@
 //! Which model the command line means.
 
-use super::flags::Args;
-use super::start::World;
+use super::start::{Launch, NotStarted, warn as say};
 use super::stranger;
 use crate::base::env::Env;
 use crate::llm::model::{Model, ThinkingLevel};
@@ -9,8 +8,15 @@ use crate::mode::report::{self, warning as warn};
 use crate::models::local;
 use crate::models::resolve;
 use crate::models::resolve::{Scoped, Start, Wanted};
+use crate::resources::settings::Settings;
+use crate::runtime::config::Inputs;
+use crate::runtime::service::Services;
 use crate::session::context::SessionContext;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long servers on this machine may take to answer, all of them together.
+const LOCAL_LIMIT: Duration = Duration::from_millis(200);
 
 pub struct Choice {
     pub model: Arc<Model>,
@@ -21,89 +27,77 @@ pub struct Choice {
 }
 
 /// The model of the command line, else of the session, else of the settings, else what can be used.
-pub fn choose(args: &Args, world: &mut World, context: &SessionContext) -> Result<Choice, String> {
-    let saved = world.settings.default_provider().zip(world.settings.default_model());
+pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) -> Result<Choice, NotStarted> {
+    let over = &launch.over.model;
+    let wants_tools = launch.over.tools.any();
+    let saved = inputs.settings.default_provider().zip(inputs.settings.default_model());
     let saved = saved.map(|(provider, id)| (provider.to_owned(), id.to_owned()));
     let stored = context.model.as_ref().filter(|_| !context.messages.is_empty());
     let names_local =
         |name: Option<&str>| name.is_some_and(|name| name == local::PROVIDER || name.starts_with("local/"));
-    let wanted = args.model.as_deref().or(args.provider.as_deref());
+    let wanted = over.model.as_deref().or(over.provider.as_deref());
     let is_named = names_local(wanted)
-        || args.provider.as_deref() == Some(local::PROVIDER)
-        || args.models.iter().flatten().any(|pattern| names_local(Some(pattern)))
+        || over.provider.as_deref() == Some(local::PROVIDER)
+        || over.models.iter().flatten().any(|pattern| names_local(Some(pattern)))
         || (wanted.is_none() && saved.as_ref().is_some_and(|(provider, _)| provider == local::PROVIDER));
     let asks_local =
         is_named || (wanted.is_none() && stored.is_some_and(|model| model.provider == local::PROVIDER));
-    let mut found = asks_local.then(|| world.find_local(is_named));
-    let is_local = names_local(wanted) || args.provider.as_deref() == Some(local::PROVIDER);
-    let scope = listed(args, world);
+    let mut found = asks_local.then(|| find_local(&mut inputs.services, is_named));
+    let is_local = names_local(wanted) || over.provider.as_deref() == Some(local::PROVIDER);
+    let scope = inputs.scope(over, &mut say);
+    let start = Start {
+        wanted: Wanted {
+            provider: over.provider.as_deref(),
+            model: over.model.as_deref(),
+            thinking: over.thinking,
+        },
+        scope: &scope,
+        session: stored.map(|model| (model.provider.as_str(), model.id.as_str())),
+        saved: saved.as_ref().map(|(provider, id)| (provider.as_str(), id.as_str())),
+    };
     let mut choice = match &found {
         Some(found) if is_local => {
-            let name = args.model.as_deref().unwrap_or(local::PROVIDER);
-            Some(named_local(args, found, name)?)
+            let name = over.model.as_deref().unwrap_or(local::PROVIDER);
+            Some(named_local(wants_tools, found, name)?)
         }
-        _ => pick(
-            args,
-            world,
-            &scope,
-            saved.as_ref(),
-            stored.map(|model| (model.provider.as_str(), model.id.as_str())),
-        )?,
+        _ => pick(&inputs.services, &start)?,
     };
     if choice.is_none() && found.is_none() {
-        let others = world.find_local(false);
-        choice = others.preferred().map(|offer| told(args, offer));
+        let others = find_local(&mut inputs.services, false);
+        choice = others.preferred().map(|offer| told(wants_tools, offer));
         found = Some(others);
     }
     let strangers = found.map(|found| found.strangers).unwrap_or_default();
-    if choice.is_none() && stranger::ask(world, &strangers) {
-        choice = world.find_local(false).preferred().map(|offer| told(args, offer));
+    if choice.is_none() && stranger::ask(launch, inputs, &strangers) {
+        let found = find_local(&mut inputs.services, false);
+        choice = found.preferred().map(|offer| told(wants_tools, offer));
     }
     let choice = match choice {
         Some(choice) => choice,
-        None if world.is_interactive => {
+        None if launch.is_interactive => {
             Choice { model: Arc::new(Model::none()), thinking: None, scope: Vec::new() }
         }
-        None => return Err(no_models() + &stranger::told(&strangers)),
+        None => return Err(NotStarted::NoModel(NO_MODELS.to_owned() + &stranger::told(&strangers))),
     };
     Ok(Choice { scope, ..choice })
 }
 
-/// The models that `--models` or the setting lists.
-pub fn listed(args: &Args, world: &World) -> Vec<Scoped> {
-    let patterns = args.models.clone();
-    let patterns = patterns.or_else(|| world.settings.enabled_models());
-    let patterns = patterns.unwrap_or_default();
-    if patterns.is_empty() {
-        return Vec::new();
+/// Asks the servers of this machine for their models, and adds them. `is_asked_for`: the user named them,
+/// so those that other users run count too.
+pub fn find_local(services: &mut Services, is_asked_for: bool) -> local::Found {
+    if is_asked_for {
+        services.local_servers.allow_all();
     }
-    let services = &world.services;
-    let usable = |provider: &str| services.usable(provider);
-    let (scope, warnings) = resolve::scope(&services.registry, &usable, &patterns);
-    warnings.iter().for_each(warn);
-    scope
+    let allowed = services.local_servers.allowed();
+    let found = local::discover(services.credentials.env(), LOCAL_LIMIT, &allowed);
+    found.refusals.iter().for_each(warn);
+    services.registry.add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
+    found
 }
 
-fn pick(
-    args: &Args,
-    world: &World,
-    scope: &[Scoped],
-    saved: Option<&(String, String)>,
-    session: Option<(&str, &str)>,
-) -> Result<Option<Choice>, String> {
-    let services = &world.services;
+fn pick(services: &Services, start: &Start<'_>) -> Result<Option<Choice>, String> {
     let usable = |provider: &str| services.usable(provider);
-    let start = Start {
-        wanted: Wanted {
-            provider: args.provider.as_deref(),
-            model: args.model.as_deref(),
-            thinking: args.thinking,
-        },
-        scope,
-        session,
-        saved: saved.map(|(provider, id)| (provider.as_str(), id.as_str())),
-    };
-    let choice = resolve::initial(&services.registry, &usable, &start)?;
+    let choice = resolve::initial(&services.registry, &usable, start)?;
     Ok(choice.map(|choice| {
         if let Some(text) = &choice.warning {
             warn(text);
@@ -113,14 +107,14 @@ fn pick(
 }
 
 /// A model of this machine that was asked for by name.
-fn named_local(args: &Args, found: &local::Found, name: &str) -> Result<Choice, String> {
+fn named_local(wants_tools: bool, found: &local::Found, name: &str) -> Result<Choice, String> {
     if let Some(offer) = found.find(name) {
-        return Ok(told(args, offer));
+        return Ok(told(wants_tools, offer));
     }
     if let Some((name, level)) = name.rsplit_once(':')
         && let (Some(offer), Some(level)) = (found.find(name), ThinkingLevel::parse(level))
     {
-        return Ok(Choice { thinking: Some(level), ..told(args, offer) });
+        return Ok(Choice { thinking: Some(level), ..told(wants_tools, offer) });
     }
     if !found.refusals.is_empty() {
         return Err(format!(
@@ -137,9 +131,8 @@ fn named_local(args: &Args, found: &local::Found, name: &str) -> Result<Choice, 
 }
 
 /// Says which model was taken, since nobody configured it.
-fn told(args: &Args, offer: &local::Offer) -> Choice {
+fn told(wants_tools: bool, offer: &local::Offer) -> Choice {
     report::note(format_args!("Using {offer}"));
-    let wants_tools = args.tools.is_some() || !(args.no_tools || args.no_builtin_tools);
     if let local::Tools::Unsupported(reason) = &offer.tools
         && wants_tools
     {
@@ -167,26 +160,25 @@ pub fn ignored_base_url(model: &Model, env: &Env) -> Option<String> {
     })
 }
 
-/// Whether `reason` says that there is no model at all.
-pub fn is_missing(reason: &str) -> bool {
-    reason.starts_with(&no_models())
-}
+const NO_MODELS: &str = "\
+No models available. There is no key in the environment or auth.json, and no server on this machine answered.
 
-fn no_models() -> String {
-    "No models available. There is no key in the environment or auth.json, and no server on this machine answered.\n\n  \
-     Set a key:      export ANTHROPIC_API_KEY=...   (all variables: pi docs providers)\n  \
-     Or run a model: ollama serve                   (servers that are found: pi docs local)\n  \
-     Or look first:  pi --model faux/demo -p \"What is in this folder?\""
-        .into()
-}
+  Set a key:      export ANTHROPIC_API_KEY=...   (all variables: pi docs providers)
+  Or run a model: ollama serve                   (servers that are found: pi docs local)
+  Or look first:  pi --model faux/demo -p \"What is in this folder?\"";
 
 /// The level to begin with, as the model has it.
-pub fn thinking(args: &Args, world: &World, context: &SessionContext, choice: &Choice) -> ThinkingLevel {
+pub fn thinking(
+    asked: Option<ThinkingLevel>,
+    settings: &Settings,
+    context: &SessionContext,
+    choice: &Choice,
+) -> ThinkingLevel {
     let stored = context.thinking_level.as_deref().and_then(ThinkingLevel::parse);
     let stored = stored.filter(|_| !context.messages.is_empty());
-    let asked = args.thinking.or(choice.thinking).or(stored);
-    let of_model = world.settings.model_thinking_level(&choice.model.provider, &choice.model.id);
-    resolve::thinking_level(&choice.model, asked, of_model, world.settings.default_thinking_level())
+    let asked = asked.or(choice.thinking).or(stored);
+    let of_model = settings.model_thinking_level(&choice.model.provider, &choice.model.id);
+    resolve::thinking_level(&choice.model, asked, of_model, settings.default_thinking_level())
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@
 //! gone) he is asked on a terminal; elsewhere it is an error that says how to decide by a flag.
 
 use super::ask;
-use super::flags::Args;
-use super::sessions;
-use super::start::World;
+use super::flags::SessionArgs;
+use super::sessions::row;
+use super::start::Launch;
 use crate::mode::interactive::question;
 use crate::mode::report::{self, warning as warn};
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
+use crate::runtime::config::Inputs;
 use crate::runtime::succession::Folder;
 use crate::session::store::{Found, Store, Stored};
 use crate::session::{Log, SessionError, SyncMode, upkeep};
@@ -29,42 +30,48 @@ pub fn store(dirs: &Dirs, settings: &Settings, session_dir: Option<&str>, cwd: &
     Store::new(dirs.agent(), named, sync)
 }
 
-/// Opens the session that the command line asks for, and goes to its folder.
-pub fn log(args: &Args, world: &mut World) -> Result<Log, String> {
-    let log = find(args, world)?;
-    if args.cwd.is_none() {
-        go_home(args, world, &log)?;
-    }
-    Ok(log)
+/// A session that was opened.
+pub struct Opened {
+    pub log: Log,
+    /// A prompt that got no answer, to be edited.
+    pub draft: Option<String>,
 }
 
-/// A session is at home in its own folder, wherever it was opened from.
-fn go_home(args: &Args, world: &mut World, log: &Log) -> Result<(), String> {
-    match enter_home(args, world, log)? {
-        true => Ok(()),
-        false => stay_here(log, world),
+/// Opens the session that the command line asks for, and goes to its folder. `has_prompt`: there is something
+/// to ask, so no draft is offered.
+pub fn log(
+    launch: &Launch,
+    args: &SessionArgs,
+    has_prompt: bool,
+    inputs: &mut Inputs,
+) -> Result<Opened, String> {
+    let opening = Opening { launch, args, store: launch.store(inputs), has_prompt };
+    let opened = opening.find(inputs)?;
+    // A session is at home in its own folder, wherever it was opened from.
+    if args.cwd.is_none() && !enter_home(launch, inputs, &opened.log)? {
+        stay_here(&opened.log, launch, inputs)?;
     }
+    Ok(opened)
 }
 
 /// Enters the folder of a session that is opened while the program runs. The user was asked about the folder before.
-pub fn follow(args: &Args, world: &mut World, log: &Log, folder: Folder) -> Result<(), String> {
-    if folder == Folder::Here || enter_home(args, world, log)? {
+pub fn follow(launch: &Launch, inputs: &mut Inputs, log: &Log, folder: Folder) -> Result<(), String> {
+    if folder == Folder::Here || enter_home(launch, inputs, log)? {
         return Ok(());
     }
     Err(gone(log))
 }
 
 /// Goes to the session's folder; false when it is gone.
-fn enter_home(args: &Args, world: &mut World, log: &Log) -> Result<bool, String> {
+fn enter_home(launch: &Launch, inputs: &mut Inputs, log: &Log) -> Result<bool, String> {
     let home = PathBuf::from(&log.header().cwd);
-    if home == world.cwd || log.header().cwd.is_empty() {
+    if home == inputs.cwd || log.header().cwd.is_empty() {
         return Ok(true);
     }
     if std::env::set_current_dir(&home).is_err() {
         return Ok(false);
     }
-    world.cwd = home;
-    world.enter(args)?;
+    launch.enter(inputs, home)?;
     Ok(true)
 }
 
@@ -74,13 +81,13 @@ fn gone(log: &Log) -> String {
 }
 
 /// The folder of a session is gone: asks whether this one will do.
-fn stay_here(log: &Log, world: &World) -> Result<(), String> {
-    let here = world.cwd.display();
+fn stay_here(log: &Log, launch: &Launch, inputs: &Inputs) -> Result<(), String> {
+    let here = inputs.cwd.display();
     let problem = gone(log);
-    if let Some(ground) = world.ground() {
+    if let Some(screen) = launch.screen(inputs) {
         let text = format!("{problem}\n\nGo on in the current one?\n{here}");
         let answers = ["Continue".to_owned(), "Cancel".to_owned()];
-        return match ask::choose_drawn(ground, "Session cwd not found", &text, &answers) {
+        return match ask::choose_drawn(screen, "Session cwd not found", &text, &answers) {
             Some(0) => Ok(()),
             _ => ask::leave("No folder to work in"),
         };
@@ -98,51 +105,169 @@ fn stay_here(log: &Log, world: &World) -> Result<(), String> {
     ))
 }
 
-fn find(args: &Args, world: &mut World) -> Result<Log, String> {
-    let say = |error: SessionError| error.to_string();
-    let cwd = &world.cwd.clone();
-    let store = store(&world.dirs, &world.settings, args.session_dir.as_deref(), cwd);
-    let id = args.session_id.as_deref();
-    if args.no_session {
-        return Log::in_memory(cwd, id).map_err(say);
-    }
-    if let Some(source) = &args.fork {
-        let source = path_of(store.find(cwd, &resolved(world, source)).map_err(say)?);
-        return store.fork_from(&source, cwd, id).map_err(say);
-    }
-    if let Some(wanted) = &args.session {
-        return match store.find(cwd, &resolved(world, wanted)).map_err(say)? {
-            Found::Path(path) => open(&store, &path, world),
-            Found::Here(stored) => open(&store, &stored.path, world),
-            Found::Elsewhere(stored) => elsewhere(&store, &stored, world),
-        };
-    }
-    if args.resume {
-        return open(&store, &pick(&store, world)?, world);
-    }
-    if args.continue_last {
-        offer_drafts(args, &store, world);
-        // An older conversation would look like the newest.
-        return match store.list(cwd).first() {
-            Some(newest) => open_or(&store, &newest.path, world, NAME_ANOTHER),
-            None => store.create(cwd, None).map_err(say),
-        };
-    }
-    if let Some(id) = id {
-        if let Some(log) = store.open_id(cwd, id).map_err(say)? {
-            return Ok(log);
+/// The way to the session that the command line asks for.
+struct Opening<'a> {
+    launch: &'a Launch,
+    args: &'a SessionArgs,
+    store: Store,
+    has_prompt: bool,
+}
+
+impl Opening<'_> {
+    fn find(&self, inputs: &Inputs) -> Result<Opened, String> {
+        let say = |error: SessionError| error.to_string();
+        let (args, store, cwd) = (self.args, &self.store, inputs.cwd.as_path());
+        let id = args.session_id.as_deref();
+        let opened = |log: Log| Opened { log, draft: None };
+        if args.no_session {
+            return Log::in_memory(cwd, id).map(opened).map_err(say);
         }
-        warn(format_args!("No project session found with id '{id}'; creating a new session with that id."));
-    } else {
-        offer_drafts(args, &store, world);
+        if let Some(source) = &args.fork {
+            let source = path_of(store.find(cwd, &resolved(inputs, source)).map_err(say)?);
+            return store.fork_from(&source, cwd, id).map(opened).map_err(say);
+        }
+        if let Some(wanted) = &args.session {
+            let log = match store.find(cwd, &resolved(inputs, wanted)).map_err(say)? {
+                Found::Path(path) => self.open(&path, inputs, ""),
+                Found::Here(stored) => self.open(&stored.path, inputs, ""),
+                Found::Elsewhere(stored) => self.elsewhere(&stored, inputs),
+            };
+            return log.map(opened);
+        }
+        if args.resume {
+            return self.open(&self.pick(inputs)?, inputs, "").map(opened);
+        }
+        if let Some(id) = id {
+            if let Some(log) = store.open_id(cwd, id).map_err(say)? {
+                return Ok(opened(log));
+            }
+            warn(format_args!(
+                "No project session found with id '{id}'; creating a new session with that id."
+            ));
+            return store.create(cwd, Some(id)).map(opened).map_err(say);
+        }
+        let draft = self.offer_drafts(inputs);
+        let newest = args.continue_last.then(|| store.list(cwd).into_iter().next()).flatten();
+        // An older conversation would look like the newest.
+        let log = match newest {
+            Some(newest) => self.open(&newest.path, inputs, NAME_ANOTHER)?,
+            None => store.create(cwd, None).map_err(say)?,
+        };
+        Ok(Opened { log, draft })
     }
-    store.create(cwd, id).map_err(say)
+
+    /// Opens a session; one that is in use can be forked. `advice` is added where nobody can be asked.
+    fn open(&self, path: &Path, inputs: &Inputs, advice: &str) -> Result<Log, String> {
+        let cwd = inputs.cwd.as_path();
+        let error = match self.store.open(path, cwd) {
+            Err(error @ SessionError::Held { .. }) => error,
+            opened => return opened.map_err(|error| error.to_string()),
+        };
+        let answers =
+            ["Fork it: go on in a copy".to_owned(), "Read it only: what follows is not stored".to_owned()];
+        let chosen = match self.choose(inputs, "Session in use", &error.to_string(), &answers) {
+            Asked::Chosen(at) => at,
+            Asked::Nothing => return Err("No session selected".into()),
+            Asked::Nobody => return Err(format!("{error}{advice}")),
+        };
+        let opened = match chosen {
+            0 => self.store.fork_from(path, cwd, None),
+            _ => Log::open_detached(path),
+        };
+        opened.map_err(|error| error.to_string())
+    }
+
+    /// A session of another folder is forked into this one, or opened there, but not unasked.
+    fn elsewhere(&self, stored: &Stored, inputs: &Inputs) -> Result<Log, String> {
+        let cwd = inputs.cwd.as_path();
+        let (id, home) = (&stored.header.id, &stored.header.cwd);
+        let problem = format!("Session found in different project: {home}");
+        let answers = ["Fork it into this folder".to_owned(), "Open it in its own folder".to_owned()];
+        match self.choose(inputs, "Session of another folder", &problem, &answers) {
+            Asked::Chosen(0) => {
+                self.store.fork_from(&stored.path, cwd, None).map_err(|error| error.to_string())
+            }
+            Asked::Chosen(_) => self.open(&stored.path, inputs, ""),
+            Asked::Nothing => Err("No session selected".into()),
+            Asked::Nobody => Err(format!(
+                "{problem}\nFork it into this folder with --fork {id}, or open it there with --cwd '{home}' --session {id}."
+            )),
+        }
+    }
+
+    /// Asks about a session. Without lines to draw on, the title is left out: the text says it all.
+    fn choose(&self, inputs: &Inputs, title: &str, text: &str, answers: &[String]) -> Asked {
+        if let Some(screen) = self.launch.screen(inputs) {
+            return match ask::choose_drawn(screen, title, text, answers) {
+                Some(at) => Asked::Chosen(at),
+                None => ask::leave("No session selected"),
+            };
+        }
+        if !ask::possible() {
+            return Asked::Nobody;
+        }
+        ask::choose(text, answers).map_or(Asked::Nothing, Asked::Chosen)
+    }
+
+    /// Lets the user pick a session: one of this folder, or, where the list is drawn, of any.
+    fn pick(&self, inputs: &Inputs) -> Result<PathBuf, String> {
+        if let Some(screen) = self.launch.screen(inputs) {
+            return match ask::given(question::pick(screen, &self.store)) {
+                Some(path) => Ok(path),
+                None => ask::leave("No session selected"),
+            };
+        }
+        if !ask::possible() {
+            return Err(
+                "--resume asks which session to open, and there is no terminal to ask on. Name one with --session (pi sessions list shows them), or take the newest with --continue."
+                    .into(),
+            );
+        }
+        let mut infos = self.store.infos(&inputs.cwd);
+        if infos.is_empty() {
+            return Err(
+                "There is no session of this folder. Look for others with: pi sessions list --all".into()
+            );
+        }
+        infos.truncate(OFFERED_MAX);
+        let rows = row::rows(&infos, false);
+        let chosen = ask::choose("Sessions of this folder:", &rows);
+        chosen
+            .and_then(|at| infos.into_iter().nth(at))
+            .map(|info| info.path)
+            .ok_or_else(|| "No session selected".into())
+    }
+
+    /// Offers prompts that never got an answer because their process was killed.
+    fn offer_drafts(&self, inputs: &Inputs) -> Option<String> {
+        let drafts = self.store.drafts(&inputs.cwd);
+        if let Some(draft) = drafts.first()
+            && !self.has_prompt
+            && let Some(screen) = self.launch.screen(inputs)
+        {
+            return offer_draft(screen, draft);
+        }
+        for draft in drafts.into_iter().filter(|draft| upkeep::tell_once(&draft.path)).take(3) {
+            let (time, path) = (&draft.header.timestamp, draft.path.display());
+            report::note(format_args!(
+                "A prompt from {time} got no answer. Go on with it: pi --session '{path}' -p \"...\"; or delete the file"
+            ));
+        }
+        None
+    }
+}
+
+enum Asked {
+    Chosen(usize),
+    Nothing,
+    /// There is nobody to ask.
+    Nobody,
 }
 
 /// What the user wrote, with a `~` at its start resolved.
-fn resolved(world: &World, wanted: &str) -> String {
+fn resolved(inputs: &Inputs, wanted: &str) -> String {
     if wanted.starts_with('~') {
-        let path = world.dirs.resolve(wanted, &world.cwd);
+        let path = inputs.dirs.resolve(wanted, &inputs.cwd);
         return path.to_string_lossy().into_owned();
     }
     wanted.to_owned()
@@ -155,117 +280,8 @@ pub fn path_of(found: Found) -> PathBuf {
     }
 }
 
-/// Opens a session; one that is in use can be forked.
-fn open(store: &Store, path: &Path, world: &World) -> Result<Log, String> {
-    open_or(store, path, world, "")
-}
-
-/// As [`open`] does; `advice` is added where a session is in use and nobody can be asked.
-fn open_or(store: &Store, path: &Path, world: &World, advice: &str) -> Result<Log, String> {
-    let cwd = world.cwd.as_path();
-    let error = match store.open(path, cwd) {
-        Err(error @ SessionError::Held { .. }) => error,
-        opened => return opened.map_err(|error| error.to_string()),
-    };
-    let answers =
-        ["Fork it: go on in a copy".to_owned(), "Read it only: what follows is not stored".to_owned()];
-    let chosen = match choose(world, "Session in use", &error.to_string(), &answers) {
-        Asked::Chosen(at) => at,
-        Asked::Nothing => return Err("No session selected".into()),
-        Asked::Nobody => return Err(format!("{error}{advice}")),
-    };
-    let opened = match chosen {
-        0 => store.fork_from(path, cwd, None),
-        _ => Log::open_detached(path),
-    };
-    opened.map_err(|error| error.to_string())
-}
-
-/// A session of another folder is forked into this one, or opened there, but not unasked.
-fn elsewhere(store: &Store, stored: &Stored, world: &World) -> Result<Log, String> {
-    let cwd = world.cwd.as_path();
-    let (id, home) = (&stored.header.id, &stored.header.cwd);
-    let problem = format!("Session found in different project: {home}");
-    let answers = ["Fork it into this folder".to_owned(), "Open it in its own folder".to_owned()];
-    match choose(world, "Session of another folder", &problem, &answers) {
-        Asked::Chosen(0) => store.fork_from(&stored.path, cwd, None).map_err(|error| error.to_string()),
-        Asked::Chosen(_) => open(store, &stored.path, world),
-        Asked::Nothing => Err("No session selected".into()),
-        Asked::Nobody => Err(format!(
-            "{problem}\nFork it into this folder with --fork {id}, or open it there with --cwd '{home}' --session {id}."
-        )),
-    }
-}
-
-enum Asked {
-    Chosen(usize),
-    Nothing,
-    /// There is nobody to ask.
-    Nobody,
-}
-
-/// Asks about a session. Without lines to draw on, the title is left out: the text says it all.
-fn choose(world: &World, title: &str, text: &str, answers: &[String]) -> Asked {
-    if let Some(ground) = world.ground() {
-        return match ask::choose_drawn(ground, title, text, answers) {
-            Some(at) => Asked::Chosen(at),
-            None => ask::leave("No session selected"),
-        };
-    }
-    if !ask::possible() {
-        return Asked::Nobody;
-    }
-    ask::choose(text, answers).map_or(Asked::Nothing, Asked::Chosen)
-}
-
-/// Lets the user pick a session: one of this folder, or, where the list is drawn, of any.
-fn pick(store: &Store, world: &World) -> Result<PathBuf, String> {
-    if let Some(ground) = world.ground() {
-        return match ask::given(question::pick(ground, store)) {
-            Some(path) => Ok(path),
-            None => ask::leave("No session selected"),
-        };
-    }
-    if !ask::possible() {
-        return Err(
-            "--resume asks which session to open, and there is no terminal to ask on. Name one with --session (pi sessions list shows them), or take the newest with --continue."
-                .into(),
-        );
-    }
-    let mut infos = store.infos(&world.cwd);
-    if infos.is_empty() {
-        return Err("There is no session of this folder. Look for others with: pi sessions list --all".into());
-    }
-    infos.truncate(OFFERED_MAX);
-    let rows = sessions::rows(&infos, false);
-    let chosen = ask::choose("Sessions of this folder:", &rows);
-    chosen
-        .and_then(|at| infos.into_iter().nth(at))
-        .map(|info| info.path)
-        .ok_or_else(|| "No session selected".into())
-}
-
-/// Offers prompts that never got an answer because their process was killed.
-fn offer_drafts(args: &Args, store: &Store, world: &mut World) {
-    let drafts = store.drafts(&world.cwd);
-    if let Some(draft) = drafts.first()
-        && args.messages.is_empty()
-        && args.files.is_empty()
-        && let Some(ground) = world.ground()
-    {
-        let taken = offer_draft(ground, draft);
-        return world.draft = taken;
-    }
-    for draft in drafts.into_iter().filter(|draft| upkeep::tell_once(&draft.path)).take(3) {
-        let (time, path) = (&draft.header.timestamp, draft.path.display());
-        report::note(format_args!(
-            "A prompt from {time} got no answer. Go on with it: pi --session '{path}' -p \"...\"; or delete the file"
-        ));
-    }
-}
-
 /// Gives the text of the prompt, if it is wanted; then the draft has done its work.
-fn offer_draft(ground: question::Context<'_>, draft: &Stored) -> Option<String> {
+fn offer_draft(screen: question::Context<'_>, draft: &Stored) -> Option<String> {
     const SHOWN: usize = 400;
     let log = Log::open_to_read(&draft.path).ok()?;
     let prompt = log.fork_points().pop()?.text;
@@ -273,7 +289,7 @@ fn offer_draft(ground: question::Context<'_>, draft: &Stored) -> Option<String> 
     text.extend(prompt.chars().take(SHOWN));
     let answers =
         ["Put it into the editor".to_owned(), "Keep it for later".to_owned(), "Delete it".to_owned()];
-    let chosen = ask::choose_drawn(ground, "A prompt got no answer", &text, &answers);
+    let chosen = ask::choose_drawn(screen, "A prompt got no answer", &text, &answers);
     let is_taken = match chosen {
         Some(0) => true,
         Some(2) => false,

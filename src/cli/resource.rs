@@ -1,8 +1,10 @@
 //! `pi skills` and `pi prompts`: what there is, and what is wrong with it.
 
-use super::flags::{self, Args};
-use super::start::World;
+use super::flags;
+use super::start::Launch;
 use crate::mode::{print, report};
+use crate::resources::Diagnostic;
+use crate::runtime::expand::Commands;
 use std::ffi::OsString;
 use std::fmt::Write;
 
@@ -18,12 +20,10 @@ Usage: pi prompts [list]     all prompt templates
 
 /// `pi skills`. Gives the exit code.
 pub fn skills(words: &[OsString]) -> u8 {
-    with_world(words, SKILLS, |args, world| {
-        let (commands, diagnostics) = world.find_commands(args);
-        let words: Vec<&str> = args.messages.iter().map(String::as_str).collect();
+    with_commands(words, SKILLS, |words, commands, diagnostics| {
         let skills = &commands.skills;
         diagnostics.iter().for_each(report::warning);
-        match words.as_slice() {
+        match words {
             [] | ["list"] => {
                 let mut text = String::new();
                 for skill in skills {
@@ -49,57 +49,60 @@ pub fn skills(words: &[OsString]) -> u8 {
 
 /// `pi prompts`. Gives the exit code.
 pub fn prompts(words: &[OsString]) -> u8 {
-    with_world(words, PROMPTS, |args, world| {
-        let (commands, diagnostics) = world.find_commands(args);
-        let words: Vec<&str> = args.messages.iter().map(String::as_str).collect();
-        match words.as_slice() {
-            [] | ["list"] => {
-                diagnostics.iter().for_each(report::warning);
-                let mut text = String::new();
-                for template in &commands.templates {
-                    let hint = template.hint.iter().map(|hint| format!(" {hint}")).collect::<String>();
-                    let (scope, path) = (template.source.scope.name(), template.source.path.display());
-                    let _ = writeln!(
-                        text,
-                        "/{}{hint} ({scope}): {}\n  {path}",
-                        template.name,
-                        template.description.trim()
-                    );
-                }
-                Some(crate::cli::say::say_plain(&text))
+    with_commands(words, PROMPTS, |words, commands, diagnostics| match words {
+        [] | ["list"] => {
+            diagnostics.iter().for_each(report::warning);
+            let mut text = String::new();
+            for template in &commands.templates {
+                let hint = template.hint.iter().map(|hint| format!(" {hint}")).collect::<String>();
+                let (scope, path) = (template.source.scope.name(), template.source.path.display());
+                let _ = writeln!(
+                    text,
+                    "/{}{hint} ({scope}): {}\n  {path}",
+                    template.name,
+                    template.description.trim()
+                );
             }
-            ["show", name] => {
-                let name = name.strip_prefix('/').unwrap_or(name);
-                match commands.templates.iter().find(|template| template.name == name) {
-                    Some(template) => {
-                        Some(crate::cli::say::say_plain(&format!("{}\n", template.content.trim_end())))
-                    }
-                    None => {
-                        report::error(format_args!(
-                            "There is no prompt template /{name}. pi prompts lists all."
-                        ));
-                        Some(print::FAILED)
-                    }
-                }
-            }
-            _ => None,
+            Some(crate::cli::say::say_plain(&text))
         }
+        ["show", name] => {
+            let name = name.strip_prefix('/').unwrap_or(name);
+            match commands.templates.iter().find(|template| template.name == name) {
+                Some(template) => {
+                    Some(crate::cli::say::say_plain(&format!("{}\n", template.content.trim_end())))
+                }
+                None => {
+                    report::error(format_args!("There is no prompt template /{name}. pi prompts lists all."));
+                    Some(print::FAILED)
+                }
+            }
+        }
+        _ => None,
     })
 }
 
-/// `run` gives `None` for words that make no sense.
-fn with_world(words: &[OsString], usage: &str, run: impl FnOnce(&Args, &World) -> Option<u8>) -> u8 {
+/// Runs `run` with the words of the user, and with all commands and what is wrong with them. `run` gives `None`
+/// for words that make no sense.
+fn with_commands(
+    words: &[OsString],
+    usage: &str,
+    run: impl FnOnce(&[&str], &Commands, &[Diagnostic]) -> Option<u8>,
+) -> u8 {
     let bad = |problem: &str| {
         report::error(format_args!("{problem}\n{usage}"));
         crate::cli::say::BAD_USAGE
     };
     let args = match flags::parse(words.iter().cloned()) {
-        Ok(args) if args.help => return super::say::say(usage),
+        Ok(args) if args.run.help => return super::say::say(usage),
         Ok(args) => args,
         Err(error) => return bad(&error.0),
     };
-    match World::load_unasked(&args) {
-        Ok(world) => run(&args, &world).unwrap_or_else(|| bad("These words make no sense here.")),
+    match Launch::unasked(&args).and_then(|launch| launch.inputs()) {
+        Ok(inputs) => {
+            let (commands, diagnostics) = inputs.commands(&args.over.resources);
+            let words: Vec<&str> = args.messages.iter().map(String::as_str).collect();
+            run(&words, &commands, &diagnostics).unwrap_or_else(|| bad("These words make no sense here."))
+        }
         Err(text) => {
             report::error(text);
             print::FAILED

@@ -1,10 +1,11 @@
 //! Which sandbox a run has, and `pi sandbox`, which tries a command in one.
 
-use super::flags::{self, Args, UsageError};
+use super::flags::{self, UsageError};
 use crate::mode::print;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
+use crate::runtime::config::SandboxOverrides;
 use crate::tools::backend::Backend;
 use crate::tools::local::Local;
 use crate::tools::process::core_file;
@@ -20,24 +21,24 @@ use std::sync::Arc;
 
 /// The sandbox that flags and settings ask for. What it cannot enforce is said.
 pub fn choose(
-    args: &Args,
+    over: &SandboxOverrides,
     settings: &Settings,
     dirs: &Dirs,
     cwd: &Path,
 ) -> Result<Option<Arc<Sandbox>>, String> {
-    let name = args.sandbox.as_deref();
-    let Some(mode) = mode(name.unwrap_or(settings.sandbox_mode()))? else {
+    let Some(mode) = mode(over.mode.as_deref().unwrap_or(settings.sandbox_mode()))? else {
         return Ok(None);
     };
-    let network = args.sandbox_net || settings.sandbox_network();
+    let network = over.network || settings.sandbox_network();
     let listed = settings.sandbox_writable();
-    let listed = listed.iter().chain(&args.sandbox_write);
+    let listed = listed.iter().chain(&over.writable);
     let listed = listed.map(|path| dirs.resolve(path, cwd)).collect();
     let policy = Policy { mode, cwd: cwd.to_owned(), writable: listed, network, terminal: false };
     sandbox(policy, dirs).map(Some)
 }
 
-fn mode(name: &str) -> Result<Option<Mode>, String> {
+/// The mode of a name, none for `off`.
+pub fn mode(name: &str) -> Result<Option<Mode>, String> {
     match name {
         "off" => Ok(None),
         "read-only" => Ok(Some(Mode::ReadOnly)),
@@ -81,15 +82,16 @@ fn try_run(words: &[OsString]) -> Result<u8, UsageError> {
     let Some((program, arguments)) = command.get(1..).and_then(<[_]>::split_first) else {
         return Err(UsageError("pi sandbox needs a command".into()));
     };
-    let name = args.sandbox.as_deref().unwrap_or("workspace");
+    let over = args.over.sandbox;
+    let name = over.mode.as_deref().unwrap_or("workspace");
     let mode = mode(name).map_err(UsageError)?;
     let mode = mode.ok_or_else(|| UsageError("Without a sandbox there is nothing to try".into()))?;
     let ran = std::env::current_dir()
         .map_err(|error| format!("The current folder cannot be used: {error}"))
         .and_then(|cwd| {
             let dirs = Dirs::find().map_err(|error| error.to_string())?;
-            let writable = args.sandbox_write.iter().map(|path| dirs.resolve(path, &cwd)).collect();
-            let network = args.sandbox_net;
+            let writable = over.writable.iter().map(|path| dirs.resolve(path, &cwd)).collect();
+            let network = over.network;
             let policy = Policy { mode, cwd: cwd.clone(), writable, network, terminal: true };
             Ok((sandbox(policy, &dirs)?, cwd))
         })

@@ -1,28 +1,17 @@
-//! Model servers that other users of this machine run: the user is asked about each once, and the answer is
-//! kept in `local-servers.json` of the agent folder.
+//! Model servers that other users of this machine run: the user is asked about each once.
 
 use super::ask;
-use super::start::World;
-use crate::base::file;
+use super::start::Launch;
 use crate::mode::report::warning as warn;
-use crate::models::local::{Allowed, Stranger};
-use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
-
-/// The servers that the user agreed to.
-pub fn allowed(agent: &Path) -> Allowed {
-    let answers = std::fs::read(path(agent)).ok().map(|bytes| parse(&bytes)).unwrap_or_default();
-    let agreed = answers.into_iter().filter(|(_, answer)| *answer == true);
-    Allowed::Only(agreed.map(|(key, _)| key).collect())
-}
+use crate::models::local::Stranger;
+use crate::runtime::config::Inputs;
 
 /// Asks about the first server that nothing is known about, where questions are drawn. True: it may be used
 /// from now on.
-pub fn ask(world: &mut World, strangers: &[Stranger]) -> bool {
-    let Some(ground) = world.ground() else { return false };
-    let path = path(world.dirs.agent());
-    let known = std::fs::read(&path).ok().map(|bytes| parse(&bytes)).unwrap_or_default();
-    let Some(stranger) = strangers.iter().find(|stranger| !known.contains_key(&stranger.key())) else {
+pub fn ask(launch: &Launch, inputs: &mut Inputs, strangers: &[Stranger]) -> bool {
+    let Some(screen) = launch.screen(inputs) else { return false };
+    let known = &inputs.services.local_servers;
+    let Some(stranger) = strangers.iter().find(|stranger| !known.knows(stranger)) else {
         return false;
     };
     let text = format!(
@@ -30,21 +19,12 @@ pub fn ask(world: &mut World, strangers: &[Stranger]) -> bool {
          run as you."
     );
     let answers = ["Do not use it".to_owned(), "Use it, now and later".to_owned()];
-    let answer = match ask::choose_drawn(ground, "Use a model server of another user?", &text, &answers) {
+    let answer = match ask::choose_drawn(screen, "Use a model server of another user?", &text, &answers) {
         Some(answer) => answer == 1,
         None => return false,
     };
-    let stored = file::update(&path, |old| {
-        let mut answers = parse(&old.unwrap_or_default());
-        answers.insert(stranger.key(), answer.into());
-        let text = serde_json::to_string_pretty(&answers).map_err(|error| error.to_string())?;
-        Ok(Some(text + "\n"))
-    });
-    if let Err(reason) = stored {
+    if let Err(reason) = inputs.services.local_servers.answer(stranger, answer) {
         warn(reason);
-    }
-    if answer {
-        world.services.local_servers.add(stranger);
     }
     answer
 }
@@ -59,13 +39,4 @@ pub fn told(strangers: &[Stranger]) -> String {
         )
     };
     strangers.iter().map(tell).collect()
-}
-
-fn path(agent: &Path) -> PathBuf {
-    agent.join("local-servers.json")
-}
-
-/// The answers so far. A damaged file has none: then it is asked again.
-fn parse(bytes: &[u8]) -> Map<String, Value> {
-    serde_json::from_slice(bytes).unwrap_or_default()
 }

@@ -1,10 +1,10 @@
 //! Whether the project in the working folder is trusted: what was decided, and asking when nothing was.
 
 use super::ask;
-use super::flags::Args;
-use super::start::World;
+use super::start::{Asks, Launch};
 use crate::mode::report;
-use crate::resources::trust::{Answer, Look, Project, Store};
+use crate::resources::trust::{Answer, Project, Snapshot, Store};
+use crate::runtime::config::Inputs;
 use std::collections::HashMap;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -22,65 +22,66 @@ enum Reason {
 
 /// What was agreed to for as long as the program runs, by the project's real path. Clones share it.
 #[derive(Clone, Default)]
-pub struct Agreed(Arc<Mutex<HashMap<PathBuf, Look>>>);
+pub struct Agreed(Arc<Mutex<HashMap<PathBuf, Snapshot>>>);
 
 impl Agreed {
-    fn known(&self) -> MutexGuard<'_, HashMap<PathBuf, Look>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<PathBuf, Snapshot>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, root: &Path, look: &Look) {
-        self.known().insert(root.to_owned(), look.clone());
+    fn add(&self, root: &Path, snapshot: &Snapshot) {
+        self.known().insert(root.to_owned(), snapshot.clone());
     }
 
     /// True if what the project would run was agreed to; none where nothing was.
-    fn covers(&self, root: &Path, look: &Look) -> Option<bool> {
-        self.known().get(root).map(|known| look.runs_no_more_than(known))
+    fn covers(&self, root: &Path, snapshot: &Snapshot) -> Option<bool> {
+        self.known().get(root).map(|known| snapshot.runs_no_more_than(known))
     }
 }
 
 /// Decides for the project in `cwd`. Gives what may be used of it, none where it is not trusted. An error:
 /// what was decided cannot be read.
-pub fn decide(args: &Args, world: &World) -> Result<Option<Look>, String> {
-    let (dirs, settings, agreed) = (&world.dirs, &world.settings, &world.agreed);
-    if args.approve == Some(false) {
+pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Snapshot>, String> {
+    let Launch { approve, agreed, .. } = launch;
+    if *approve == Some(false) {
         return Ok(None);
     }
-    let project = Project::new(&world.cwd, dirs.home());
-    let store = Store::new(dirs.agent());
+    let project = Project::new(&inputs.cwd, inputs.dirs.home());
+    let store = Store::new(inputs.dirs.agent());
     let surfaces = project.surfaces();
     // A project that brings nothing is used as it is.
-    let look = if surfaces.is_empty() { Look::nothing() } else { project.look() };
-    let covered = agreed.covers(project.root(), &look);
-    let is_approved = args.approve == Some(true) && covered.is_none();
+    let snapshot = if surfaces.is_empty() { Snapshot::nothing() } else { project.snapshot() };
+    let covered = agreed.covers(project.root(), &snapshot);
+    let is_approved = *approve == Some(true) && covered.is_none();
     if is_approved {
-        agreed.add(project.root(), &look);
+        agreed.add(project.root(), &snapshot);
     }
     if is_approved || surfaces.is_empty() {
-        note(&project, &store, &look);
-        return Ok(Some(look));
+        note(&project, &store, &snapshot);
+        return Ok(Some(snapshot));
     }
     if covered == Some(true) {
-        return Ok(Some(look));
+        return Ok(Some(snapshot));
     }
     let reason = match store.find(&project)? {
         Some(entry) if !entry.is_trusted => return Ok(None),
-        Some(_) if store.has_changed(&project, &look)? => Reason::Changed,
-        Some(_) => return Ok(Some(look)),
+        Some(_) if store.has_changed(&project, &snapshot)? => Reason::Changed,
+        Some(_) => return Ok(Some(snapshot)),
         None if covered.is_some() => Reason::Changed,
-        None => match settings.default_project_trust() {
-            "always" => return Ok(Some(look)),
+        None => match inputs.settings.default_project_trust() {
+            "always" => return Ok(Some(snapshot)),
             "never" => return Ok(None),
             _ => Reason::Unknown,
         },
     };
     let question = Question { project: &project, surfaces: &surfaces, store: &store };
-    if let Some(ground) = world.ground() {
-        return question
-            .ask(agreed, look, reason, |about, labels| Ok(ask::choose_drawn(ground, TITLE, about, labels)));
+    if let Some(screen) = launch.screen(inputs) {
+        return question.ask(agreed, snapshot, reason, |about, labels| {
+            Ok(ask::choose_drawn(screen, TITLE, about, labels))
+        });
     }
-    if world.may_ask() && io::stdin().is_terminal() && io::stderr().is_terminal() {
-        return question.ask(agreed, look, reason, ask_lines);
+    if launch.asks == Asks::Lines && io::stdin().is_terminal() && io::stderr().is_terminal() {
+        return question.ask(agreed, snapshot, reason, ask_lines);
     }
     let why = match reason {
         Reason::Unknown => "the project is not trusted",
@@ -96,12 +97,12 @@ pub fn decide(args: &Args, world: &World) -> Result<Option<Look>, String> {
 }
 
 /// Where a project is trusted that nothing was asked about now, what it brings later is new.
-fn note(project: &Project, store: &Store, look: &Look) {
+fn note(project: &Project, store: &Store, snapshot: &Snapshot) {
     // A store that cannot be read is an error as soon as there is something to decide.
     if let Ok(Some(entry)) = store.find(project)
         && entry.is_trusted
     {
-        let _ = store.has_changed(project, look);
+        let _ = store.has_changed(project, snapshot);
     }
 }
 
@@ -129,7 +130,7 @@ struct Question<'a> {
 
 impl Question<'_> {
     /// What the question depends on.
-    fn about(&self, look: &Look, reason: Reason) -> String {
+    fn about(&self, snapshot: &Snapshot, reason: Reason) -> String {
         let why = match reason {
             Reason::Unknown => "",
             Reason::Changed => "\nYou trusted it before; what it runs has changed since.",
@@ -140,7 +141,7 @@ impl Question<'_> {
              and its extensions run.{}",
             self.project.root().display(),
             list(self.project, self.surfaces),
-            look.told()
+            snapshot.told()
         )
     }
 
@@ -148,35 +149,40 @@ impl Question<'_> {
     fn ask(
         &self,
         agreed: &Agreed,
-        mut look: Look,
+        mut snapshot: Snapshot,
         mut reason: Reason,
         choose: impl Fn(&str, &[String]) -> Result<Option<usize>, String>,
-    ) -> Result<Option<Look>, String> {
+    ) -> Result<Option<Snapshot>, String> {
         let answers = self.project.answers(true);
         let labels: Vec<String> = answers.iter().map(|answer| answer.label.clone()).collect();
         loop {
-            let chosen = choose(&self.about(&look, reason), &labels)?;
+            let chosen = choose(&self.about(&snapshot, reason), &labels)?;
             let Some(answer) = chosen.and_then(|chosen| answers.get(chosen)) else {
                 return Ok(None);
             };
-            let now = self.project.look();
-            if answer.is_trusted && now != look {
-                (look, reason) = (now, Reason::ChangedMeanwhile);
+            let now = self.project.snapshot();
+            if answer.is_trusted && now != snapshot {
+                (snapshot, reason) = (now, Reason::ChangedMeanwhile);
                 continue;
             }
-            return self.answered(agreed, answer, look);
+            return self.answered(agreed, answer, snapshot);
         }
     }
 
-    fn answered(&self, agreed: &Agreed, answer: &Answer, look: Look) -> Result<Option<Look>, String> {
-        self.store.answer(self.project, answer, &look)?;
+    fn answered(
+        &self,
+        agreed: &Agreed,
+        answer: &Answer,
+        snapshot: Snapshot,
+    ) -> Result<Option<Snapshot>, String> {
+        self.store.answer(self.project, answer, &snapshot)?;
         if !answer.is_trusted {
             return Ok(None);
         }
         if answer.decisions.is_empty() {
-            agreed.add(self.project.root(), &look);
+            agreed.add(self.project.root(), &snapshot);
         }
-        Ok(Some(look))
+        Ok(Some(snapshot))
     }
 }
 

@@ -1,10 +1,10 @@
 //! `pi undo`: takes back what the write and edit tools did to files in a session.
 
-use super::flags::Args;
 use super::{ask, open, sandbox};
 use crate::mode::{print, report};
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
+use crate::runtime::config::SandboxOverrides;
 use crate::runtime::plain_text;
 use crate::runtime::undo::{self, Action, Journal, Plan, Step};
 use crate::session::{Log, SessionError, Store, SyncMode};
@@ -127,7 +127,8 @@ fn try_run(options: &Options) -> Result<u8, String> {
     if !options.yes && !doubts.is_empty() {
         agree(&doubts, &plans)?;
     }
-    let sandbox = sandbox::choose(&Args::default(), &found.settings, &found.dirs, Path::new(&home))?;
+    let sandbox =
+        sandbox::choose(&SandboxOverrides::default(), &found.settings, &found.dirs, Path::new(&home))?;
     let done = undo::carry_out(&journal, plans, options.force, sandbox.as_deref());
     if let (Some(note), Some(mut log)) = (undo::note(&done), written) {
         match log.append(note) {

@@ -1,7 +1,7 @@
 //! `pi update --models`: fetches newer models than the built-in ones, when asked and at no other time.
 
 use super::flags::Args;
-use super::start::World;
+use super::start::Launch;
 use crate::base::cancel::CancelToken;
 use crate::base::file;
 use crate::mode::print;
@@ -62,8 +62,8 @@ fn help() -> String {
 }
 
 fn refresh(offline: bool) -> Result<(), String> {
-    let world = World::load(&Args::default())?;
-    let env = world.services.credentials.env();
+    let inputs = Launch::new(&Args::default())?.inputs()?;
+    let env = inputs.services.credentials.env();
     if offline || std::env::var_os("PI_OFFLINE").is_some() {
         let why = if offline { "--offline" } else { "PI_OFFLINE" };
         return Err(format!("Could not refresh model catalogs: {why} allows no network"));
@@ -71,9 +71,9 @@ fn refresh(offline: bool) -> Result<(), String> {
     let base_url = env.get("PI_CATALOG_URL");
     let base_url = base_url.as_deref().unwrap_or(CATALOG_URL);
     let providers: Vec<&str> = catalogue::providers()
-        .filter(|provider| *provider != "radius" && world.services.usable(provider))
+        .filter(|provider| *provider != "radius" && inputs.services.usable(provider))
         .collect();
-    let path = world.dirs.agent().join(remote::FILE_NAME);
+    let path = inputs.dirs.agent().join(remote::FILE_NAME);
     let stored = read(&path);
     let fetched = fetch_all(base_url, &providers, &stored);
 

@@ -3,7 +3,7 @@
 //! Fields stand in the order in which they were set first, so the same request is the same bytes.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
 #[derive(Default)]
@@ -65,18 +65,36 @@ impl Body {
         }
     }
 
+    /// The object as text. The longest field, which is the conversation, is not copied: the others are put around it.
     pub fn into_bytes(self) -> Vec<u8> {
-        serde_json::to_vec(&self).unwrap_or_default()
+        let longest = self.fields.iter().enumerate().max_by_key(|(_, (_, value))| value.get().len());
+        let Some(longest) = longest.map(|(at, _)| at) else {
+            return b"{}".to_vec();
+        };
+        let (mut head, mut tail) = (Vec::new(), Vec::new());
+        let mut bytes = Vec::new();
+        for (at, (name, value)) in self.fields.into_iter().enumerate() {
+            let part = if at <= longest { &mut head } else { &mut tail };
+            part.push(b',');
+            part.extend(serde_json::to_vec(&name).unwrap_or_default());
+            part.push(b':');
+            match at == longest {
+                true => bytes = Box::<str>::from(value).into_string().into_bytes(),
+                false => part.extend(value.get().as_bytes()),
+            }
+        }
+        head[0] = b'{';
+        tail.push(b'}');
+        bytes.reserve_exact(head.len() + tail.len());
+        bytes.splice(..0, head);
+        bytes.extend(tail);
+        bytes
     }
 }
 
 impl Serialize for Body {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.fields.len()))?;
-        for (name, value) in &self.fields {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
+        serializer.collect_map(self.fields.iter().map(|(name, value)| (name, value)))
     }
 }
 

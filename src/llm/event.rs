@@ -182,7 +182,17 @@ impl Fold {
         &self.message
     }
 
-    pub fn into_message(self) -> AssistantMessage {
+    /// The answer, without the room that its texts grew in.
+    pub fn into_message(mut self) -> AssistantMessage {
+        let content = &mut self.message.content;
+        content.shrink_to_fit();
+        for block in content {
+            match block {
+                Block::Text(block) => block.text.shrink_to_fit(),
+                Block::Thinking(block) => block.thinking.shrink_to_fit(),
+                _ => {}
+            }
+        }
         self.message
     }
 

@@ -3,7 +3,7 @@
 //! The JSON is that of the reference's message types, field for field; fields that are not known here
 //! are kept in `extra` and written back. Timestamps are Unix milliseconds.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ pub struct ToolCall {
 #[serde(untagged)]
 pub enum Content {
     Text(String),
-    Blocks(Vec<Block>),
+    Blocks(#[serde(deserialize_with = "exact")] Vec<Block>),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -147,6 +147,7 @@ pub struct UserMessage {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AssistantMessage {
+    #[serde(deserialize_with = "exact")]
     pub content: Vec<Block>,
     pub api: String,
     pub provider: String,
@@ -182,7 +183,7 @@ pub struct AssistantMessage {
 pub struct ToolResultMessage {
     pub tool_call_id: String,
     pub tool_name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "exact")]
     pub content: Vec<Block>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
@@ -251,6 +252,14 @@ pub struct UsageCost {
     pub cache_write: f64,
     #[serde(default, with = "number::amount")]
     pub total: f64,
+}
+
+/// Reads a list and keeps no room behind its last item: long conversations are lists of one block, which would be
+/// given room for four.
+fn exact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Block>, D::Error> {
+    let mut blocks = Vec::deserialize(deserializer)?;
+    blocks.shrink_to_fit();
+    Ok(blocks)
 }
 
 impl Default for Content {

@@ -57,6 +57,11 @@ impl Dirs {
         })
     }
 
+    /// An agent folder that the caller names, and the home folder of the user.
+    pub fn with_agent(agent: PathBuf) -> Self {
+        Self { home: std::env::home_dir(), agent, sessions: None }
+    }
+
     /// All folders at one place.
     #[cfg(test)]
     pub fn at(folder: &Path) -> Self {

@@ -12,12 +12,18 @@ use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// What the prompt says of a tool.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct PromptTool<'a> {
     pub name: &'a str,
     /// Tools without one are not listed.
     pub snippet: Option<&'a str>,
     pub rules: &'a [String],
+    /// The model can read a skill with it.
+    pub reads: bool,
+    /// The model can list or search files with it.
+    pub searches: bool,
+    /// The model can run shell commands with it.
+    pub runs_commands: bool,
 }
 
 /// What the prompt is made of.
@@ -64,8 +70,8 @@ pub fn sections(options: &PromptOptions<'_>) -> Map<String, Value> {
         insert(&mut sections, "project_context", &project_context(options.context_files));
     }
     // Without a tool that reads files the model could not follow.
-    let tool = ["read", "bash"].into_iter().find(|name| options.tools.iter().any(|tool| tool.name == *name));
-    if let Some(skills) = tool.and_then(|tool| skill::section(options.skills, tool)) {
+    let reader = options.tools.iter().find(|tool| tool.reads).or_else(|| runs_commands(options.tools));
+    if let Some(skills) = reader.and_then(|tool| skill::section(options.skills, tool.name)) {
         insert(&mut sections, "skills", &skills);
     }
     insert(&mut sections, "cwd", &options.cwd.to_string_lossy());
@@ -143,6 +149,10 @@ fn insert(sections: &mut Map<String, Value>, name: &str, content: &str) {
     sections.insert(name.to_owned(), text.into());
 }
 
+fn runs_commands<'a>(tools: &'a [PromptTool<'a>]) -> Option<&'a PromptTool<'a>> {
+    tools.iter().find(|tool| tool.runs_commands)
+}
+
 fn tools(tools: &[PromptTool<'_>]) -> String {
     let lines: Vec<String> =
         tools.iter().filter_map(|tool| Some(format!("- {}: {}", tool.name, tool.snippet?))).collect();
@@ -150,13 +160,12 @@ fn tools(tools: &[PromptTool<'_>]) -> String {
 }
 
 fn rules(tools: &[PromptTool<'_>]) -> String {
-    let has = |name: &str| tools.iter().any(|tool| tool.name == name);
-    let searches = ["grep", "find", "ls"].into_iter().any(has);
     let mut rules = Vec::new();
     let of_tools = tools.iter().flat_map(|tool| tool.rules).map(String::as_str);
-    let bash = (has("bash") && !searches).then_some("Use bash to list and search files: ls, rg, find.");
+    let shell = runs_commands(tools).filter(|_| !tools.iter().any(|tool| tool.searches));
+    let search = shell.map(|tool| format!("Use {} to list and search files: ls, rg, find.", tool.name));
     let last = ["Be brief.", "Name files by their path."];
-    for rule in bash.into_iter().chain(of_tools).chain(last) {
+    for rule in search.as_deref().into_iter().chain(of_tools).chain(last) {
         let rule = format!("- {}", rule.trim());
         if rule.len() > 2 && !rules.contains(&rule) {
             rules.push(rule);
@@ -166,7 +175,7 @@ fn rules(tools: &[PromptTool<'_>]) -> String {
 }
 
 fn docs(tools: &[PromptTool<'_>]) -> &'static str {
-    if tools.iter().any(|tool| tool.name == "bash") {
+    if runs_commands(tools).is_some() {
         "When the user asks about pi itself, read its manual: `pi docs` lists the topics, `pi docs TOPIC` shows one."
     } else {
         "When the user asks about pi itself, name its manual: `pi docs` lists the topics."
@@ -199,7 +208,14 @@ mod tests {
     }
 
     fn tool(name: &'static str) -> PromptTool<'static> {
-        PromptTool { name, snippet: Some("Does it"), rules: &[] }
+        PromptTool {
+            name,
+            snippet: Some("Does it"),
+            reads: name == "read",
+            searches: name == "ls",
+            runs_commands: name == "bash",
+            ..PromptTool::default()
+        }
     }
 
     fn text(sections: &Map<String, Value>, name: &str) -> String {
@@ -243,7 +259,7 @@ mod tests {
     #[test]
     fn rules_follow_the_tools() {
         let own = ["Look twice.".to_owned(), " Be brief. ".to_owned(), " ".to_owned()];
-        let edit = PromptTool { name: "edit", snippet: None, rules: &own };
+        let edit = PromptTool { name: "edit", rules: &own, ..PromptTool::default() };
         let rows: &[(&[PromptTool<'_>], &str)] = &[
             (&[], "- Be brief.\n- Name files by their path."),
             (

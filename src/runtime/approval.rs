@@ -145,12 +145,12 @@ pub trait Approver: Send + Sync {
 /// Who is asked, and what was allowed for good. One for the life of a session, whatever conversation it
 /// goes on with.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct Approvals {
     approver: Mutex<Option<Arc<dyn Approver>>>,
     always: Mutex<HashSet<String>>,
 }
 
-impl Desk {
+impl Approvals {
     pub fn set_approver(&self, approver: Arc<dyn Approver>) {
         *self.approver.lock().unwrap_or_else(PoisonError::into_inner) = Some(approver);
     }
@@ -159,7 +159,7 @@ impl Desk {
     pub fn guard(self: &Arc<Self>, rules: &Rules, tools: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
         let guard = |tool: &Arc<dyn Tool>| -> Arc<dyn Tool> {
             if rules.cover(tool.info()) {
-                Arc::new(Guarded { tool: tool.clone(), desk: self.clone() })
+                Arc::new(Guarded { tool: tool.clone(), approvals: self.clone() })
             } else {
                 tool.clone()
             }
@@ -193,7 +193,7 @@ impl Desk {
 /// A tool whose calls wait for a decision.
 struct Guarded {
     tool: Arc<dyn Tool>,
-    desk: Arc<Desk>,
+    approvals: Arc<Approvals>,
 }
 
 impl Tool for Guarded {
@@ -211,7 +211,7 @@ impl Tool for Guarded {
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
         let question = Question { id: call.id, tool: self.tool.info(), arguments: call.arguments };
-        let decision = self.desk.decide(&question, call.cancel);
+        let decision = self.approvals.decide(&question, call.cancel);
         if call.cancel.is_cancelled() {
             return Err(ToolError::aborted());
         }
@@ -295,17 +295,17 @@ mod tests {
 
     #[test]
     fn always_is_asked_once_and_nobody_is_a_no() {
-        let (desk, cancel) = (Desk::default(), CancelToken::new());
+        let (approvals, cancel) = (Approvals::default(), CancelToken::new());
         let (bash, write) = (tool("bash", false), tool("write", false));
         let arguments = json!({}).as_object().cloned().unwrap_or_default();
         let ask = |tool: &ToolInfo| {
             let question = Question { id: "1", tool, arguments: &arguments };
-            desk.decide(&question, &cancel)
+            approvals.decide(&question, &cancel)
         };
         assert!(matches!(ask(&bash), Decision::Deny(Some(reason)) if reason.contains("--allow-tools bash")));
-        desk.set_approver(Arc::new(Says(Decision::AllowAlways)));
+        approvals.set_approver(Arc::new(Says(Decision::AllowAlways)));
         assert_eq!(ask(&bash), Decision::AllowAlways);
-        desk.set_approver(Arc::new(Says(Decision::Deny(None))));
+        approvals.set_approver(Arc::new(Says(Decision::Deny(None))));
         assert_eq!(ask(&bash), Decision::Allow);
         assert_eq!(ask(&write), Decision::Deny(None));
     }

@@ -1,13 +1,13 @@
 //! The session's side of the agent's loop: stores what ends, tells the listeners, decides what follows.
 
 use super::compaction::{self, Compactor, Moment};
+use super::config::Config;
 use super::control::{self, Control, InterruptMode};
-use super::event::Event;
-use super::image;
+use super::event::{Event, Listener};
+use super::image::blocked;
 use super::limit::{Guard, Verdict};
 use super::outcome;
 use super::retry;
-use super::session::{Ground, Listener};
 use crate::agent::event::AgentEvent;
 use crate::agent::message::{AgentMessage, CustomMessage};
 use crate::agent::run::{AfterTurn, Agent, Fatal, Host, Request};
@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// The session's side of the loop.
 pub(super) struct Conductor<'a> {
     pub control: &'a Control,
-    pub ground: &'a Ground,
+    pub config: &'a Config,
     pub compaction: &'a mut compaction::State,
     pub guard: &'a mut Guard,
     pub ended_by: &'a mut Option<String>,
@@ -36,43 +36,34 @@ pub(super) struct Conductor<'a> {
     pub cancel: &'a CancelToken,
     /// Retries of the answer that is being asked for.
     pub attempt: u64,
-    /// Answers that were asked for again because they were not what was wanted.
-    pub mends: usize,
-    /// The entry that was written last.
-    pub last_entry: String,
-    /// No request was made: a steering message that came since the prompt waits for the second one.
+    /// Answers that were asked for again because they were not the value that was wanted.
+    pub output_retries: usize,
+    /// True before the first request: a steering message that came since the prompt waits for the second one.
     pub is_first: bool,
 }
 
 impl Conductor<'_> {
-    pub fn compactor(&mut self) -> Compactor<'_> {
+    pub fn compactor(&mut self, agent: &Agent) -> Compactor<'_> {
         Compactor {
             control: self.control,
-            services: &self.ground.services,
+            model: agent.model.clone(),
+            thinking: agent.thinking,
+            services: &self.config.services,
             state: self.compaction,
-            outputs: &*self.ground.workspace.outputs,
+            outputs: &*self.config.workspace.outputs,
             listener: self.listener,
             cancel: self.cancel,
         }
     }
 
-    /// Model, thinking level and tools may have been changed since the last request.
-    pub fn take_up(&self, agent: &mut Agent) {
-        let state = self.control.state();
-        agent.model.clone_from(&state.model);
-        agent.thinking = state.thinking;
-        agent.tools = self.control.guard(&state.ground, &state.tools);
-        agent.sequential = state.switches.interrupt == InterruptMode::Immediate;
-    }
-
     pub fn policy(&self) -> Retry {
-        Retry { enabled: self.control.state().switches.auto_retry, ..self.ground.services.retry }
+        Retry { enabled: self.control.state().switches.auto_retry, ..self.config.services.retry }
     }
 
     /// After a failed answer: leaves it out of the conversation and waits, if it is to be asked for
     /// again. The log keeps it.
-    pub fn wait_to_retry(&mut self, agent: &mut Agent) -> Result<bool, Fatal> {
-        let Some(failure) = agent.failure.take() else {
+    pub fn wait_to_retry(&mut self, failure: Option<StreamError>) -> Result<bool, Fatal> {
+        let Some(failure) = failure else {
             return Ok(false);
         };
         let policy = self.policy();
@@ -87,11 +78,11 @@ impl Conductor<'_> {
             delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
             error_message: &failure.message,
         })?;
-        let edit = ContextEdit { target_id: self.last_entry.clone(), replacement: None, extra: Map::new() };
-        let entry = self.control.log().append(edit).map_err(|error| Fatal(error.to_string()))?;
-        agent.messages.pop();
-        self.compaction.marks.fresh = agent.messages.len();
-        self.control.publish(&agent.messages, self.compaction.marks);
+        let entry = {
+            let mut log = self.control.log();
+            let target_id = log.last_entry().unwrap_or_default().to_owned();
+            log.append(ContextEdit { target_id, replacement: None, extra: Map::new() })?
+        };
         (self.listener)(&Event::EntryAppended { entry: &entry })?;
         if self.control.wait_to_retry(self.cancel, retry::with_jitter(delay)) {
             return self.end_retries("Retry cancelled").map(|()| false);
@@ -109,12 +100,13 @@ impl Conductor<'_> {
     }
 
     /// What is said about an answer that is not the value which the run is to end with.
-    pub fn mend(&mut self, agent: &Agent) -> Option<AgentMessage> {
-        let wanted = self.ground.wanted.as_ref()?;
-        let Some(AgentMessage::Assistant(answer)) = agent.messages.last() else {
+    pub fn retry_output(&mut self) -> Option<AgentMessage> {
+        let wanted = self.config.wanted.as_ref()?;
+        let messages = self.control.messages();
+        let Some(AgentMessage::Assistant(answer)) = messages.last() else {
             return None;
         };
-        if self.mends >= outcome::MENDS_MAX || !outcome::is_whole(answer) {
+        if self.output_retries >= outcome::RETRIES_MAX || !outcome::is_whole(answer) {
             return None;
         }
         {
@@ -125,7 +117,7 @@ impl Conductor<'_> {
             }
         }
         let fault = wanted.check(&outcome::text(answer)).err()?;
-        self.mends += 1;
+        self.output_retries += 1;
         Some(control::user_message(wanted.ask_again(&fault), Vec::new()))
     }
 
@@ -137,28 +129,29 @@ impl Conductor<'_> {
     }
 
     /// Both queues to the listener, when `message` leaves one of them for the conversation.
-    pub fn tell_queues(&mut self, message: &AgentMessage) -> Result<(), Fatal> {
+    pub fn emit_queues(&mut self, message: &AgentMessage) -> Result<(), Fatal> {
         let mut told = Ok(());
         let mut queues = self.control.queues();
         if queues.steering.started(message) || queues.follow_up.started(message) {
-            queues.tell(&mut |event| told = (self.listener)(event));
+            queues.emit(&mut |event| told = (self.listener)(event));
         }
         told
     }
 }
 
 impl Host for Conductor<'_> {
+    fn messages(&self) -> Arc<Vec<AgentMessage>> {
+        self.control.messages()
+    }
+
     fn event(&mut self, event: &AgentEvent<'_>) -> Result<(), Fatal> {
         match event {
-            AgentEvent::MessageStart { message } => self.tell_queues(message)?,
+            AgentEvent::MessageStart { message } => self.emit_queues(message)?,
             AgentEvent::MessageEnd { message } => {
-                let mut log = self.control.log();
-                let entry = log.append_message(message).map_err(|error| Fatal(error.to_string()))?;
-                self.last_entry = entry.id;
-                self.control.state().messages.push((*message).clone());
+                self.control.log().append_message(message)?;
                 self.compaction.saw(message);
             }
-            AgentEvent::TurnEnd { .. } => self.control.turn_ended(),
+            AgentEvent::TurnEnd { .. } => self.control.sync_turn(),
             _ => {}
         }
         (self.listener)(&Event::Agent(*event))?;
@@ -174,14 +167,14 @@ impl Host for Conductor<'_> {
     }
 
     fn before_turn(&mut self, agent: &mut Agent) -> Result<(), Fatal> {
-        self.take_up(agent);
-        self.compactor().check(agent, Moment::BetweenTurns).map(|_| ())
+        *agent = self.control.agent();
+        self.compactor(agent).check(Moment::BetweenTurns).map(drop)
     }
 
     fn after_turn(&mut self, answer: &AssistantMessage, results: &[AgentMessage]) -> AfterTurn {
         match self.guard.turn_ended(answer, results, !results.is_empty()) {
             Verdict::Go => {}
-            Verdict::Tell(text) => {
+            Verdict::Warn(text) => {
                 let note = AgentMessage::Custom(Arc::new(CustomMessage {
                     custom_type: "limit".into(),
                     content: Content::Text(text),
@@ -207,7 +200,7 @@ impl Host for Conductor<'_> {
 
     fn announce(&mut self, agent: &Agent, pending: &mut Vec<AgentMessage>) -> Result<(), Fatal> {
         let mut head = Head::default();
-        for message in &agent.messages {
+        for message in self.control.messages().iter() {
             if let AgentMessage::System(system) = message {
                 head.apply(system);
             }
@@ -221,13 +214,13 @@ impl Host for Conductor<'_> {
 
     fn request(&mut self, agent: &Agent) -> Result<Request, StreamError> {
         let session = self.control.log().header().id.clone();
-        let services = &self.ground.services;
+        let services = &self.config.services;
         services.request(&agent.model, agent.thinking, &session, self.cancel)
     }
 
     fn context(&mut self, messages: &[AgentMessage]) -> Option<Vec<AgentMessage>> {
-        let services = &self.ground.services;
-        services.block_images.then(|| image::without(messages))
+        let services = &self.config.services;
+        services.block_images.then(|| blocked::without(messages))
     }
 
     fn notice(&mut self, text: &str) {

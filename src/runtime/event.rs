@@ -2,10 +2,17 @@
 
 use crate::agent::event::AgentEvent;
 use crate::agent::message::AgentMessage;
+use crate::agent::run::Fatal;
 use crate::llm::model::ThinkingLevel;
 use crate::session::compaction::CompactionResult;
 use crate::session::entry::Entry;
 use serde_json::Value;
+
+/// Takes every event of a run, on the thread that runs the prompt. An error ends the run.
+pub type Listener<'a> = &'a mut dyn FnMut(&Event<'_>) -> Result<(), Fatal>;
+
+/// Takes the events of a command.
+pub type Emit<'a> = &'a mut dyn FnMut(&Event<'_>);
 
 /// Why a conversation is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

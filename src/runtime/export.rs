@@ -10,7 +10,7 @@ impl Control {
     /// Writes the session into a file, by default one in its folder, and gives the file's path. A stored
     /// session is read from its own file, so that a run is not kept waiting.
     pub fn export(&self, path: Option<&Path>) -> Result<PathBuf, ExportError> {
-        let cwd = self.state().ground.workspace.cwd.clone();
+        let cwd = self.state().config.workspace.cwd.clone();
         let describer = self.describer();
         let describe: Describe<'_> = &|name, arguments| describer.describe(name, arguments);
         let (file, leaf) = {

@@ -3,10 +3,10 @@
 //! All but time are looked at when a turn has ended, so that the log holds whole turns: a limit can be
 //! passed by what the last turn took. A run that repeats itself is told so once, and ended when it goes on.
 
-use super::control::Control;
 use crate::agent::message::AgentMessage;
 use crate::base::cancel::CancelToken;
 use crate::llm::message::{AssistantMessage, Block, Usage, text_of};
+use crate::resources::settings::Settings;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// `None` is no limit.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
     /// Answers to one prompt.
     pub turns: Option<u64>,
@@ -29,6 +29,22 @@ pub struct Limits {
     pub time: Option<Duration>,
     /// Looks for runs that repeat themselves.
     pub loops: bool,
+}
+
+impl Limits {
+    /// With the settings' limits where these say nothing.
+    pub fn or(self, settings: &Settings) -> Self {
+        let seconds = || Duration::try_from_secs_f64(settings.limit_amount("seconds")?).ok();
+        Self {
+            turns: self.turns.or_else(|| settings.limit("turns")),
+            cost: self.cost.or_else(|| settings.limit_amount("cost")),
+            tokens: self.tokens.or_else(|| settings.limit("tokens")),
+            session_cost: self.session_cost.or_else(|| settings.limit_amount("sessionCost")),
+            session_tokens: self.session_tokens.or_else(|| settings.limit("sessionTokens")),
+            time: self.time.or_else(seconds),
+            loops: self.loops || settings.limit_loops(),
+        }
+    }
 }
 
 /// Turns that are looked back on.
@@ -67,8 +83,8 @@ impl Spent {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Go,
-    /// The model is to be told.
-    Tell(String),
+    /// The model is warned with this text.
+    Warn(String),
     /// The run ends; the user is told why.
     End(String),
 }
@@ -155,7 +171,7 @@ impl Guard {
             return Verdict::Go;
         }
         self.warned = Some(turn);
-        Verdict::Tell(format!(
+        Verdict::Warn(format!(
             "The same tool calls have now been made more than {SAME_MAX} times with the same results. Do something else, or say what keeps you from going on. The run ends if they are made once more."
         ))
     }
@@ -179,17 +195,6 @@ fn fingerprint(answer: &AssistantMessage, results: &[AgentMessage]) -> Option<u6
         }
     }
     (calls > 0).then(|| hasher.finish())
-}
-
-impl Control {
-    /// What the session has taken so far, where a limit asks for it.
-    pub(super) fn spent(&self, limits: &Limits) -> Spent {
-        if limits.session_cost.is_none() && limits.session_tokens.is_none() {
-            return Spent::default();
-        }
-        let stats = self.stats();
-        Spent { tokens: stats.tokens.total, cost: stats.cost }
-    }
 }
 
 /// Ends a run when its time is up.
@@ -311,7 +316,7 @@ mod tests {
         for _ in 0..SAME_MAX {
             assert_eq!(turn(&mut guard, "ls", "a"), Verdict::Go);
         }
-        assert!(matches!(turn(&mut guard, "ls", "a"), Verdict::Tell(_)));
+        assert!(matches!(turn(&mut guard, "ls", "a"), Verdict::Warn(_)));
         assert_eq!(turn(&mut guard, "pwd", "/"), Verdict::Go);
         assert!(matches!(turn(&mut guard, "ls", "a"), Verdict::End(_)));
     }

@@ -1,7 +1,7 @@
 //! Changes of the model and of how much it thinks, at any time. A run uses them from its next request on.
 
-use super::control::{Control, Tell};
-use super::event::Event;
+use super::control::Control;
+use super::event::{Emit, Event};
 use crate::agent::run::Fatal;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::models::local;
@@ -22,9 +22,9 @@ impl Control {
         self.state().model.clone()
     }
 
-    /// The models that a request could be sent to. The actor is offered only while it is on stage.
+    /// Models that a request can be sent to. The faux provider is listed only while one of its models is in use.
     pub fn available_models(&self) -> Vec<Arc<Model>> {
-        let registry = &self.ground().services.registry;
+        let registry = &self.config().services.registry;
         let providers = self.usable_providers();
         let models = providers.iter().flat_map(|name| registry.offered_of(name));
         models.collect()
@@ -32,11 +32,11 @@ impl Control {
 
     /// The providers of these models.
     pub fn usable_providers(&self) -> Vec<String> {
-        let (ground, current) = {
+        let (config, current) = {
             let state = self.state();
-            (state.ground.clone(), state.model.provider.clone())
+            (state.config.clone(), state.model.provider.clone())
         };
-        let services = &ground.services;
+        let services = &config.services;
         let offered = |name: &str| match services.is_actor(name) {
             true => current == name,
             false => services.usable(name),
@@ -47,22 +47,22 @@ impl Control {
 
     /// The models to change between, each with the level its pattern asked for; empty: all.
     pub fn scope(&self) -> Vec<Scoped> {
-        self.ground().scope.clone()
+        self.config().scope.clone()
     }
 
     /// Other models to change between, for as long as the conversation goes on.
     pub fn set_scope(&self, scope: Vec<Scoped>) {
-        self.change_ground(|ground| ground.scope = scope);
+        self.change_config(|config| config.scope = scope);
     }
 
     /// Asks the servers of this machine for their models, and offers those that there are. Waits for the
     /// answers, for as long as `limit`.
     pub fn find_local(&self, limit: Duration) -> local::Found {
-        let ground = self.ground();
-        let services = &ground.services;
-        let found = local::discover(services.credentials.env(), limit, &services.local_servers);
-        self.change_ground(|ground| {
-            let registry = &mut ground.services.registry;
+        let config = self.config();
+        let services = &config.services;
+        let found = local::discover(services.credentials.env(), limit, &services.local_servers.allowed());
+        self.change_config(|config| {
+            let registry = &mut config.services.registry;
             registry.remove(local::PROVIDER);
             registry.add(found.offers.iter().map(|offer| Model::clone(&offer.model)));
         });
@@ -70,26 +70,26 @@ impl Control {
     }
 
     /// Goes on with another model. `None` when it is not there, or has no key.
-    pub fn set_model(&self, provider: &str, id: &str, tell: Tell<'_>) -> Result<Option<Arc<Model>>, Fatal> {
-        let ground = self.state().ground.clone();
-        let services = &ground.services;
+    pub fn set_model(&self, provider: &str, id: &str, emit: Emit<'_>) -> Result<Option<Arc<Model>>, Fatal> {
+        let config = self.state().config.clone();
+        let services = &config.services;
         let Some(model) = services.registry.find(provider, id).filter(|_| services.usable(provider)) else {
             return Ok(None);
         };
-        self.use_model(model.clone(), None, tell)?;
+        self.use_model(model.clone(), None, emit)?;
         Ok(Some(model))
     }
 
     /// The next of the models to step through, or the one before. `None` when there is no other one.
-    pub fn cycle_model(&self, is_forward: bool, tell: Tell<'_>) -> Result<Option<Cycled>, Fatal> {
-        let (ground, current) = {
+    pub fn cycle_model(&self, is_forward: bool, emit: Emit<'_>) -> Result<Option<Cycled>, Fatal> {
+        let (config, current) = {
             let state = self.state();
-            (state.ground.clone(), state.model.clone())
+            (state.config.clone(), state.model.clone())
         };
-        let is_scoped = !ground.scope.is_empty();
+        let is_scoped = !config.scope.is_empty();
         let models: Vec<Scoped> = if is_scoped {
-            let usable = |scoped: &&Scoped| ground.services.usable(&scoped.model.provider);
-            ground.scope.iter().filter(usable).cloned().collect()
+            let usable = |scoped: &&Scoped| config.services.usable(&scoped.model.provider);
+            config.scope.iter().filter(usable).cloned().collect()
         } else {
             let all = self.available_models().into_iter();
             all.map(|model| Scoped { model, thinking: None }).collect()
@@ -104,7 +104,7 @@ impl Control {
         let Some(next) = models.get((at + step) % models.len()).cloned() else {
             return Ok(None);
         };
-        let thinking = self.use_model(next.model.clone(), next.thinking, tell)?;
+        let thinking = self.use_model(next.model.clone(), next.thinking, emit)?;
         Ok(Some(Cycled { model: next.model, thinking, is_scoped }))
     }
 
@@ -112,13 +112,13 @@ impl Control {
         &self,
         model: Arc<Model>,
         asked: Option<ThinkingLevel>,
-        tell: Tell<'_>,
+        emit: Emit<'_>,
     ) -> Result<ThinkingLevel, Fatal> {
         let level = {
             let mut log = self.log();
-            log.append_model_change(&model.provider, &model.id).map_err(|error| Fatal(error.to_string()))?;
+            log.append_model_change(&model.provider, &model.id)?;
             let mut state = self.state();
-            let settings = &state.ground.settings;
+            let settings = &state.config.settings;
             let level = asked
                 .or_else(|| settings.model_thinking_level(&model.provider, &model.id))
                 .or_else(|| settings.default_thinking_level())
@@ -126,13 +126,13 @@ impl Control {
             state.model = model;
             level
         };
-        self.set_thinking(level, tell)
+        self.set_thinking(level, emit)
     }
 
     /// The model is used on a sign-in, not on a key that is paid for by the token.
     pub fn is_subscribed(&self, model: &Model) -> bool {
-        let ground = self.ground();
-        let stored = ground.services.credentials.stored().unwrap_or_default();
+        let config = self.config();
+        let stored = config.services.credentials.stored().unwrap_or_default();
         stored.iter().any(|entry| entry.provider == model.provider && entry.kind == "oauth")
     }
 
@@ -141,7 +141,7 @@ impl Control {
     }
 
     /// Sets the level, as near as the model comes to it, and gives that.
-    pub fn set_thinking(&self, wanted: ThinkingLevel, tell: Tell<'_>) -> Result<ThinkingLevel, Fatal> {
+    pub fn set_thinking(&self, wanted: ThinkingLevel, emit: Emit<'_>) -> Result<ThinkingLevel, Fatal> {
         let level = {
             let mut log = self.log();
             let (level, before) = {
@@ -151,16 +151,16 @@ impl Control {
             if level == before {
                 return Ok(level);
             }
-            log.append_thinking_level(level.name()).map_err(|error| Fatal(error.to_string()))?;
+            log.append_thinking_level(level.name())?;
             self.state().thinking = level;
             level
         };
-        tell(&Event::ThinkingLevelChanged { level });
+        emit(&Event::ThinkingLevelChanged { level });
         Ok(level)
     }
 
     /// The model's next level. `None` when it does not think.
-    pub fn cycle_thinking(&self, tell: Tell<'_>) -> Result<Option<ThinkingLevel>, Fatal> {
+    pub fn cycle_thinking(&self, emit: Emit<'_>) -> Result<Option<ThinkingLevel>, Fatal> {
         let (model, current) = {
             let state = self.state();
             (state.model.clone(), state.thinking)
@@ -172,6 +172,6 @@ impl Control {
         let at = levels.iter().position(|level| *level == current);
         let next = at.map_or(0, |at| (at + 1) % levels.len().max(1));
         let next = levels.get(next).copied().unwrap_or(DEFAULT_THINKING);
-        self.set_thinking(next, tell).map(Some)
+        self.set_thinking(next, emit).map(Some)
     }
 }

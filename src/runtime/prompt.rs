@@ -1,6 +1,6 @@
 //! The system prompt of a session: what is fixed when its files are read, and the tools of the moment.
 
-use super::session::Prompt;
+use super::config::Prompt;
 use crate::resources::context_file::ContextFile;
 use crate::resources::prompt::{self, PromptOptions, PromptTool, UserPrompts};
 use crate::resources::skill::Skill;
@@ -26,6 +26,9 @@ impl Source {
                     name: &info.spec.name,
                     snippet: info.snippet.as_deref(),
                     rules: &info.rules,
+                    reads: info.serves.reading,
+                    searches: info.serves.searching,
+                    runs_commands: info.serves.commands,
                 })
                 .collect();
             prompt::sections(&PromptOptions {

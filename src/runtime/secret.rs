@@ -4,7 +4,7 @@
 //! runs, and what the tool gives, updates and details too, gets placeholders in the place of values. Approvals,
 //! events and the log are outside of the wrapping: they see placeholders.
 
-use super::session::Ground;
+use super::config::Config;
 use crate::agent::call::{Arguments, CallInfo};
 use crate::agent::message::AgentMessage;
 use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
@@ -79,7 +79,7 @@ pub(super) fn hidden(vault: &Vault, mut message: AgentMessage) -> AgentMessage {
     message
 }
 
-impl Ground {
+impl Config {
     /// The prompt for these tools. While secrets are known it says what a placeholder is.
     pub(super) fn sections(&self, tools: &[Arc<dyn Tool>]) -> Map<String, Value> {
         let mut sections = (self.prompt)(tools);

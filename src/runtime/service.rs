@@ -1,5 +1,6 @@
 //! What every request of a session needs besides the conversation: models, keys, patience.
 
+use super::local_servers::LocalServers;
 use crate::agent::run::Request;
 use crate::auth::credential::Credentials;
 use crate::base::cancel::CancelToken;
@@ -8,9 +9,9 @@ use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::options::{CacheRetention, Clocks, Resend, StreamOptions};
 use crate::llm::secret::Vault;
 use crate::models::Registry;
-use crate::models::local::Allowed;
 use crate::resources::settings::{Compaction, Retry, Settings};
 use crate::wire::faux;
+use std::path::Path;
 use std::sync::Arc;
 
 #[derive(Clone)]
@@ -28,28 +29,32 @@ pub struct Services {
     pub block_images: bool,
     /// Routers that list their clients are told who asks.
     pub names_itself: bool,
-    /// The model servers of other users of this machine that may be used.
-    pub local_servers: Allowed,
+    pub local_servers: LocalServers,
     /// `--base-url`: the provider it is for, and the address, which comes before every other.
     pub base_url: Option<(String, String)>,
 }
 
 impl Services {
-    /// With what the settings say.
-    pub fn new(registry: Registry, credentials: Credentials, settings: &Settings) -> Self {
+    /// With what settings and environment say. `agent` is the agent folder.
+    pub fn new(registry: Registry, credentials: Credentials, settings: &Settings, agent: &Path) -> Self {
         credentials.learn_files(&registry);
+        let cache = match credentials.env().get("PI_CACHE_RETENTION").as_deref() {
+            Some("long") => CacheRetention::Long,
+            Some("none") => CacheRetention::None,
+            _ => CacheRetention::Short,
+        };
         let mut services = Self {
             registry,
             credentials,
             clocks: Clocks::default(),
-            cache: CacheRetention::Short,
+            cache,
             thinking_budgets: Vec::new(),
             retry: settings.retry(),
             compaction: settings.compaction(),
             http_proxy: None,
             block_images: false,
             names_itself: false,
-            local_servers: Allowed::default(),
+            local_servers: LocalServers::new(agent),
             base_url: None,
         };
         services.follow(settings);
@@ -71,12 +76,21 @@ impl Services {
         self.vault().switch(settings.hide_secrets());
     }
 
+    /// Takes over what belongs to the run of the program and is in no file: a key and an address of the command
+    /// line, models that were found on this machine.
+    pub fn keep(&mut self, old: &Self) {
+        self.credentials.give_as(&old.credentials);
+        self.registry.add_found_by(&old.registry);
+        self.base_url.clone_from(&old.base_url);
+        self.local_servers.clone_from(&old.local_servers);
+    }
+
     /// What is known to be secret.
     pub fn vault(&self) -> &Vault {
         self.credentials.vault()
     }
 
-    /// The provider is the actor: no model, and offered to nobody who does not ask for it.
+    /// True for the faux provider: it has no model, and is offered to nobody who does not ask for it.
     pub fn is_actor(&self, provider: &str) -> bool {
         provider == faux::PROVIDER
     }

@@ -1,4 +1,4 @@
-//! One conversation: its agent, its log, and what both need for the next request.
+//! One conversation and its runs.
 //!
 //! A message that ended is in the log before anyone is told. What the model is told about prompt and
 //! tools travels as system messages in the same log, so that the file alone says what a request held.
@@ -6,43 +6,30 @@
 //! The session itself belongs to one thread, which runs prompts. What others may do meanwhile goes
 //! through its [`Control`].
 
-use super::approval;
-use super::compaction::{self, Compactor, Moment};
+use super::compaction::{self, Compactor, Moment, NotCompacted};
 use super::conductor::Conductor;
-use super::control::{self, Begin, Control, Tell, Ticket};
-use super::event::Event;
+use super::config::Config;
+use super::control::{self, Begin, Control, Parts, Ticket};
+use super::event::{Event, Listener};
 use super::expand::Commands;
-use super::limit::{Guard, Limits, TimeLimit};
-use super::outcome::{self, Wanted};
-use super::service::Services;
+use super::limit::{Guard, TimeLimit};
+use super::outcome;
 use super::succession::Succession;
 use crate::agent::event::AgentEvent;
 use crate::agent::message::AgentMessage;
-use crate::agent::queue::{Queue, QueueMode};
-use crate::agent::run::{self, Agent, Fatal, Input};
-use crate::agent::tool::Tool;
+use crate::agent::run::{self, Fatal, Input};
 use crate::base::cancel::CancelToken;
 use crate::llm::message::{AssistantMessage, Block, StopReason, now_ms};
-use crate::llm::model::{Model, ThinkingLevel};
-use crate::models::resolve::Scoped;
-use crate::resources::settings::Settings;
-use crate::session::context::Marks;
+use crate::llm::model::Model;
+use crate::session::Notice;
+use crate::session::compaction::CompactionResult;
 use crate::session::entry::Header;
-use crate::session::{Log, Notice};
 use crate::tools::Workspace;
-use serde_json::{Map, Value};
-use std::path::PathBuf;
+use serde_json::Value;
 use std::sync::{Arc, PoisonError};
 
-/// Told of every event, on the thread that runs the prompt. An error ends the run.
-pub type Listener<'a> = &'a mut dyn FnMut(&Event<'_>) -> Result<(), Fatal>;
-
-/// Makes the prompt for a set of tools.
-pub type Prompt = Arc<dyn Fn(&[Arc<dyn Tool>]) -> Map<String, Value> + Send + Sync>;
-
 pub struct Session {
-    agent: Agent,
-    ground: Arc<Ground>,
+    config: Arc<Config>,
     control: Control,
     compaction: compaction::State,
     guard: Guard,
@@ -55,97 +42,22 @@ pub struct Session {
     succession: Option<Succession>,
 }
 
-/// What a conversation stands on. Of what changes meanwhile a run under way sees nothing.
-#[derive(Clone)]
-pub struct Ground {
-    pub services: Services,
-    pub settings: Settings,
-    pub workspace: Arc<Workspace>,
-    /// All tools that can be made active.
-    pub tools: Vec<Arc<dyn Tool>>,
-    pub prompt: Prompt,
-    /// Files whose text is part of the prompt.
-    pub context_files: Vec<PathBuf>,
-    pub themes: Themes,
-    /// What the user can call with a slash.
-    pub commands: Commands,
-    /// The models to change between, as the user listed them; empty: all.
-    pub scope: Vec<Scoped>,
-    pub limits: Limits,
-    pub approval: approval::Rules,
-    /// What each run is to end with.
-    pub wanted: Option<Arc<Wanted>>,
-}
-
-/// What can be chosen for the colours of the screen.
-#[derive(Clone, Debug, Default)]
-pub struct Themes {
-    /// The one that wins first.
-    pub files: Vec<PathBuf>,
-    /// For this run, whatever the settings say.
-    pub wanted: Option<String>,
-}
-
-impl Ground {
-    /// How the settings want the queues taken: steering, follow-up.
-    pub(super) fn queue_modes(&self) -> (QueueMode, QueueMode) {
-        let mode = |name: &str| QueueMode::parse(name).unwrap_or_default();
-        (mode(self.settings.steering_mode()), mode(self.settings.follow_up_mode()))
-    }
-}
-
-/// What waits to be said to the model.
-#[derive(Debug, Default)]
-pub struct Queues {
-    pub steering: Queue,
-    pub follow_up: Queue,
-}
-
-impl Queues {
-    pub fn new(steering: QueueMode, follow_up: QueueMode) -> Self {
-        Self { steering: Queue::new(steering), follow_up: Queue::new(follow_up) }
-    }
-
-    /// Both queues, whole, after a change.
-    pub(super) fn tell(&self, tell: Tell<'_>) {
-        let (steering, follow_up): (Vec<_>, Vec<_>) =
-            (self.steering.iter().cloned().collect(), self.follow_up.iter().cloned().collect());
-        tell(&Event::QueueUpdate { steering: &steering, follow_up: &follow_up });
-    }
-}
-
-/// What a session is made from.
-pub struct Parts {
-    pub log: Log,
-    pub model: Arc<Model>,
-    pub thinking: ThinkingLevel,
-    pub messages: Vec<AgentMessage>,
-    pub marks: Marks,
-    /// The active ones.
-    pub tools: Vec<Arc<dyn Tool>>,
-    pub ground: Ground,
-}
-
 impl Session {
     /// `cancel` ends whatever the session does. Without a succession it stays with its conversation.
     pub fn new(parts: Parts, succession: Option<Succession>, cancel: &CancelToken) -> Self {
-        let (steering, follow_up) = parts.ground.queue_modes();
-        let queues = Queues::new(steering, follow_up);
-        let compaction = compaction::State::new(parts.marks);
-        let (agent, ground, sections, start) = parts.into_start(queues);
-        let control = Control::new(ground.clone(), sections, start, cancel.clone());
+        let control = Control::new(parts, cancel.clone());
+        let config = control.config();
         let session = Self {
-            agent,
-            guard: Guard::new(ground.limits.clone(), control.spent(&ground.limits)),
+            guard: Guard::new(config.limits.clone(), control.spent(&config.limits)),
             ended_by: None,
             failure: None,
             outcome: None,
             control,
-            ground,
-            compaction,
+            config,
+            compaction: compaction::State::default(),
             succession,
         };
-        session.tell_children();
+        session.update_child_env();
         session
     }
 
@@ -154,17 +66,13 @@ impl Session {
         &self.control
     }
 
-    pub fn model(&self) -> &Arc<Model> {
-        &self.agent.model
-    }
-
     pub fn workspace(&self) -> &Arc<Workspace> {
-        &self.ground.workspace
+        &self.config.workspace
     }
 
     /// What the user can call with a slash. Prompts are expanded before they are asked or queued.
     pub fn commands(&self) -> &Commands {
-        &self.ground.commands
+        &self.config.commands
     }
 
     /// The header line of the session's file, also when nothing is stored.
@@ -173,12 +81,12 @@ impl Session {
     }
 
     /// The last message of the conversation, if it is an answer.
-    pub fn last_answer(&self) -> Option<&Arc<AssistantMessage>> {
+    pub fn last_answer(&self) -> Option<Arc<AssistantMessage>> {
         if let Some(failed) = &self.compaction.failed {
-            return Some(failed);
+            return Some(failed.clone());
         }
-        match self.agent.messages.last() {
-            Some(AgentMessage::Assistant(message)) => Some(message),
+        match self.control.messages().last() {
+            Some(AgentMessage::Assistant(message)) => Some(message.clone()),
             _ => None,
         }
     }
@@ -217,7 +125,7 @@ impl Session {
     ) -> Result<(), Fatal> {
         let cancel = ticket.cancel.clone();
         let message = self.control.hidden(message);
-        self.take_up()?;
+        self.refresh()?;
         // Without a key nothing is stored: there was no conversation yet.
         self.check_key(&cancel)?;
         self.guard.begin();
@@ -252,21 +160,21 @@ impl Session {
             Ok(()) => Ok(()),
             Err(Fatal(reason)) => {
                 // A listener that has failed itself need not be told.
-                let _ = open.fail(&self.agent.model, &reason, cancel.is_cancelled(), listener);
-                ticket.settle(true).and(Err(Fatal(reason)))
+                let _ = open.fail(&self.control.model(), &reason, cancel.is_cancelled(), listener);
+                ticket.finish(true).and(Err(Fatal(reason)))
             }
         };
-        self.outcome = self.ground.wanted.as_ref().map(|wanted| {
+        self.outcome = self.config.wanted.as_ref().map(|wanted| {
             let answer = self.last_answer().filter(|answer| outcome::is_whole(answer));
             let answer = answer.ok_or("the run did not end with an answer")?;
-            wanted.check(&outcome::text(answer))
+            wanted.check(&outcome::text(&answer))
         });
         let outcome = match (outcome, &self.outcome) {
             (Ok(()), Some(value)) => listener(&Event::Output { outcome: value }),
             (outcome, _) => outcome,
         };
         // The log may have had to go on in another file.
-        self.tell_children();
+        self.update_child_env();
         let told = listener(&Event::AgentSettled);
         ticket.wake_idle();
         outcome.and(told)
@@ -274,7 +182,7 @@ impl Session {
 
     /// Says why the model cannot be asked, where that is known without running a command.
     pub fn check_key(&self, cancel: &CancelToken) -> Result<(), Fatal> {
-        let checked = self.ground.services.check(&self.control.model(), cancel);
+        let checked = self.config.services.check(&self.control.model(), cancel);
         checked.map_err(|error| Fatal(error.to_string()))
     }
 
@@ -287,7 +195,7 @@ impl Session {
     ) -> Result<(), Fatal> {
         let mut conductor = Conductor {
             control: &self.control,
-            ground: &self.ground,
+            config: &self.config,
             compaction: &mut self.compaction,
             guard: &mut self.guard,
             ended_by: &mut self.ended_by,
@@ -295,26 +203,25 @@ impl Session {
             listener,
             cancel,
             attempt: 0,
-            mends: 0,
-            last_entry: String::new(),
+            output_retries: 0,
             is_first: true,
         };
-        conductor.take_up(&mut self.agent);
-        conductor.compactor().check(&mut self.agent, Moment::BeforePrompt)?;
+        let mut agent = self.control.agent();
+        conductor.compactor(&agent).check(Moment::BeforePrompt)?;
         let mut input = Input::Prompt(vec![message]);
         loop {
-            run::run(&mut self.agent, input, &mut conductor, cancel)?;
+            let failure = run::run(&mut agent, input, &mut conductor, cancel)?;
             if conductor.ended_by.is_some() {
-                return ticket.settle(true).map(drop);
+                return ticket.finish(true).map(drop);
             }
-            let goes_on = conductor.wait_to_retry(&mut self.agent)?
-                || conductor.compactor().check(&mut self.agent, Moment::AfterRun)?;
-            conductor.take_up(&mut self.agent);
+            let goes_on =
+                conductor.wait_to_retry(failure)? || conductor.compactor(&agent).check(Moment::AfterRun)?;
+            agent = self.control.agent();
             input = if goes_on && !cancel.is_cancelled() {
                 Input::Continue
-            } else if let Some(demand) = conductor.mend(&self.agent) {
+            } else if let Some(demand) = conductor.retry_output() {
                 Input::Queued(vec![demand])
-            } else if ticket.settle(cancel.is_cancelled())? {
+            } else if ticket.finish(cancel.is_cancelled())? {
                 return Ok(());
             } else {
                 Input::Queued(conductor.queued())
@@ -323,51 +230,60 @@ impl Session {
     }
 
     /// Takes over what has changed since the last run.
-    fn take_up(&mut self) -> Result<(), Fatal> {
-        self.control.settle_log()?;
-        self.ground = self.control.ground();
-        self.agent.messages = self.control.messages();
-        self.agent.model = self.control.model();
-        self.agent.thinking = self.control.state().thinking;
-        self.tell_children();
+    pub(super) fn refresh(&mut self) -> Result<(), Fatal> {
+        self.control.write_held_back()?;
+        self.config = self.control.config();
+        self.update_child_env();
         Ok(())
     }
 
     /// Goes on with another conversation. The one before is closed.
     pub(super) fn replace(&mut self, parts: Parts) -> Result<(), Fatal> {
-        self.compaction = compaction::State::new(parts.marks);
-        let (agent, ground, sections, start) = parts.into_start(Queues::default());
-        let old = self.control.replace(ground.clone(), sections, start);
-        (self.agent, self.ground) = (agent, ground);
-        self.guard.go_on_in(self.control.spent(&self.ground.limits));
-        self.tell_children();
-        old.finish().map_err(|error| Fatal(error.to_string()))
+        self.compaction = compaction::State::default();
+        let old = self.control.replace(parts);
+        self.config = self.control.config();
+        self.guard.go_on_in(self.control.spent(&self.config.limits));
+        self.update_child_env();
+        Ok(old.finish()?)
     }
 
     /// Continues the conversation with a configuration that was read again.
-    pub(super) fn stand_on(&mut self, ground: Arc<Ground>) {
-        self.control.stand_on(ground.clone());
-        self.guard.limits = ground.limits.clone();
-        self.ground = ground;
-        self.tell_children();
+    pub(super) fn reconfigure(&mut self, config: Arc<Config>) {
+        self.control.reconfigure(config.clone());
+        self.guard.limits = config.limits.clone();
+        self.config = config;
+        self.update_child_env();
     }
 
-    /// The agent, and all that a compaction of its conversation needs.
+    /// Replaces the older part of the conversation by a summary. `instructions` say what it should dwell
+    /// on.
+    pub fn compact(
+        &mut self,
+        instructions: Option<&str>,
+        listener: Listener<'_>,
+        cancel: &CancelToken,
+    ) -> Result<CompactionResult, NotCompacted> {
+        self.compactor(listener, cancel)?.manual(instructions)
+    }
+
+    /// All that a compaction of the conversation needs.
     pub(super) fn compactor<'a>(
         &'a mut self,
         listener: Listener<'a>,
         cancel: &'a CancelToken,
-    ) -> Result<(Compactor<'a>, &'a mut Agent), Fatal> {
-        self.take_up()?;
-        let compactor = Compactor {
+    ) -> Result<Compactor<'a>, Fatal> {
+        self.refresh()?;
+        let thinking = self.control.state().thinking;
+        Ok(Compactor {
             control: &self.control,
-            services: &self.ground.services,
+            model: self.control.model(),
+            thinking,
+            services: &self.config.services,
             state: &mut self.compaction,
-            outputs: &*self.ground.workspace.outputs,
+            outputs: &*self.config.workspace.outputs,
             listener,
             cancel,
-        };
-        Ok((compactor, &mut self.agent))
+        })
     }
 
     pub(super) fn succession(&mut self) -> Option<&mut Succession> {
@@ -381,12 +297,12 @@ impl Session {
 
     /// Ends the session in order: what is not needed any more is removed.
     pub fn close(self) -> Result<(), Fatal> {
-        self.control.settle_log()?;
+        self.control.write_held_back()?;
         self.control.close()
     }
 
-    /// Session variables for child processes.
-    fn tell_children(&self) {
+    /// Sets the variables that tell child processes of the session.
+    fn update_child_env(&self) {
         let (model, thinking) = {
             let state = self.control.state();
             (state.model.clone(), state.thinking)
@@ -400,13 +316,13 @@ impl Session {
             let log = self.control.log();
             env.push(("PI_SESSION_ID".to_owned(), log.header().id.clone()));
             if let Some(path) = log.path() {
-                self.ground.workspace.outputs.follow(path);
-                self.ground.workspace.changes.follow(path);
+                self.config.workspace.outputs.follow(path);
+                self.config.workspace.changes.follow(path);
                 let path = path.to_string_lossy().into_owned();
                 env.push(("PI_SESSION_FILE".to_owned(), path));
             }
         }
-        *self.ground.workspace.env.lock().unwrap_or_else(PoisonError::into_inner) = env;
+        *self.config.workspace.env.lock().unwrap_or_else(PoisonError::into_inner) = env;
     }
 }
 
@@ -459,30 +375,5 @@ impl OpenRun {
         tell(AgentEvent::TurnEnd { message: &message, tool_results: &[] })?;
         tell(AgentEvent::AgentEnd { messages: std::slice::from_ref(&told), will_retry: false })?;
         listener(&Event::Failed { reason })
-    }
-}
-
-impl Parts {
-    fn into_start(mut self, queues: Queues) -> (Agent, Arc<Ground>, Map<String, Value>, control::Start) {
-        self.log.hide(self.ground.services.vault().clone());
-        let sections = self.ground.sections(&self.tools);
-        let agent = Agent {
-            messages: self.messages.clone(),
-            model: self.model.clone(),
-            thinking: self.thinking,
-            tools: self.tools.clone(),
-            sequential: false,
-            failure: None,
-        };
-        let start = control::Start {
-            log: self.log,
-            model: self.model,
-            thinking: self.thinking,
-            messages: self.messages,
-            marks: self.marks,
-            tools: self.tools,
-            queues,
-        };
-        (agent, Arc::new(self.ground), sections, start)
     }
 }

@@ -2,31 +2,22 @@
 //!
 //! Nothing is read but the agent folder that is named (settings, `models.json`, `auth.json`; none of
 //! these has to be there) and keys in the environment. No project file is looked at, nothing is stored
-//! unless a log is given, and no tool is active but those that are named.
-//!
-//! Not here: how the command line makes its session, with trust, skills and a sandbox.
+//! unless a log is given, and no tool is active but those that are named, without a sandbox.
 
-use super::expand::Commands;
-use super::output_dir::{Beside, Passing};
-use super::prompt::Source;
-use super::service::Services;
-use super::session::{Ground, Parts, Session, Themes};
-use super::undo::Journal;
+use super::config::{Inputs, Overrides, Place, Resources, ToolOverrides, configure};
+use super::control::Parts;
+use super::session::Session;
 use crate::agent::tool::Tool;
-use crate::auth::credential::Credentials;
 use crate::base::cancel::CancelToken;
-use crate::base::env::Env;
 use crate::llm::model::ThinkingLevel;
-use crate::llm::secret::Vault;
-use crate::models::Registry;
+use crate::resources::dirs::Dirs;
 use crate::resources::prompt::UserPrompts;
 use crate::resources::settings::Settings;
-use crate::session::Log;
-use crate::tools::local::Local;
-use crate::tools::{self, Changes, Forgotten, OutputDir, Workspace};
-use crate::wire::faux;
+use crate::session::{Conversation, Log};
+use crate::tools;
+use std::fmt::Display;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 pub struct Setup {
     cwd: PathBuf,
@@ -86,87 +77,52 @@ impl Setup {
 
     /// The session, and what is wrong with the files that were read. `cancel` ends whatever it does.
     pub fn start(self, cancel: &CancelToken) -> Result<(Session, Vec<String>), String> {
+        let mut warnings = Vec::new();
+        let mut warn = |text: &dyn Display| warnings.push(text.to_string());
         let (settings, diagnostics) = Settings::load(&self.agent_dir);
-        let (mut registry, mut warnings) = Registry::load(&self.agent_dir);
-        warnings.extend(diagnostics.iter().map(ToString::to_string));
-        registry.add(faux::models());
-        let credentials = Credentials::load(&self.agent_dir, Env::process());
-        let services = Services::new(registry, credentials, &settings);
+        diagnostics.iter().for_each(|diagnostic| warn(diagnostic));
+        let dirs = Dirs::with_agent(self.agent_dir);
+        let inputs = Inputs::load(dirs, self.cwd.clone(), self.cwd.clone(), settings, &mut warn);
         let model = self
             .model
             .split_once('/')
-            .and_then(|(provider, id)| services.registry.find(provider, id))
+            .and_then(|(provider, id)| inputs.services.registry.find(provider, id))
             .ok_or_else(|| format!("There is no model \"{}\"", self.model))?;
+        if let Some(name) = self.builtin.iter().find(|name| !tools::names().any(|known| known == *name)) {
+            return Err(format!("There is no tool \"{name}\""));
+        }
         let mut log = match self.log {
             Some(log) => log,
             None => Log::in_memory(&self.cwd, None).map_err(|error| error.to_string())?,
         };
-        log.hide(services.vault().clone());
+        log.hide(inputs.services.vault().clone());
         let context = log.context();
         if context.messages.is_empty() {
             log.append_model_change(&model.provider, &model.id)
                 .and_then(|_| log.append_thinking_level(self.thinking.name()))
                 .map_err(|error| error.to_string())?;
         }
-        let workspace = workspace(self.cwd.clone(), &log, &settings, services.vault());
-        let builtin = self.builtin.iter().map(|name| {
-            tools::builtin(name, &workspace).ok_or_else(|| format!("There is no tool \"{name}\""))
-        });
-        let mut tools = builtin.collect::<Result<Vec<_>, String>>()?;
+        let resources = Resources {
+            prompts: UserPrompts { custom: self.system_prompt, addendum: None },
+            ..Resources::default()
+        };
+        let over = Overrides {
+            tools: ToolOverrides { only: Some(self.builtin), ..ToolOverrides::default() },
+            ..Overrides::default()
+        };
+        let place = Place::new(&log, None, None);
+        let (mut config, mut tools) = configure(inputs, resources, &over, Vec::new(), place, &mut warn);
+        config.tools.extend(self.own.iter().cloned());
         tools.extend(self.own);
         let parts = Parts {
-            log,
-            thinking: self.thinking,
-            marks: context.marks,
-            messages: context.into_messages(),
-            tools: tools.clone(),
+            conversation: Conversation::new(log, context),
             model,
-            ground: Ground {
-                services,
-                settings,
-                workspace,
-                tools,
-                prompt: Source {
-                    texts: UserPrompts { custom: self.system_prompt, addendum: None },
-                    cwd: self.cwd,
-                    ..Source::default()
-                }
-                .into_prompt(),
-                commands: Commands::default(),
-                scope: Vec::new(),
-                limits: Default::default(),
-                approval: Default::default(),
-                context_files: Vec::new(),
-                themes: Themes::default(),
-                wanted: None,
-            },
+            thinking: self.thinking,
+            tools,
+            config,
         };
         Ok((Session::new(parts, None, cancel), warnings))
     }
-}
-
-fn workspace(cwd: PathBuf, log: &Log, settings: &Settings, vault: &Vault) -> Arc<Workspace> {
-    let (outputs, changes): (Arc<dyn OutputDir>, Arc<dyn Changes>) = match log.path() {
-        Some(path) => (Arc::new(Beside::new(path)), Arc::new(Journal::new(path))),
-        None => (Arc::new(Passing::default()), Arc::new(Forgotten)),
-    };
-    Arc::new(Workspace {
-        cwd,
-        home: std::env::home_dir(),
-        backend: Arc::new(Local),
-        options: tools::Options {
-            shell_path: settings.shell_path().map(str::to_owned),
-            shell_command_prefix: settings.shell_command_prefix().map(str::to_owned),
-            bash_timeout_seconds: settings.bash_timeout_seconds(),
-            output_cap_bytes: settings.bash_output_cap_bytes(),
-            resize_images: settings.resize_images(),
-            ..tools::Options::default()
-        },
-        env: Mutex::default(),
-        outputs,
-        changes,
-        vault: vault.clone(),
-    })
 }
 
 #[cfg(test)]

@@ -58,8 +58,7 @@ impl Control {
                 return Ok(());
             }
         }
-        log.append_message(&message).map_err(|error| Fatal(error.to_string()))?;
-        self.state().messages.push(message);
+        log.append_message(&message)?;
         Ok(())
     }
 }
@@ -72,7 +71,7 @@ impl Shell {
         exclude_from_context: Option<bool>,
         told: &mut dyn FnMut(&str),
     ) -> Result<(ShellResult, AgentMessage), Fatal> {
-        let workspace = self.control.state().ground.workspace.clone();
+        let workspace = self.control.state().config.workspace.clone();
         let vault = workspace.vault.clone();
         let live = RefCell::new((Live::default(), told));
         let on_output = |bytes: &[u8]| {

@@ -62,8 +62,8 @@ impl From<StreamError> for Failure {
 impl Control {
     /// All that one can sign in to or have a key for, by name.
     pub fn doors(&self) -> Vec<Door> {
-        let ground = self.ground();
-        let services = &ground.services;
+        let config = self.config();
+        let services = &config.services;
         let mut ids: Vec<String> = provider::PROVIDERS.iter().map(|row| row.id.to_owned()).collect();
         for id in services.registry.providers() {
             if !ids.iter().any(|known| known == id) {
@@ -97,8 +97,8 @@ impl Control {
 
     /// What people call a provider.
     pub fn provider_name(&self, id: &str) -> String {
-        let ground = self.ground();
-        let own = ground.services.registry.provider_config(id);
+        let config = self.config();
+        let own = config.services.registry.provider_config(id);
         let own = own.and_then(|config| config.name.clone());
         own.or_else(|| Some(provider::find(id)?.name.to_owned())).unwrap_or_else(|| id.to_owned())
     }
@@ -110,8 +110,8 @@ impl Control {
         interaction: &dyn Interaction,
         cancel: &CancelToken,
     ) -> Result<(), Failure> {
-        let ground = self.ground();
-        let services = &ground.services;
+        let config = self.config();
+        let services = &config.services;
         let configured = services.registry.configured(provider, None);
         let credentials = &services.credentials;
         credentials.sign_in(provider, &configured, interaction, cancel)?;
@@ -122,8 +122,8 @@ impl Control {
     /// Stores a key. Waits for the file.
     pub fn store_key(&self, provider: &str, key: &str, cancel: &CancelToken) -> Result<(), Failure> {
         let key = Credentials::check_key(key).map_err(Failure::Because)?;
-        let ground = self.ground();
-        let credentials = &ground.services.credentials;
+        let config = self.config();
+        let credentials = &config.services.credentials;
         credentials.store_key(provider, &key, cancel)?;
         self.take_up_accounts();
         Ok(())
@@ -131,22 +131,22 @@ impl Control {
 
     /// Takes away what is stored for a provider. False where there was nothing.
     pub fn sign_out(&self, provider: &str, cancel: &CancelToken) -> Result<bool, Failure> {
-        let ground = self.ground();
-        let removed = ground.services.credentials.remove(provider, cancel)?;
+        let config = self.config();
+        let removed = config.services.credentials.remove(provider, cancel)?;
         self.take_up_accounts();
         Ok(removed)
     }
 
     /// What is stored: provider and way.
     pub fn stored(&self) -> Result<Vec<(String, Way)>, String> {
-        let stored = self.ground().services.credentials.stored()?;
+        let stored = self.config().services.credentials.stored()?;
         let entry = |stored: Stored| (stored.provider.clone(), way_of(&stored));
         Ok(stored.into_iter().map(entry).collect())
     }
 
     /// The model of a provider to begin with, if it has one that is offered.
     pub fn default_model(&self, provider: &str) -> Option<Arc<Model>> {
-        let registry = &self.ground().services.registry;
+        let registry = &self.config().services.registry;
         let default = resolve::default_model(registry, provider);
         default
             .filter(|model| registry.is_offered(provider, &model.id))
@@ -155,9 +155,9 @@ impl Control {
 
     /// Accounts say which models they may use.
     fn take_up_accounts(&self) {
-        self.change_ground(|ground| {
-            let allowed = ground.services.credentials.allowed_models();
-            ground.services.registry.set_allowed(allowed);
+        self.change_config(|config| {
+            let allowed = config.services.credentials.allowed_models();
+            config.services.registry.set_allowed(allowed);
         });
     }
 }

@@ -1,9 +1,11 @@
 //! What the log of a session tells about all that happened in it, left branches included.
 
 use super::control::Control;
+use super::limit::{Limits, Spent};
 use crate::agent::message::AgentMessage;
 use crate::llm::message::{Block, StopReason, Usage, number};
 use crate::session::Log;
+use crate::session::compaction::estimate;
 use crate::session::entry::{Body, Entry};
 use serde::Serialize;
 
@@ -51,6 +53,21 @@ pub struct Context {
     pub tokens: Option<u64>,
     pub context_window: u64,
     pub percent: Option<f64>,
+}
+
+/// How much of the model's window the conversation takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ContextUsage {
+    /// Not known from a compaction to the next answer.
+    pub tokens: Option<u64>,
+    pub window: u64,
+}
+
+impl ContextUsage {
+    #[allow(clippy::cast_precision_loss)] // token counts are far below 2^52
+    pub fn percent(&self) -> Option<f64> {
+        Some(self.tokens? as f64 / self.window as f64 * 100.0)
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -130,6 +147,28 @@ impl Stats {
 }
 
 impl Control {
+    /// How full the model's window is; none when its size is not known.
+    pub fn context_usage(&self) -> Option<ContextUsage> {
+        let (messages, marks) = {
+            let log = self.log();
+            (log.messages(), log.marks())
+        };
+        let window = Some(self.model().context_window).filter(|window| *window > 0)?;
+        let after = messages.get(marks.after_compaction..);
+        let is_known = marks.after_compaction == 0 || after.unwrap_or_default().iter().any(is_reported);
+        let tokens = is_known.then(|| estimate::context_tokens(&messages, marks.fresh));
+        Some(ContextUsage { tokens, window })
+    }
+
+    /// What the session has taken so far, where a limit asks for it.
+    pub(super) fn spent(&self, limits: &Limits) -> Spent {
+        if limits.session_cost.is_none() && limits.session_tokens.is_none() {
+            return Spent::default();
+        }
+        let stats = self.stats();
+        Spent { tokens: stats.tokens.total, cost: stats.cost }
+    }
+
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
         {
@@ -191,17 +230,20 @@ impl Control {
 
     /// The text of the last answer that has any; an aborted one without content is passed over.
     pub fn last_assistant_text(&self) -> Option<String> {
-        let state = self.state();
-        let answer = state.messages.iter().rev().find_map(|message| match message {
+        let messages = self.messages();
+        let answer = messages.iter().rev().find_map(|message| match message {
             AgentMessage::Assistant(answer)
                 if !(answer.stop_reason == StopReason::Aborted && answer.content.is_empty()) =>
             {
-                Some(answer.clone())
+                Some(answer)
             }
             _ => None,
         })?;
-        drop(state);
         let text: String = answer.content.iter().filter_map(Block::as_text).collect();
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
+}
+
+fn is_reported(message: &AgentMessage) -> bool {
+    estimate::reported(message).is_some()
 }

@@ -4,13 +4,15 @@
 //! The one that is left is closed first; what the next one needs (its settings, models, tools, prompt)
 //! is made anew for its folder, as at a start.
 
-use super::session::{Ground, Parts, Session};
+use super::config::Config;
+use super::control::Parts;
+use super::session::Session;
 use crate::agent::run::Fatal;
 use crate::session::{Log, SessionError, Store, SyncMode, store, upkeep};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-type Renew = Box<dyn FnMut(&Ground) -> Result<Ground, String> + Send>;
+type Renew = Box<dyn FnMut(&Config) -> Result<Config, String> + Send>;
 
 /// Where further conversations come from.
 pub struct Succession {
@@ -71,7 +73,7 @@ impl Succession {
     pub fn new(
         store: Option<Store>,
         make: impl FnMut(Log, Folder) -> Result<Parts, String> + Send + 'static,
-        renew: impl FnMut(&Ground) -> Result<Ground, String> + Send + 'static,
+        renew: impl FnMut(&Config) -> Result<Config, String> + Send + 'static,
     ) -> Self {
         Self { store, make: Box::new(make), renew: Box::new(renew) }
     }
@@ -89,7 +91,7 @@ impl Session {
     pub fn start_new(&mut self, parent: Option<String>) -> Result<(), Fatal> {
         let cwd = self.cwd();
         let succession = self.next()?;
-        let log = succession.create(&cwd, parent).map_err(fatal)?;
+        let log = succession.create(&cwd, parent)?;
         self.go_on_with(log)
     }
 
@@ -145,7 +147,7 @@ impl Session {
         let Some(store) = self.next()?.store.clone() else {
             return Ok(source.to_owned());
         };
-        let imported = upkeep::import(source, &store.folder(&cwd)).map_err(fatal)?;
+        let imported = upkeep::import(source, &store.folder(&cwd))?;
         let mut log = self.control().log();
         imported.notices.into_iter().for_each(|notice| log.notice(notice));
         Ok(imported.path)
@@ -159,7 +161,7 @@ impl Session {
             if !is_first && log.entry(entry).is_some() {
                 check_saved(&log)?;
             }
-            log.fork_before(entry).map_err(fatal)?
+            log.fork_before(entry)?
         };
         self.go_on_with(log)?;
         Ok(text)
@@ -174,7 +176,7 @@ impl Session {
                 return Err(Fatal(message.into()));
             };
             check_saved(&log)?;
-            log.fork_at(leaf).map_err(fatal)?
+            log.fork_at(leaf)?
         };
         self.go_on_with(log)
     }
@@ -182,9 +184,9 @@ impl Session {
     /// Reads settings, models, skills, templates, context files and prompts again. The conversation, its
     /// model and its active tools stay; the next request tells the model what is new.
     pub fn reload(&mut self) -> Result<(), Fatal> {
-        let ground = self.control().ground();
-        let ground = (self.next()?.renew)(&ground).map_err(Fatal)?;
-        self.stand_on(Arc::new(ground));
+        let config = self.control().config();
+        let config = (self.next()?.renew)(&config).map_err(Fatal)?;
+        self.reconfigure(Arc::new(config));
         Ok(())
     }
 
@@ -213,8 +215,4 @@ fn check_saved(log: &Log) -> Result<(), Fatal> {
 
 fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
-}
-
-fn fatal(error: SessionError) -> Fatal {
-    Fatal(error.to_string())
 }

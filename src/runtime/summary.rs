@@ -4,10 +4,9 @@
 //! its own prompt, no tools and no cache. A conversation that is larger than the window of who
 //! summarises it is given in parts, each with the summary of those before it.
 
-use super::event::{Event, Reason};
+use super::event::{Event, Listener, Reason};
 use super::retry;
 use super::service::Services;
-use super::session::Listener;
 use crate::agent::message::{self, AgentMessage};
 use crate::agent::run::{Fatal, Request};
 use crate::base::cancel::CancelToken;

@@ -1,11 +1,12 @@
 //! Operations on a whole session, with a model that says what it is told.
 
 use super::compaction::NotCompacted;
-use super::control::{Begin, user_message};
+use super::config::Config;
+use super::control::{Begin, Parts, user_message};
 use super::event::Event;
 use super::expand::Commands;
 use super::service::Services;
-use super::session::{Ground, Parts, Session};
+use super::session::Session;
 use super::tree::Move;
 use crate::auth::credential::Credentials;
 use crate::base::cancel::CancelToken;
@@ -13,8 +14,8 @@ use crate::base::env::Env;
 use crate::llm::model::ThinkingLevel;
 use crate::models::Registry;
 use crate::resources::settings::Settings;
-use crate::session::Log;
 use crate::session::entry::Body;
+use crate::session::{Conversation, Log};
 use crate::tools::testing::TempDir;
 use crate::wire::faux;
 use serde_json::{Map, Value};
@@ -26,19 +27,17 @@ fn session(dir: &TempDir) -> Session {
     registry.add(faux::models());
     let settings = Settings::default();
     let credentials = Credentials::load(dir.path(), Env::process());
-    let mut services = Services::new(registry, credentials, &settings);
+    let mut services = Services::new(registry, credentials, &settings, dir.path());
     services.compaction.keep = Some(10);
     let model = services.registry.find("faux", "echo").unwrap();
     let mut log = Log::in_memory(dir.path(), None).unwrap();
     let context = log.context();
     let parts = Parts {
-        log,
+        conversation: Conversation::new(log, context),
         model,
         thinking: ThinkingLevel::Off,
-        marks: context.marks,
-        messages: context.into_messages(),
         tools: Vec::new(),
-        ground: Ground {
+        config: Config {
             services,
             settings,
             workspace: Arc::new(dir.workspace()),
@@ -213,13 +212,13 @@ fn a_setting_that_is_changed_counts_from_the_next_run_on() {
     let (settings, _) = Settings::load(dir.path());
     let mut session = session(&dir);
     let control = session.control().clone();
-    control.change_ground(|ground| ground.settings = settings);
+    control.change_config(|config| config.settings = settings);
     control.change_settings(&[("retry.maxRetries", Some(9.into())), ("modelThinkingLevels", None)]).unwrap();
-    let ground = control.ground();
-    assert_eq!(ground.services.retry.max_retries, 9);
-    assert_eq!(ground.settings.retry().max_retries, 9);
+    let config = control.config();
+    assert_eq!(config.services.retry.max_retries, 9);
+    assert_eq!(config.settings.retry().max_retries, 9);
     say(&mut session, "go on");
-    assert_eq!(control.ground().services.retry.max_retries, 9);
+    assert_eq!(control.config().services.retry.max_retries, 9);
 }
 
 #[test]
@@ -227,7 +226,7 @@ fn the_models_to_change_between_can_be_replaced() {
     let dir = TempDir::create();
     let session = session(&dir);
     let control = session.control();
-    let registry = control.ground().services.registry.clone();
+    let registry = control.config().services.registry.clone();
     let scoped = |id: &str| crate::models::resolve::Scoped {
         model: registry.find("faux", id).unwrap(),
         thinking: None,

@@ -4,9 +4,10 @@
 //! summarised where the conversation goes on. A user's message is gone to so that it can be said anew: the
 //! leaf is then its parent, and the text is handed back.
 
-use super::compaction::NotCompacted;
+use super::compaction::{self, NotCompacted};
 use super::control::Control;
-use super::session::{Listener, Session};
+use super::event::Listener;
+use super::session::Session;
 use super::summary::{Failure, Summarizer, Summary, Task};
 use crate::agent::call::Describe;
 use crate::agent::message::AgentMessage;
@@ -56,7 +57,7 @@ impl Session {
         cancel: &CancelToken,
     ) -> Result<Moved, NotCompacted> {
         let failed = |error: &dyn std::fmt::Display| NotCompacted::Failed(error.to_string());
-        let (mut compactor, agent) = self.compactor(listener, cancel)?;
+        let mut compactor = self.compactor(listener, cancel)?;
         let control = compactor.control;
         let (entry, abandoned) = {
             let log = control.log();
@@ -72,7 +73,7 @@ impl Session {
         };
         let mut summary = None;
         if !abandoned.is_empty() {
-            let window = match agent.model.context_window {
+            let window = match compactor.model.context_window {
                 0 => 128_000,
                 window => window,
             };
@@ -83,7 +84,7 @@ impl Session {
             let describer = control.describer();
             let describe: Describe<'_> = &|name, arguments| describer.describe(name, arguments);
             let branch = branch::collect(&control.log(), &abandoned, window - reserve, describe);
-            let model = compactor.summarizer_model(&agent.model);
+            let model = compactor.summarizer_model();
             let summarizer = Summarizer {
                 services: compactor.services,
                 model,
@@ -117,7 +118,7 @@ impl Session {
             log.set_label(labelled, Some(label)).map_err(|error| failed(&error))?;
         }
         drop(log);
-        compactor.start_anew(agent);
+        *compactor.state = compaction::State::default();
         Ok(Moved { editor_text, summary_entry, ..Moved::default() })
     }
 }

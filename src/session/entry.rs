@@ -239,6 +239,26 @@ impl Header {
     }
 }
 
+impl ModelChange {
+    pub fn new(provider: &str, model: &str) -> Self {
+        Self { provider: provider.to_owned(), model_id: model.to_owned(), extra: Extra::new() }
+    }
+}
+
+impl ThinkingLevelChange {
+    pub fn new(level: &str) -> Self {
+        Self { thinking_level: level.to_owned(), extra: Extra::new() }
+    }
+}
+
+impl SessionInfo {
+    /// Lines of `name` are joined by blanks.
+    pub fn new(name: &str) -> Self {
+        let words: Vec<&str> = name.split(['\r', '\n']).filter(|part| !part.is_empty()).collect();
+        Self { name: words.join(" ").trim().to_owned(), extra: Extra::new() }
+    }
+}
+
 impl Body {
     /// The word in the `type` field.
     pub fn kind(&self) -> &str {

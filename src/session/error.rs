@@ -1,5 +1,6 @@
 //! What can go wrong with a session, and how it is told.
 
+use crate::agent::run::Fatal;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -122,6 +123,12 @@ impl fmt::Display for SessionError {
                 write!(f, "Session {} was opened to be read only", path.display())
             }
         }
+    }
+}
+
+impl From<SessionError> for Fatal {
+    fn from(error: SessionError) -> Self {
+        Self(error.to_string())
     }
 }
 

@@ -8,6 +8,7 @@ mod called_skill;
 pub mod catalog;
 pub mod compaction;
 pub mod context;
+mod conversation;
 pub mod entry;
 mod error;
 pub mod export;
@@ -27,6 +28,7 @@ pub mod tree;
 pub mod upkeep;
 
 pub use called_skill::CalledSkill;
+pub use conversation::Conversation;
 pub use error::SessionError;
 pub use log::{Log, SyncMode};
 pub use notice::Notice;

@@ -4,7 +4,7 @@ use super::backend::Kind;
 use super::listing::{Listing, given_path, limit, limit_note, shown};
 use super::path;
 use crate::agent::call::{Arguments, Body, CallInfo};
-use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::agent::tool::{Invocation, Serves, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
 use serde_json::json;
@@ -36,6 +36,7 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
             label: "ls".into(),
             snippet: Some("List folders".into()),
             reads_only: true,
+            serves: Serves { searching: true, ..Serves::default() },
             ..ToolInfo::default()
         },
     })

@@ -20,16 +20,13 @@ use crate::llm::options::StreamOptions;
 use crate::llm::stream::StreamHandle;
 use std::sync::Arc;
 
-/// What the loop works on.
+/// Who answers, and with which tools.
 pub struct Agent {
-    pub messages: Vec<AgentMessage>,
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
     pub tools: Vec<Arc<dyn Tool>>,
     /// Runs every batch of tool calls one call at a time.
     pub sequential: bool,
-    /// Why the last answer failed, for who decides on a retry.
-    pub failure: Option<StreamError>,
 }
 
 /// What a run begins with.
@@ -70,7 +67,10 @@ pub enum AfterTurn {
 
 /// What the loop asks of whoever runs it. All calls come on the loop's thread.
 pub trait Host {
-    /// Something happened. A message that ended is stored before this returns.
+    /// The conversation: every message that has ended.
+    fn messages(&self) -> Arc<Vec<AgentMessage>>;
+
+    /// Something happened. A message that ended is part of the conversation when this returns.
     fn event(&mut self, event: &AgentEvent<'_>) -> Result<(), Fatal>;
 
     /// A later turn is about to begin: the moment for a compaction.
@@ -104,7 +104,7 @@ pub trait Host {
     fn steering(&mut self) -> Vec<AgentMessage>;
     fn follow_up(&mut self) -> Vec<AgentMessage>;
 
-    /// Whether a message waits that calls which have not begun are to give way to.
+    /// True if a steering message is queued: tool calls that have not started are then skipped.
     fn is_interrupted(&mut self) -> bool {
         false
     }
@@ -114,24 +114,24 @@ pub trait Host {
         AfterTurn::Natural
     }
 
-    /// Whether the failed answer `message` will be tried again by a later run.
+    /// True if a later run will ask again for the failed answer `message`.
     fn will_retry(&mut self, message: &AssistantMessage, failure: Option<&StreamError>) -> bool {
         let _ = (message, failure);
         false
     }
 }
 
-/// Runs until the model has nothing more to do. Gives the messages that were added.
+/// Runs until the model has nothing more to do. Gives the failure of the last answer, if it failed.
 pub fn run(
     agent: &mut Agent,
     input: Input,
     host: &mut dyn Host,
     cancel: &CancelToken,
-) -> Result<Vec<AgentMessage>, Fatal> {
+) -> Result<Option<StreamError>, Fatal> {
     let is_prompt = matches!(input, Input::Prompt(_));
     let mut pending = match input {
         Input::Prompt(messages) | Input::Queued(messages) => messages,
-        Input::Continue => continuation(agent, host)?,
+        Input::Continue => continuation(host)?,
     };
     // What a continuation began with was its turn already.
     if pending.is_empty() || is_prompt {
@@ -151,17 +151,16 @@ pub fn run(
         host.event(&AgentEvent::TurnStart)?;
         host.announce(agent, &mut pending)?;
         for message in pending.drain(..) {
-            add(agent, host, &mut added, message)?;
+            add(host, &mut added, message)?;
         }
         let Answer { message, failure } = answer(agent, host, cancel)?;
-        agent.failure = failure;
         added.push(AgentMessage::Assistant(message.clone()));
         if matches!(message.stop_reason, StopReason::Error | StopReason::Aborted) {
             host.after_turn(&message, &[]);
             host.event(&AgentEvent::TurnEnd { message: &message, tool_results: &[] })?;
-            let will_retry = host.will_retry(&message, agent.failure.as_ref());
+            let will_retry = host.will_retry(&message, failure.as_ref());
             host.event(&AgentEvent::AgentEnd { messages: &added, will_retry })?;
-            return Ok(added);
+            return Ok(failure);
         }
         let batch = batch::run(agent, &message, host, cancel)?;
         added.extend(batch.results.iter().cloned());
@@ -180,12 +179,13 @@ pub fn run(
         }
     }
     host.event(&AgentEvent::AgentEnd { messages: &added, will_retry: false })?;
-    Ok(added)
+    Ok(None)
 }
 
 /// What a run without a new prompt begins with: nothing, or messages that wait.
-fn continuation(agent: &Agent, host: &mut dyn Host) -> Result<Vec<AgentMessage>, Fatal> {
-    let mut spoken = agent.messages.iter().filter(|message| !matches!(message, AgentMessage::System(_)));
+fn continuation(host: &mut dyn Host) -> Result<Vec<AgentMessage>, Fatal> {
+    let messages = host.messages();
+    let mut spoken = messages.iter().filter(|message| !matches!(message, AgentMessage::System(_)));
     let stuck = match spoken.next_back() {
         None => "Cannot continue: no messages in context",
         Some(AgentMessage::Assistant(_)) => "Cannot continue from message role: assistant",
@@ -200,14 +200,12 @@ fn continuation(agent: &Agent, host: &mut dyn Host) -> Result<Vec<AgentMessage>,
 
 /// A complete message joins the conversation.
 pub(super) fn add(
-    agent: &mut Agent,
     host: &mut dyn Host,
     added: &mut Vec<AgentMessage>,
     message: AgentMessage,
 ) -> Result<(), Fatal> {
     host.event(&AgentEvent::MessageStart { message: &message })?;
     host.event(&AgentEvent::MessageEnd { message: &message })?;
-    agent.messages.push(message.clone());
     added.push(message);
     Ok(())
 }
@@ -218,9 +216,12 @@ struct Answer {
 }
 
 /// One request, streamed.
-fn answer(agent: &mut Agent, host: &mut dyn Host, cancel: &CancelToken) -> Result<Answer, Fatal> {
-    let hooked = host.context(&agent.messages);
-    let messages = message::to_llm(hooked.as_deref().unwrap_or(&agent.messages));
+fn answer(agent: &Agent, host: &mut dyn Host, cancel: &CancelToken) -> Result<Answer, Fatal> {
+    let messages = {
+        let all = host.messages();
+        let hooked = host.context(&all);
+        message::to_llm(hooked.as_deref().unwrap_or(&all))
+    };
     let mut stream = match host.request(agent) {
         Ok(request) => host.stream(request, Context { messages }, cancel),
         Err(error) => StreamHandle::failed(&agent.model, error),
@@ -252,7 +253,6 @@ fn answer(agent: &mut Agent, host: &mut dyn Host, cancel: &CancelToken) -> Resul
         host.event(&AgentEvent::MessageStart { message: &ended })?;
     }
     host.event(&AgentEvent::MessageEnd { message: &ended })?;
-    agent.messages.push(ended);
     Ok(Answer { message, failure })
 }
 

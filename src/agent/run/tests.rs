@@ -145,6 +145,7 @@ fn tools() -> Vec<Arc<dyn Tool>> {
 #[derive(Default)]
 struct Notes {
     lines: Vec<String>,
+    messages: Arc<Vec<AgentMessage>>,
     steering: Queue,
     follow_up: Queue,
     /// Cancels this token when a line begins so.
@@ -155,7 +156,14 @@ struct Notes {
 }
 
 impl Host for Notes {
+    fn messages(&self) -> Arc<Vec<AgentMessage>> {
+        self.messages.clone()
+    }
+
     fn event(&mut self, event: &AgentEvent<'_>) -> Result<(), Fatal> {
+        if let AgentEvent::MessageEnd { message } = event {
+            Arc::make_mut(&mut self.messages).push((*message).clone());
+        }
         let line = match event {
             AgentEvent::AgentStart => "run".to_owned(),
             AgentEvent::AgentEnd { messages, .. } => format!("/run {}", messages.len()),
@@ -215,14 +223,7 @@ fn said(text: &str) -> AgentMessage {
 /// An agent whose model plays `replies`, which `notes` hold.
 fn agent(notes: &mut Notes, replies: impl IntoIterator<Item = Reply>) -> Agent {
     notes.script = Arc::new(Script(Mutex::new(replies.into_iter().collect())));
-    Agent {
-        messages: Vec::new(),
-        model: Arc::default(),
-        thinking: ThinkingLevel::Off,
-        tools: tools(),
-        sequential: false,
-        failure: None,
-    }
+    Agent { model: Arc::default(), thinking: ThinkingLevel::Off, tools: tools(), sequential: false }
 }
 
 /// Runs "hi" and checks what was noted.
@@ -319,6 +320,9 @@ fn ends_come_as_they_happen_and_results_in_the_order_of_the_calls() {
     })));
     struct Opens(Notes, Option<Sender<()>>);
     impl Host for Opens {
+        fn messages(&self) -> Arc<Vec<AgentMessage>> {
+            self.0.messages()
+        }
         fn event(&mut self, event: &AgentEvent<'_>) -> Result<(), Fatal> {
             if matches!(event, AgentEvent::ToolEnd { name: "fast", .. }) {
                 self.1.take();
@@ -381,9 +385,9 @@ fn an_answer_that_was_cut_runs_nothing() {
 fn a_failed_answer_ends_the_run() {
     let mut notes = Notes::default();
     let mut agent = agent(&mut notes, [Reply::Fail, Reply::Text("never")]);
-    run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &CancelToken::new()).unwrap();
+    let failure = run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &CancelToken::new()).unwrap();
     assert_eq!(notes.lines, ["run", "turn", "user hi", "answer Error", "/turn 0", "/run 2"]);
-    assert_eq!(agent.failure.unwrap().kind, ErrorKind::Provider);
+    assert_eq!(failure.unwrap().kind, ErrorKind::Provider);
 }
 
 #[test]
@@ -402,7 +406,7 @@ fn an_abort_while_tools_run_answers_every_call() {
         let results = notes.lines.iter().filter(|line| line.starts_with("toolResult")).count();
         assert_eq!(results, 3, "{calls:?}: {:?}", notes.lines);
         assert_eq!(notes.lines.iter().filter(|line| *line == "answer Aborted").count(), 1);
-        assert_legal(&message::to_llm(&agent.messages));
+        assert_legal(&message::to_llm(&notes.messages));
     }
 }
 
@@ -454,7 +458,7 @@ fn a_run_can_go_on_without_a_prompt() {
     let token = CancelToken::new();
     let error = run(&mut agent, Input::Continue, &mut notes, &token).unwrap_err();
     assert_eq!(error.0, "Cannot continue: no messages in context");
-    agent.messages.push(said("hi"));
+    Arc::make_mut(&mut notes.messages).push(said("hi"));
     run(&mut agent, Input::Continue, &mut notes, &token).unwrap();
     assert_eq!(notes.lines, ["run", "turn", "+a", "answer Stop", "/turn 0", "/run 1"]);
     let error = run(&mut agent, Input::Continue, &mut notes, &token).unwrap_err();
@@ -502,7 +506,7 @@ proptest! {
         (0..steering).for_each(|n| notes.steering.push(said(&n.to_string())));
         let mut agent = agent(&mut notes, replies);
         run(&mut agent, Input::Prompt(vec![said("hi")]), &mut notes, &token).unwrap();
-        assert_legal(&message::to_llm(&agent.messages));
+        assert_legal(&message::to_llm(&notes.messages));
         let count = |part: &str| notes.lines.iter().filter(|line| line.split(' ').next() == Some(part)).count();
         prop_assert_eq!(count("run"), 1);
         prop_assert_eq!(count("/run"), 1);

@@ -1,6 +1,6 @@
 //! `pi auth check`: whether a request would have a key that works, as far as this machine can tell.
 
-use super::{Desk, Options, Stop, or_code, say_line};
+use super::{Access, Options, Stop, or_code, say_line};
 use crate::base::cancel::CancelToken;
 use crate::mode::report;
 use serde_json::{Map, Value};
@@ -13,17 +13,17 @@ enum Status {
     Invalid,
 }
 
-pub(super) fn run(desk: &Desk, options: &Options, cancel: &CancelToken) -> Result<u8, Stop> {
-    let (provider, mut status) = status(desk, options, cancel);
+pub(super) fn run(access: &Access, options: &Options, cancel: &CancelToken) -> Result<u8, Stop> {
+    let (provider, mut status) = status(access, options, cancel);
     let mut secret = None;
     if options.credentials && matches!(status, Status::Ready) {
-        let stored = desk.credentials.stored_token(&provider);
+        let stored = access.credentials.stored_token(&provider);
         secret = match stored {
             Some(token) if options.no_refresh => Some(token),
             _ => {
-                let model = desk.any_model(&provider);
-                let configured = desk.configured(&provider, Some(&model));
-                let resolved = desk.credentials.resolve(&model, &configured, cancel);
+                let model = access.any_model(&provider);
+                let configured = access.configured(&provider, Some(&model));
+                let resolved = access.credentials.resolve(&model, &configured, cancel);
                 resolved.ok().and_then(|resolved| resolved.secret())
             }
         };
@@ -47,7 +47,7 @@ pub(super) fn run(desk: &Desk, options: &Options, cancel: &CancelToken) -> Resul
     if let Some(reason) = reason {
         put("reason", reason);
     } else {
-        let kind = desk.stored_kind(&provider).filter(|kind| kind == "oauth");
+        let kind = access.stored_kind(&provider).filter(|kind| kind == "oauth");
         put("authType", kind.as_deref().unwrap_or("api_key"));
     }
     if let Some(secret) = &secret {
@@ -57,7 +57,7 @@ pub(super) fn run(desk: &Desk, options: &Options, cancel: &CancelToken) -> Resul
 }
 
 /// The provider that was meant, and how it stands with it.
-fn status(desk: &Desk, options: &Options, cancel: &CancelToken) -> (String, Status) {
+fn status(access: &Access, options: &Options, cancel: &CancelToken) -> (String, Status) {
     let explain = |text: &str| {
         if !options.json {
             report::note(text);
@@ -65,7 +65,7 @@ fn status(desk: &Desk, options: &Options, cancel: &CancelToken) -> (String, Stat
     };
     let mut model = None;
     let provider = match (&options.model, &options.provider) {
-        (Some(name), provider) => match desk.find(provider.as_deref(), name) {
+        (Some(name), provider) => match access.find(provider.as_deref(), name) {
             Ok(choice) => {
                 let provider = choice.model.provider.clone();
                 model = Some(choice.model);
@@ -79,37 +79,37 @@ fn status(desk: &Desk, options: &Options, cancel: &CancelToken) -> (String, Stat
         },
         (None, provider) => provider.clone().unwrap_or_default(),
     };
-    if let Some(problem) = desk.problems.first() {
+    if let Some(problem) = access.problems.first() {
         explain(problem);
         return (provider, Status::Invalid);
     }
-    if desk.provider(&provider).is_none() {
+    if access.provider(&provider).is_none() {
         explain(&format!("There is no provider \"{provider}\"."));
         return (provider, Status::NotReady("provider_not_found"));
     }
-    if let Err(error) = desk.credentials.stored() {
+    if let Err(error) = access.credentials.stored() {
         explain(&error);
         return (provider, Status::Invalid);
     }
-    let model = model.unwrap_or_else(|| desk.any_model(&provider));
-    let configured = desk.configured(&provider, Some(&model));
+    let model = model.unwrap_or_else(|| access.any_model(&provider));
+    let configured = access.configured(&provider, Some(&model));
     let missing = Status::NotReady("credentials_not_configured");
-    let is_sign_in = desk.stored_kind(&provider).as_deref() == Some("oauth");
+    let is_sign_in = access.stored_kind(&provider).as_deref() == Some("oauth");
     if options.no_refresh && is_sign_in {
-        let status = match desk.credentials.stored_token(&provider) {
+        let status = match access.credentials.stored_token(&provider) {
             Some(_) => Status::Ready,
             None => Status::Invalid,
         };
         return (provider, status);
     }
     let is_known = |kind: String| kind == "oauth" || kind == "api_key";
-    if options.no_refresh && !desk.stored_kind(&provider).is_none_or(is_known) {
+    if options.no_refresh && !access.stored_kind(&provider).is_none_or(is_known) {
         return (provider, Status::Invalid);
     }
-    if options.no_refresh && desk.credentials.has(&provider, &configured) {
+    if options.no_refresh && access.credentials.has(&provider, &configured) {
         return (provider, Status::Ready);
     }
-    let status = match desk.credentials.resolve(&model, &configured, cancel) {
+    let status = match access.credentials.resolve(&model, &configured, cancel) {
         Ok(resolved) => {
             if options.verbose {
                 report::note(format_args!("{provider}: {}", resolved.source));

@@ -1,7 +1,7 @@
 //! `pi auth login`, `logout` and `list`.
 
 use super::terminal::Console;
-use super::{Desk, Stop, say_line, unknown_provider, with_desk};
+use super::{Access, Stop, say_line, unknown_provider, with_access};
 use crate::auth::credential::{Credentials, KEY_BYTES_MAX, Stored};
 use crate::auth::oauth::{Answer, Choice, Interaction, Prompt};
 use crate::auth::provider;
@@ -65,7 +65,7 @@ pub(super) fn login(words: &[String]) -> Result<u8, Stop> {
     {
         return Err(format!("Invalid method \"{method}\". Valid values: key, browser, device").into());
     }
-    with_desk(|desk, cancel| {
+    with_access(|access, cancel| {
         let console = Console::new(words.method.as_deref(), words.domain.as_deref());
         let name = match &words.provider {
             Some(name) => name.clone(),
@@ -74,22 +74,22 @@ pub(super) fn login(words: &[String]) -> Result<u8, Stop> {
             }
             None => ask_provider(&console, cancel)?,
         };
-        let provider = desk.provider(&name).ok_or_else(|| unknown_provider(&name))?;
-        let stored = match way(desk, &provider, &words, &console, cancel)? {
+        let provider = access.provider(&name).ok_or_else(|| unknown_provider(&name))?;
+        let stored = match way(access, &provider, &words, &console, cancel)? {
             Way::Key => {
                 let key = read_key(&provider, words.stdin, &console, cancel)?;
-                desk.credentials.store_key(&provider, &key, cancel)
+                access.credentials.store_key(&provider, &key, cancel)
             }
             Way::SignIn => {
-                let configured = desk.configured(&provider, None);
-                desk.credentials.sign_in(&provider, &configured, &console, cancel)
+                let configured = access.configured(&provider, None);
+                access.credentials.sign_in(&provider, &configured, &console, cancel)
             }
         };
         stored.map_err(|error| match error.kind {
             ErrorKind::Aborted => "Login cancelled".to_owned(),
             _ => format!("Cannot sign in to {provider}: {}", error.message),
         })?;
-        let file = desk.dirs.agent().join("auth.json");
+        let file = access.dirs.agent().join("auth.json");
         Ok(say_line(&format!("Signed in to {provider}. Stored in {}", file.display())))
     })
 }
@@ -101,13 +101,13 @@ enum Way {
 
 /// A subscription or a key: what the provider has, then what was asked for, then the subscription.
 fn way(
-    desk: &Desk,
+    access: &Access,
     provider: &str,
     words: &Words,
     console: &Console,
     cancel: &CancelToken,
 ) -> Result<Way, Stop> {
-    let configured = desk.configured(provider, None);
+    let configured = access.configured(provider, None);
     let method = Credentials::method(provider, &configured);
     let takes_key = provider::takes_key(provider);
     let wants_key = words.stdin || words.method.as_deref() == Some("key");
@@ -176,14 +176,14 @@ pub(super) fn logout(words: &[String]) -> Result<u8, Stop> {
     let words = parse("logout", words, &["--provider"])?;
     let provider =
         words.provider.ok_or_else(|| "Which provider? Use: pi auth logout <provider>".to_owned())?;
-    with_desk(|desk, cancel| {
-        let removed = desk.credentials.remove(&provider, cancel);
+    with_access(|access, cancel| {
+        let removed = access.credentials.remove(&provider, cancel);
         if !removed.map_err(|error| error.message)? {
             return Err(format!("Nothing is stored for \"{provider}\".").into());
         }
-        let configured = desk.configured(&provider, None);
+        let configured = access.configured(&provider, None);
         let is_open = provider::find(&provider).is_some_and(|row| row.ambient == provider::Ambient::Open);
-        if !is_open && desk.credentials.has(&provider, &configured) {
+        if !is_open && access.credentials.has(&provider, &configured) {
             report::note(format_args!(
                 "{provider} can still be used: its key is in the environment or models.json."
             ));
@@ -194,8 +194,8 @@ pub(super) fn logout(words: &[String]) -> Result<u8, Stop> {
 
 pub(super) fn list(words: &[String]) -> Result<u8, Stop> {
     let words = parse("list", words, &["--json"])?;
-    with_desk(|desk, _| {
-        let rows = rows(desk)?;
+    with_access(|access, _| {
+        let rows = rows(access)?;
         if words.json {
             return Ok(say_line(&Value::Array(rows.iter().map(Row::json).collect()).to_string()));
         }
@@ -224,8 +224,8 @@ impl Row {
 }
 
 /// What is stored, then what the environment and models.json add for others.
-fn rows(desk: &Desk) -> Result<Vec<Row>, String> {
-    let stored = desk.credentials.stored()?;
+fn rows(access: &Access) -> Result<Vec<Row>, String> {
+    let stored = access.credentials.stored()?;
     let of_file = |stored: &Stored| Row {
         provider: stored.provider.clone(),
         kind: stored.kind.clone(),
@@ -234,9 +234,9 @@ fn rows(desk: &Desk) -> Result<Vec<Row>, String> {
     };
     let mut rows: Vec<Row> = stored.iter().map(of_file).collect();
     let is_stored = |name: &str| stored.iter().any(|stored| stored.provider == name);
-    for name in desk.registry.providers().into_iter().filter(|name| !is_stored(name)) {
-        let in_models = desk.configured(name, None).api_key.is_some();
-        let variable = provider::find(name).and_then(|row| row.key_variable(desk.credentials.env()));
+    for name in access.registry.providers().into_iter().filter(|name| !is_stored(name)) {
+        let in_models = access.configured(name, None).api_key.is_some();
+        let variable = provider::find(name).and_then(|row| row.key_variable(access.credentials.env()));
         let source = match (in_models, variable) {
             (true, _) => "models.json".to_owned(),
             (false, Some(variable)) => variable.to_owned(),

@@ -118,17 +118,17 @@ fn with_options(kind: Kind, words: &[String]) -> Result<u8, Stop> {
         Err(UsageError(text)) => return Err(refused(kind, &text)),
     };
     validate(kind, &args).map_err(|text| Stop { text, code: usage_code(kind) })?;
-    options.verbose = args.verbose;
+    options.verbose = args.run.verbose;
     let given = |text: Option<String>| {
         let text = text?.trim().to_owned();
         (!text.is_empty()).then_some(text)
     };
-    (options.provider, options.model) = (given(args.provider), given(args.model));
-    let run = |desk: &Desk, cancel: &CancelToken| match kind {
-        Kind::Check => Ok(check::run(desk, &options, cancel)?),
-        _ => print::run(desk, kind, &options, cancel),
+    (options.provider, options.model) = (given(args.over.model.provider), given(args.over.model.model));
+    let run = |access: &Access, cancel: &CancelToken| match kind {
+        Kind::Check => Ok(check::run(access, &options, cancel)?),
+        _ => print::run(access, kind, &options, cancel),
     };
-    with_desk(run).map_err(|stop| Stop {
+    with_access(run).map_err(|stop| Stop {
         code: match kind {
             Kind::Check if stop.code == FAILED => usage_code(kind),
             _ => stop.code,
@@ -214,11 +214,11 @@ fn refused(kind: Kind, text: &str) -> Stop {
 }
 
 fn validate(kind: Kind, args: &Args) -> Result<(), String> {
-    if args.api_key.is_some() || !args.messages.is_empty() || !args.files.is_empty() {
+    if args.over.model.api_key.is_some() || !args.messages.is_empty() || !args.files.is_empty() {
         return Err("Auth commands only accept --provider and --model".into());
     }
     let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
-    if given(&args.provider) || given(&args.model) {
+    if given(&args.over.model.provider) || given(&args.over.model.model) {
         return Ok(());
     }
     Err(match kind {
@@ -229,7 +229,7 @@ fn validate(kind: Kind, args: &Args) -> Result<(), String> {
 }
 
 /// Models and keys of the user.
-struct Desk {
+struct Access {
     dirs: Dirs,
     registry: Registry,
     /// What is wrong with models.json.
@@ -238,7 +238,7 @@ struct Desk {
 }
 
 /// Runs `command` with models and keys at hand; a signal cancels it.
-fn with_desk(command: impl FnOnce(&Desk, &CancelToken) -> Result<u8, Stop>) -> Result<u8, Stop> {
+fn with_access(command: impl FnOnce(&Access, &CancelToken) -> Result<u8, Stop>) -> Result<u8, Stop> {
     let dirs = Dirs::find().map_err(|error| error.to_string())?;
     let (settings, _) = Settings::load(dirs.agent());
     let (registry, problems) = Registry::load(dirs.agent());
@@ -247,8 +247,8 @@ fn with_desk(command: impl FnOnce(&Desk, &CancelToken) -> Result<u8, Stop>) -> R
     let cancel = CancelToken::new();
     let watch =
         signal::watch(cancel.clone()).map_err(|error| format!("Cannot watch for signals: {error}"))?;
-    let desk = Desk { dirs, registry, problems, credentials };
-    let result = command(&desk, &cancel);
+    let access = Access { dirs, registry, problems, credentials };
+    let result = command(&access, &cancel);
     match (watch.exit_code(), result) {
         (Some(code), Ok(_)) => Ok(code),
         (Some(code), Err(stop)) => Err(Stop { code, ..stop }),
@@ -256,7 +256,7 @@ fn with_desk(command: impl FnOnce(&Desk, &CancelToken) -> Result<u8, Stop>) -> R
     }
 }
 
-impl Desk {
+impl Access {
     /// A provider of the catalogue, of the table or of models.json.
     fn provider(&self, name: &str) -> Option<String> {
         let known = self.registry.providers().into_iter();

@@ -1,6 +1,6 @@
 //! `pi auth print-api-key` and `print-bearer-token`: the secret and a line feed, for scripts.
 
-use super::{Desk, Kind, Options, Stop, say_line, unknown_provider};
+use super::{Access, Kind, Options, Stop, say_line, unknown_provider};
 use crate::base::cancel::CancelToken;
 use crate::llm::event::StreamError;
 use crate::llm::model::Model;
@@ -17,22 +17,22 @@ struct Candidate {
     model: Option<Arc<Model>>,
 }
 
-pub(super) fn run(desk: &Desk, kind: Kind, options: &Options, cancel: &CancelToken) -> Result<u8, Stop> {
-    let stored = desk.credentials.stored();
+pub(super) fn run(access: &Access, kind: Kind, options: &Options, cancel: &CancelToken) -> Result<u8, Stop> {
+    let stored = access.credentials.stored();
     stored.map_err(|error| format!("Failed to resolve credential\n{error}"))?;
     let candidates = match &options.provider {
-        Some(name) => vec![named(desk, name, options.model.as_deref())?],
-        None => having(desk, options.model.as_deref().unwrap_or_default())?,
+        Some(name) => vec![named(access, name, options.model.as_deref())?],
+        None => having(access, options.model.as_deref().unwrap_or_default())?,
     };
     let mut found: Vec<(&str, Secret)> = Vec::new();
     let mut problem = None;
     for candidate in &candidates {
         let provider = candidate.provider.as_str();
-        let is_sign_in = desk.stored_kind(provider).as_deref() == Some("oauth");
+        let is_sign_in = access.stored_kind(provider).as_deref() == Some("oauth");
         if is_sign_in != (kind == Kind::BearerToken) {
             continue;
         }
-        match secret(desk, kind, options, candidate, cancel) {
+        match secret(access, kind, options, candidate, cancel) {
             Ok(Some(secret)) => found.push((provider, secret)),
             Ok(None) => {}
             Err(error) if is_sign_in => return Err(error.message.into()),
@@ -41,7 +41,7 @@ pub(super) fn run(desk: &Desk, kind: Kind, options: &Options, cancel: &CancelTok
     }
     match found.as_slice() {
         [(_, secret)] => Ok(say_line(secret.expose())),
-        [] => Err(nothing(desk, kind, options, &candidates, problem)),
+        [] => Err(nothing(access, kind, options, &candidates, problem)),
         several => {
             let names: Vec<&str> = several.iter().map(|(provider, _)| *provider).collect();
             let names = names.join(", ");
@@ -50,20 +50,20 @@ pub(super) fn run(desk: &Desk, kind: Kind, options: &Options, cancel: &CancelTok
     }
 }
 
-fn named(desk: &Desk, name: &str, model: Option<&str>) -> Result<Candidate, Stop> {
-    let provider = desk.provider(name).ok_or_else(|| unknown_provider(name))?;
-    let model = model.map(|model| desk.find(Some(&provider), model)).transpose()?;
+fn named(access: &Access, name: &str, model: Option<&str>) -> Result<Candidate, Stop> {
+    let provider = access.provider(name).ok_or_else(|| unknown_provider(name))?;
+    let model = model.map(|model| access.find(Some(&provider), model)).transpose()?;
     Ok(Candidate { provider, model: model.map(|choice| choice.model) })
 }
 
 /// The providers with something stored that have the model.
-fn having(desk: &Desk, model: &str) -> Result<Vec<Candidate>, Stop> {
-    let stored = desk.credentials.stored()?;
+fn having(access: &Access, model: &str) -> Result<Vec<Candidate>, Stop> {
+    let stored = access.credentials.stored()?;
     let candidates = stored.into_iter().filter_map(|stored| {
-        let provider = desk.provider(&stored.provider)?;
-        let choice = desk.find(Some(&provider), model).ok()?;
+        let provider = access.provider(&stored.provider)?;
+        let choice = access.find(Some(&provider), model).ok()?;
         // One that the provider does not know is only a guess.
-        let is_known = desk.registry.find(&provider, &choice.model.id).is_some();
+        let is_known = access.registry.find(&provider, &choice.model.id).is_some();
         is_known.then_some(Candidate { provider, model: Some(choice.model) })
     });
     let candidates: Vec<Candidate> = candidates.collect();
@@ -76,26 +76,26 @@ fn having(desk: &Desk, model: &str) -> Result<Vec<Candidate>, Stop> {
 }
 
 fn secret(
-    desk: &Desk,
+    access: &Access,
     kind: Kind,
     options: &Options,
     candidate: &Candidate,
     cancel: &CancelToken,
 ) -> Result<Option<Secret>, StreamError> {
     let provider = &candidate.provider;
-    let configured = desk.configured(provider, candidate.model.as_deref());
+    let configured = access.configured(provider, candidate.model.as_deref());
     if kind == Kind::BearerToken {
         let at_least = options.min_expiry.unwrap_or(MIN_EXPIRY);
-        desk.credentials.renew(provider, &configured, at_least, cancel)?;
+        access.credentials.renew(provider, &configured, at_least, cancel)?;
     }
     let model = candidate.model.clone();
-    let model = model.unwrap_or_else(|| desk.any_model(provider));
-    let resolved = desk.credentials.resolve(&model, &configured, cancel)?;
+    let model = model.unwrap_or_else(|| access.any_model(provider));
+    let resolved = access.credentials.resolve(&model, &configured, cancel)?;
     Ok(resolved.secret())
 }
 
 fn nothing(
-    desk: &Desk,
+    access: &Access,
     kind: Kind,
     options: &Options,
     candidates: &[Candidate],
@@ -103,7 +103,7 @@ fn nothing(
 ) -> Stop {
     let asked = candidates.first().filter(|_| options.provider.is_some());
     let provider = asked.map_or("", |asked| asked.provider.as_str());
-    let is_sign_in = desk.stored_kind(provider).as_deref() == Some("oauth");
+    let is_sign_in = access.stored_kind(provider).as_deref() == Some("oauth");
     let text = match (kind, asked, is_sign_in) {
         (Kind::ApiKey, Some(_), true) => {
             format!("Provider \"{provider}\" is configured with OAuth, not an API key")

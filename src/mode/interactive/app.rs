@@ -169,14 +169,14 @@ impl App {
         }
     }
 
-    /// Sends what came while it could not be sent.
+    /// Sends prompts that were held back during a compaction.
     pub fn send_held(&mut self) {
         for (text, streaming) in std::mem::take(&mut self.composer.held) {
             self.prompt(text, Vec::new(), streaming);
         }
     }
 
-    /// Takes everything back that waits, and puts it into the editor.
+    /// Takes queued messages and held prompts back into the editor. Gives their number.
     pub fn take_back(&mut self) -> usize {
         let feed = self.threads.feed.clone();
         let (steering, follow_up) = self.control.clear_queue(&mut |event| feed.event(event));
@@ -202,10 +202,10 @@ impl App {
 
     /// Reads settings, keys and theme again.
     pub fn read_settings(&mut self) {
-        let ground = self.control.ground();
+        let config = self.control.config();
         let before = self.config.options.wants_fullscreen;
         self.config.describer = self.control.describer();
-        for problem in self.config.read(&ground.settings, &ground.themes) {
+        for problem in self.config.read(&config.settings, &config.themes) {
             self.warn(&format!("Warning: {problem}"));
         }
         match (before, self.config.options.wants_fullscreen) {
@@ -223,14 +223,14 @@ impl App {
         }
     }
 
-    /// The conversation is on the usual screen from now on, with its end printed there if that is wished.
+    /// Goes from fullscreen mode to the usual screen, and prints the end of the conversation there if settings ask for it.
     pub fn leave_fullscreen(&mut self, is_over: bool) {
         if !std::mem::take(&mut self.config.is_fullscreen) {
             return;
         }
         self.view.drop_stored();
-        let ground = self.control.ground();
-        let output = ground.settings.get("fullscreenExitOutput");
+        let config = self.control.config();
+        let output = config.settings.get("fullscreenExitOutput");
         if !is_over || output.and_then(serde_json::Value::as_str) != Some("resume-hint") {
             self.view.print_end(None, EXIT_ROWS, !is_over, &self.config.look());
         }
@@ -246,7 +246,7 @@ impl App {
         self.show_conversation();
     }
 
-    /// The conversation is another one now: shows its end.
+    /// Shows the end of a conversation that has just been put in place.
     pub fn show_conversation(&mut self) {
         self.composer.queues = (Vec::new(), Vec::new());
         let messages = self.control.messages();

@@ -52,13 +52,13 @@ impl Frame for App {
     }
 
     fn sequences(&mut self, now: Instant) -> (String, String) {
-        let ground = self.control.ground();
+        let config = self.control.config();
         let state = State {
             cwd: &self.config.places.cwd,
             name: self.status.footer.name.as_deref(),
             is_busy: self.status.activity.is_busy(),
             is_focused: self.status.is_focused,
-            settings: &ground.settings,
+            settings: &config.settings,
         };
         let title = self.status.title.update(&state, now);
         (std::mem::take(&mut self.requests.sequences) + &title, self.status.title.ending())

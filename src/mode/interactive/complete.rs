@@ -14,7 +14,7 @@ pub fn offer(app: &mut App, is_asked: bool) {
     let lister = Lister {
         cwd: &app.config.places.cwd,
         home: &app.config.places.home,
-        workspace: app.control.ground().workspace.clone(),
+        workspace: app.control.config().workspace.clone(),
         feed: &app.threads.feed,
         cancel: &app.threads.cancel,
     };

@@ -4,7 +4,7 @@ use super::card::Pictures;
 use super::keymap::{self, APPLICATION};
 use super::look::Look;
 use super::themes::Shelf;
-use crate::runtime::session::Themes;
+use crate::runtime::config::Themes;
 use crate::runtime::{Describer, Settings};
 use crate::tui::ability::{self, Found, Protocol, Wishes};
 use crate::tui::image::Pixels;

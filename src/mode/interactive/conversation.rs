@@ -18,7 +18,7 @@ pub struct Conversation {
     items: Vec<Item>,
     /// How far the log is taken in.
     leaf: Option<Arc<str>>,
-    /// It is taken in at all; what is said before stands above it.
+    /// True once the log is taken in. Notices from before stand above it.
     has_begun: bool,
 }
 
@@ -31,7 +31,7 @@ pub enum Item {
 }
 
 impl Conversation {
-    /// Takes in what the log has got since, or all of it if the conversation is another one now. True then.
+    /// Takes in new entries of the log. True if the log is another conversation's, which is then taken in whole.
     pub fn follow(&mut self, control: &Control) -> bool {
         if !self.has_begun {
             return false;
@@ -152,7 +152,7 @@ impl Conversation {
         results
     }
 
-    /// The end of it, not before item `from`: at least `rows` lines if it has as many, and how many prompts and
+    /// The end of the conversation, not before item `from`: at least `rows` lines if it has as many, and how many prompts and
     /// answers are above.
     pub fn end(&self, from: usize, rows: usize, control: &Control, look: &Look<'_>) -> (Vec<Line>, usize) {
         let mut blocks = Vec::new();

@@ -13,7 +13,7 @@ use crate::runtime::sign_in::{Answer as SignInAnswer, Door, Event as SignInEvent
 use crate::runtime::stats::Stats;
 use crate::runtime::succession::{Folder, NotOpened, Way as Opening};
 use crate::runtime::tree::Moved;
-use crate::runtime::trust::{Answer, Look as ProjectLook, Project};
+use crate::runtime::trust::{Answer, Project, Snapshot};
 use crate::runtime::undo::{Plan, Undone};
 use crate::runtime::{Model, Scoped, Settings, ThinkingLevel};
 use crossbeam_channel::Sender;
@@ -263,7 +263,7 @@ impl Opened {
 pub struct TrustDecision {
     pub project: Project,
     /// What the project brought when the user was asked.
-    pub look: ProjectLook,
+    pub look: Snapshot,
     pub answer: Option<Answer>,
     /// The session that is opened then; without one, what follows is said.
     pub session: Option<Opened>,

@@ -178,7 +178,7 @@ impl<'a, C: Client> EventLoop<'a, C> {
             self.client.input(input, now);
             if let Some(command) = self.client.editor() {
                 self.screen.leave(self.client, now)?;
-                self.screen.terminal.lend();
+                self.screen.terminal.hand_over();
                 self.client.edit(&command);
                 self.screen.terminal.resume()?;
                 self.screen.begin(self.client)?;

@@ -4,7 +4,7 @@
 //! taken yet are joined, and of the states of a running tool only the last is kept: however far the drawing
 //! is behind, the mailbox holds little more than the text itself.
 //!
-//! Putting never waits: some is told while locks are held that the drawing thread takes too.
+//! Putting never waits: some news comes while locks are held that the drawing thread takes too.
 
 use super::card::Weight;
 use super::effect::Effect;
@@ -114,7 +114,7 @@ impl Feed {
         Self { waiting: Mutex::default(), wake: bounded(1) }
     }
 
-    /// Something was put in.
+    /// Receives when something was put in.
     pub fn woken(&self) -> &Receiver<()> {
         &self.wake.1
     }
@@ -182,7 +182,7 @@ fn replaced(waiting: &mut VecDeque<News>, id: &str, new: ToolOutput) -> Option<T
     Some(new)
 }
 
-/// What of an event is seen.
+/// The news of an event, if the screen shows it.
 fn news(event: &Event<'_>) -> Option<News> {
     Some(match event {
         Event::Agent(event) => return of_agent(event),

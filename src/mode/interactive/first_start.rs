@@ -13,7 +13,7 @@ const WAYS: [(&str, &str); 4] = [
     ("/model faux/demo", "no model, but a look at how it works"),
 ];
 
-/// Says it, if there is no model.
+/// Prints what can be done, if there is no model.
 pub fn print(app: &mut App) {
     if !app.control.model().is_none() {
         return;

@@ -68,7 +68,7 @@ impl Footer {
         footer
     }
 
-    /// Another conversation: sums up what it has cost. All else is for [`Self::refresh`].
+    /// Sums up what another conversation has cost. All else is for [`Self::refresh`].
     pub fn begin(&mut self, control: &Control, feed: &Arc<Feed>) {
         self.count_providers(control);
         self.spent = Spent::default();
@@ -103,7 +103,7 @@ impl Footer {
         self.names_provider = control.usable_providers().len() > 1;
     }
 
-    /// Looks at the session again; costs nothing that grows with its file.
+    /// Reads the state of the session again, at a cost that does not grow with its file.
     pub fn refresh(&mut self, control: &Control) {
         let now = control.snapshot();
         (self.cwd, self.name) = (now.cwd, now.session_name);

@@ -4,24 +4,24 @@ use super::app::App;
 use super::config::flag;
 use super::look::{Look, indented};
 use crate::mode::interactive::keymap::AppAction;
-use crate::runtime::session::Ground;
+use crate::runtime::config::Config;
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 
-/// Prints it, unless the user wants a quiet start.
+/// Prints the header, unless the user wants a quiet start.
 pub fn print(app: &mut App, is_verbose: bool) {
-    let ground = app.control.ground();
-    if flag(&ground.settings, "quietStartup").unwrap_or(false) && !is_verbose {
+    let config = app.control.config();
+    if flag(&config.settings, "quietStartup").unwrap_or(false) && !is_verbose {
         return;
     }
-    let lines = lines(&ground, &app.config.look());
+    let lines = lines(&config, &app.config.look());
     app.print(lines);
 }
 
-fn lines(ground: &Ground, look: &Look<'_>) -> Vec<Line> {
+fn lines(config: &Config, look: &Look<'_>) -> Vec<Line> {
     let dim = look.style(Role::Dim);
     let mut title = Line::of("pi", look.style(Role::Accent).with(Attributes::BOLD));
     title.push(concat!(" v", env!("CARGO_PKG_VERSION")), dim);
@@ -41,13 +41,13 @@ fn lines(ground: &Ground, look: &Look<'_>) -> Vec<Line> {
     keys.push("! bash".to_owned());
     keys.push("@ files".to_owned());
     let mut rows = vec![title, Line::of(&keys.join(if look.is_plain { ", " } else { " · " }), dim)];
-    let files = ground.context_files.iter();
+    let files = config.context_files.iter();
     let files = files.map(|path| match path.strip_prefix(look.cwd) {
         Ok(inside) => inside.display().to_string(),
         Err(_) => look.path(path),
     });
-    let skills = ground.commands.skills.iter().map(|skill| skill.name.clone());
-    let templates = ground.commands.templates.iter();
+    let skills = config.commands.skills.iter().map(|skill| skill.name.clone());
+    let templates = config.commands.templates.iter();
     let templates = templates.map(|template| format!("/{}", template.name));
     for (title, names) in [
         ("Context", files.collect::<Vec<_>>()),

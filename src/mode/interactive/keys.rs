@@ -206,8 +206,8 @@ fn interrupt(app: &mut App, now: Instant) {
     }
     if app.composer.last_escape.is_double(now) {
         app.composer.last_escape.forget();
-        let ground = app.control.ground();
-        match ground.settings.get("doubleEscapeAction").and_then(serde_json::Value::as_str) {
+        let config = app.control.config();
+        match config.settings.get("doubleEscapeAction").and_then(serde_json::Value::as_str) {
             Some("fork") => command::run(app, "/fork"),
             Some("none") => false,
             _ => command::run(app, "/tree"),

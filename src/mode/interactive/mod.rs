@@ -53,7 +53,7 @@ mod view;
 mod viewer;
 mod work;
 
-use super::print::{DONE, EndsChildren, FAILED};
+use super::exit::{DONE, EndsChildren, FAILED};
 use super::report;
 use super::signal::Watch;
 use crate::runtime::control::Streaming;
@@ -96,7 +96,7 @@ pub fn theme_colors() -> impl Iterator<Item = (&'static str, Option<&'static str
     roles.map(|role| (role.name(), role.fallback().map(|fallback| fallback.name())))
 }
 
-/// How it begins.
+/// How the interactive mode starts.
 pub struct Options {
     pub dirs: Dirs,
     pub store: Store,
@@ -153,8 +153,8 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         home: options.dirs.home().unwrap_or(Path::new("/")).to_owned(),
         agent: options.dirs.agent().to_owned(),
     };
-    let ground = control.ground();
-    let (mut config, problems) = UiConfig::new(places, &ground.settings, &ground.themes, terminal.size());
+    let config = control.config();
+    let (mut config, problems) = UiConfig::new(places, &config.settings, &config.themes, terminal.size());
     config.describer = control.describer();
     let threads = Threads::new(jobs, feed, cancel.clone());
     let mut app = App::new(control.clone(), options.dirs, options.store, threads, config);

@@ -69,9 +69,9 @@ fn preview(app: &App) {
     let Some((id, arguments)) = app.view.edit_to_preview(&app.config.describer) else {
         return;
     };
-    let (ground, feed) = (app.control.ground(), app.threads.feed.clone());
+    let (config, feed) = (app.control.config(), app.threads.feed.clone());
     let look = move || {
-        if let Some(diff) = preview_edit(&ground.workspace, &arguments) {
+        if let Some(diff) = preview_edit(&config.workspace, &arguments) {
             feed.effect(Effect::Preview { id, diff });
         }
     };

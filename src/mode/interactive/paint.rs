@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// What is to be printed for good.
 pub fn settled(app: &mut App, now: Instant) -> Vec<Printed> {
     let pictures = app.config.pictures();
-    app.view.settle(&app.config.look(), now, pictures.as_ref())
+    app.view.take_finished(&app.config.look(), now, pictures.as_ref())
 }
 
 /// Everything that may still change, from top to bottom.

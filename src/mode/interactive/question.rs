@@ -12,7 +12,7 @@ use super::event_loop::{Client, EventLoop};
 use super::feed::{Feed, News};
 use super::screen::{Frame, Screen};
 use super::terminal::keep;
-use crate::runtime::session::Themes;
+use crate::runtime::config::Themes;
 use crate::runtime::{CancelToken, Dirs, Settings, Store};
 use crate::tui::key::{Action, Code, Input, Key, Modifiers, Reply};
 use crate::tui::line::Line;

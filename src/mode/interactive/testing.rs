@@ -1,6 +1,6 @@
 //! A screen for tests: the real state over a session that is held in memory, without a terminal.
 //!
-//! Jobs for the session's thread, and what threads post, are done when the test says [`Bench::settle`]. Nothing
+//! Jobs for the session's thread, and what threads post, are done when the test says [`Bench::run_all`]. Nothing
 //! of the machine's environment shows but keys of providers.
 
 use super::app::{App, Threads};
@@ -20,6 +20,8 @@ use crate::tui::line::Line;
 use crate::tui::screen::Size;
 use crossbeam_channel::{Receiver, bounded};
 use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -55,7 +57,8 @@ impl Bench {
         let dir = TempDir::create();
         dir.write("models.json", MODELS);
         for (name, text) in files {
-            dir.write(name, text);
+            let path = dir.write(name, text);
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
         }
         let cancel = CancelToken::new();
         let setup = Setup::new(dir.path(), dir.path(), "mock/m1").builtin(&["read", "bash"]);
@@ -66,8 +69,8 @@ impl Bench {
         let size = Size { columns: 80, rows: 40 };
         let places =
             Places { cwd: dir.path().to_owned(), home: dir.path().to_owned(), agent: dir.path().to_owned() };
-        let ground = control.ground();
-        let (mut config, _) = UiConfig::new(places, &ground.settings, &ground.themes, size);
+        let config = control.config();
+        let (mut config, _) = UiConfig::new(places, &config.settings, &config.themes, size);
         config.is_plain = false;
         let threads = Threads::new(jobs, Arc::new(Feed::new()), cancel);
         let store = Store::new(dir.path(), None, SyncMode::Never);
@@ -76,7 +79,7 @@ impl Bench {
     }
 
     /// Does the jobs that wait, and takes in what was posted.
-    pub fn settle(&mut self) {
+    pub fn run_all(&mut self) {
         loop {
             while let Ok(job) = self.waiting.try_recv() {
                 job(&mut self.session, &self.app.threads.feed.clone());
@@ -96,7 +99,7 @@ impl Bench {
     pub fn wait(&mut self) {
         let woken = self.app.threads.feed.woken().clone();
         woken.recv_timeout(Duration::from_secs(5)).unwrap();
-        self.settle();
+        self.run_all();
     }
 
     /// Presses keys, named as in `keybindings.json` with spaces between.
@@ -106,7 +109,7 @@ impl Bench {
             let key = Key::parse(name).unwrap_or_else(|| panic!("{name} is no key"));
             self.app.input(Input::Key(key), Instant::now());
         }
-        self.settle();
+        self.run_all();
     }
 
     pub fn paste(&mut self, text: &str) {
@@ -118,13 +121,13 @@ impl Bench {
             let key = Key::plain(crate::tui::key::Code::Char(letter));
             self.app.input(Input::Key(key), Instant::now());
         }
-        self.settle();
+        self.run_all();
     }
 
     /// Types a line, such as a command, and sends it.
     pub fn send(&mut self, line: &str) {
         keys::submit(&mut self.app, line.to_owned(), crate::runtime::control::Streaming::Steer);
-        self.settle();
+        self.run_all();
     }
 
     /// The frame in so many columns; no line may be wider.

@@ -3,7 +3,7 @@
 //! The file of the theme in use is looked at again when something happens on screen, at most once a second: who
 //! edits a theme sees it as soon as the terminal has the focus again, and nothing wakes up for it.
 
-use crate::runtime::session::Themes;
+use crate::runtime::config::Themes;
 use crate::runtime::text_file::{self, Bounds};
 use crate::tui::theme::{Backdrop, Theme, choose};
 use std::os::unix::fs::MetadataExt;

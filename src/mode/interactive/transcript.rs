@@ -43,16 +43,16 @@ struct Part {
     /// The block of the answer that streams.
     index: Option<usize>,
     body: Body,
-    /// Nothing of it changes any more.
+    /// Nothing of the part changes any more.
     is_final: bool,
-    /// What it shows is in the conversation.
+    /// The conversation has what the part shows.
     is_stored: bool,
     /// Lines that are final, in wait for the parts before.
     ready: Vec<Line>,
 }
 
 enum Body {
-    /// All of it is in `ready`.
+    /// Lines that are final from the start.
     Lines,
     Text {
         stream: Stream,
@@ -60,7 +60,7 @@ enum Body {
         /// Something but line ends came.
         has_begun: bool,
         has_lines: bool,
-        /// All of it, for views that are laid out otherwise.
+        /// The whole text, for views that are laid out otherwise.
         source: String,
         view: Option<View>,
     },
@@ -316,7 +316,12 @@ impl Transcript {
     }
 
     /// What can be printed for good; it is not held any more. Images are drawn as `pictures` says.
-    pub fn settle(&mut self, look: &Look<'_>, now: Instant, pictures: Option<&Pictures>) -> Vec<Printed> {
+    pub fn take_finished(
+        &mut self,
+        look: &Look<'_>,
+        now: Instant,
+        pictures: Option<&Pictures>,
+    ) -> Vec<Printed> {
         let mut out = Vec::new();
         let mut lines = Vec::new();
         while let Some(part) = self.parts.front_mut() {
@@ -473,7 +478,7 @@ impl Part {
         }
     }
 
-    /// How it looks now; of what is final, the last rows.
+    /// The lines of the part as it is now; of what is final, the last rows.
     fn lines(&self, look: &Look<'_>, now: Option<Instant>, rows: Option<usize>) -> Vec<Line> {
         let first = rows.map_or(0, |rows| self.ready.len().saturating_sub(rows));
         let mut out = self.ready.get(first..).unwrap_or_default().to_vec();

@@ -87,8 +87,13 @@ impl View {
     }
 
     /// What is to be printed for good.
-    pub fn settle(&mut self, look: &Look<'_>, now: Instant, pictures: Option<&Pictures>) -> Vec<Printed> {
-        self.transcript.settle(look, now, pictures)
+    pub fn take_finished(
+        &mut self,
+        look: &Look<'_>,
+        now: Instant,
+        pictures: Option<&Pictures>,
+    ) -> Vec<Printed> {
+        self.transcript.take_finished(look, now, pictures)
     }
 
     /// The end of what was printed.

@@ -9,11 +9,11 @@
 //! from the catalogue that the answer does not need.
 
 mod candidate;
-mod glob;
 mod nearest;
 pub mod order;
 
 use super::local::PROVIDER as LOCAL;
+use crate::base::glob::is_glob;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::models::{ModelName, Registry};
 use crate::wire::faux::PROVIDER as FAUX;
@@ -322,7 +322,7 @@ pub fn scope<S: AsRef<str>>(
     for pattern in patterns {
         let pattern = pattern.as_ref();
         let before = chosen.len();
-        if glob::is_glob(pattern) {
+        if is_glob(pattern) {
             let (text, level) = match split_level(pattern) {
                 Some((text, level)) => (text, Some(level)),
                 None => (pattern, None),

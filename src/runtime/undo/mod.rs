@@ -11,13 +11,11 @@
 //! Contents are kept up to a limit; past it the oldest go. The journal outlives them and says so.
 
 mod journal;
+mod note;
 mod place;
 
 pub use journal::{Journal, Step};
 
-use super::event::Event;
-use super::session::Session;
-use crate::agent::run::Fatal;
 use crate::base::cancel::CancelToken;
 use crate::base::failpoint;
 use crate::llm::message::Content;
@@ -267,25 +265,6 @@ pub fn preview(journal: &Journal, plan: &Plan) -> Option<String> {
     }
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).ok();
     Some(changes(&plan.path.to_string_lossy(), &text(now)?, &text(before)?).diff)
-}
-
-impl Session {
-    /// The model is told at its next request of what was undone.
-    pub fn note_undone(&mut self, done: &[Undone]) -> Result<(), Fatal> {
-        let Some(note) = note(done) else {
-            return Ok(());
-        };
-        let cancel = CancelToken::new();
-        let unheard = &mut |_: &Event<'_>| Ok(());
-        let (mut compactor, agent) = self.compactor(unheard, &cancel)?;
-        {
-            let mut log = compactor.control.log();
-            log.append(note).map_err(|error| Fatal(error.to_string()))?;
-            log.turn_ended();
-        }
-        compactor.reload(agent);
-        Ok(())
-    }
 }
 
 /// The steps from `time` (ISO 8601) on.

@@ -413,7 +413,7 @@ pub(super) fn summary_or_custom(entry: Entry) -> Option<AgentMessage> {
     }
 }
 
-fn replace_content(message: &mut AgentMessage, content: &Content) {
+pub(super) fn replace_content(message: &mut AgentMessage, content: &Content) {
     let blocks = || match content {
         Content::Text(text) => vec![Block::text(text)],
         Content::Blocks(blocks) => blocks.clone(),

@@ -285,24 +285,16 @@ impl Log {
     }
 
     pub fn append_model_change(&mut self, provider: &str, model: &str) -> Result<Entry, SessionError> {
-        self.append(ModelChange {
-            provider: provider.to_owned(),
-            model_id: model.to_owned(),
-            ..ModelChange::default()
-        })
+        self.append(ModelChange::new(provider, model))
     }
 
     pub fn append_thinking_level(&mut self, level: &str) -> Result<Entry, SessionError> {
-        self.append(ThinkingLevelChange {
-            thinking_level: level.to_owned(),
-            ..ThinkingLevelChange::default()
-        })
+        self.append(ThinkingLevelChange::new(level))
     }
 
     /// Names the session; an empty name takes the earlier one away.
     pub fn append_session_info(&mut self, name: &str) -> Result<Entry, SessionError> {
-        let words: Vec<&str> = name.split(['\r', '\n']).filter(|part| !part.is_empty()).collect();
-        self.append(SessionInfo { name: words.join(" ").trim().to_owned(), ..SessionInfo::default() })
+        self.append(SessionInfo::new(name))
     }
 
     /// Hangs a new entry on the leaf and makes it the leaf.

@@ -20,7 +20,7 @@ use super::sandbox::Sandbox;
 use super::truncate::{Limits, Truncation};
 use crate::agent::CancelToken;
 use crate::agent::call::{Argument, Arguments, Body, CallInfo, Kind};
-use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::agent::tool::{Invocation, Serves, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::ToolSpec;
 use crate::llm::secret::Hider;
 use crate::tools::workspace::{Options, Workspace};
@@ -91,6 +91,7 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
             label: "bash".into(),
             snippet: Some("Run shell commands (tests, git, builds, searches)".into()),
             rules: workspace.rules(["PI_* environment variables tell commands about this session and model"]),
+            serves: Serves { commands: true, ..Serves::default() },
             ..ToolInfo::default()
         },
         workspace,

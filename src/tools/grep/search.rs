@@ -305,7 +305,8 @@ impl Matches<'_> {
         if self.stored_bytes > MAX_BYTES {
             new.push(self.label, ':', self.line, line);
             match self.list.last_mut() {
-                Some(rest) if rest.text.is_empty() => {
+                // The last one stays apart: it may be there only to tell that there are more.
+                Some(rest) if rest.text.is_empty() && self.count < self.limit => {
                     rest.count += 1;
                     rest.lines += 1;
                     rest.bytes += 1 + new.bytes;

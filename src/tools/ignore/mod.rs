@@ -9,13 +9,11 @@
 //! A search of a named folder does not ask whether that folder itself is ignored.
 
 mod git;
-mod pattern;
-mod rules;
 #[cfg(test)]
 mod tests;
 
 use super::backend::Backend;
-use rules::Rules;
+use crate::base::ignore::Rules;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

@@ -10,7 +10,7 @@ use super::backend::{Kind, Source, error_code, error_text};
 use super::text::{self, Content, Encoding};
 use super::{argument, artifact, image, path, suggest, truncate};
 use crate::agent::call::{Arguments, Body, CallInfo, Kind as CallKind};
-use crate::agent::tool::{Invocation, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::agent::tool::{Invocation, Serves, Tool, ToolError, ToolInfo, ToolOutput};
 use crate::llm::message::{Block, ToolSpec};
 use crate::llm::secret::Hider;
 use crate::tools::workspace::Workspace;
@@ -54,6 +54,7 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
             snippet: Some("Read files and images".into()),
             rules: vec!["Look at files with read, not with cat or sed.".into()],
             reads_only: true,
+            serves: Serves { reading: true, ..Serves::default() },
             ..ToolInfo::default()
         },
     })

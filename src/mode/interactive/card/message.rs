@@ -178,7 +178,7 @@ pub fn ending(answer: &AssistantMessage, look: &Look<'_>) -> Vec<Line> {
     }
 }
 
-/// Why an answer is none.
+/// Why an answer failed.
 pub fn reason(answer: &AssistantMessage) -> String {
     let told = answer.error_message.as_deref().unwrap_or_default();
     match (answer.stop_reason, told) {

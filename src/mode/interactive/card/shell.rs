@@ -18,7 +18,7 @@ const FOLDED: usize = 20;
 
 pub struct Shell {
     command: String,
-    /// The model is not told of it.
+    /// The model does not see the command.
     is_hidden: bool,
     output: Tail,
     state: State,

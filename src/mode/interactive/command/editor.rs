@@ -12,9 +12,9 @@ use std::process::{Command, Stdio};
 
 /// Asks for the terminal, to open what is typed in the editor that settings or environment name.
 pub fn ask(app: &mut App) {
-    let ground = app.control.ground();
+    let config = app.control.config();
     let named = |name: &str| std::env::var(name).ok().filter(|command| !command.trim().is_empty());
-    let setting = ground.settings.get("externalEditor").and_then(Value::as_str);
+    let setting = config.settings.get("externalEditor").and_then(Value::as_str);
     let command = setting
         .filter(|command| !command.trim().is_empty())
         .map(str::to_owned)

@@ -367,7 +367,7 @@ mod tests {
             expires_in_seconds: 600,
         });
         by_screen.tell(&Event::Progress("Asking...".into()));
-        bench.settle();
+        bench.run_all();
         let screen = bench.screen(80);
         for part in
             ["Login to Mock", "https://example.com/", "Enter code: ABCD-1234", "10 minutes", "Asking..."]

@@ -100,7 +100,7 @@ pub fn all(control: &Control) -> Vec<(String, Option<String>, String)> {
         |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let others = control.commands().into_iter();
     let others = others.map(|value| (text(&value, "name"), None, text(&value, "description")));
-    let offers_skills = config::flag(&control.ground().settings, "enableSkillCommands").unwrap_or(true);
+    let offers_skills = config::flag(&control.config().settings, "enableSkillCommands").unwrap_or(true);
     let others = others.filter(|(name, ..)| {
         COMMANDS.iter().all(|command| command.name != name) && (offers_skills || !name.starts_with("skill:"))
     });
@@ -179,7 +179,7 @@ fn reload(app: &mut App, _: &str) {
     if !app.control.is_idle() {
         return app.warn("Wait for the end of the run before /reload");
     }
-    let was_trusted = app.control.ground().settings.has_project();
+    let was_trusted = app.control.config().settings.has_project();
     app.run(move |session, feed| match session.reload() {
         Ok(()) => feed.effect(Effect::Reloaded { was_trusted }),
         Err(Fatal(reason)) => feed.say(Weight::Error, reason),
@@ -190,7 +190,7 @@ fn reload(app: &mut App, _: &str) {
 pub fn reloaded(app: &mut App, was_trusted: bool) {
     app.read_settings();
     app.info("Reloaded settings, keys, themes, skills, prompts and context files");
-    if was_trusted && !app.control.ground().settings.has_project() {
+    if was_trusted && !app.control.config().settings.has_project() {
         trust::run(app, "");
     }
 }

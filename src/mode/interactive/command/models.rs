@@ -46,8 +46,8 @@ pub fn found(app: &mut App, has_found: bool, strangers: &[String]) {
 /// The models to choose from.
 fn lists(control: &Control, is_looking: bool) -> ModelLists {
     let current = control.snapshot().model;
-    let ground = control.ground();
-    let settings = &ground.settings;
+    let config = control.config();
+    let settings = &config.settings;
     let default = settings.default_provider().zip(settings.default_model());
     ModelLists {
         all: control.available_models(),
@@ -89,8 +89,8 @@ fn exact(control: &Control, reference: &str) -> Option<Arc<Model>> {
     // The faux provider is in no list until it is asked for.
     found.or_else(|| {
         let (provider, id) = reference.trim().split_once('/')?;
-        let ground = control.ground();
-        let services = &ground.services;
+        let config = control.config();
+        let services = &config.services;
         let model = services.registry.find(provider, id)?;
         (services.is_actor(provider)).then_some(model)
     })
@@ -127,7 +127,7 @@ pub fn cycle(app: &mut App, is_forward: bool) {
 /// Says once that what is used on a subscription may be paid for besides it, where that is so.
 pub fn warn_of_extra_usage(app: &mut App) {
     let model = app.control.model();
-    let warns = config::flag(&app.control.ground().settings, "warnings.anthropicExtraUsage");
+    let warns = config::flag(&app.control.config().settings, "warnings.anthropicExtraUsage");
     if app.status.knows_extra_usage
         || model.provider != "anthropic"
         || warns == Some(false)
@@ -163,7 +163,7 @@ fn change_settings(app: &mut App, changes: &[(&str, Option<Value>)], done: &str)
 
 /// `/scoped-models`.
 pub fn scope(app: &mut App, _: &str) {
-    let patterns = app.control.ground().settings.enabled_models().unwrap_or_default();
+    let patterns = app.control.config().settings.enabled_models().unwrap_or_default();
     let models = app.control.available_models();
     app.open(scope::scope(models, &app.control.scope(), patterns, &app.config));
 }
@@ -361,7 +361,7 @@ mod tests {
         let settings = r#"{"enabledModels": ["mock/m2:high", "gone/x", "mock/m1"]}"#;
         let mut bench = Bench::with(&[("settings.json", settings)]);
         let scoped = |id: &str, thinking| Scoped {
-            model: bench.app.control.ground().services.registry.find("mock", id).unwrap(),
+            model: bench.app.control.config().services.registry.find("mock", id).unwrap(),
             thinking,
         };
         let both = vec![scoped("m2", Some(ThinkingLevel::High)), scoped("m1", None)];

@@ -56,12 +56,12 @@ pub fn visited(app: &mut App, session: Opened, done: Result<(), NotOpened>) {
 /// Undecided, it is not trusted.
 fn about_trust(app: &App, home: &Path, wanted: &Opened) -> Option<ListDialog<Question>> {
     const SHOWN: usize = 4;
-    let ground = app.control.ground();
+    let config = app.control.config();
     let project = Project::new(home, app.dirs.home());
     let store = Store::new(app.dirs.agent());
     let surfaces = project.surfaces();
-    let look = project.look();
-    let is_preset = matches!(ground.settings.default_project_trust(), "always" | "never");
+    let look = project.snapshot();
+    let is_preset = matches!(config.settings.default_project_trust(), "always" | "never");
     let has_changed = match store.find(&project) {
         Ok(Some(entry)) if entry.is_trusted => store.has_changed(&project, &look).unwrap_or(true),
         _ => false,

@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 /// `/settings`.
 pub fn run(app: &mut App, _: &str) {
-    let current = app.control.ground().settings.clone();
+    let current = app.control.config().settings.clone();
     app.open(settings::settings(current));
 }
 
 /// Writes a setting and has it count, as far as it can without a start.
 pub fn write(app: &mut App, path: &str, value: Option<Value>) -> Result<(), String> {
     app.control.change_settings(&[(path, value)])?;
-    let ground = app.control.ground();
-    let settings = &ground.settings;
+    let config = app.control.config();
+    let settings = &config.settings;
     match path {
         // These are switches of the session too.
         "steeringMode" => {
@@ -43,7 +43,7 @@ pub fn write(app: &mut App, path: &str, value: Option<Value>) -> Result<(), Stri
 
 /// Shows the settings as they are now; with what came of a change, if a dialog has asked for one.
 pub fn refresh(app: &mut App, result: Option<Result<(), String>>) {
-    let settings = Box::new(app.control.ground().settings.clone());
+    let settings = Box::new(app.control.config().settings.clone());
     app.dialogs.update(Update::Settings { settings, result }, &app.config);
 }
 
@@ -76,18 +76,18 @@ pub fn use_theme(app: &mut App, setting: String) {
 
 pub fn list_model_levels(app: &mut App) {
     let (models, current) = (app.control.available_models(), app.control.model());
-    let settings = app.control.ground().settings.clone();
+    let settings = app.control.config().settings.clone();
     app.open(model_levels::models(models, &current, &settings));
 }
 
 pub fn choose_model_level(app: &mut App, model: Arc<Model>) {
-    let settings = app.control.ground().settings.clone();
+    let settings = app.control.config().settings.clone();
     app.open(model_levels::levels(model, &settings));
 }
 
 /// Gives a model a level of its own, or takes it away.
 pub fn set_model_level(app: &mut App, model: &Model, level: Option<ThinkingLevel>) {
-    let mut levels = model_levels::of_user(&app.control.ground().settings);
+    let mut levels = model_levels::of_user(&app.control.config().settings);
     let name = full(model);
     match level {
         None => drop(levels.shift_remove(&name)),
@@ -99,7 +99,7 @@ pub fn set_model_level(app: &mut App, model: &Model, level: Option<ThinkingLevel
     }
     let current = app.control.model();
     if current.provider == model.provider && current.id == model.id {
-        let default = app.control.ground().settings.default_thinking_level();
+        let default = app.control.config().settings.default_thinking_level();
         let level = level.or(default).unwrap_or(ThinkingLevel::Medium);
         let feed = app.threads.feed.clone();
         if let Err(Fatal(reason)) = app.control.set_thinking(level, &mut |event| feed.event(event)) {

@@ -10,7 +10,7 @@ use crate::tui::select::{Item, List};
 pub fn run(app: &mut App, name: &str) {
     let offered = app.control.thinking_levels();
     if name.is_empty() {
-        let default = app.control.ground().settings.default_thinking_level();
+        let default = app.control.config().settings.default_thinking_level();
         let default = default.unwrap_or(ThinkingLevel::Medium);
         return app.open(levels(offered, app.control.snapshot().thinking, default, &app.config));
     }

@@ -32,8 +32,8 @@ pub fn open(app: &mut App, begin: Option<String>) {
     if count == 0 {
         return app.info("No entries in session");
     }
-    let ground = app.control.ground();
-    let filter = ground.settings.get("treeFilterMode").and_then(Value::as_str).and_then(Filter::parse);
+    let config = app.control.config();
+    let filter = config.settings.get("treeFilterMode").and_then(Value::as_str).and_then(Filter::parse);
     let mut tree = Tree::new(filter.unwrap_or_default(), begin);
     let home = app.config.places.home.clone();
     if count <= ENTRIES_AT_ONCE {
@@ -57,7 +57,7 @@ pub fn go_to(app: &mut App, id: String) {
     if app.control.log().leaf() == Some(&id) {
         return app.info("Already at this point");
     }
-    match app.control.ground().settings.branch_summary_skip_prompt() {
+    match app.control.config().settings.branch_summary_skip_prompt() {
         true => navigate(app, id, None),
         false => ask_summary(app, id),
     }

@@ -14,8 +14,8 @@ pub fn run(app: &mut App, _: &str) {
         Err(reason) => return app.error(&reason),
     };
     let surfaces = project.surfaces();
-    let look = project.look();
-    let is_trusted = surfaces.is_empty() || app.control.ground().settings.has_project();
+    let look = project.snapshot();
+    let is_trusted = surfaces.is_empty() || app.control.config().settings.has_project();
     let now = if is_trusted { "trusted" } else { "untrusted" };
     let mut text = format!(
         "{}\n\nSaved decision: {}\nCurrent session: {now}",
@@ -57,7 +57,7 @@ pub fn run(app: &mut App, _: &str) {
 /// Stores the user's word, unless the project has changed meanwhile: then it is asked for again.
 pub fn decide(app: &mut App, decision: TrustDecision) {
     let TrustDecision { project, look, answer, session } = decision;
-    if answer.as_ref().is_some_and(|answer| answer.is_trusted) && project.look() != look {
+    if answer.as_ref().is_some_and(|answer| answer.is_trusted) && project.snapshot() != look {
         app.warn("The project has changed while you were asked.");
         return match session {
             Some(session) => resume::open(app, session),

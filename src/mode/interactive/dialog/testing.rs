@@ -5,7 +5,7 @@ use crate::mode::interactive::config::{Places, UiConfig};
 use crate::mode::interactive::effect::{Effect, Update};
 use crate::mode::interactive::keymap::defaults;
 use crate::runtime::Settings;
-use crate::runtime::session::Themes;
+use crate::runtime::config::Themes;
 use crate::tui::key::Key;
 use crate::tui::screen::Size;
 use std::path::PathBuf;

@@ -1,0 +1,170 @@
+//! What the program was started for, from arguments that go together.
+//!
+//! Bad combinations are refused here, before a file is read or a question asked.
+
+use super::flags::{Args, Mode, SessionArgs};
+use super::say::BAD_USAGE;
+use crate::mode::print::FAILED;
+use std::ffi::OsString;
+
+/// What the program was started for.
+#[derive(Debug, PartialEq)]
+pub enum Command {
+    Version,
+    Help,
+    /// Writes a session file as a page.
+    Export {
+        file: String,
+        out: Option<String>,
+    },
+    /// Lists the models whose names hold this text.
+    ListModels(String),
+    /// `pi auth`, as an editor starts it: with the words of its agent before.
+    Auth(Vec<OsString>),
+    Acp,
+    Rpc,
+    /// Asks a model: print and JSON mode, or the terminal.
+    Prompt,
+}
+
+/// Why arguments are refused, and the exit code.
+#[derive(Debug, PartialEq)]
+pub struct Refused {
+    pub text: &'static str,
+    pub code: u8,
+}
+
+impl Command {
+    /// The command of `args`, or why they do not go together.
+    pub fn of(args: &Args) -> Result<Self, Refused> {
+        let (run, session, model) = (&args.run, &args.session, &args.over.model);
+        let refuse = |text| Err(Refused { text, code: FAILED });
+        if run.version {
+            return Ok(Self::Version);
+        }
+        if run.help {
+            return Ok(Self::Help);
+        }
+        if let Some(file) = &run.export {
+            return match run.dash {
+                true => Err(Refused {
+                    text: "Unknown option: -\nTo write a session to stdout: pi export SESSION -",
+                    code: BAD_USAGE,
+                }),
+                false => Ok(Self::Export { file: file.clone(), out: args.messages.first().cloned() }),
+            };
+        }
+        if let Some(search) = &run.list_models {
+            return Ok(Self::ListModels(search.clone()));
+        }
+        let has_prompt = !args.messages.is_empty() || !args.files.is_empty();
+        let names_session = session.resume
+            || session.continue_last
+            || session.session.is_some()
+            || session.session_id.is_some()
+            || session.fork.is_some();
+        let command = match (run.mode, args.messages.split_first()) {
+            (Some(Mode::Acp), Some((first, words))) if first == "auth" => {
+                return Ok(Self::Auth(words.iter().map(OsString::from).collect()));
+            }
+            (Some(Mode::Acp), _) if has_prompt => {
+                return refuse(
+                    "Prompts and @file arguments are not supported in ACP mode: the editor sends the prompts",
+                );
+            }
+            (Some(Mode::Acp), _) if names_session => {
+                return refuse(
+                    "In ACP mode the editor opens sessions; leave out --continue, --resume, --session, --session-id and --fork",
+                );
+            }
+            (Some(Mode::Acp), _) => Self::Acp,
+            (Some(Mode::Rpc), _) if !args.files.is_empty() => {
+                return refuse("@file arguments are not supported in RPC mode");
+            }
+            (Some(Mode::Rpc), _) => Self::Rpc,
+            (Some(Mode::Text | Mode::Json) | None, _) => Self::Prompt,
+        };
+        if model.api_key.is_some() && model.model.is_none() && model.models.is_none() {
+            return refuse(
+                "--api-key requires a model to be specified via --model, --provider/--model, or --models",
+            );
+        }
+        Ok(command)
+    }
+}
+
+/// Refuses flags that name a session in two ways, and ids that cannot be one.
+pub fn check_session(session: &SessionArgs) -> Result<(), String> {
+    let given = [
+        (session.session.is_some(), "--session"),
+        (session.continue_last, "--continue"),
+        (session.resume, "--resume"),
+        (session.no_session, "--no-session"),
+    ];
+    let alone = |flag: &str, others: &[(bool, &str)]| {
+        let others = others.iter().filter(|(given, _)| *given);
+        let others: Vec<&str> = others.map(|(_, other)| *other).collect();
+        match others.as_slice() {
+            [] => Ok(()),
+            _ => Err(format!("{flag} cannot be combined with {}", others.join(", "))),
+        }
+    };
+    if session.fork.is_some() {
+        alone("--fork", &given)?;
+    }
+    let Some(id) = &session.session_id else {
+        return Ok(());
+    };
+    alone("--session-id", given.get(..3).unwrap_or_default())?;
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    if !id.chars().all(allowed) || !edge(id.chars().next()) || !edge(id.chars().last()) {
+        return Err(format!(
+            "Invalid session id \"{id}\": letters, digits, '.', '_' and '-', with a letter or digit at both ends"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::flags;
+
+    #[test]
+    fn arguments_go_together_or_are_refused() {
+        let of = |words: &str| {
+            Command::of(&flags::parse(words.split_whitespace().map(OsString::from)).unwrap())
+                .map_err(|refused| (refused.text, refused.code))
+        };
+        let auth = Command::Auth(vec!["login".into(), "x".into()]);
+        let export = Command::Export { file: "a".into(), out: Some("b".into()) };
+        let rows = [
+            ("-v --export a -", Command::Version),
+            ("--export a b", export),
+            ("--list-models --api-key k", Command::ListModels(String::new())),
+            ("--mode acp auth login x", auth),
+            ("--mode acp", Command::Acp),
+            ("--mode rpc hello", Command::Rpc),
+            ("--json @a b", Command::Prompt),
+            ("--api-key k --models a,b", Command::Prompt),
+        ];
+        for (words, expected) in rows {
+            assert_eq!(of(words), Ok(expected), "{words}");
+        }
+        let rows = [
+            ("--export a -", "Unknown option: -\n", BAD_USAGE),
+            ("--mode acp hello", "Prompts and @file", FAILED),
+            ("--mode acp @a", "Prompts and @file", FAILED),
+            ("--mode acp -c", "In ACP mode the editor", FAILED),
+            ("--mode rpc @a", "@file arguments", FAILED),
+            ("--api-key k hello", "--api-key requires", FAILED),
+            ("--mode acp --api-key k --provider p", "--api-key requires", FAILED),
+        ];
+        for (words, expected, code) in rows {
+            let (text, given) = of(words).unwrap_err();
+            assert!(text.starts_with(expected), "{words}: {text}");
+            assert_eq!(given, code, "{words}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `pi sessions rm` and `pi sessions prune`.
+
+use super::row::{json_line, one_line};
+use super::{Failure, Sessions};
+use crate::base::time;
+use crate::cli::ask;
+use crate::mode::{print, report};
+use crate::session::info::Info;
+use crate::session::{SessionError, upkeep};
+use serde_json::json;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+impl Sessions {
+    /// Asks before something is removed; without a terminal `--yes` has to be given.
+    fn may_remove(&self, what: &str) -> Result<bool, Failure> {
+        if self.options.yes {
+            return Ok(true);
+        }
+        if !ask::possible() {
+            return Err(Failure::Failed(format!("{what} would be removed for good. Say --yes to do it.")));
+        }
+        Ok(ask::confirm(&format!("Remove {what} for good?")))
+    }
+
+    /// Removes the sessions that are named.
+    pub fn remove(&self) -> Result<u8, Failure> {
+        let words = self.options.words.iter();
+        let paths: Vec<PathBuf> = words.map(|word| self.find(word)).collect::<Result<_, _>>()?;
+        // A path could name anything.
+        if let Some(other) = paths.iter().find(|path| self.store.info(path).is_none()) {
+            let other = other.display();
+            return Err(Failure::Failed(format!("{other} is not a session")));
+        }
+        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        if !self.may_remove(&names.join(", "))? {
+            return Ok(print::FAILED);
+        }
+        self.remove_all(paths, upkeep::remove)
+    }
+
+    fn remove_all(
+        &self,
+        paths: Vec<PathBuf>,
+        remove: impl Fn(&Path) -> Result<(), SessionError>,
+    ) -> Result<u8, Failure> {
+        let mut code = print::DONE;
+        let mut out = io::stdout().lock();
+        for path in paths {
+            match remove(&path) {
+                Ok(()) if self.options.json => {
+                    writeln!(out, "{}", json_line(&json!({ "removed": path })))?;
+                }
+                Ok(()) => writeln!(out, "Removed {}", one_line(&path.to_string_lossy(), usize::MAX))?,
+                Err(error) => {
+                    report::error(error);
+                    code = print::FAILED;
+                }
+            }
+        }
+        Ok(code)
+    }
+
+    /// Removes old sessions, and files that belong to none.
+    pub fn prune(&self) -> Result<u8, Failure> {
+        let options = &self.options;
+        let mut folders = vec![self.store.folder(&self.cwd)];
+        if options.all {
+            folders = self.store.folders();
+        }
+        let oldest = options.older_than_days.map(|days| {
+            let age = Duration::from_secs(days.saturating_mul(86_400));
+            let time = SystemTime::now().checked_sub(age).unwrap_or(UNIX_EPOCH);
+            time::iso(millis(time))
+        });
+        let mut old: Vec<PathBuf> = Vec::new();
+        if oldest.is_some() || options.keep.is_some() {
+            let infos = self.infos().into_iter().skip(options.keep.unwrap_or(0));
+            let is_old = |info: &Info| oldest.as_ref().is_none_or(|oldest| info.modified < *oldest);
+            old.extend(infos.filter(is_old).map(|info| info.path));
+        }
+        let lost = folders.iter().flat_map(|folder| upkeep::leftovers(folder, false));
+        let lost: Vec<PathBuf> = lost.collect();
+        if old.is_empty() && lost.is_empty() {
+            report::note("There is nothing to remove");
+            return Ok(print::DONE);
+        }
+        let what = match (old.len(), lost.len()) {
+            (sessions, 0) => counted(sessions, "session"),
+            (0, files) => counted(files, "leftover"),
+            (sessions, files) => {
+                format!("{} and {}", counted(sessions, "session"), counted(files, "leftover"))
+            }
+        };
+        if !self.may_remove(&what)? {
+            return Ok(print::FAILED);
+        }
+        let sessions = self.remove_all(old, upkeep::remove)?;
+        let leftovers = self.remove_all(lost, upkeep::remove_leftover)?;
+        Ok(sessions.max(leftovers))
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

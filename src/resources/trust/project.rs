@@ -1,0 +1,192 @@
+//! What a project brings, and the ways to decide on it.
+
+use super::name_of;
+use crate::base::file;
+use crate::base::hex::hex;
+use crate::resources::settings::{self, Content};
+use crate::resources::text;
+use ring::digest;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use walkdir::WalkDir;
+
+/// What makes a project need trust, in its `.pi/`.
+const SURFACES: [&str; 7] =
+    ["settings.json", "extensions", "skills", "prompts", "themes", "SYSTEM.md", "APPEND_SYSTEM.md"];
+
+/// Settings that say what is run.
+const RUNNING_KEYS: [&str; 6] =
+    ["shellPath", "shellCommandPrefix", "npmCommand", "externalEditor", "extensions", "packages"];
+
+/// Files that are hashed for one project; a hash of their names stands for the rest.
+const FILES_MAX: usize = 2000;
+
+/// A project, by its real path.
+#[derive(Clone, Debug)]
+pub struct Project {
+    root: PathBuf,
+    home: Option<PathBuf>,
+}
+
+/// What a project has at one moment: what is decided on is this, and this is what is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Content of the project's settings file.
+    pub settings: Content,
+    /// A hash for everything that the project would run.
+    pub(super) running: BTreeMap<String, String>,
+    /// The settings that name programs, with their values.
+    programs: Vec<(&'static str, Value)>,
+}
+
+impl Snapshot {
+    /// A project that brings nothing.
+    pub fn nothing() -> Self {
+        Self { settings: Ok(None), running: BTreeMap::new(), programs: Vec::new() }
+    }
+
+    /// What the project would run, to be put below a question; empty where that is nothing.
+    pub fn told(&self) -> String {
+        match self.runs() {
+            lines if lines.is_empty() => String::new(),
+            lines => format!("\n\nIt runs:\n{}", lines.join("\n")),
+        }
+    }
+
+    /// What the project would run, a line each.
+    pub(super) fn runs(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self
+            .programs
+            .iter()
+            .map(|(key, value)| format!("{key}: {}", shortened(&value.to_string())))
+            .collect();
+        let files = self.running.len() - self.programs.len();
+        if files > 0 {
+            lines.push(format!(".pi/extensions: {files} files"));
+        }
+        lines
+    }
+
+    /// True if nothing is run that was not known, or other than it was.
+    pub fn runs_no_more_than(&self, known: &Self) -> bool {
+        self.running.iter().all(|(name, hash)| known.running.get(name) == Some(hash))
+    }
+}
+
+/// The beginning and the end of a long text, and how long it is.
+fn shortened(text: &str) -> String {
+    const HEAD: usize = 80;
+    const TAIL: usize = 60;
+    let length = text.chars().count();
+    if length <= HEAD + TAIL {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(HEAD).collect();
+    let tail: String = text.chars().skip(length - TAIL).collect();
+    format!("{head} … {tail} ({length} characters)")
+}
+
+/// One way to decide on a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub label: String,
+    pub is_trusted: bool,
+    /// What is stored, by folder; `None` takes a decision away.
+    pub decisions: Vec<(PathBuf, Option<bool>)>,
+}
+
+impl Project {
+    pub fn new(cwd: &Path, home: Option<&Path>) -> Self {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        Self { root: real(cwd), home: home.map(real) }
+    }
+
+    /// The real path.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What would be used if the project was trusted. Nothing: there is nothing to decide.
+    pub fn surfaces(&self) -> Vec<PathBuf> {
+        let config = self.root.join(".pi");
+        let mut found: Vec<PathBuf> =
+            SURFACES.iter().map(|name| config.join(name)).filter(|path| path.exists()).collect();
+        let own = self.home.as_ref().map(|home| home.join(".agents/skills"));
+        let skills = self.root.ancestors().map(|folder| folder.join(".agents/skills"));
+        found.extend(skills.filter(|path| Some(path) != own.as_ref() && path.exists()));
+        found
+    }
+
+    /// The ways to decide; those for one session store nothing.
+    pub fn answers(&self, with_session: bool) -> Vec<Answer> {
+        let answer =
+            |label: &str, is_trusted, decisions| Answer { label: label.to_owned(), is_trusted, decisions };
+        let here = |is_trusted| vec![(self.root.clone(), Some(is_trusted))];
+        let mut answers = vec![answer("Trust", true, here(true))];
+        if let Some(parent) = self.root.parent() {
+            let label = format!("Trust parent folder ({})", parent.display());
+            let decisions = vec![(parent.to_owned(), Some(true)), (self.root.clone(), None)];
+            answers.push(answer(&label, true, decisions));
+        }
+        if with_session {
+            answers.push(answer("Trust (this session only)", true, Vec::new()));
+        }
+        answers.push(answer("Do not trust", false, here(false)));
+        if with_session {
+            answers.push(answer("Do not trust (this session only)", false, Vec::new()));
+        }
+        answers
+    }
+
+    /// What the project has now.
+    pub fn snapshot(&self) -> Snapshot {
+        let mut snapshot = Snapshot { settings: settings::read_project(&self.root), ..Snapshot::nothing() };
+        if let Ok(Some(bytes)) = &snapshot.settings
+            && let Ok(Value::Object(mut settings)) = serde_json::from_str(&text(bytes))
+        {
+            for key in RUNNING_KEYS {
+                if let Some(value) = settings.remove(key).filter(|value| !value.is_null()) {
+                    snapshot
+                        .running
+                        .insert(format!(".pi/settings.json#{key}"), hash(value.to_string().as_bytes()));
+                    snapshot.programs.push((key, value));
+                }
+            }
+        }
+        self.add_extensions(&mut snapshot.running);
+        snapshot
+    }
+
+    fn add_extensions(&self, hashes: &mut BTreeMap<String, String>) {
+        // Links are not followed: a folder that is linked to could hold itself.
+        let walk = WalkDir::new(self.root.join(".pi/extensions")).sort_by_file_name().into_iter().flatten();
+        for entry in walk.filter(|entry| !entry.file_type().is_dir()) {
+            let name = name_of(entry.path().strip_prefix(&self.root).unwrap_or(entry.path()));
+            if hashes.len() >= FILES_MAX {
+                hashes.insert("more".into(), hash(name.as_bytes()));
+                return;
+            }
+            hashes.insert(name, hash_file(entry.path()).unwrap_or_default());
+        }
+    }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    hex(digest::digest(&digest::SHA256, bytes).as_ref())
+}
+
+fn hash_file(path: &Path) -> io::Result<String> {
+    use std::io::Read;
+    let mut file = file::open(path)?;
+    let mut context = digest::Context::new(&digest::SHA256);
+    let mut part = [0; 16 << 10];
+    loop {
+        let read = file.read(&mut part)?;
+        match part.get(..read) {
+            Some(bytes) if read > 0 => context.update(bytes),
+            _ => return Ok(hex(context.finish().as_ref())),
+        }
+    }
+}

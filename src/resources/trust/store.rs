@@ -1,0 +1,139 @@
+//! `trust.json` and `trust-surfaces.json` of the agent folder.
+
+use super::name_of;
+use super::project::{Answer, Project, Snapshot};
+use crate::base::file;
+use crate::resources::text;
+use serde_json::{Map, Value};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What is stored about a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The project's folder, or one above it.
+    pub path: PathBuf,
+    pub is_trusted: bool,
+}
+
+/// The decisions in the agent folder.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(super) path: PathBuf,
+    pub(super) surfaces: PathBuf,
+}
+
+impl Store {
+    pub fn new(agent: &Path) -> Self {
+        Self { path: agent.join("trust.json"), surfaces: agent.join("trust-surfaces.json") }
+    }
+
+    /// What was decided for the project or the nearest folder above it. An error: the file cannot be used.
+    pub fn find(&self, project: &Project) -> Result<Option<Entry>, String> {
+        let data = self.parse(read(&self.path)?)?;
+        let entry = project.root().ancestors().find_map(|folder| {
+            let is_trusted = data.get(&name_of(folder))?.as_bool()?;
+            let path = folder.to_owned();
+            Some(Entry { path, is_trusted })
+        });
+        Ok(entry)
+    }
+
+    /// Stores what was decided on seeing `snapshot`.
+    pub fn answer(&self, project: &Project, answer: &Answer, snapshot: &Snapshot) -> Result<(), String> {
+        if answer.decisions.is_empty() {
+            return Ok(());
+        }
+        self.set(&answer.decisions)?;
+        if answer.is_trusted {
+            self.remember(project, snapshot)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn set(&self, decisions: &[(PathBuf, Option<bool>)]) -> Result<(), String> {
+        file::update(&self.path, |old| {
+            let mut data = self.parse(old)?;
+            for (path, decision) in decisions {
+                let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+                let path = name_of(&path);
+                match decision {
+                    Some(is_trusted) => drop(data.insert(path, (*is_trusted).into())),
+                    None => drop(data.shift_remove(&path)),
+                }
+            }
+            pretty(data).map(Some)
+        })
+    }
+
+    /// True if the project would run something that it did not when it was trusted. One that is seen for
+    /// the first time counts as known from now on.
+    pub fn has_changed(&self, project: &Project, snapshot: &Snapshot) -> Result<bool, String> {
+        let known = objects(read(&self.surfaces)?);
+        let Some(known) = known.get(&name_of(project.root())).and_then(Value::as_object) else {
+            // Where nothing can be written, the project stays new.
+            let _ = self.remember(project, snapshot);
+            return Ok(false);
+        };
+        let is_known =
+            |(name, hash): (&String, &String)| known.get(name).and_then(Value::as_str) == Some(hash);
+        Ok(!snapshot.running.iter().all(is_known))
+    }
+
+    /// Takes what the project would run as decided on.
+    pub fn remember(&self, project: &Project, snapshot: &Snapshot) -> Result<(), String> {
+        let root = name_of(project.root());
+        let now = snapshot.running.clone();
+        file::update(&self.surfaces, |old| {
+            let mut known = objects(old);
+            known.insert(
+                root,
+                now.into_iter().map(|(name, hash)| (name, Value::from(hash))).collect::<Map<_, _>>().into(),
+            );
+            pretty(known).map(Some)
+        })
+    }
+
+    fn parse(&self, bytes: Option<Vec<u8>>) -> Result<Map<String, Value>, String> {
+        let Some(bytes) = bytes else {
+            return Ok(Map::new());
+        };
+        let path = self.path.display();
+        let data: Value = serde_json::from_str(&text(&bytes))
+            .map_err(|error| format!("Failed to read trust store {path}: {error}"))?;
+        let Value::Object(data) = data else {
+            return Err(format!("Invalid trust store {path}: expected an object"));
+        };
+        match data.iter().find(|(_, value)| !value.is_boolean() && !value.is_null()) {
+            Some((key, _)) => Err(format!(
+                "Invalid trust store {path}: value for {} must be true, false, or null",
+                Value::from(key.as_str())
+            )),
+            None => Ok(data),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("Failed to read trust store {}: {error}", path.display())),
+    }
+}
+
+/// What was remembered; nothing where that is damaged, which makes projects new again.
+fn objects(bytes: Option<Vec<u8>>) -> Map<String, Value> {
+    let parsed = bytes.and_then(|bytes| serde_json::from_str(&text(&bytes)).ok());
+    match parsed {
+        Some(Value::Object(known)) => known,
+        _ => Map::new(),
+    }
+}
+
+fn pretty(mut data: Map<String, Value>) -> Result<String, String> {
+    data.sort_keys();
+    let text = serde_json::to_string_pretty(&data).map_err(|error| error.to_string())?;
+    Ok(text + "\n")
+}

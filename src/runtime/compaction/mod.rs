@@ -1,0 +1,275 @@
+//! When a conversation is compacted, and what is told and stored of it.
+//!
+//! By itself it happens before a prompt, between two turns and after a run: when the context leaves
+//! less room than is to be kept free, or when a model refused it or cut its answer short. In the latter
+//! case the answer is left out and asked for again, once; a second failure stays one. Nothing is stored
+//! before the summary is there: a compaction that fails or is aborted leaves the conversation as it was.
+//!
+//! A compaction that fails, or frees next to nothing, is not tried again before the user says something:
+//! what fills the window then is not the conversation.
+//!
+//! Not here: what a compaction does (`work`), where the cut is and what is asked (`session::compaction`), the request
+//! (`summary`).
+
+mod pressure;
+mod work;
+
+use super::control::Control;
+use super::event::{Event, Listener, Reason};
+use super::service::Services;
+use super::summary::Failure;
+use crate::agent::message::AgentMessage;
+use crate::agent::run::Fatal;
+use crate::base::cancel::CancelToken;
+use crate::llm::message::{AssistantMessage, Content, StopReason};
+use crate::llm::model::{Model, ThinkingLevel};
+use crate::session::Log;
+use crate::session::compaction::{CompactionResult, estimate};
+use crate::session::entry::{ContextEdit, Replacement};
+use crate::session::index::Kind;
+use crate::tools::OutputDir;
+use pressure::{Pressure, pressure};
+use std::sync::Arc;
+
+/// What is remembered from one check to the next.
+#[derive(Debug, Default)]
+pub struct State {
+    /// An answer was left out and asked for again, and none has come since.
+    recovered: bool,
+    /// The last compaction failed or freed next to nothing, and the user has said nothing since.
+    fruitless: bool,
+    /// The answer that was left out and not asked for again: how the run ended.
+    pub(super) failed: Option<Arc<AssistantMessage>>,
+}
+
+impl State {
+    /// A message has ended.
+    pub(super) fn saw(&mut self, message: &AgentMessage) {
+        match message {
+            AgentMessage::User(_) => {
+                self.recovered = false;
+                self.fruitless = false;
+                self.failed = None;
+            }
+            AgentMessage::Assistant(answer)
+                if !matches!(answer.stop_reason, StopReason::Error | StopReason::Length) =>
+            {
+                self.recovered = false;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Why there is no compaction.
+#[derive(Debug)]
+pub enum NotCompacted {
+    Cancelled,
+    Failed(String),
+    Fatal(Fatal),
+}
+
+impl std::fmt::Display for NotCompacted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Cancelled => f.write_str("Compaction cancelled"),
+            Self::Failed(message) => f.write_str(message),
+            Self::Fatal(fatal) => fatal.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NotCompacted {}
+
+impl From<Fatal> for NotCompacted {
+    fn from(fatal: Fatal) -> Self {
+        Self::Fatal(fatal)
+    }
+}
+
+/// When it is asked whether a compaction is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    BeforePrompt,
+    BetweenTurns,
+    AfterRun,
+}
+
+/// All that a compaction touches.
+pub(super) struct Compactor<'a> {
+    pub control: &'a Control,
+    /// The model that the conversation is with.
+    pub model: Arc<Model>,
+    pub thinking: ThinkingLevel,
+    pub services: &'a Services,
+    pub state: &'a mut State,
+    pub outputs: &'a dyn OutputDir,
+    pub listener: Listener<'a>,
+    pub cancel: &'a CancelToken,
+}
+
+impl Compactor<'_> {
+    /// Compacts if that is due. True when the run has to go on to ask for the failed answer again.
+    pub fn check(&mut self, moment: Moment) -> Result<bool, Fatal> {
+        let is_on = self.control.state().switches.auto_compaction;
+        if !is_on || self.cancel.is_cancelled() {
+            return Ok(false);
+        }
+        let (messages, marks) = {
+            let log = self.control.log();
+            (log.messages(), log.marks())
+        };
+        let answers = messages.iter().enumerate().rev();
+        let last = answers.into_iter().find_map(|(at, message)| match message {
+            AgentMessage::Assistant(answer) => Some((at, answer.clone())),
+            _ => None,
+        });
+        if moment != Moment::BetweenTurns {
+            let Some((at, answer)) = last else {
+                return Ok(false);
+            };
+            if at < marks.after_compaction {
+                return Ok(false);
+            }
+            if moment == Moment::AfterRun && answer.stop_reason == StopReason::Aborted {
+                return Ok(false);
+            }
+            if let Some(pressure) = pressure(&answer, &self.model, at >= marks.fresh) {
+                drop(messages);
+                return self.recover(&answer, pressure);
+            }
+        }
+        let window = self.model.context_window;
+        let tokens = estimate::context_tokens(&messages, marks.fresh);
+        drop(messages);
+        let may_help = moment == Moment::BeforePrompt || !self.state.fruitless;
+        if window > 0 && may_help && self.sizes().is_over(tokens, window) {
+            self.auto(Reason::Threshold, false)?;
+        }
+        Ok(false)
+    }
+
+    /// The model had no room: makes some, and has the answer asked for again where there is none.
+    fn recover(&mut self, answer: &Arc<AssistantMessage>, pressure: Pressure) -> Result<bool, Fatal> {
+        if answer.stop_reason == StopReason::Stop {
+            self.auto(Reason::Overflow, false)?;
+            return Ok(false);
+        }
+        if self.state.recovered {
+            (self.listener)(&Event::CompactionEnd {
+                reason: Reason::Overflow,
+                result: None,
+                aborted: false,
+                will_retry: false,
+                error_message: Some(pressure.second_failure()),
+            })?;
+            return Ok(false);
+        }
+        self.state.recovered = true;
+        self.leave_out_last_answer()?;
+        let goes_on = self.auto(Reason::Overflow, true)?;
+        if !goes_on {
+            self.state.failed = Some(answer.clone());
+        }
+        Ok(goes_on)
+    }
+
+    /// The last answer and the results of its calls stay in the log, and the model is told of neither.
+    fn leave_out_last_answer(&mut self) -> Result<(), Fatal> {
+        let attempt = last_attempt(&self.control.log());
+        for target_id in attempt {
+            self.edit(target_id, None)?;
+        }
+        Ok(())
+    }
+
+    fn edit(&mut self, target_id: String, content: Option<Content>) -> Result<(), Fatal> {
+        let replacement = content.map(|content| Replacement { content, ..Replacement::default() });
+        let edit = ContextEdit { target_id, replacement, ..ContextEdit::default() };
+        let entry = self.control.log().append(edit)?;
+        (self.listener)(&Event::EntryAppended { entry: &entry })
+    }
+
+    /// Compacts unasked. True when that went well and the answer is to be asked for again.
+    fn auto(&mut self, reason: Reason, will_retry: bool) -> Result<bool, Fatal> {
+        let Some(plan) = self.plan() else {
+            return Ok(false);
+        };
+        let busy = self.control.compacting();
+        (self.listener)(&Event::CompactionStart { reason })?;
+        let (result, error) = match self.carry_out(plan, reason, None) {
+            Ok(result) => (Some(result), None),
+            Err(Failure::Fatal(fatal)) => return Err(fatal),
+            Err(Failure::Aborted) => (None, None),
+            Err(Failure::Refused(message) | Failure::TooLarge(message)) => {
+                let what = match reason {
+                    Reason::Overflow => "Context overflow recovery failed",
+                    _ => "Auto-compaction failed",
+                };
+                // Asking again at the next turn would fail in the same way.
+                self.state.fruitless = true;
+                (None, Some(format!("{what}: {message}")))
+            }
+        };
+        drop(busy);
+        (self.listener)(&Event::CompactionEnd {
+            reason,
+            result: result.as_ref(),
+            aborted: result.is_none() && error.is_none(),
+            will_retry: will_retry && result.is_some(),
+            error_message: error.as_deref(),
+        })?;
+        Ok(will_retry && result.is_some())
+    }
+
+    pub fn manual(&mut self, instructions: Option<&str>) -> Result<CompactionResult, NotCompacted> {
+        let reason = Reason::Manual;
+        (self.listener)(&Event::CompactionStart { reason })?;
+        let done = self.manual_result(instructions);
+        let error = match &done {
+            Err(NotCompacted::Failed(message)) => Some(format!("Compaction failed: {message}")),
+            _ => None,
+        };
+        self.control.end_compaction();
+        if !matches!(done, Err(NotCompacted::Fatal(_))) {
+            (self.listener)(&Event::CompactionEnd {
+                reason,
+                result: done.as_ref().ok(),
+                aborted: matches!(done, Err(NotCompacted::Cancelled)),
+                will_retry: false,
+                error_message: error.as_deref(),
+            })?;
+        }
+        done
+    }
+
+    fn manual_result(&mut self, instructions: Option<&str>) -> Result<CompactionResult, NotCompacted> {
+        let failed = |message: &str| NotCompacted::Failed(message.to_owned());
+        self.services.check(&self.model, self.cancel).map_err(|error| failed(&error.message))?;
+        if self.is_compacted() {
+            return Err(failed("Already compacted"));
+        }
+        let plan = self.plan().ok_or_else(|| failed("Nothing to compact (session too small)"))?;
+        let done = self.carry_out(plan, Reason::Manual, instructions);
+        done.map_err(|failure| match failure {
+            Failure::Aborted => NotCompacted::Cancelled,
+            Failure::Refused(message) | Failure::TooLarge(message) => NotCompacted::Failed(message),
+            Failure::Fatal(fatal) => NotCompacted::Fatal(fatal),
+        })
+    }
+}
+
+/// The entries of the last answer and of the results of its calls.
+fn last_attempt(log: &Log) -> Vec<String> {
+    let index = log.index();
+    let path = index.path(log.leaf().and_then(|leaf| index.find(leaf)));
+    let kind_at = |position: &u32| index.get(*position).map(|slot| slot.kind);
+    let last = path.iter().rposition(|position| kind_at(position) == Some(Kind::Assistant));
+    let attempt = path.get(last.unwrap_or(path.len())..).unwrap_or_default();
+    attempt
+        .iter()
+        .filter_map(|position| index.get(*position))
+        .filter(|slot| matches!(slot.kind, Kind::Assistant | Kind::ToolResult))
+        .map(|slot| slot.id.to_string())
+        .collect()
+}

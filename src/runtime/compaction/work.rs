@@ -1,0 +1,230 @@
+//! What a compaction does: finds the cut, asks for the summary, stores it.
+
+use super::Compactor;
+use crate::agent::call::Describe;
+use crate::agent::message::AgentMessage;
+use crate::agent::run::Fatal;
+use crate::llm::message::{Block, Content, now_ms};
+use crate::llm::model::Model;
+use crate::models::local;
+use crate::runtime::event::Reason;
+use crate::runtime::summary::{Failure, Summarizer, Summary, Task};
+use crate::session::Notice;
+use crate::session::compaction::{
+    CompactionResult, Preparation, Sizes, add_usage, current_system, cut, estimate, prompt, prune,
+};
+use crate::session::context::Projection;
+use crate::session::entry::{Body, Compaction};
+use crate::session::index::Kind;
+use crate::tools::artifact;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A compaction that can be made.
+pub struct Plan {
+    projection: Projection,
+    preparation: Preparation,
+    sizes: Sizes,
+}
+
+impl Compactor<'_> {
+    pub(super) fn sizes(&self) -> Sizes {
+        let model = &self.model;
+        let (reserve, keep) = self.services.compaction.sizes(&model.provider, &model.id);
+        Sizes::new(model.context_window, reserve, keep)
+    }
+
+    pub(super) fn is_compacted(&self) -> bool {
+        let log = self.control.log();
+        let index = log.index();
+        let leaf = log.leaf().and_then(|leaf| index.find(leaf));
+        let leaf = leaf.and_then(|leaf| index.get(leaf));
+        leaf.is_some_and(|leaf| leaf.kind == Kind::Compaction)
+    }
+
+    pub(super) fn plan(&mut self) -> Option<Plan> {
+        if self.is_compacted() {
+            return None;
+        }
+        let sizes = self.sizes();
+        let projection = self.control.log().projection();
+        let first = projection.entries.first();
+        let previous = first
+            .filter(|first| first.kind == Kind::Compaction)
+            .and_then(|first| self.control.log().entry(&first.entry));
+        let previous = previous.and_then(|entry| match entry.body {
+            Body::Compaction(compaction) => Some(compaction),
+            _ => None,
+        });
+        let describer = self.control.describer();
+        let describe: Describe<'_> = &|name, arguments| describer.describe(name, arguments);
+        let preparation = cut::prepare(&projection, previous.as_ref(), sizes.keep, describe)?;
+        Some(Plan { projection, preparation, sizes })
+    }
+
+    /// Asks for the summary, then stores it and shortens the conversation.
+    pub(super) fn carry_out(
+        &mut self,
+        plan: Plan,
+        reason: Reason,
+        instructions: Option<&str>,
+    ) -> Result<CompactionResult, Failure> {
+        let Plan { projection, preparation, sizes } = plan;
+        let summary = self.summarize(&preparation, sizes, reason, instructions)?;
+        if self.cancel.is_cancelled() {
+            return Err(Failure::Aborted);
+        }
+        let text = summary.text + &preparation.files.text();
+        let system = current_system(projection.messages()).map(|mut system| {
+            system.timestamp = now_ms();
+            AgentMessage::System(Arc::new(system))
+        });
+        self.prune(&projection, &preparation, &text, system.as_ref(), sizes)?;
+        let details = preparation.files.details();
+        let first_kept = preparation.first_kept.to_string();
+        let entry = Compaction {
+            summary: text.clone(),
+            first_kept_entry_id: Some(first_kept.clone()),
+            tokens_before: preparation.tokens_before,
+            details: Some(details.clone()),
+            usage: summary.usage.clone(),
+            from_hook: Some(false),
+            system_message: system,
+            ..Compaction::default()
+        };
+        self.control.log().append(entry).map_err(Fatal::from)?;
+        let messages = self.control.messages();
+        let after = messages.iter().map(estimate::message_tokens).fold(0, u64::saturating_add);
+        self.judge(&messages, preparation.tokens_before, after, sizes);
+        Ok(CompactionResult {
+            summary: text,
+            first_kept_entry_id: first_kept,
+            tokens_before: preparation.tokens_before,
+            estimated_tokens_after: after,
+            usage: summary.usage,
+            details: Some(details),
+        })
+    }
+
+    /// Notes when a compaction was of no use.
+    fn judge(&mut self, messages: &[AgentMessage], before: u64, after: u64, sizes: Sizes) {
+        let window = self.model.context_window;
+        let freed_little = after.saturating_mul(10) > before.saturating_mul(9);
+        if window > 0 && freed_little && sizes.is_over(after, window) {
+            self.state.fruitless = true;
+            let system = current_system(messages).map(Arc::new);
+            let system = system.map(AgentMessage::System);
+            self.control.log().notice(Notice::StillFull {
+                tokens: after,
+                system: system.as_ref().map_or(0, estimate::message_tokens),
+                window,
+            });
+        }
+    }
+
+    fn summarize(
+        &mut self,
+        preparation: &Preparation,
+        sizes: Sizes,
+        reason: Reason,
+        instructions: Option<&str>,
+    ) -> Result<Summary, Failure> {
+        let model = self.summarizer_model();
+        let limit = |tokens: u64| match model.max_tokens {
+            0 => tokens,
+            most => tokens.min(most),
+        };
+        let summarizer = Summarizer {
+            services: self.services,
+            thinking: model.clamp_thinking(self.thinking),
+            reason: Some(reason),
+            cancel: self.cancel,
+            model: model.clone(),
+        };
+        let history = Task {
+            label: "Summarization",
+            max_tokens: limit(sizes.reserve / 5 * 4 + sizes.reserve % 5 * 4 / 5),
+            prompt: &|conversation, previous| prompt::history(conversation, previous, instructions),
+        };
+        let previous = preparation.previous_summary.as_deref();
+        if preparation.prefix.is_empty() {
+            let messages = &preparation.history;
+            return summarizer.summarize(messages, previous, &history, self.listener);
+        }
+        let before = if preparation.history.is_empty() {
+            Summary { text: previous.unwrap_or(prompt::NO_HISTORY).to_owned(), usage: None }
+        } else {
+            let messages = &preparation.history;
+            summarizer.summarize(messages, previous, &history, self.listener)?
+        };
+        let beginning = Task {
+            label: "Turn prefix summarization",
+            max_tokens: limit(sizes.reserve / 2),
+            prompt: &prompt::prefix,
+        };
+        let turn = summarizer.summarize(&preparation.prefix, None, &beginning, self.listener)?;
+        Ok(Summary {
+            text: before.text + prompt::SPLIT + &turn.text,
+            usage: match (before.usage, turn.usage) {
+                (Some(one), Some(other)) => Some(add_usage(&one, &other)),
+                (one, other) => one.or(other),
+            },
+        })
+    }
+
+    /// The model of the setting, if it can be used, else the session's.
+    pub fn summarizer_model(&mut self) -> Arc<Model> {
+        /// How long servers on this machine may take to say which models they have.
+        const LOCAL_LIMIT: Duration = Duration::from_millis(200);
+        let Some(wanted) = self.services.compaction.model.clone() else {
+            return self.model.clone();
+        };
+        let found = wanted.split_once('/').and_then(|(provider, id)| {
+            let known = self.services.registry.find(provider, id);
+            let known = known.filter(|_| self.services.usable(provider));
+            known.or_else(|| {
+                let env = self.services.credentials.env();
+                let is_local = provider == local::PROVIDER;
+                // The setting names it.
+                let found = is_local.then(|| local::discover(env, LOCAL_LIMIT, &local::Allowed::All))?;
+                found.find(&wanted).map(|offer| offer.model.clone())
+            })
+        });
+        found.unwrap_or_else(|| {
+            let used = format!("{}/{}", self.model.provider, self.model.id);
+            self.control.log().notice(Notice::NoSummaryModel { wanted, used });
+            self.model.clone()
+        })
+    }
+
+    /// Stores outputs among what is kept, and puts a line in their place, when it would not fit.
+    fn prune(
+        &mut self,
+        projection: &Projection,
+        preparation: &Preparation,
+        summary: &str,
+        system: Option<&AgentMessage>,
+        sizes: Sizes,
+    ) -> Result<(), Fatal> {
+        let window = self.model.context_window;
+        let kept = projection.entries.get(preparation.first_kept_at..);
+        let room = match window.saturating_sub(sizes.reserve) {
+            _ if window == 0 => return Ok(()),
+            0 => window,
+            room => room,
+        };
+        let taken = crate::llm::estimate::text_tokens(summary) + system.map_or(0, estimate::message_tokens);
+        for pruned in prune::choose(kept.unwrap_or_default(), room.saturating_sub(taken)) {
+            let text = self.services.vault().hide(&pruned.text);
+            let stored = artifact::store(self.outputs, &pruned.tool, text.as_bytes());
+            let Ok(number) = stored else {
+                // What cannot be stored stays in the conversation.
+                break;
+            };
+            let line = prune::line(&pruned, &artifact::uri(number));
+            let content = Content::Blocks(vec![Block::text(line)]);
+            self.edit(pruned.entry.to_string(), Some(content))?;
+        }
+        Ok(())
+    }
+}

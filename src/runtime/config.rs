@@ -1,0 +1,429 @@
+//! The configuration of a conversation, and the one way to make it.
+//!
+//! [`configure`] puts together what files and environment say ([`Inputs`], [`Resources`]) and what the program
+//! that starts the session says over that ([`Overrides`]). A start, a reload, a session of an editor and the SDK
+//! differ in where these come from, and in nothing else.
+
+use super::approval;
+use super::expand::Commands;
+use super::limit::Limits;
+use super::outcome::Wanted;
+use super::output_dir::{Beside, Passing};
+use super::prompt::Source;
+use super::service::Services;
+use super::undo::Journal;
+use crate::agent::queue::QueueMode;
+use crate::agent::tool::Tool;
+use crate::auth::credential::Credentials;
+use crate::base::env::Env;
+use crate::llm::model::ThinkingLevel;
+use crate::models::Registry;
+use crate::models::resolve::{self, Scoped};
+use crate::resources::context_file::{self, ContextFile};
+use crate::resources::dirs::Dirs;
+use crate::resources::place::{self, Kind, Places};
+use crate::resources::prompt::{self, UserPrompts};
+use crate::resources::settings::Settings;
+use crate::resources::trust::Snapshot;
+use crate::resources::{Diagnostic, skill, template};
+use crate::session::Log;
+use crate::tools::backend::{Backend, Over};
+use crate::tools::local::Local;
+use crate::tools::sandbox::Sandbox;
+use crate::tools::sandbox::confined::Confined;
+use crate::tools::{self, Changes, Forgotten, OutputDir, Workspace};
+use crate::wire::faux;
+use serde_json::{Map, Value};
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// The tools of a new session.
+const DEFAULT_TOOLS: [&str; 4] = ["read", "bash", "edit", "write"];
+
+/// Is told what is wrong with the files that are read.
+pub type Warn<'a> = &'a mut dyn FnMut(&dyn Display);
+
+/// Makes the system prompt for a set of tools.
+pub type Prompt = Arc<dyn Fn(&[Arc<dyn Tool>]) -> Map<String, Value> + Send + Sync>;
+
+/// The configuration of a conversation. A run uses the one that it began with.
+#[derive(Clone)]
+pub struct Config {
+    pub services: Services,
+    pub settings: Settings,
+    pub workspace: Arc<Workspace>,
+    /// All tools that can be made active.
+    pub tools: Vec<Arc<dyn Tool>>,
+    pub prompt: Prompt,
+    /// Files whose text is part of the prompt.
+    pub context_files: Vec<PathBuf>,
+    pub themes: Themes,
+    /// What the user can call with a slash.
+    pub commands: Commands,
+    /// The models to change between, as the user listed them; empty: all.
+    pub scope: Vec<Scoped>,
+    pub limits: Limits,
+    pub approval: approval::Rules,
+    /// What each run is to end with.
+    pub wanted: Option<Arc<Wanted>>,
+}
+
+impl Config {
+    /// How the settings want the queues taken: steering, follow-up.
+    pub(super) fn queue_modes(&self) -> (QueueMode, QueueMode) {
+        let mode = |name: &str| QueueMode::parse(name).unwrap_or_default();
+        (mode(self.settings.steering_mode()), mode(self.settings.follow_up_mode()))
+    }
+}
+
+/// The themes that can be chosen.
+#[derive(Clone, Debug, Default)]
+pub struct Themes {
+    /// The one that wins first.
+    pub files: Vec<PathBuf>,
+    /// The theme of this run, whatever the settings say.
+    pub wanted: Option<String>,
+}
+
+/// What the command line, or a program that embeds the agent, says over the settings. Holds for as long as the
+/// program runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    pub model: ModelOverrides,
+    pub tools: ToolOverrides,
+    pub sandbox: SandboxOverrides,
+    pub approval: approval::Rules,
+    pub limits: Limits,
+    pub resources: ResourceOverrides,
+    /// What each run is to end with.
+    pub wanted: Option<Arc<Wanted>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelOverrides {
+    pub provider: Option<String>,
+    /// A pattern.
+    pub model: Option<String>,
+    /// Patterns of the models to choose from.
+    pub models: Option<Vec<String>>,
+    pub api_key: Option<String>,
+    pub base_url: Option<String>,
+    pub thinking: Option<ThinkingLevel>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolOverrides {
+    /// Exactly these.
+    pub only: Option<Vec<String>>,
+    pub excluded: Vec<String>,
+    pub none: bool,
+    pub no_builtin: bool,
+    /// Only tools that change nothing.
+    pub read_only: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SandboxOverrides {
+    /// `off`, `read-only` or `workspace`.
+    pub mode: Option<String>,
+    pub network: bool,
+    /// Folders beside the working folder.
+    pub writable: Vec<String>,
+}
+
+/// Paths are relative to [`Inputs::started_in`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResourceOverrides {
+    /// A text, or a file with it.
+    pub system_prompt: Option<String>,
+    /// Texts, or files with them.
+    pub append_system_prompt: Vec<String>,
+    pub no_context_files: bool,
+    pub skills: Vec<String>,
+    pub no_skills: bool,
+    pub prompt_templates: Vec<String>,
+    pub no_prompt_templates: bool,
+    pub themes: Vec<String>,
+    pub no_themes: bool,
+    pub use_theme: Option<String>,
+}
+
+impl ToolOverrides {
+    /// True if some tool is wanted.
+    pub fn any(&self) -> bool {
+        self.only.is_some() || !(self.none || self.no_builtin)
+    }
+}
+
+/// The user's folders, a working folder, and what their files and the environment say.
+pub struct Inputs {
+    pub dirs: Dirs,
+    pub cwd: PathBuf,
+    /// Where paths of the command line begin.
+    pub started_in: PathBuf,
+    pub settings: Settings,
+    /// True if what the project in `cwd` brings may be used.
+    pub is_trusted: bool,
+    pub services: Services,
+}
+
+impl Inputs {
+    /// Reads models and keys. A project is not trusted before [`Inputs::trust`].
+    pub fn load(dirs: Dirs, cwd: PathBuf, started_in: PathBuf, settings: Settings, warn: Warn<'_>) -> Self {
+        let (mut registry, warnings) = Registry::load(dirs.agent());
+        warnings.iter().for_each(|text| warn(text));
+        registry.add(faux::models());
+        let credentials = Credentials::load(dirs.agent(), Env::process());
+        registry.set_allowed(credentials.allowed_models());
+        if let Some(text) = credentials.warning() {
+            warn(&text);
+        }
+        let services = Services::new(registry, credentials, &settings, dirs.agent());
+        Self { dirs, cwd, started_in, settings, is_trusted: false, services }
+    }
+
+    /// Continues in another folder. Its project is not trusted before [`Inputs::trust`].
+    pub fn enter(&mut self, folder: PathBuf) {
+        self.cwd = folder;
+        self.is_trusted = false;
+        self.settings.remove_project();
+    }
+
+    /// Takes up the settings of the project in `cwd`: `trusted` is what the user trusts, none if nothing is trusted.
+    pub fn trust(&mut self, trusted: Option<&Snapshot>, warn: Warn<'_>) {
+        self.is_trusted = trusted.is_some();
+        if let Some(snapshot) = trusted {
+            let diagnostics = self.settings.add_project_as(&self.cwd, &snapshot.settings);
+            diagnostics.iter().for_each(|diagnostic| warn(diagnostic));
+        }
+        self.services.follow(&self.settings);
+    }
+
+    /// The models that `--models` or the setting lists; empty: every model.
+    pub fn scope(&self, over: &ModelOverrides, warn: Warn<'_>) -> Vec<Scoped> {
+        let patterns = over.models.clone().or_else(|| self.settings.enabled_models()).unwrap_or_default();
+        if patterns.is_empty() {
+            return Vec::new();
+        }
+        let usable = |provider: &str| self.services.usable(provider);
+        let (scope, warnings) = resolve::scope(&self.services.registry, &usable, &patterns);
+        warnings.iter().for_each(|text| warn(text));
+        scope
+    }
+
+    /// Skills and prompt templates, and what is wrong with them.
+    pub fn commands(&self, over: &ResourceOverrides) -> (Commands, Vec<Diagnostic>) {
+        let places = self.places();
+        let (skills, mut diagnostics) = skill::load(&places, over.no_skills, &self.named(&over.skills));
+        let (templates, of_templates) =
+            template::load(&places, over.no_prompt_templates, &self.named(&over.prompt_templates));
+        diagnostics.extend(of_templates);
+        (Commands { templates, skills }, diagnostics)
+    }
+
+    /// Reads everything that files give to a conversation.
+    pub fn resources(&self, over: &ResourceOverrides, warn: Warn<'_>) -> Resources {
+        let (commands, mut diagnostics) = self.commands(over);
+        let (themes, of_themes) = self.themes(over);
+        let (prompts, of_prompts) = prompt::user_prompts(
+            &self.dirs,
+            self.is_trusted.then_some(&self.cwd),
+            &self.started_in,
+            over.system_prompt.as_deref(),
+            &over.append_system_prompt,
+        );
+        let (context_files, of_context) = match over.no_context_files {
+            true => Default::default(),
+            false => context_file::load(self.dirs.agent(), &self.cwd, self.dirs.home()),
+        };
+        diagnostics.iter().for_each(|diagnostic| warn(diagnostic));
+        of_themes.iter().for_each(|text| warn(text));
+        diagnostics = of_prompts;
+        diagnostics.extend(of_context);
+        diagnostics.iter().for_each(|diagnostic| warn(diagnostic));
+        Resources { commands, themes, context_files, prompts }
+    }
+
+    fn themes(&self, over: &ResourceOverrides) -> (Themes, Vec<String>) {
+        let (mut files, mut missing) = (Vec::new(), Vec::new());
+        let places = self.places();
+        for path in self.named(&over.themes) {
+            match places.named(Kind::Themes, &path) {
+                Some(found) => files.extend(found),
+                None => missing.push(format!("Theme path does not exist: {}", path.display())),
+            }
+        }
+        if !over.no_themes {
+            files.extend(places.files(Kind::Themes));
+        }
+        let files = files.into_iter().map(|source| source.path).collect();
+        (Themes { files, wanted: over.use_theme.clone() }, missing)
+    }
+
+    fn places(&self) -> Places<'_> {
+        Places {
+            agent: self.dirs.agent(),
+            home: self.dirs.home(),
+            cwd: &self.cwd,
+            settings: &self.settings,
+            is_trusted: self.is_trusted,
+        }
+    }
+
+    /// Paths of the command line, made absolute.
+    fn named(&self, paths: &[String]) -> Vec<PathBuf> {
+        let paths = paths.iter().map(|path| path.trim());
+        paths.map(|path| place::tidy(&self.dirs.resolve(path, &self.started_in))).collect()
+    }
+}
+
+/// What files give to a conversation.
+#[derive(Default)]
+pub struct Resources {
+    pub commands: Commands,
+    pub themes: Themes,
+    pub context_files: Vec<ContextFile>,
+    pub prompts: UserPrompts,
+}
+
+/// Where tools work, and where what they leave is kept. Stays when a configuration is read again.
+pub struct Place {
+    backend: Arc<dyn Backend>,
+    outputs: Arc<dyn OutputDir>,
+    changes: Arc<dyn Changes>,
+}
+
+impl Place {
+    /// For the conversation of `log`. `over` puts other files, those of an editor, before the disk.
+    pub fn new(log: &Log, sandbox: Option<Arc<Sandbox>>, over: Option<&Over>) -> Self {
+        let disk: Arc<dyn Backend> = match sandbox {
+            Some(sandbox) => Arc::new(Confined { sandbox }),
+            None => Arc::new(Local),
+        };
+        let backend = match over {
+            Some(over) => over(disk),
+            None => disk,
+        };
+        match log.path() {
+            Some(path) => {
+                Self { backend, outputs: Arc::new(Beside::new(path)), changes: Arc::new(Journal::new(path)) }
+            }
+            None => Self { backend, outputs: Arc::new(Passing::default()), changes: Arc::new(Forgotten) },
+        }
+    }
+
+    /// The place that a conversation has.
+    pub fn of(workspace: &Workspace) -> Self {
+        Self {
+            backend: workspace.backend.clone(),
+            outputs: workspace.outputs.clone(),
+            changes: workspace.changes.clone(),
+        }
+    }
+}
+
+/// Makes a configuration. Gives the tools that are active at first, too.
+pub fn configure(
+    inputs: Inputs,
+    resources: Resources,
+    over: &Overrides,
+    scope: Vec<Scoped>,
+    place: Place,
+    warn: Warn<'_>,
+) -> (Config, Vec<Arc<dyn Tool>>) {
+    let Resources { commands, themes, context_files, prompts } = resources;
+    let workspace = Arc::new(Workspace {
+        cwd: inputs.cwd.clone(),
+        home: inputs.dirs.home().map(ToOwned::to_owned),
+        backend: place.backend,
+        options: tool_options(&inputs),
+        env: Mutex::default(),
+        outputs: place.outputs,
+        changes: place.changes,
+        vault: inputs.services.vault().clone(),
+    });
+    let active = active_tools(&over.tools, &inputs.settings, &workspace, warn);
+    let demand = over.wanted.as_ref().map(|wanted| wanted.demand());
+    let addendum: Vec<String> = prompts.addendum.into_iter().chain(demand).collect();
+    let config = Config {
+        tools: all_tools(&over.tools, &active, &workspace),
+        workspace,
+        context_files: context_files.iter().map(|file| file.path.clone()).collect(),
+        prompt: Source {
+            texts: UserPrompts {
+                custom: prompts.custom,
+                addendum: (!addendum.is_empty()).then(|| addendum.join("\n\n")),
+            },
+            context_files,
+            skills: commands.skills.clone(),
+            cwd: inputs.cwd,
+        }
+        .into_prompt(),
+        commands,
+        themes,
+        scope,
+        limits: over.limits.clone().or(&inputs.settings),
+        approval: over.approval.clone(),
+        wanted: over.wanted.clone(),
+        services: inputs.services,
+        settings: inputs.settings,
+    };
+    (config, active)
+}
+
+fn tool_options(inputs: &Inputs) -> tools::Options {
+    let settings = &inputs.settings;
+    let shell_path = settings.shell_path().map(|path| inputs.dirs.resolve(path, &inputs.cwd));
+    tools::Options {
+        shell_path: shell_path.map(|path| path.to_string_lossy().into_owned()),
+        shell_command_prefix: settings.shell_command_prefix().map(str::to_owned),
+        bash_timeout_seconds: settings.bash_timeout_seconds(),
+        bash_keep_background: settings.bash_keep_background(),
+        output_cap_bytes: settings.bash_output_cap_bytes(),
+        resize_images: settings.resize_images(),
+    }
+}
+
+fn active_tools(
+    over: &ToolOverrides,
+    settings: &Settings,
+    workspace: &Arc<Workspace>,
+    warn: Warn<'_>,
+) -> Vec<Arc<dyn Tool>> {
+    let names = match &over.only {
+        Some(names) => names.clone(),
+        None if !over.any() => Vec::new(),
+        // Those that change something are left out below.
+        None if over.read_only => tools::names().map(str::to_owned).collect(),
+        None => settings.default_tools().unwrap_or_else(|| DEFAULT_TOOLS.map(str::to_owned).to_vec()),
+    };
+    let known = tools::names().collect::<Vec<_>>().join(", ");
+    for name in over.excluded.iter().filter(|name| tools::builtin(name, workspace).is_none()) {
+        warn(&format_args!("There is no tool \"{name}\" to exclude. Known: {known}"));
+    }
+    let mut active = Vec::new();
+    for name in names.iter().filter(|name| !over.excluded.contains(name)) {
+        match tools::builtin(name, workspace) {
+            Some(tool) if over.read_only && !tool.info().reads_only => {}
+            Some(tool) => active.push(tool),
+            None => warn(&format_args!("There is no tool \"{name}\". Known: {known}")),
+        }
+    }
+    active
+}
+
+/// The active tools, and those that can be made active.
+fn all_tools(
+    over: &ToolOverrides,
+    active: &[Arc<dyn Tool>],
+    workspace: &Arc<Workspace>,
+) -> Vec<Arc<dyn Tool>> {
+    let is_active = |name: &str| active.iter().any(|tool| tool.info().spec.name == name);
+    let others = tools::names()
+        .filter(|_| over.only.is_none() && over.any())
+        .filter(|name| !is_active(name) && !over.excluded.iter().any(|excluded| excluded == name))
+        .filter_map(|name| tools::builtin(name, workspace))
+        .filter(|tool| !over.read_only || tool.info().reads_only);
+    active.iter().cloned().chain(others).collect()
+}

@@ -1,0 +1,309 @@
+//! What can be asked of a session, and done to it, from any thread and whatever it is doing.
+//!
+//! Nothing here waits for a run. Three locks, taken in this order where more than one is needed: the queues (held while
+//! their change is emitted, so that listeners learn of changes in the order in which they happen), the conversation,
+//! and the state (never held while something is written or emitted). An abort takes the state alone, and so waits for
+//! nobody.
+//!
+//! Not here: models and thinking levels (`model`), shell commands of the user (`shell`), sums over the
+//! log (`stats`).
+
+mod preference;
+mod queue;
+mod state;
+mod ticket;
+mod tools;
+
+pub use state::{InterruptMode, Parts, Switches};
+pub use ticket::{Begin, Streaming, Ticket};
+
+use super::approval::{Approvals, Approver};
+use super::config::Config;
+use super::event::{Emit, Event};
+use super::secret::{self, Wrapped};
+use crate::agent::message::AgentMessage;
+use crate::agent::queue::QueueMode;
+use crate::agent::run::{Agent, Fatal};
+use crate::agent::tool::Tool;
+use crate::base::cancel::CancelToken;
+use crate::llm::message::{Block, Content, UserMessage};
+use crate::llm::model::{Model, ThinkingLevel};
+use crate::resources::Diagnostic;
+use crate::session::Conversation;
+use queue::Queues;
+use serde_json::Value;
+use state::{State, names_of};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Cheap to clone; all clones are of one session, also when it goes on with another conversation.
+#[derive(Clone)]
+pub struct Control(Arc<Shared>);
+
+struct Shared {
+    /// Cancelled when the process is to end.
+    root: CancelToken,
+    queues: Mutex<Queues>,
+    conversation: Mutex<Conversation>,
+    state: Mutex<State>,
+    approvals: Arc<Approvals>,
+}
+
+/// What a session is doing, and with what.
+pub struct Snapshot {
+    pub model: Arc<Model>,
+    pub thinking: ThinkingLevel,
+    pub is_streaming: bool,
+    pub is_compacting: bool,
+    pub steering_mode: QueueMode,
+    pub follow_up_mode: QueueMode,
+    pub session_file: Option<PathBuf>,
+    pub session_id: String,
+    pub session_name: Option<String>,
+    pub cwd: PathBuf,
+    pub switches: Switches,
+    pub message_count: usize,
+    pub pending_message_count: usize,
+    pub active_tools: Vec<String>,
+}
+
+impl Control {
+    pub(super) fn new(parts: Parts, root: CancelToken) -> Self {
+        let queues = Mutex::new(Queues::new(parts.config.queue_modes()));
+        let (state, conversation) = State::new(parts);
+        Self(Arc::new(Shared {
+            root,
+            queues,
+            conversation: Mutex::new(conversation),
+            state: Mutex::new(state),
+            approvals: Arc::default(),
+        }))
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.0.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The conversation and its log. Nothing is appended while this is held.
+    pub fn log(&self) -> MutexGuard<'_, Conversation> {
+        self.0.conversation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        let (steering_mode, follow_up_mode, pending_message_count) = {
+            let queues = self.queues();
+            let pending = queues.steering.len() + queues.follow_up.len();
+            (queues.steering.mode, queues.follow_up.mode, pending)
+        };
+        let (session_file, session_id, message_count) = {
+            let log = self.log();
+            (log.path().map(ToOwned::to_owned), log.header().id.clone(), log.messages().len())
+        };
+        let state = self.state();
+        Snapshot {
+            model: state.model.clone(),
+            thinking: state.thinking,
+            is_streaming: state.run.is_some(),
+            is_compacting: state.is_compacting(),
+            steering_mode,
+            follow_up_mode,
+            session_file,
+            session_id,
+            session_name: state.name.clone(),
+            cwd: state.config.workspace.cwd.clone(),
+            switches: state.switches,
+            message_count,
+            pending_message_count,
+            active_tools: names_of(&state.tools),
+        }
+    }
+
+    /// The configuration of the next run.
+    pub fn config(&self) -> Arc<Config> {
+        self.state().config.clone()
+    }
+
+    /// Who is asked about tool calls that need approval.
+    pub fn set_approver(&self, approver: Arc<dyn Approver>) {
+        self.0.approvals.set_approver(approver);
+    }
+
+    /// The agent of the next request. Its tools are given values for the placeholders of secrets, and ask for approval.
+    pub(super) fn agent(&self) -> Agent {
+        let state = self.state();
+        Agent {
+            model: state.model.clone(),
+            thinking: state.thinking,
+            tools: self.guard(&state.config, &state.tools),
+            sequential: state.switches.interrupt == InterruptMode::Immediate,
+        }
+    }
+
+    fn guard(&self, config: &Config, tools: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
+        let vault = config.services.vault();
+        let wrap = |tool: &Arc<dyn Tool>| -> Arc<dyn Tool> {
+            Arc::new(Wrapped { tool: tool.clone(), vault: vault.clone() })
+        };
+        let tools: Vec<_> = tools.iter().map(wrap).collect();
+        self.0.approvals.guard(&config.approval, &tools)
+    }
+
+    /// The message without secrets.
+    pub(super) fn hidden(&self, message: AgentMessage) -> AgentMessage {
+        let vault = self.state().config.services.vault().clone();
+        secret::hidden(&vault, message)
+    }
+
+    /// The conversation as the model knows it.
+    pub fn messages(&self) -> Arc<Vec<AgentMessage>> {
+        self.log().messages()
+    }
+
+    /// Ends what the session is doing: the run with its retries, a compaction. Does not wait for it.
+    pub fn abort(&self) {
+        let under_way: Vec<CancelToken> = {
+            let state = self.state();
+            let all = [&state.run, &state.retry, &state.compaction];
+            all.into_iter().flatten().cloned().collect()
+        };
+        under_way.iter().for_each(CancelToken::cancel);
+    }
+
+    /// Ends the wait before a retry, and with it the retries.
+    pub fn abort_retry(&self) {
+        let retry = self.state().retry.clone();
+        if let Some(retry) = retry {
+            retry.cancel();
+        }
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.state().is_idle()
+    }
+
+    /// Calls `then` as soon as the session is idle: now, or when the work under way is over, on the thread that did it.
+    pub fn when_idle(&self, then: impl FnOnce() + Send + 'static) {
+        let mut state = self.state();
+        if state.is_idle() {
+            drop(state);
+            then();
+        } else {
+            state.when_idle.push(Box::new(then));
+        }
+    }
+
+    /// Continues the conversation with a configuration that was read again. Active tools stay active.
+    pub(super) fn reconfigure(&self, config: Arc<Config>) {
+        self.log().hide(config.services.vault().clone());
+        let mut queues = self.queues();
+        (queues.steering.mode, queues.follow_up.mode) = config.queue_modes();
+        let mut state = self.state();
+        state.switches = Switches::of(&config, state.switches.interrupt);
+        state.config = config;
+        let active = names_of(&state.tools);
+        state.activate(&active);
+    }
+
+    /// Names the session.
+    pub fn set_name(&self, name: &str, emit: Emit<'_>) -> Result<(), Fatal> {
+        let name = {
+            let mut log = self.log();
+            log.append_session_info(name)?;
+            let name = log.name();
+            self.state().name.clone_from(&name);
+            name
+        };
+        emit(&Event::SessionInfoChanged { name: name.as_deref() });
+        Ok(())
+    }
+
+    /// The session goes on with another conversation; gives the one before. What is queued is gone.
+    pub(super) fn replace(&self, parts: Parts) -> Conversation {
+        let (next, conversation) = State::new(parts);
+        let mut queues = self.queues();
+        let mut current = self.log();
+        *queues = Queues::new((queues.steering.mode, queues.follow_up.mode));
+        self.state().succeed(next);
+        std::mem::replace(&mut *current, conversation)
+    }
+
+    /// Ends the log. Nothing is appended after this.
+    pub(super) fn close(&self) -> Result<(), Fatal> {
+        Ok(self.log().end()?)
+    }
+
+    /// Hands what a turn wrote to the disk. The log is not held meanwhile: others look at it, and a disk may be slow.
+    pub(super) fn sync_turn(&self) {
+        let unsynced = self.log().turn_unsynced();
+        if let Some(unsynced) = unsynced {
+            let done = unsynced.sync();
+            self.log().synced(done);
+        }
+    }
+
+    /// Writes what was held back during a run.
+    pub(super) fn write_held_back(&self) -> Result<(), Fatal> {
+        let mut log = self.log();
+        loop {
+            let held_back = std::mem::take(&mut self.state().held_back);
+            if held_back.is_empty() {
+                return Ok(());
+            }
+            for message in held_back {
+                log.append_message(&message)?;
+            }
+        }
+    }
+
+    /// While the guard lives, the session is compacting.
+    pub(super) fn compacting(&self) -> Compacting {
+        self.state().compacting += 1;
+        Compacting(self.clone())
+    }
+
+    /// A compaction that was asked for is over. Before its listeners are told: they may go on at once.
+    pub(super) fn end_compaction(&self) {
+        self.state().compaction = None;
+    }
+
+    /// What a prompt stands for; and what is wrong, if it cannot be found out.
+    pub fn expand(&self, text: String) -> (String, Option<Diagnostic>) {
+        let config = self.state().config.clone();
+        config.commands.expand(text)
+    }
+
+    /// What a prompt can begin with, in the form that other programs are told.
+    pub fn commands(&self) -> Vec<Value> {
+        let config = self.state().config.clone();
+        config.commands.list()
+    }
+
+    /// A wait before a retry: true when it was ended early.
+    pub(super) fn wait_to_retry(&self, run: &CancelToken, delay: std::time::Duration) -> bool {
+        let wait = run.child();
+        self.state().retry = Some(wait.clone());
+        let cancelled = wait.wait_timeout(delay);
+        self.state().retry = None;
+        cancelled
+    }
+}
+
+pub(super) struct Compacting(Control);
+
+impl Drop for Compacting {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.compacting = state.compacting.saturating_sub(1);
+    }
+}
+
+/// A message of the user.
+pub fn user_message(text: String, images: Vec<Block>) -> AgentMessage {
+    let mut blocks = vec![Block::text(text)];
+    blocks.extend(images);
+    AgentMessage::User(Arc::new(UserMessage::new(Content::Blocks(blocks))))
+}

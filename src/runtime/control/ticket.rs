@@ -1,0 +1,131 @@
+//! Who may work in a session: one run at a time, or one compaction.
+
+use super::{Control, Emit};
+use crate::agent::message::AgentMessage;
+use crate::agent::run::Fatal;
+use crate::base::cancel::CancelToken;
+
+/// Where a prompt goes that comes during a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streaming {
+    Steer,
+    FollowUp,
+}
+
+/// What became of a prompt.
+pub enum Begin {
+    /// The session is the prompt's; see `Session::ask`.
+    Run(Ticket),
+    /// A run is under way and will look at it.
+    Queued,
+}
+
+/// The right to run a prompt, or a compaction. While it lives the session is busy.
+pub struct Ticket {
+    control: Control,
+    pub cancel: CancelToken,
+    kind: Work,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Work {
+    Run,
+    Compaction,
+    Over,
+}
+
+impl Control {
+    /// Takes the session for a prompt; during a run the prompt is queued, if it says how.
+    pub fn begin(
+        &self,
+        streaming: Option<Streaming>,
+        message: impl FnOnce() -> AgentMessage,
+        emit: Emit<'_>,
+    ) -> Result<Begin, String> {
+        let mut queues = self.queues();
+        {
+            let mut state = self.state();
+            if state.compaction.is_some() {
+                return Err(
+                    "Cannot submit a prompt while compaction is in progress. Wait for compaction to finish and retry."
+                        .into(),
+                );
+            }
+            if state.run.is_none() {
+                let cancel = self.0.root.child();
+                state.run = Some(cancel.clone());
+                queues.steering.mark();
+                return Ok(Begin::Run(self.ticket(cancel, Work::Run)));
+            }
+        }
+        let queue = match streaming {
+            None => return Err("Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.".into()),
+            Some(Streaming::Steer) => &mut queues.steering,
+            Some(Streaming::FollowUp) => &mut queues.follow_up,
+        };
+        queue.push(self.hidden(message()));
+        queues.emit(emit);
+        Ok(Begin::Queued)
+    }
+
+    /// Takes the session for a compaction, or a move in the tree. A run that is under way is not ended by this.
+    pub fn begin_compaction(&self) -> Result<Ticket, String> {
+        let mut state = self.state();
+        if state.compaction.is_some() {
+            return Err("A compaction is already in progress".into());
+        }
+        let cancel = self.0.root.child();
+        state.compaction = Some(cancel.clone());
+        Ok(self.ticket(cancel, Work::Compaction))
+    }
+
+    fn ticket(&self, cancel: CancelToken, kind: Work) -> Ticket {
+        Ticket { control: self.clone(), cancel, kind }
+    }
+}
+
+impl Ticket {
+    /// Ends the run, unless a message is queued that the run is to go on with. What was held back during the run is
+    /// written. True when the run is over.
+    pub(crate) fn finish(&mut self, leave_queue: bool) -> Result<bool, Fatal> {
+        let control = self.control.clone();
+        let queues = control.queues();
+        let is_empty = queues.steering.is_empty() && queues.follow_up.is_empty();
+        if !is_empty && !leave_queue {
+            return Ok(false);
+        }
+        control.write_held_back()?;
+        self.kind = Work::Over;
+        control.state().run = None;
+        Ok(true)
+    }
+
+    /// Calls those who wait for an idle session. To be called after the listeners were told.
+    pub fn wake_idle(&self) {
+        let waiting = {
+            let mut state = self.control.state();
+            if !state.is_idle() {
+                return;
+            }
+            std::mem::take(&mut state.when_idle)
+        };
+        waiting.into_iter().for_each(|then| then());
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        match self.kind {
+            Work::Run => self.control.state().run = None,
+            Work::Compaction => {
+                let mut state = self.control.state();
+                // Its listeners were told before, and may have begun another one.
+                if state.compaction.as_ref().is_some_and(|of| of.is(&self.cancel)) {
+                    state.compaction = None;
+                }
+            }
+            Work::Over => {}
+        }
+        self.wake_idle();
+    }
+}

@@ -1,0 +1,43 @@
+//! Images of a prompt.
+
+pub mod blocked;
+
+use super::session::Session;
+use crate::base::cancel::CancelToken;
+use crate::llm::message::Block;
+use crate::tools::image::{self, Kind, Limits};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+const UNKNOWN: &str = "[Image omitted: could not be converted to a supported inline image format.]";
+
+impl Session {
+    /// Images as the model takes them, and lines for the text beside them: what was done to them, or why
+    /// one was left out.
+    pub fn prepare_images(&self, images: Vec<Block>, cancel: &CancelToken) -> (Vec<Block>, Vec<String>) {
+        let limits = Limits::of(&self.control().model(), self.workspace().options.resize_images);
+        let (mut kept, mut hints) = (Vec::new(), Vec::new());
+        for block in images {
+            let Block::Image(given) = &block else {
+                kept.push(block);
+                continue;
+            };
+            let file = STANDARD.decode(&given.data).ok();
+            let known = file.and_then(|file| Kind::sniff(&file).map(|kind| (file, kind)));
+            let prepared = match known {
+                Some((file, kind)) => {
+                    image::prepare(&file, kind, &limits, self.workspace().backend.sandbox(), cancel)
+                }
+                None => Err(UNKNOWN.to_owned()),
+            };
+            match prepared {
+                Ok(prepared) => {
+                    kept.push(Block::image(prepared.data, prepared.mime_type));
+                    hints.extend(prepared.hints);
+                }
+                Err(note) => hints.push(note),
+            }
+        }
+        (kept, hints)
+    }
+}
