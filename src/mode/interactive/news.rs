@@ -169,7 +169,7 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::AskSummary(id) => tree::ask_summary(app, id),
         Effect::AskInstructions(id) => tree::ask_instructions(app, id),
         Effect::Navigate { id, summary } => tree::navigate(app, id, summary),
-        Effect::Navigated { id, moved } => tree::arrive(app, id, moved),
+        Effect::Navigated { id, moved } => tree::arrive(app, id, *moved),
         Effect::Busy(what) => app.status.activity.other = what.map(|what| (what, now)),
         Effect::CopyEntry(id) => tree::copy_entry(app, &id),
         Effect::Label { id, label } => {

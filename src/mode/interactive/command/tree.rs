@@ -110,7 +110,7 @@ pub fn navigate(app: &mut App, id: String, summary: Option<Summary>) {
         };
         let moved = session.navigate(&id, how, &mut work::listener(feed), &ticket.cancel);
         drop(ticket);
-        feed.effect(Effect::Navigated { id, moved });
+        feed.effect(Effect::Navigated { id, moved: Box::new(moved) });
     });
 }
 
