@@ -309,7 +309,7 @@ fn error_of(event: &Event<'_>) -> StreamError {
 }
 
 /// What the gateway changed in the request, as the message keeps it.
-fn diagnostics(rewrite: &Extra) -> Extra {
+fn diagnostics(rewrite: &serde_json::Map<String, Value>) -> Extra {
     let entry = json!({"type": "pi_messages_rewrite", "timestamp": now_ms(), "details": rewrite});
     Extra::from_iter([("diagnostics".to_owned(), Value::from(vec![entry]))])
 }
