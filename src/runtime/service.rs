@@ -23,7 +23,7 @@ pub struct Services {
     pub thinking_budgets: Vec<(ThinkingLevel, u64)>,
     pub retry: Retry,
     pub compaction: Compaction,
-    /// For requests, where the environment names no proxy.
+    /// Proxy of requests, where the environment names none.
     pub http_proxy: Option<String>,
     /// No image leaves this machine.
     pub block_images: bool,
@@ -35,7 +35,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// With what settings and environment say. `agent` is the agent folder.
+    /// Services as settings and environment say. `agent` is the agent folder.
     pub fn new(registry: Registry, credentials: Credentials, settings: &Settings, agent: &Path) -> Self {
         credentials.learn_files(&registry);
         let cache = match credentials.env().get("PI_CACHE_RETENTION").as_deref() {
@@ -91,11 +91,11 @@ impl Services {
     }
 
     /// True for the faux provider: it has no model, and is offered to nobody who does not ask for it.
-    pub fn is_actor(&self, provider: &str) -> bool {
+    pub fn is_faux(&self, provider: &str) -> bool {
         provider == faux::PROVIDER
     }
 
-    /// Whether requests to `provider` would have a key.
+    /// True if requests to `provider` would have a key.
     pub fn usable(&self, provider: &str) -> bool {
         self.credentials.has(provider, &self.registry.configured(provider, None))
     }
