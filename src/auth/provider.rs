@@ -3,9 +3,9 @@
 //! A row says which environment variables hold a key, in the order they are tried, and which other
 //! variables the provider's address or signature is made from.
 //!
-//! Not here: their models (the catalogue) and how a key is found (`llm::credential`).
+//! Not here: their models (the catalogue) and how a key is found (`auth::credential`).
 
-use crate::auth::gcp;
+use crate::auth::{gcp, oauth};
 use crate::base::env::Env;
 use crate::llm::secret::Vault;
 
@@ -25,8 +25,6 @@ pub struct Provider {
     pub ambient: Ambient,
     /// How the key travels, where the wire protocol's own way is not it.
     pub placement: Placement,
-    /// Signing in with a subscription is possible, and stored as `oauth`.
-    pub oauth: bool,
 }
 
 /// Proofs of identity that are no key of this provider.
@@ -58,13 +56,7 @@ const fn row(id: &'static str, name: &'static str, keys: &'static [&'static str]
         optional: &[],
         ambient: Ambient::None,
         placement: Placement::Protocol,
-        oauth: false,
     }
-}
-
-const fn signed_in(mut provider: Provider) -> Provider {
-    provider.oauth = true;
-    provider
 }
 
 /// A token that is sent as `Authorization: Bearer` instead of as a key.
@@ -95,7 +87,7 @@ pub const PROVIDERS: &[Provider] = &[
         ..row("amazon-bedrock", "Amazon Bedrock", &["AWS_BEARER_TOKEN_BEDROCK"])
     },
     row("ant-ling", "Ant Ling", &["ANT_LING_API_KEY"]),
-    signed_in(row("anthropic", "Anthropic", &[BEARER_VARIABLE, "ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY"])),
+    row("anthropic", "Anthropic", &[BEARER_VARIABLE, "ANTHROPIC_OAUTH_TOKEN", "ANTHROPIC_API_KEY"]),
     Provider {
         required: &["AZURE_OPENAI_BASE_URL|AZURE_OPENAI_RESOURCE_NAME"],
         optional: &["AZURE_OPENAI_API_VERSION", "AZURE_OPENAI_DEPLOYMENT_NAME_MAP"],
@@ -115,7 +107,7 @@ pub const PROVIDERS: &[Provider] = &[
     row("deepseek", "DeepSeek", &["DEEPSEEK_API_KEY"]),
     Provider { ambient: Ambient::Open, ..row("faux", "Faux (no model)", &[]) },
     row("fireworks", "Fireworks", &["FIREWORKS_API_KEY"]),
-    signed_in(row("github-copilot", "GitHub Copilot", &["COPILOT_GITHUB_TOKEN"])),
+    row("github-copilot", "GitHub Copilot", &["COPILOT_GITHUB_TOKEN"]),
     row("google", "Google Gemini", &["GEMINI_API_KEY"]),
     #[cfg(feature = "clouds")]
     Provider {
@@ -127,7 +119,7 @@ pub const PROVIDERS: &[Provider] = &[
     },
     row("groq", "Groq", &["GROQ_API_KEY"]),
     row("huggingface", "Hugging Face", &["HF_TOKEN"]),
-    signed_in(row("kimi-coding", "Kimi For Coding", &["KIMI_API_KEY"])),
+    row("kimi-coding", "Kimi For Coding", &["KIMI_API_KEY"]),
     Provider {
         optional: &["LLAMA_BASE_URL"],
         ambient: Ambient::Open,
@@ -138,7 +130,7 @@ pub const PROVIDERS: &[Provider] = &[
         ambient: Ambient::Open,
         ..row("local", "Servers on this machine", &["PI_LOCAL_API_KEY", "LLAMA_API_KEY"])
     },
-    signed_in(row("meta", "Meta", &["META_API_KEY"])),
+    row("meta", "Meta", &["META_API_KEY"]),
     row("minimax", "MiniMax", &["MINIMAX_API_KEY"]),
     row("minimax-cn", "MiniMax (China)", &["MINIMAX_CN_API_KEY"]),
     row("mistral", "Mistral", &["MISTRAL_API_KEY"]),
@@ -146,17 +138,17 @@ pub const PROVIDERS: &[Provider] = &[
     row("moonshotai-cn", "Moonshot AI (China)", &["MOONSHOT_API_KEY"]),
     row("nvidia", "NVIDIA", &["NVIDIA_API_KEY"]),
     row("openai", "OpenAI", &["OPENAI_API_KEY"]),
-    signed_in(row("openai-codex", "OpenAI Codex", &[])),
+    row("openai-codex", "OpenAI Codex", &[]),
     row("opencode", "OpenCode Zen", &["OPENCODE_API_KEY"]),
     row("opencode-go", "OpenCode Go", &["OPENCODE_API_KEY"]),
-    signed_in(row("openrouter", "OpenRouter", &["OPENROUTER_API_KEY"])),
+    row("openrouter", "OpenRouter", &["OPENROUTER_API_KEY"]),
     row("qwen-token-plan", "Qwen Token Plan", &["QWEN_TOKEN_PLAN_API_KEY"]),
     row("qwen-token-plan-cn", "Qwen Token Plan (China)", &["QWEN_TOKEN_PLAN_CN_API_KEY"]),
     row("qwen-token-plan-individual", "Qwen Token Plan Individual", &["QWEN_TOKEN_PLAN_API_KEY"]),
-    signed_in(row("radius", "Radius", &["RADIUS_API_KEY"])),
+    row("radius", "Radius", &["RADIUS_API_KEY"]),
     row("together", "Together AI", &["TOGETHER_API_KEY"]),
     row("vercel-ai-gateway", "Vercel AI Gateway", &["AI_GATEWAY_API_KEY"]),
-    signed_in(row("xai", "xAI", &["XAI_API_KEY"])),
+    row("xai", "xAI", &["XAI_API_KEY"]),
     row("xiaomi", "Xiaomi MiMo", &["XIAOMI_API_KEY"]),
     row("xiaomi-token-plan-ams", "Xiaomi MiMo Token Plan (Amsterdam)", &["XIAOMI_TOKEN_PLAN_AMS_API_KEY"]),
     row("xiaomi-token-plan-cn", "Xiaomi MiMo Token Plan (China)", &["XIAOMI_TOKEN_PLAN_CN_API_KEY"]),
@@ -171,6 +163,11 @@ pub fn find(id: &str) -> Option<&'static Provider> {
 }
 
 impl Provider {
+    /// True if a subscription can be signed in to.
+    pub fn has_sign_in(&self) -> bool {
+        oauth::method(self.id, None).is_some()
+    }
+
     /// The first variable that holds a key.
     pub fn key_variable(&self, env: &Env) -> Option<&'static str> {
         self.keys.iter().copied().find(|name| env.has(name))
@@ -187,7 +184,7 @@ impl Provider {
     }
 }
 
-/// Whether a key can be stored for a provider; one that is not in the table is the user's own.
+/// True if a key can be stored for a provider; one that is not in the table is the user's own.
 pub fn takes_key(id: &str) -> bool {
     find(id).is_none_or(|row| !row.keys.is_empty())
 }
@@ -240,7 +237,8 @@ mod tests {
         // 41 with models in the catalogue, and llama.cpp, local and faux.
         assert_eq!(ids.len(), 44);
         for provider in PROVIDERS {
-            let reachable = !provider.keys.is_empty() || provider.oauth || provider.ambient == Ambient::Open;
+            let reachable =
+                !provider.keys.is_empty() || provider.has_sign_in() || provider.ambient == Ambient::Open;
             assert!(reachable, "{} has no way in", provider.id);
             let names = provider.keys.iter().chain(provider.required).chain(provider.optional);
             for name in names {

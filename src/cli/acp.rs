@@ -1,4 +1,4 @@
-//! `--mode acp`: sessions as an editor asks for them, made as the command line would make them.
+//! `--mode acp`: opens the sessions that an editor asks for, with the flags of the command line.
 
 use super::start::{self, Launch, NotStarted};
 use crate::base::cancel::CancelToken;

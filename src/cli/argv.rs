@@ -1,12 +1,12 @@
-//! The key of `--api-key` among the arguments that other users of the machine can see.
+//! Hides the value of `--api-key` from other users of the machine, who can see the arguments of a process.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 const FLAG: &[u8] = b"--api-key";
 
-/// Overwrites the key in the list of arguments that the system shows, where that can be done: on Linux. It
-/// can be seen until then, for some milliseconds. `words` are the arguments.
+/// Overwrites the key in the list of arguments that the system shows, on Linux. The key can be seen until then,
+/// for some milliseconds. `words` are the arguments.
 pub fn hide_key(words: &[OsString]) {
     if !words.iter().any(|word| word.as_bytes().starts_with(FLAG)) {
         return;
@@ -21,7 +21,7 @@ pub fn hide_key(words: &[OsString]) {
 mod linux {
     use super::FLAG;
 
-    /// Where this process has its arguments, each with a NUL behind it.
+    /// The addresses between which this process has its arguments, each with a NUL behind it.
     pub fn arguments() -> Option<(usize, usize)> {
         let stat = std::fs::read("/proc/self/stat").ok()?;
         // The second field is the program's name, which may hold anything.

@@ -1,5 +1,5 @@
-//! Questions on the terminal: drawn, where pi is to be used there; elsewhere numbered lines on stderr, so that
-//! stdout stays clean.
+//! Questions on the terminal: drawn in interactive mode; otherwise numbered lines on stderr, so that stdout
+//! stays clean.
 
 use super::flags::RunArgs;
 use crate::mode::interactive::question::{self, Answer, Ground};
@@ -7,7 +7,7 @@ use crate::mode::report;
 use crate::runtime::plain_text;
 use std::io::{self, BufRead, IsTerminal, Write};
 
-/// Whether pi is to be used on the terminal, by its arguments and by what it is started on.
+/// True if pi runs in interactive mode, by its arguments and by what stdin and stdout are.
 pub fn is_drawn(args: &RunArgs) -> bool {
     !args.print
         && args.mode.is_none()
@@ -16,12 +16,12 @@ pub fn is_drawn(args: &RunArgs) -> bool {
         && io::stdout().is_terminal()
 }
 
-/// Lets the user choose, on a drawn list; none when nothing was chosen.
+/// Lets the user choose from a drawn list; none if nothing was chosen.
 pub fn choose_drawn(screen: Ground<'_>, title: &str, text: &str, answers: &[String]) -> Option<usize> {
     given(question::choose(screen, title, text, answers))
 }
 
-/// What was answered. Ctrl+C, and what asks for the end otherwise, ends the program here: nothing has begun.
+/// The value of an answer. Ctrl+C and signals end the program here, since no session has begun.
 pub fn given<T>(answer: io::Result<Answer<T>>) -> Option<T> {
     match answer {
         Ok(Answer::Given(answer)) => Some(answer),
@@ -34,23 +34,23 @@ pub fn given<T>(answer: io::Result<Answer<T>>) -> Option<T> {
     }
 }
 
-/// The user has left a question that pi cannot start without: that is no failure.
+/// Ends the program, with success, after a question that the user left and that pi cannot start without.
 pub fn leave(text: &str) -> ! {
     super::say::say(&format!("{text}\n"));
     std::process::exit(0)
 }
 
-/// Whether there is somebody to ask.
+/// True if there is somebody to ask.
 pub fn possible() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Lets the user choose; none when nothing was chosen.
+/// Lets the user choose by number; none if nothing was chosen.
 pub fn choose(question: &str, options: &[String]) -> Option<usize> {
     choose_from(&mut io::stdin().lock(), &mut io::stderr(), question, options)
 }
 
-/// Asks for a yes; anything else is a no.
+/// Asks for a yes; any other answer is a no.
 pub fn confirm(question: &str) -> bool {
     let question = plain_text(question.as_bytes());
     let mut stderr = io::stderr();

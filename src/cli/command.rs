@@ -4,7 +4,7 @@
 
 use super::flags::{Args, Mode, SessionArgs};
 use super::say::BAD_USAGE;
-use crate::mode::print::FAILED;
+use crate::mode::exit::FAILED;
 use std::ffi::OsString;
 
 /// What the program was started for.

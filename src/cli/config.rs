@@ -1,10 +1,10 @@
-//! `pi config`: settings from the shell, and what a session would be told.
+//! `pi config`: settings from the shell, and the prompt files of a session.
 
 use super::flags;
 use super::start::Launch;
 use crate::base::distance::{Compare, between, letters};
 use crate::base::executable;
-use crate::mode::{print, report};
+use crate::mode::{exit, report};
 use crate::resources::context_file;
 use crate::resources::prompt::prompt_file;
 use crate::resources::settings::table::{self, GROUPS, Key, Preset};
@@ -38,7 +38,7 @@ pub fn run(words: &[OsString]) -> u8 {
     let args = match flags::parse(rest) {
         Ok(args) if args.run.help => return super::say::say(USAGE),
         Ok(args) => args,
-        Err(error) => return usage(&error.0),
+        Err(error) => return usage(&error.to_string()),
     };
     let words: Vec<&str> = args.messages.iter().map(String::as_str).collect();
     let inputs = Launch::unasked(&args).and_then(|launch| launch.inputs());
@@ -54,7 +54,7 @@ pub fn run(words: &[OsString]) -> u8 {
     });
     outcome.unwrap_or_else(|text| {
         report::error(text);
-        print::FAILED
+        exit::FAILED
     })
 }
 
@@ -122,7 +122,7 @@ fn set(inputs: &Inputs, name: &str, word: Option<&str>, local: bool) -> Result<u
         }
     };
     settings::write(&path(inputs, local), &[(key.path, value)])?;
-    Ok(print::DONE)
+    Ok(exit::DONE)
 }
 
 fn edit(inputs: &Inputs, local: bool) -> Result<u8, String> {
@@ -153,10 +153,10 @@ fn edit(inputs: &Inputs, local: bool) -> Result<u8, String> {
         diagnostics.extend(now.add_project(&inputs.cwd));
     }
     diagnostics.iter().for_each(report::warning);
-    Ok(if diagnostics.is_empty() { print::DONE } else { print::FAILED })
+    Ok(if diagnostics.is_empty() { exit::DONE } else { exit::FAILED })
 }
 
-/// What a session in this folder would be made of.
+/// Lists the files that the prompt of a session in this folder is made from.
 fn context(over: &ResourceOverrides, inputs: &Inputs) -> String {
     let mut text = String::new();
     let trust = if inputs.is_trusted {

@@ -1,4 +1,4 @@
-//! `pi docs [topic]`: the manual, with what the tables of the code say filled in.
+//! `pi docs [topic]`: the manual, completed from the tables of the code.
 //!
 //! `pi docs rpc --schema` is the JSON Schema of RPC mode.
 

@@ -2,7 +2,7 @@
 
 use crate::base::env::Env;
 use crate::cli::say::{BAD_USAGE, say};
-use crate::mode::print::{DONE, FAILED, PIPE_CLOSED};
+use crate::mode::exit::{DONE, FAILED, PIPE_CLOSED};
 use crate::mode::report::{self, warning as warn};
 use crate::models::config_value;
 use crate::models::jsonc;
@@ -56,15 +56,15 @@ pub fn run(words: &[OsString]) -> u8 {
     if args.help {
         return say(HELP);
     }
-    told(export(&args))
+    exit_code(export(&args))
 }
 
 /// Runs `--export FILE [OUT]`: always a page, whatever the name of `out`.
 pub fn page(file: &str, out: Option<&str>) -> u8 {
-    told(page_of(file, out))
+    exit_code(page_of(file, out))
 }
 
-fn told(done: Result<u8, String>) -> u8 {
+fn exit_code(done: Result<u8, String>) -> u8 {
     done.unwrap_or_else(|text| {
         report::error(text);
         FAILED
@@ -144,7 +144,7 @@ fn export(args: &Args) -> Result<u8, String> {
     to_file(log, &options, &out.unwrap_or_else(|| export::default_name(&path, format)))
 }
 
-/// Where the program was started, and where the user's files are.
+/// The working folder, and the user's folders.
 struct Place {
     cwd: PathBuf,
     dirs: Dirs,
@@ -159,7 +159,7 @@ impl Place {
         })
     }
 
-    /// A path of the command line, as it is shown: only a `~` is resolved.
+    /// A path of the command line, with a `~` at its start resolved.
     fn given(&self, path: &Path) -> PathBuf {
         match path.to_str().filter(|path| path.starts_with('~')) {
             Some(path) => self.dirs.resolve(path, &self.cwd),
@@ -170,7 +170,7 @@ impl Place {
 
 fn session_file(args: &Args, place: &Place) -> Result<PathBuf, String> {
     let (settings, _) = Settings::load(place.dirs.agent());
-    let named = place.dirs.sessions(args.session_dir.as_deref(), settings.session_dir(), &place.cwd);
+    let named = place.dirs.sessions(args.session_dir.as_deref(), settings.text("sessionDir"), &place.cwd);
     let store = Store::new(place.dirs.agent(), named, SyncMode::Never);
     let Some(wanted) = &args.session else {
         let newest = store.list(&place.cwd).into_iter().next();
@@ -223,8 +223,8 @@ fn to_stdout_of(log: Log, options: &Options) -> Result<u8, String> {
     }
 }
 
-/// The values of this user that are secrets: variables whose names say so, and what auth.json and
-/// models.json hold or name as keys. No command is run for what it would print.
+/// The user's secrets: variables with names of secrets, and the keys in auth.json and models.json. Commands that
+/// print a key are not run.
 fn secrets(agent_dir: &Path) -> Vec<String> {
     let variables = std::env::vars_os();
     let variables = variables
@@ -256,7 +256,7 @@ fn is_secret_variable(name: &str) -> bool {
     is_named && !name.ends_with("_FILE")
 }
 
-/// Adds the strings that lie in fields which hold keys.
+/// Adds the strings in fields that hold keys.
 fn keys_in(value: &Value, secret: bool, found: &mut Vec<String>) {
     const FIELDS: [&str; 6] = ["key", "apiKey", "access", "refresh", "env", "headers"];
     match value {

@@ -10,6 +10,7 @@ use crate::base::distance::{Compare, between, letters};
 use crate::runtime::config::Overrides;
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// What the command line said.
@@ -17,14 +18,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 pub struct Args {
     pub run: RunArgs,
     pub session: SessionArgs,
-    /// What goes over the settings of every session.
+    /// Overrides of the settings, for every session.
     pub over: Overrides,
     /// Trust in the project, for this run.
     pub approve: Option<bool>,
     pub messages: Vec<String>,
     /// Paths given as `@path`.
     pub files: Vec<OsString>,
-    /// Said on stderr; the run goes on.
+    /// Warnings for stderr; the run goes on.
     pub warnings: Vec<String>,
 }
 
@@ -38,11 +39,11 @@ pub struct RunArgs {
     pub print: bool,
     pub cumulative_events: bool,
     pub ready: bool,
-    /// How the terminal is used, in place of what the settings say.
+    /// `--tui-mode`: overrides the setting.
     pub fullscreen: Option<bool>,
-    /// `Some("")`: all of them.
+    /// Text that the listed models hold; empty for all models.
     pub list_models: Option<String>,
-    /// The session file to write as a page; the first message is where to.
+    /// The session file to write as a page. The first message names the page.
     pub export: Option<String>,
     /// A lone `-` was among the words.
     pub dash: bool,
@@ -72,11 +73,40 @@ pub enum Mode {
     Acp,
 }
 
-/// The command line cannot be understood.
+/// Why a command line cannot be understood.
 #[derive(Debug, PartialEq)]
-pub struct UsageError(pub String);
+pub enum UsageError {
+    UnknownFlag {
+        name: String,
+        /// A flag with a similar name.
+        similar: Option<&'static str>,
+    },
+    MissingValue {
+        flag: &'static str,
+    },
+    Other(String),
+}
 
-/// The parts between commas.
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownFlag { name, similar: None } => write!(f, "Unknown option: --{name}"),
+            Self::UnknownFlag { name, similar: Some(similar) } => {
+                write!(f, "Unknown option: --{name}. Did you mean --{similar}?")
+            }
+            Self::MissingValue { flag } => write!(f, "--{flag} requires a value"),
+            Self::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<String> for UsageError {
+    fn from(text: String) -> Self {
+        Self::Other(text)
+    }
+}
+
+/// Splits a list at its commas.
 pub(super) fn list(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
@@ -85,18 +115,19 @@ pub(super) fn list(text: &str) -> Vec<String> {
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Args, UsageError> {
     let mut args = Args::default();
     let mut parser = Parser::from_args(arguments);
-    parse_into(&mut args, &mut parser).map_err(UsageError)?;
-    command::check_session(&args.session).map_err(UsageError)?;
+    parse_into(&mut args, &mut parser)?;
+    command::check_session(&args.session)?;
     Ok(args)
 }
 
-fn parse_into(args: &mut Args, parser: &mut Parser) -> Result<(), String> {
+fn parse_into(args: &mut Args, parser: &mut Parser) -> Result<(), UsageError> {
     loop {
         // `-nt` is a name here, not `-n -t`: look at the raw word before lexopt takes it apart.
         if let Some(raw) = parser.try_raw_args()
             && raw.peek().is_some_and(|word| word == "--")
         {
-            return raw.skip(1).try_for_each(|word| positional(args, word));
+            raw.skip(1).for_each(|word| positional(args, word));
+            return Ok(());
         }
         if let Some(mut raw) = parser.try_raw_args()
             && let Some(flag) = raw.peek().and_then(|word| word.to_str()).and_then(long_short)
@@ -118,22 +149,21 @@ fn parse_into(args: &mut Args, parser: &mut Parser) -> Result<(), String> {
                 let flag = flags().find(|flag| flag.short == Some(short));
                 set(args, flag.ok_or_else(|| format!("Unknown option: -{letter}"))?, parser)?;
             }
-            Some(Arg::Value(word)) => positional(args, word)?,
+            Some(Arg::Value(word)) => positional(args, word),
         }
     }
 }
 
-fn positional(args: &mut Args, word: OsString) -> Result<(), String> {
+fn positional(args: &mut Args, word: OsString) {
     match word.as_bytes() {
         // Stdin is read whenever it is not a terminal; the dash only says so.
         b"-" => args.run.dash = true,
         [b'@', path @ ..] if !path.is_empty() => args.files.push(OsString::from_vec(path.to_vec())),
         _ => message(args, &word),
     }
-    Ok(())
 }
 
-/// A prompt in another encoding is taken as far as it can be, as stdin is.
+/// Adds a message. Bytes that are not UTF-8 are replaced, with a warning.
 fn message(args: &mut Args, word: &OsStr) {
     let text = word.to_string_lossy();
     if word.to_str().is_none() {
@@ -150,17 +180,17 @@ fn flags() -> impl Iterator<Item = &'static Flag> {
     GROUPS.iter().flat_map(|group| group.flags)
 }
 
-/// A flag whose short name has several letters, by the whole word.
+/// Finds a flag whose short name has several letters by the whole word.
 fn long_short(word: &str) -> Option<&'static Flag> {
     let name = word.strip_prefix('-').filter(|name| name.len() > 1)?;
     flags().find(|flag| flag.short == Some(name))
 }
 
-fn set(args: &mut Args, flag: &Flag, parser: &mut Parser) -> Result<(), String> {
+fn set(args: &mut Args, flag: &Flag, parser: &mut Parser) -> Result<(), UsageError> {
     let value = match flag.value {
         Value::None => None,
         Value::Required(_) => {
-            let value = parser.value().map_err(|_| format!("--{} requires a value", flag.long))?;
+            let value = parser.value().map_err(|_| UsageError::MissingValue { flag: flag.long })?;
             Some(string(value)?)
         }
         Value::Optional(_) if flag.long == "print" => {
@@ -179,7 +209,7 @@ fn set(args: &mut Args, flag: &Flag, parser: &mut Parser) -> Result<(), String> 
         Set::Push(field) => field(args).push(value),
         Set::With(set) => set(args, value)?,
         Set::Nothing => {}
-        Set::Absent => return Err(format!("--{} is not part of this version", flag.long)),
+        Set::Absent => return Err(format!("--{} is not part of this version", flag.long).into()),
     }
     Ok(())
 }
@@ -198,16 +228,11 @@ fn optional(flag: &Flag, parser: &mut Parser) -> Option<OsString> {
     raw.peek().is_some_and(|word| is_value(word.as_bytes())).then(|| raw.next()).flatten()
 }
 
-fn unknown(name: &str) -> String {
-    let near = flags().filter(|flag| !matches!(flag.set, Set::Absent | Set::Nothing)).map(|flag| flag.long);
-    match near
-        .map(|long| (between(&letters(name), &letters(long), Compare::Whole), long))
-        .min()
-        .filter(|(distance, _)| *distance <= 2)
-    {
-        Some((_, long)) => format!("Unknown option: --{name}. Did you mean --{long}?"),
-        None => format!("Unknown option: --{name}"),
-    }
+fn unknown(name: &str) -> UsageError {
+    let known = flags().filter(|flag| !matches!(flag.set, Set::Absent | Set::Nothing)).map(|flag| flag.long);
+    let near = known.map(|long| (between(&letters(name), &letters(long), Compare::Whole), long)).min();
+    let similar = near.filter(|(distance, _)| *distance <= 2).map(|(_, long)| long);
+    UsageError::UnknownFlag { name: name.to_owned(), similar }
 }
 
 #[cfg(test)]
@@ -216,7 +241,7 @@ mod tests {
     use crate::llm::model::ThinkingLevel;
 
     fn parse_words(words: &str) -> Result<Args, String> {
-        parse(words.split_whitespace().map(OsString::from)).map_err(|error| error.0)
+        parse(words.split_whitespace().map(OsString::from)).map_err(|error| error.to_string())
     }
 
     #[track_caller]

@@ -3,9 +3,9 @@
 use super::table::{Flag, GROUPS, Value};
 use std::fmt::Write;
 
-/// Where the descriptions begin.
+/// The column where descriptions begin.
 const COLUMN: usize = 32;
-/// Where lines end, so that they fit a terminal.
+/// The width of a line, which fits a terminal.
 const WIDTH: usize = 80;
 
 pub fn text() -> String {

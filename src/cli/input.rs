@@ -14,13 +14,13 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Bytes; more than this is no prompt.
+/// The most bytes that are read from stdin.
 const INPUT_MAX: u64 = 100 << 20;
 
 /// How long a pipe may be silent where there is a prompt without it.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// When the user is told that stdin is waited for.
+/// Time after which the user is told that pi waits for stdin.
 const NOTE_AFTER: Duration = Duration::from_secs(2);
 
 /// The first prompt, put together.
@@ -63,7 +63,7 @@ pub fn piped(has_prompt: bool) -> Result<Option<String>, String> {
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// Whether there is something to read, or the end, before `limit` is over.
+/// True if there is something to read, or the end of the input, before `limit` is over.
 fn is_ready(source: &impl AsRawFd, limit: Duration) -> bool {
     let end = Instant::now() + limit;
     loop {
@@ -82,7 +82,7 @@ fn is_ready(source: &impl AsRawFd, limit: Duration) -> bool {
 
 /// What attaching a file depends on.
 pub struct Attach<'a> {
-    /// Relative paths begin here.
+    /// The folder that relative paths begin in.
     pub from: &'a Path,
     pub workspace: &'a Workspace,
     pub model: &'a Model,
@@ -164,7 +164,7 @@ impl Attach<'_> {
     }
 }
 
-/// The text of a file in whatever encoding it has; `None` for one that holds something else.
+/// The text of a file in whatever encoding it has; `None` if the file holds no text.
 fn text_of(bytes: &[u8]) -> Option<String> {
     let head = bytes.get(..text::SNIFF_BYTES).unwrap_or(bytes);
     match text::sniff(head) {

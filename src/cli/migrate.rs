@@ -1,4 +1,4 @@
-//! Files of early versions of the TypeScript pi, brought to where they are looked for now.
+//! Moves files of early versions of the TypeScript pi to where they are looked for now.
 //!
 //! Keys of `oauth.json` and of `apiKeys` in settings.json go to auth.json, sessions that lie in the agent
 //! folder itself to the folder of their project, `commands/` becomes `prompts/`. Nothing is overwritten,
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use std::fs;
 use std::path::Path;
 
-/// Moves what there is. `settings` are those of the agent folder.
+/// Moves the files that there are. `settings` are the settings of the agent folder.
 pub fn run(agent: &Path, settings: &Settings) {
     if let Err(error) = keys(agent, settings) {
         report::warning(format_args!("Keys of an earlier version were not taken over: {error}"));
@@ -33,7 +33,7 @@ pub fn run(agent: &Path, settings: &Settings) {
     }
 }
 
-/// Makes auth.json of the keys that lie elsewhere, if there is none.
+/// Writes auth.json from keys in other files, if there is no auth.json.
 fn keys(agent: &Path, settings: &Settings) -> Result<(), String> {
     let (auth, oauth) = (agent.join("auth.json"), agent.join("oauth.json"));
     if auth.symlink_metadata().is_ok() {

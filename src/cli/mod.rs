@@ -29,6 +29,7 @@ mod update;
 use crate::base::cancel::CancelToken;
 use crate::base::{feature, memory};
 use crate::mode::REFERENCE_VERSION;
+use crate::mode::exit;
 use crate::mode::interactive;
 use crate::mode::print::{self, Form, Prompts};
 use crate::mode::report;
@@ -41,7 +42,7 @@ use crate::runtime::session::Session;
 use crate::session::Store;
 use crate::tools::process::{core_file, descriptor, lifeline};
 use command::{Command, Refused};
-use flags::{Args, Mode, UsageError};
+use flags::{Args, Mode};
 use input::Attach;
 use open::Opened;
 use say::{BAD_USAGE, say};
@@ -50,7 +51,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-/// What a first word can stand for, other than a prompt.
+/// The subcommands, by the word that calls them.
 const SUBCOMMANDS: &[(&str, Subcommand)] = &[
     ("auth", auth::run),
     ("config", config::run),
@@ -64,7 +65,7 @@ const SUBCOMMANDS: &[(&str, Subcommand)] = &[
     ("undo", undo::run),
 ];
 
-/// Takes the words after its name; gives the exit code.
+/// The function of a subcommand. Takes the words after the name; gives the exit code.
 type Subcommand = fn(&[OsString]) -> u8;
 
 /// Runs the program. Errors are printed here and nowhere else.
@@ -86,8 +87,8 @@ pub fn main() -> ExitCode {
     } else {
         match flags::parse(words) {
             Ok(args) => run(args),
-            Err(UsageError(text)) => {
-                report::error(format_args!("{text}\nTry pi --help."));
+            Err(error) => {
+                report::error(format_args!("{error}\nTry pi --help."));
                 BAD_USAGE
             }
         }
@@ -116,7 +117,7 @@ fn run(args: Args) -> u8 {
     };
     done.unwrap_or_else(|text| {
         report::error(text);
-        print::FAILED
+        exit::FAILED
     })
 }
 
@@ -201,7 +202,7 @@ fn begin(launch: Launch, mut inputs: Inputs, args: &Args) -> Result<Begun, Strin
     Ok(Begun { session, store, dirs, draft, cancel, watch })
 }
 
-/// A script whose input is empty by mistake learns of it.
+/// Refuses an empty prompt, since a script may have an empty input by mistake.
 fn nothing_to_ask() -> u8 {
     report::error(
         "There is nothing to ask: no message, no text on stdin, no file with content.\nUsage: pi -p \"message\", or: command | pi -p",
@@ -209,8 +210,8 @@ fn nothing_to_ask() -> u8 {
     BAD_USAGE
 }
 
-/// The version of the TypeScript pi that is followed, since programs that drive pi compare it with what they
-/// need. Many take all of stdout for the number, so this program's own version is told to people only.
+/// The version of the TypeScript pi that is followed: programs that drive pi compare it with what they need, and
+/// many take all of stdout for the number. A terminal gets this program's own version, too.
 fn version(is_terminal: bool) -> String {
     match is_terminal {
         true => {

@@ -1,4 +1,4 @@
-//! Which model the command line means.
+//! Chooses the model of a session.
 
 use super::start::{Launch, NotStarted, warn as say};
 use super::stranger;
@@ -20,13 +20,13 @@ const LOCAL_LIMIT: Duration = Duration::from_millis(200);
 
 pub struct Choice {
     pub model: Arc<Model>,
-    /// The level that the name itself asked for.
+    /// The thinking level that the model's name asked for.
     pub thinking: Option<ThinkingLevel>,
     /// What `--models` or the setting lists; empty: every model.
     pub scope: Vec<Scoped>,
 }
 
-/// The model of the command line, else of the session, else of the settings, else what can be used.
+/// Chooses the model of the command line, else of the session, else of the settings, else one that can be used.
 pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) -> Result<Choice, NotStarted> {
     let over = &launch.over.model;
     let wants_tools = launch.over.tools.any();
@@ -64,26 +64,28 @@ pub fn choose(launch: &Launch, inputs: &mut Inputs, context: &SessionContext) ->
     };
     if choice.is_none() && found.is_none() {
         let others = find_local(&mut inputs.services, false);
-        choice = others.preferred().map(|offer| told(wants_tools, offer));
+        choice = others.preferred().map(|offer| take(wants_tools, offer));
         found = Some(others);
     }
     let strangers = found.map(|found| found.strangers).unwrap_or_default();
     if choice.is_none() && stranger::ask(launch, inputs, &strangers) {
         let found = find_local(&mut inputs.services, false);
-        choice = found.preferred().map(|offer| told(wants_tools, offer));
+        choice = found.preferred().map(|offer| take(wants_tools, offer));
     }
     let choice = match choice {
         Some(choice) => choice,
         None if launch.is_interactive => {
             Choice { model: Arc::new(Model::none()), thinking: None, scope: Vec::new() }
         }
-        None => return Err(NotStarted::NoModel(NO_MODELS.to_owned() + &stranger::told(&strangers))),
+        None => {
+            return Err(NotStarted::NoModel(NO_MODELS.to_owned() + &stranger::describe_unused(&strangers)));
+        }
     };
     Ok(Choice { scope, ..choice })
 }
 
-/// Asks the servers of this machine for their models, and adds them. `is_asked_for`: the user named them,
-/// so those that other users run count too.
+/// Asks the servers of this machine for their models, and adds them. `is_asked_for`: the user named such a
+/// server, so servers of other users count, too.
 pub fn find_local(services: &mut Services, is_asked_for: bool) -> local::Found {
     if is_asked_for {
         services.local_servers.allow_all();
@@ -106,15 +108,15 @@ fn pick(services: &Services, start: &Start<'_>) -> Result<Option<Choice>, String
     }))
 }
 
-/// A model of this machine that was asked for by name.
+/// Finds a model of this machine that the user named.
 fn named_local(wants_tools: bool, found: &local::Found, name: &str) -> Result<Choice, String> {
     if let Some(offer) = found.find(name) {
-        return Ok(told(wants_tools, offer));
+        return Ok(take(wants_tools, offer));
     }
     if let Some((name, level)) = name.rsplit_once(':')
         && let (Some(offer), Some(level)) = (found.find(name), ThinkingLevel::parse(level))
     {
-        return Ok(Choice { thinking: Some(level), ..told(wants_tools, offer) });
+        return Ok(Choice { thinking: Some(level), ..take(wants_tools, offer) });
     }
     if !found.refusals.is_empty() {
         return Err(format!(
@@ -130,8 +132,8 @@ fn named_local(wants_tools: bool, found: &local::Found, name: &str) -> Result<Ch
     Err(format!("No server on this machine has the model \"{name}\". There are: {}", names.join(", ")))
 }
 
-/// Says which model was taken, since nobody configured it.
-fn told(wants_tools: bool, offer: &local::Offer) -> Choice {
+/// Takes a model that nobody configured, and says so.
+fn take(wants_tools: bool, offer: &local::Offer) -> Choice {
     report::note(format_args!("Using {offer}"));
     if let local::Tools::Unsupported(reason) = &offer.tools
         && wants_tools
@@ -147,7 +149,7 @@ const BASE_URLS: [(&str, &str, &str); 2] = [
     ("anthropic", "ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
 ];
 
-/// What to say where the environment names another address than requests to `model` will go to.
+/// The note for an address in the environment that requests to `model` do not go to.
 pub fn ignored_base_url(model: &Model, env: &Env) -> Option<String> {
     let (provider, name, usual) = BASE_URLS.iter().find(|(provider, ..)| *provider == model.provider)?;
     let wanted = env.get(name)?;
@@ -167,7 +169,7 @@ No models available. There is no key in the environment or auth.json, and no ser
   Or run a model: ollama serve                   (servers that are found: pi docs local)
   Or look first:  pi --model faux/demo -p \"What is in this folder?\"";
 
-/// The level to begin with, as the model has it.
+/// The thinking level that a session begins with, bounded by what the model can do.
 pub fn thinking(
     asked: Option<ThinkingLevel>,
     settings: &Settings,

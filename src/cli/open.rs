@@ -1,7 +1,7 @@
 //! Which session a run goes on with, or begins.
 //!
-//! Where a decision is the user's (a session of another folder, one that is in use, a folder that is
-//! gone) he is asked on a terminal; elsewhere it is an error that says how to decide by a flag.
+//! A session of another folder, a session in use and a folder that is gone are the user's to decide on: on a
+//! terminal the user is asked; elsewhere an error says how to decide by a flag.
 
 use super::ask;
 use super::flags::SessionArgs;
@@ -17,16 +17,16 @@ use crate::session::store::{Found, Store, Stored};
 use crate::session::{Log, SessionError, SyncMode, upkeep};
 use std::path::{Path, PathBuf};
 
-/// Sessions that `--resume` offers at most.
+/// The most sessions that `--resume` offers.
 const OFFERED_MAX: usize = 50;
 
-/// What else can be done when the newest session is in use.
+/// Advice for `--continue` when the newest session is in use.
 const NAME_ANOTHER: &str = "\nIt is the newest session of this folder. Name another one with --session: pi sessions list shows them.";
 
 /// The store that flags, environment and settings lead to.
 pub fn store(dirs: &Dirs, settings: &Settings, session_dir: Option<&str>, cwd: &Path) -> Store {
-    let sync = SyncMode::parse(settings.session_sync()).unwrap_or_default();
-    let named = dirs.sessions(session_dir, settings.session_dir(), cwd);
+    let sync = SyncMode::parse(settings.word("session.sync")).unwrap_or_default();
+    let named = dirs.sessions(session_dir, settings.text("sessionDir"), cwd);
     Store::new(dirs.agent(), named, sync)
 }
 
@@ -54,7 +54,7 @@ pub fn log(
     Ok(opened)
 }
 
-/// Enters the folder of a session that is opened while the program runs. The user was asked about the folder before.
+/// Enters the folder of a session that is opened while the program runs; what has to be asked was asked before.
 pub fn follow(launch: &Launch, inputs: &mut Inputs, log: &Log, folder: Folder) -> Result<(), String> {
     if folder == Folder::Here || enter_home(launch, inputs, log)? {
         return Ok(());
@@ -62,7 +62,7 @@ pub fn follow(launch: &Launch, inputs: &mut Inputs, log: &Log, folder: Folder) -
     Err(gone(log))
 }
 
-/// Goes to the session's folder; false when it is gone.
+/// Goes to the session's folder. False if the folder is gone.
 fn enter_home(launch: &Launch, inputs: &mut Inputs, log: &Log) -> Result<bool, String> {
     let home = PathBuf::from(&log.header().cwd);
     if home == inputs.cwd || log.header().cwd.is_empty() {
@@ -80,7 +80,7 @@ fn gone(log: &Log) -> String {
     format!("Stored session working directory does not exist: {home}")
 }
 
-/// The folder of a session is gone: asks whether this one will do.
+/// Asks whether the current folder will do for a session whose own folder is gone.
 fn stay_here(log: &Log, launch: &Launch, inputs: &Inputs) -> Result<(), String> {
     let here = inputs.cwd.display();
     let problem = gone(log);
@@ -177,7 +177,7 @@ impl Opening<'_> {
         opened.map_err(|error| error.to_string())
     }
 
-    /// A session of another folder is forked into this one, or opened there, but not unasked.
+    /// Forks a session of another folder into this one, or opens it there, as the user decides.
     fn elsewhere(&self, stored: &Stored, inputs: &Inputs) -> Result<Log, String> {
         let cwd = inputs.cwd.as_path();
         let (id, home) = (&stored.header.id, &stored.header.cwd);
@@ -195,7 +195,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Asks about a session. Without lines to draw on, the title is left out: the text says it all.
+    /// Asks what to do with a session. The title is shown by drawn questions only.
     fn choose(&self, inputs: &Inputs, title: &str, text: &str, answers: &[String]) -> Asked {
         if let Some(screen) = self.launch.screen(inputs) {
             return match ask::choose_drawn(screen, title, text, answers) {
@@ -209,7 +209,7 @@ impl Opening<'_> {
         ask::choose(text, answers).map_or(Asked::Nothing, Asked::Chosen)
     }
 
-    /// Lets the user pick a session: one of this folder, or, where the list is drawn, of any.
+    /// Lets the user pick a session of this folder; a drawn list offers those of other folders, too.
     fn pick(&self, inputs: &Inputs) -> Result<PathBuf, String> {
         if let Some(screen) = self.launch.screen(inputs) {
             return match ask::given(question::pick(screen, &self.store)) {
@@ -238,7 +238,7 @@ impl Opening<'_> {
             .ok_or_else(|| "No session selected".into())
     }
 
-    /// Offers prompts that never got an answer because their process was killed.
+    /// Offers prompts whose process was killed before the answer came.
     fn offer_drafts(&self, inputs: &Inputs) -> Option<String> {
         let drafts = self.store.drafts(&inputs.cwd);
         if let Some(draft) = drafts.first()
@@ -280,7 +280,7 @@ pub fn path_of(found: Found) -> PathBuf {
     }
 }
 
-/// Gives the text of the prompt, if it is wanted; then the draft has done its work.
+/// Asks about a draft. Gives its prompt if the user wants it, and removes the draft unless it is kept.
 fn offer_draft(screen: question::Ground<'_>, draft: &Stored) -> Option<String> {
     const SHOWN: usize = 400;
     let log = Log::open_to_read(&draft.path).ok()?;

@@ -1,8 +1,8 @@
-//! `pi skills` and `pi prompts`: what there is, and what is wrong with it.
+//! `pi skills` and `pi prompts`: list skills and prompt templates, and say what is wrong with them.
 
 use super::flags;
 use super::start::Launch;
-use crate::mode::{print, report};
+use crate::mode::{exit, report};
 use crate::resources::Diagnostic;
 use crate::runtime::expand::Commands;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ Usage: pi prompts [list]     all prompt templates
        pi prompts show NAME  the text of one
 ";
 
-/// `pi skills`. Gives the exit code.
+/// Runs `pi skills`. Gives the exit code.
 pub fn skills(words: &[OsString]) -> u8 {
     with_commands(words, SKILLS, |words, commands, diagnostics| {
         let skills = &commands.skills;
@@ -41,13 +41,13 @@ pub fn skills(words: &[OsString]) -> u8 {
             ["check"] if diagnostics.is_empty() => {
                 Some(super::say::say(&format!("{} skills, nothing wrong\n", skills.len())))
             }
-            ["check"] => Some(print::FAILED),
+            ["check"] => Some(exit::FAILED),
             _ => None,
         }
     })
 }
 
-/// `pi prompts`. Gives the exit code.
+/// Runs `pi prompts`. Gives the exit code.
 pub fn prompts(words: &[OsString]) -> u8 {
     with_commands(words, PROMPTS, |words, commands, diagnostics| match words {
         [] | ["list"] => {
@@ -73,7 +73,7 @@ pub fn prompts(words: &[OsString]) -> u8 {
                 }
                 None => {
                     report::error(format_args!("There is no prompt template /{name}. pi prompts lists all."));
-                    Some(print::FAILED)
+                    Some(exit::FAILED)
                 }
             }
         }
@@ -81,8 +81,8 @@ pub fn prompts(words: &[OsString]) -> u8 {
     })
 }
 
-/// Runs `run` with the words of the user, and with all commands and what is wrong with them. `run` gives `None`
-/// for words that make no sense.
+/// Calls `run` with the words of the user, all skills and templates, and what is wrong with them. `run` gives
+/// `None` for words that make no sense.
 fn with_commands(
     words: &[OsString],
     usage: &str,
@@ -95,7 +95,7 @@ fn with_commands(
     let args = match flags::parse(words.iter().cloned()) {
         Ok(args) if args.run.help => return super::say::say(usage),
         Ok(args) => args,
-        Err(error) => return bad(&error.0),
+        Err(error) => return bad(&error.to_string()),
     };
     match Launch::unasked(&args).and_then(|launch| launch.inputs()) {
         Ok(inputs) => {
@@ -105,7 +105,7 @@ fn with_commands(
         }
         Err(text) => {
             report::error(text);
-            print::FAILED
+            exit::FAILED
         }
     }
 }

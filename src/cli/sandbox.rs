@@ -1,7 +1,7 @@
-//! Which sandbox a run has, and `pi sandbox`, which tries a command in one.
+//! Makes the sandbox of a session, and runs `pi sandbox`, which tries a command in one.
 
 use super::flags::{self, UsageError};
-use crate::mode::print;
+use crate::mode::exit;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
@@ -19,25 +19,25 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
-/// The sandbox that flags and settings ask for. What it cannot enforce is said.
+/// Makes the sandbox that flags and settings ask for. Warns of what the sandbox cannot enforce.
 pub fn choose(
     over: &SandboxOverrides,
     settings: &Settings,
     dirs: &Dirs,
     cwd: &Path,
 ) -> Result<Option<Arc<Sandbox>>, String> {
-    let Some(mode) = mode(over.mode.as_deref().unwrap_or(settings.sandbox_mode()))? else {
+    let Some(mode) = mode(over.mode.as_deref().unwrap_or(settings.word("sandbox.mode")))? else {
         return Ok(None);
     };
-    let network = over.network || settings.sandbox_network();
-    let listed = settings.sandbox_writable();
+    let network = over.network || settings.flag("sandbox.network");
+    let listed = settings.texts("sandbox.writable").unwrap_or_default();
     let listed = listed.iter().chain(&over.writable);
     let listed = listed.map(|path| dirs.resolve(path, cwd)).collect();
     let policy = Policy { mode, cwd: cwd.to_owned(), writable: listed, network, terminal: false };
     sandbox(policy, dirs).map(Some)
 }
 
-/// The mode of a name, none for `off`.
+/// The mode that a name stands for; none for `off`.
 pub fn mode(name: &str) -> Result<Option<Mode>, String> {
     match name {
         "off" => Ok(None),
@@ -64,12 +64,12 @@ fn sandbox(policy: Policy, dirs: &Dirs) -> Result<Arc<Sandbox>, String> {
 
 const USAGE: &str = "pi sandbox [--sandbox read-only|workspace] [--sandbox-net] [--sandbox-write <dir>] -- <command> [arguments]";
 
-/// `pi sandbox`. Gives the command's exit code.
+/// Runs `pi sandbox`. Gives the command's exit code.
 pub fn run(words: &[OsString]) -> u8 {
     match try_run(words) {
         Ok(code) => code,
-        Err(UsageError(text)) => {
-            report::error(format_args!("{text}\nUsage: {USAGE}"));
+        Err(error) => {
+            report::error(format_args!("{error}\nUsage: {USAGE}"));
             crate::cli::say::BAD_USAGE
         }
     }
@@ -80,12 +80,12 @@ fn try_run(words: &[OsString]) -> Result<u8, UsageError> {
     let (own, command) = words.split_at(dashes.unwrap_or(words.len()));
     let args = flags::parse(own.iter().cloned())?;
     let Some((program, arguments)) = command.get(1..).and_then(<[_]>::split_first) else {
-        return Err(UsageError("pi sandbox needs a command".into()));
+        return Err(UsageError::Other("pi sandbox needs a command".into()));
     };
     let over = args.over.sandbox;
     let name = over.mode.as_deref().unwrap_or("workspace");
-    let mode = mode(name).map_err(UsageError)?;
-    let mode = mode.ok_or_else(|| UsageError("Without a sandbox there is nothing to try".into()))?;
+    let mode = mode(name)?;
+    let mode = mode.ok_or_else(|| UsageError::Other("Without a sandbox there is nothing to try".into()))?;
     let ran = std::env::current_dir()
         .map_err(|error| format!("The current folder cannot be used: {error}"))
         .and_then(|cwd| {
@@ -104,10 +104,10 @@ fn try_run(words: &[OsString]) -> Result<u8, UsageError> {
             .code()
             .or_else(|| Some(128 + status.signal()?))
             .and_then(|code| u8::try_from(code).ok())
-            .unwrap_or(print::FAILED),
+            .unwrap_or(exit::FAILED),
         Err(text) => {
             report::error(text);
-            print::FAILED
+            exit::FAILED
         }
     })
 }

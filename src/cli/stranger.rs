@@ -1,4 +1,4 @@
-//! Model servers that other users of this machine run: the user is asked about each once.
+//! Asks, once for each, about model servers that other users of this machine run.
 
 use super::ask;
 use super::start::Launch;
@@ -6,8 +6,7 @@ use crate::mode::report::warning as warn;
 use crate::models::local::Stranger;
 use crate::runtime::config::Inputs;
 
-/// Asks about the first server that nothing is known about, where questions are drawn. True: it may be used
-/// from now on.
+/// Asks about the first server without an answer, where questions are drawn. True if the server may be used.
 pub fn ask(launch: &Launch, inputs: &mut Inputs, strangers: &[Stranger]) -> bool {
     let Some(screen) = launch.screen(inputs) else { return false };
     let known = &inputs.services.local_servers;
@@ -29,8 +28,8 @@ pub fn ask(launch: &Launch, inputs: &mut Inputs, strangers: &[Stranger]) -> bool
     answer
 }
 
-/// What is said of servers that were left out, below another text.
-pub fn told(strangers: &[Stranger]) -> String {
+/// Paragraphs that name servers which were left out, to be put below an error.
+pub fn describe_unused(strangers: &[Stranger]) -> String {
     let tell = |stranger: &Stranger| {
         format!(
             "\n\nFound, and not used: {stranger}. It would get your prompts, and the tool calls that it answers \

@@ -16,7 +16,7 @@ pub struct Flag {
     pub(super) set: Set,
 }
 
-/// Whether a flag takes a value, and what it is called in `--help`.
+/// The value that a flag takes, and its name in `--help`.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Value {
     None,
@@ -28,19 +28,19 @@ pub enum Value {
 pub(super) enum Set {
     Switch(fn(&mut Args) -> &mut bool),
     Text(fn(&mut Args) -> &mut Option<String>),
-    /// Parts between commas.
+    /// A list, separated by commas.
     List(fn(&mut Args) -> &mut Option<Vec<String>>),
-    /// May be given again.
+    /// A value that is added to those before.
     Push(fn(&mut Args) -> &mut Vec<String>),
     With(fn(&mut Args, String) -> Result<(), String>),
-    /// Concerns a part that this version does not have; setting it changes nothing.
+    /// Accepted, without effect: the flag is for a part that this version does not have.
     Nothing,
-    /// Asks for a part that this version does not have.
+    /// Refused: the flag asks for a part that this version does not have.
     Absent,
 }
 
 impl Flag {
-    /// Whether giving it is no error.
+    /// True if the flag can be given.
     pub fn is_accepted(&self) -> bool {
         !matches!(self.set, Set::Absent)
     }

@@ -1,4 +1,4 @@
-//! Whether the project in the working folder is trusted: what was decided, and asking when nothing was.
+//! Decides whether the project in the working folder is trusted, and asks where nothing was decided.
 
 use super::ask;
 use super::start::{Asks, Launch};
@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Copy, PartialEq)]
 enum Reason {
     Unknown,
-    /// It was trusted, and runs more or other things now.
+    /// The project was trusted, and runs more or other things now.
     Changed,
-    /// It became another one while the question was read.
+    /// The project changed while the question was read.
     ChangedMeanwhile,
 }
 
-/// What was agreed to for as long as the program runs, by the project's real path. Clones share it.
+/// Projects that are trusted for as long as the program runs, by their real paths. Clones share one map.
 #[derive(Clone, Default)]
 pub struct Agreed(Arc<Mutex<HashMap<PathBuf, Snapshot>>>);
 
@@ -33,14 +33,14 @@ impl Agreed {
         self.known().insert(root.to_owned(), snapshot.clone());
     }
 
-    /// True if what the project would run was agreed to; none where nothing was.
+    /// True if all that the project would run was agreed to; none for a project without an agreement.
     fn covers(&self, root: &Path, snapshot: &Snapshot) -> Option<bool> {
         self.known().get(root).map(|known| snapshot.runs_no_more_than(known))
     }
 }
 
-/// Decides for the project in `cwd`. Gives what may be used of it, none where it is not trusted. An error:
-/// what was decided cannot be read.
+/// Decides on the project in the folder of `inputs`. Gives the snapshot that may be used, none for a project that
+/// is not trusted. An error says that earlier decisions cannot be read.
 pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Snapshot>, String> {
     let Launch { approve, agreed, .. } = launch;
     if *approve == Some(false) {
@@ -96,7 +96,7 @@ pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Snapshot>, Stri
     Ok(None)
 }
 
-/// Where a project is trusted that nothing was asked about now, what it brings later is new.
+/// Remembers what a trusted project runs without a question, so that what it brings later counts as new.
 fn note(project: &Project, store: &Store, snapshot: &Snapshot) {
     // A store that cannot be read is an error as soon as there is something to decide.
     if let Ok(Some(entry)) = store.find(project)
@@ -106,7 +106,7 @@ fn note(project: &Project, store: &Store, snapshot: &Snapshot) {
     }
 }
 
-/// What there is, by short names.
+/// The surfaces of a project, by short names.
 fn list(project: &Project, surfaces: &[PathBuf]) -> String {
     const SHOWN: usize = 4;
     let short = |path: &PathBuf| {
@@ -129,7 +129,7 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// What the question depends on.
+    /// The text of the question.
     fn about(&self, snapshot: &Snapshot, reason: Reason) -> String {
         let why = match reason {
             Reason::Unknown => "",
@@ -141,11 +141,11 @@ impl Question<'_> {
              and its extensions run.{}",
             self.project.root().display(),
             list(self.project, self.surfaces),
-            snapshot.told()
+            snapshot.describe()
         )
     }
 
-    /// Asks until the answer is about what the project has.
+    /// Asks until the project is what the question was about.
     fn ask(
         &self,
         agreed: &Agreed,

@@ -1,7 +1,7 @@
 //! `pi undo`: takes back what the write and edit tools did to files in a session.
 
 use super::{ask, open, sandbox};
-use crate::mode::{print, report};
+use crate::mode::{exit, report};
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
 use crate::runtime::config::SandboxOverrides;
@@ -78,7 +78,7 @@ pub fn run(words: &[OsString]) -> u8 {
         Ok(code) => code,
         Err(text) => {
             report::error(text);
-            print::FAILED
+            exit::FAILED
         }
     }
 }
@@ -94,12 +94,12 @@ fn try_run(options: &Options) -> Result<u8, String> {
     let steps = select(options, &session, &all)?;
     if steps.is_empty() {
         report::note(format_args!("There is nothing to undo in session {}", session.display()));
-        return Ok(print::DONE);
+        return Ok(exit::DONE);
     }
     if options.dry_run {
         let plans = undo::plan(&journal, &steps);
         let lines = plans.iter().map(|plan| (plan, plan.conflict.clone()));
-        return Ok(super::say::say(&told(lines, true, options.json)));
+        return Ok(super::say::say(&lines_of(lines, true, options.json)));
     }
     // A run that is under way would not know what has become of its files. A session that cannot be
     // written to is no reason to leave them as they are.
@@ -139,33 +139,33 @@ fn try_run(options: &Options) -> Result<u8, String> {
     }
     let failed = done.iter().any(|file| file.error.is_some());
     let lines = done.iter().map(|file| (&file.plan, file.error.clone()));
-    let code = super::say::say(&told(lines, false, options.json));
-    Ok(if failed { print::FAILED } else { code })
+    let code = super::say::say(&lines_of(lines, false, options.json));
+    Ok(if failed { exit::FAILED } else { code })
 }
 
-/// Asks about what should not happen unasked.
+/// Asks before files are changed that the user may not expect.
 fn agree(doubts: &[String], plans: &[Plan]) -> Result<(), String> {
     let doubts: String = doubts.iter().map(|doubt| format!("\n  {doubt}")).collect();
     if !ask::possible() {
         return Err(format!("Nothing was undone:{doubts}\nWith --yes it is undone all the same."));
     }
-    let would = told(plans.iter().map(|plan| (plan, plan.conflict.clone())), true, false);
+    let would = lines_of(plans.iter().map(|plan| (plan, plan.conflict.clone())), true, false);
     match ask::confirm(&format!("{}\n{would}Undo this?", doubts.trim_start_matches('\n'))) {
         true => Ok(()),
         false => Err("Nothing was undone".into()),
     }
 }
 
-/// The session that is meant, and what is to be known of the place.
-struct Meant {
+/// The session to undo changes of, and the folders and settings around it.
+struct Target {
     session: PathBuf,
-    /// As settings and environment have it, whatever folder a flag names.
+    /// The store that settings and environment name; flags do not count.
     store: Store,
     settings: Settings,
     dirs: Dirs,
 }
 
-fn find(options: &Options) -> Result<Meant, String> {
+fn find(options: &Options) -> Result<Target, String> {
     if let Some(dir) = &options.cwd {
         std::env::set_current_dir(dir).map_err(|error| format!("Cannot work in {dir}: {error}"))?;
     }
@@ -183,7 +183,7 @@ fn find(options: &Options) -> Result<Meant, String> {
         newest.ok_or("There is no session of this folder. Name one with --session.")?.path
     };
     let store = open::store(&dirs, &settings, None, &cwd);
-    Ok(Meant { session, store, settings, dirs })
+    Ok(Target { session, store, settings, dirs })
 }
 
 fn select(options: &Options, session: &Path, all: &[Step]) -> Result<Vec<Step>, String> {
@@ -197,7 +197,7 @@ fn select(options: &Options, session: &Path, all: &[Step]) -> Result<Vec<Step>, 
     Ok(undo::since(all, &entry.timestamp))
 }
 
-/// What can be taken back, the newest first.
+/// A line for each step that can be undone, the newest first.
 fn list(steps: &[Step], json: bool) -> String {
     let mut out = String::new();
     for (step, back) in steps.iter().rev().zip(1..) {
@@ -219,8 +219,8 @@ fn list(steps: &[Step], json: bool) -> String {
     out
 }
 
-/// A line for each file: what would happen, or what did, and what stands in the way.
-fn told<'a>(files: impl Iterator<Item = (&'a Plan, Option<String>)>, would: bool, json: bool) -> String {
+/// A line for each file: what happened or would happen, and what is in the way.
+fn lines_of<'a>(files: impl Iterator<Item = (&'a Plan, Option<String>)>, would: bool, json: bool) -> String {
     let mut out = String::new();
     for (plan, problem) in files {
         let problem = problem.or_else(|| match &plan.action {

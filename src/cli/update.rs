@@ -1,10 +1,10 @@
-//! `pi update --models`: fetches newer models than the built-in ones, when asked and at no other time.
+//! `pi update --models`: fetches newer models than the built-in ones. Nothing else in pi does.
 
 use super::flags::Args;
 use super::start::Launch;
 use crate::base::cancel::CancelToken;
 use crate::base::file;
-use crate::mode::print;
+use crate::mode::exit;
 use crate::mode::report;
 use crate::models::catalogue;
 use crate::models::remote;
@@ -18,7 +18,7 @@ const USAGE: &str = "pi update --models [--offline]";
 /// Where the reference's makers publish their catalogue; `PI_CATALOG_URL` names another place.
 const CATALOG_URL: &str = "https://pi.dev";
 
-/// Requests at the same time.
+/// The most requests at a time.
 const PARALLEL: usize = 8;
 
 /// Runs the command. Gives the exit code.
@@ -36,19 +36,19 @@ pub fn run(words: &[OsString]) -> u8 {
             None => format!("There is nothing called \"{unknown}\" to update."),
         };
         report::note(format_args!("{text}\nUsage: {USAGE}"));
-        return print::FAILED;
+        return exit::FAILED;
     }
     if !has(&["--models"]) {
         report::note(format_args!(
             "pi does not replace itself: update it the way it was installed.\nUsage: {USAGE}"
         ));
-        return print::FAILED;
+        return exit::FAILED;
     }
     match refresh(has(&["--offline"])) {
         Ok(()) => super::say::say("Model catalogs refreshed\n"),
         Err(text) => {
             report::error(text);
-            print::FAILED
+            exit::FAILED
         }
     }
 }
@@ -108,7 +108,7 @@ fn refresh(offline: bool) -> Result<(), String> {
     }
 }
 
-/// One answer for each provider, in their order.
+/// Fetches the models of each provider. The answers keep the order of `providers`.
 fn fetch_all<'a>(
     base_url: &str,
     providers: &[&'a str],
@@ -135,7 +135,7 @@ fn fetch_all<'a>(
     all
 }
 
-/// The entries so far. What cannot be read is fetched anew.
+/// The stored entries; none if the file cannot be read.
 fn read(path: &Path) -> Map<String, Value> {
     std::fs::read(path).map(|bytes| parse(&bytes)).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! A client of `pi --mode rpc`: starts the program, sends commands, gets answers and events.
 //!
 //! One thread reads the program's output into a bounded channel; everything else happens in the calls.
-//! Answers are found by their id, whatever comes before them; events that come meanwhile wait for
+//! Responses are found by their id, whatever comes before them; events that come meanwhile wait for
 //! [`Client::next_event`]. The program is killed when the client is dropped.
 //!
 //! ```no_run
@@ -25,7 +25,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Lines that are read ahead.
+/// Lines that are read ahead of the calls.
 const AHEAD: usize = 256;
 
 /// How long an answer or an event is waited for, unless [`Client::set_patience`] says otherwise.
@@ -45,18 +45,18 @@ pub struct Client {
 pub enum ClientError {
     Start(io::Error),
     Write(io::Error),
-    /// The program said "no", and why.
+    /// The program refused a command.
     Refused {
         command: String,
         error: String,
     },
     /// The program has ended, or closed its output.
     Gone,
-    /// Nothing came in time.
+    /// No line came in time.
     Late {
         waited: Duration,
     },
-    /// An answer in another shape than expected.
+    /// A response has another shape than expected.
     Strange(String),
 }
 
@@ -75,7 +75,7 @@ impl fmt::Display for ClientError {
 
 impl std::error::Error for ClientError {}
 
-/// How things stand in the session.
+/// The state of the session, as `get_state` gives it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
@@ -137,7 +137,7 @@ impl Client {
         Ok(self.last_id)
     }
 
-    /// Sends bytes as a line, whatever they are.
+    /// Sends any bytes as a line.
     pub fn send_line(&mut self, line: &[u8]) -> Result<(), ClientError> {
         let Some(stdin) = &mut self.stdin else {
             return Err(ClientError::Gone);
@@ -146,7 +146,7 @@ impl Client {
         sent.and_then(|()| stdin.flush()).map_err(ClientError::Write)
     }
 
-    /// Waits for the whole answer to the command with this id.
+    /// Waits for the response to the command with this id, and gives it whole.
     pub fn answer(&mut self, id: u64) -> Result<Value, ClientError> {
         let end = Instant::now() + self.patience;
         loop {
@@ -158,7 +158,7 @@ impl Client {
         }
     }
 
-    /// Sends a command and waits for what it gives; null when that is nothing.
+    /// Sends a command and waits for the data of its response; null when there is none.
     pub fn request(&mut self, command: &str, fields: Value) -> Result<Value, ClientError> {
         let id = self.send(command, fields)?;
         let mut answer = self.answer(id)?;
@@ -171,7 +171,7 @@ impl Client {
         })
     }
 
-    /// The next event, and any other line that answers no command of this client.
+    /// Waits for the next event, or another line that is no response to this client.
     pub fn next_event(&mut self) -> Result<Value, ClientError> {
         let end = Instant::now() + self.patience;
         loop {
@@ -183,7 +183,7 @@ impl Client {
         }
     }
 
-    /// The events up to the first of this type, that one included.
+    /// Waits for an event of this type. Gives the events up to it, and itself.
     pub fn events_until(&mut self, kind: &str) -> Result<Vec<Value>, ClientError> {
         let mut events = Vec::new();
         loop {
@@ -196,7 +196,7 @@ impl Client {
         }
     }
 
-    /// Waits until nothing more happens by itself; gives the events up to then.
+    /// Waits until nothing more happens by itself. Gives the events up to then.
     pub fn wait_until_settled(&mut self) -> Result<Vec<Value>, ClientError> {
         self.events_until("agent_settled")
     }
@@ -231,7 +231,7 @@ impl Client {
         }
     }
 
-    /// The text of the last answer.
+    /// The text of the model's last answer.
     pub fn last_text(&mut self) -> Result<Option<String>, ClientError> {
         let answer = self.request("get_last_assistant_text", Value::Null)?;
         Ok(answer["text"].as_str().map(str::to_owned))
@@ -295,7 +295,7 @@ fn read(stdout: impl Read, lines: &Sender<Value>) {
     }
 }
 
-/// An error in place of an answer that is nested too deeply to be held: the tree of a long session.
+/// An error in place of a response that is nested too deeply to be held, such as the tree of a long session.
 fn too_deep(line: &[u8]) -> Option<Value> {
     #[derive(Deserialize)]
     struct Head {

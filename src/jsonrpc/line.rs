@@ -1,19 +1,19 @@
 //! Cuts a stream into lines.
 //!
-//! A line ends with LF; a CR before it is cut off. U+2028 and U+2029 are data like any other. What is
-//! longer than the limit is skipped up to its LF without being held.
+//! A line ends with LF; a CR before it is cut off. U+2028 and U+2029 are data like any other. A line over
+//! the limit is skipped up to its LF without being held.
 
 use std::io::{self, BufRead};
 
-/// Bytes of one line.
+/// Bytes that a line may have.
 pub const LINE_MAX: usize = 64 << 20;
 
-/// Bytes that are kept for the next line.
+/// Bytes of buffer that are kept between lines.
 const KEEP: usize = 1 << 20;
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// Never blank.
+    /// A line that is not blank.
     Line(&'a [u8]),
     TooLong,
 }
@@ -29,7 +29,7 @@ impl<R: BufRead> Frames<R> {
         Self { source, line: Vec::new(), max }
     }
 
-    /// The next line; what follows the last LF counts as one. `None` at the end.
+    /// The next line; text after the last LF counts as a line. `None` at the end.
     pub fn next_frame(&mut self) -> io::Result<Option<Frame<'_>>> {
         loop {
             let (is_end, too_long) = self.read_line()?;

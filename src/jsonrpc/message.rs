@@ -1,7 +1,7 @@
 //! The three kinds of JSON-RPC messages, and errors.
 //!
-//! Batches are answered as invalid: no protocol that is spoken here has them. An id is echoed as it
-//! came, whatever it is; a request whose id is `null` is a request all the same.
+//! Batches are invalid: no protocol of this program has them. An id is echoed as it came, whatever it is; a
+//! request whose id is `null` is a request all the same.
 
 use crate::base::lenient;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub enum Message {
     Request {
         id: Value,
         method: String,
-        /// Null when there are none.
+        /// Null when the message has none.
         params: Value,
     },
     Notification {
@@ -47,7 +47,7 @@ impl Failure {
     }
 }
 
-/// What is no message: the failure goes back under this id, null where none can be made out.
+/// A line that is no message. The failure is sent back under `id`, which is null where none can be made out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bad {
     pub id: Value,

@@ -1,5 +1,5 @@
-//! JSON-RPC 2.0, one message a line: framing, reading, and the shapes of messages. No I/O of its own but the
-//! reader it is given; who calls whom, and what the methods are, is the user's business.
+//! JSON-RPC 2.0, one message a line: framing, reading, and the shapes of messages. Not here: methods, and who
+//! calls whom.
 
 pub mod line;
 pub mod message;

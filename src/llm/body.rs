@@ -4,6 +4,7 @@
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 #[derive(Default)]
@@ -26,6 +27,13 @@ impl Body {
 
     pub fn set_some(&mut self, name: &str, value: Option<&(impl Serialize + ?Sized)>) {
         if let Some(value) = value {
+            self.set(name, value);
+        }
+    }
+
+    /// Sets fields that the user names, over those that are there.
+    pub fn merge<'a>(&mut self, fields: impl Iterator<Item = (&'a String, &'a Value)>) {
+        for (name, value) in fields {
             self.set(name, value);
         }
     }

@@ -130,7 +130,7 @@ static PHRASES: LazyLock<[RegexSet; 8]> = LazyLock::new(|| {
     })
 });
 
-/// Whether an error of `provider` says that the conversation is too large for the model.
+/// True if an error of `provider` says that the conversation is too large for the model.
 pub fn is_overflow(provider: &str, error: &StreamError) -> bool {
     // Cerebras says it without a word.
     let is_mute = |text: &str| {

@@ -79,6 +79,15 @@ pub fn cache_session(options: &StreamOptions) -> Option<&str> {
     (cache_retention(options) != CacheRetention::None && !session.is_empty()).then_some(session)
 }
 
+/// The longest `prompt_cache_key`, in characters.
+const CACHE_KEY_LIMIT: usize = 64;
+
+/// The session id as the `prompt_cache_key` of OpenAI and of servers like it.
+pub fn cache_key(options: &StreamOptions) -> Option<String> {
+    let session = cache_session(options)?;
+    Some(session.chars().take(CACHE_KEY_LIMIT).collect())
+}
+
 /// The model's sampling parameters, with the caller's over them.
 pub fn sampling_params<'a>(
     model: &'a Model,

@@ -70,6 +70,13 @@ pub struct ImageContent {
     pub extra: Extra,
 }
 
+impl ImageContent {
+    /// The image as a URL that holds it.
+    pub fn data_url(&self) -> String {
+        format!("data:{};base64,{}", self.mime_type, self.data)
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
@@ -280,6 +287,15 @@ impl From<Map<String, Value>> for Extra {
 impl FromIterator<(String, Value)> for Extra {
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(fields: I) -> Self {
         Map::from_iter(fields).into()
+    }
+}
+
+impl IntoIterator for Extra {
+    type Item = (String, Value);
+    type IntoIter = serde_json::map::IntoIter;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.map_or_else(Map::new, |fields| *fields).into_iter()
     }
 }
 

@@ -11,7 +11,6 @@ pub mod event;
 pub mod event_stream;
 pub mod http;
 pub mod json_stream;
-pub mod lax;
 pub mod limits;
 pub mod message;
 pub mod model;

@@ -50,6 +50,17 @@ pub enum ToolChoice {
     Required,
 }
 
+impl ToolChoice {
+    /// The word that most protocols have for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::None => "none",
+            Self::Required => "required",
+        }
+    }
+}
+
 /// How long a server may say nothing. Comments and pings say nothing. `None` waits for ever.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocks {

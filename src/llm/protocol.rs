@@ -58,7 +58,7 @@ pub trait Protocol: Send + Sync {
     /// What the message keeps of a failure besides its text. `answered`: the status said that all was well.
     fn diagnose(&self, _error: &mut StreamError, _answered: bool) {}
 
-    /// Whether an abort first ends the blocks that are open.
+    /// True if an abort first ends the blocks that are open.
     fn closes_when_aborted(&self) -> bool {
         false
     }

@@ -289,7 +289,7 @@ impl<'a> Inside<'a> {
         self.lines.push(line);
     }
 
-    /// Whether a line without the container's mark belongs to its last paragraph all the same.
+    /// True if a line without the container's mark continues its last paragraph.
     fn may_go_on_with(&self, line: &str, depth: usize) -> bool {
         let in_paragraph = self.lines.last().is_some_and(|last| {
             let mut last = *last;

@@ -11,7 +11,7 @@ const BYTES_MAX: usize = 4096;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Formula {
-    /// As written, without the marks.
+    /// The text as written, without the marks.
     pub tex: String,
     pub marks: Marks,
 }
@@ -29,7 +29,7 @@ pub enum Marks {
 }
 
 impl Formula {
-    /// As written, with the marks.
+    /// The text as written, with the marks.
     pub fn source(&self) -> String {
         let (open, close) = (self.marks.open(), self.marks.close());
         format!("{open}{}{close}", self.tex)
@@ -67,7 +67,7 @@ impl Marks {
         }
     }
 
-    /// Where the mark is that ends a formula, in the text behind the first mark. A mark behind a backslash is
+    /// The place of the mark that ends a formula, in the text behind the first mark. A mark behind a backslash is
     /// none.
     pub(super) fn end(self, text: &str) -> Option<usize> {
         let bytes = text.as_bytes();
@@ -84,7 +84,7 @@ impl Marks {
     }
 }
 
-/// What the inline parser knows of the marks that end formulas: each is looked for once.
+/// Places of the marks that end formulas, as the inline parser knows them: each is looked for once.
 #[derive(Default)]
 pub(super) struct Ends([Option<Option<usize>>; 4]);
 
@@ -127,7 +127,7 @@ impl Ends {
     }
 }
 
-/// Whether what stands between two dollars is a formula and not prose about prices or shell variables.
+/// True if the text between two dollars is a formula and not prose about prices or shell variables.
 fn is_tight(tex: &str) -> bool {
     let blank = char::is_whitespace;
     !tex.starts_with(blank) && !tex.ends_with(blank) && !tex.contains(['`', '\n']) && !tex.contains("**")

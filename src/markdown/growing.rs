@@ -66,7 +66,7 @@ impl Growing {
         }
     }
 
-    /// Whether the first open block is code whose fence has come.
+    /// True if the first open block is code whose fence has come.
     fn begin_code(&mut self) -> bool {
         let Some((first, rest)) = self.text.split_once('\n') else {
             return false;

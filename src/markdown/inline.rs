@@ -72,7 +72,7 @@ struct Parser<'a> {
     brackets: Vec<Bracket>,
     /// Brackets below this one on the stack have a link in them, and are none.
     link_floor: usize,
-    /// Where runs of so many backticks begin, last first; made when first needed.
+    /// The places where runs of backticks begin, by length, last first; made when first needed.
     ticks: Option<HashMap<usize, Vec<usize>>>,
     ends: Ends,
 }
@@ -447,7 +447,7 @@ fn run_len(text: &str, mark: char) -> usize {
     text.len() - text.trim_start_matches(mark).len()
 }
 
-/// Where runs of backticks begin, by length, last first.
+/// The places where runs of backticks begin, by length, last first.
 fn tick_runs(text: &str) -> HashMap<usize, Vec<usize>> {
     let mut runs: HashMap<usize, Vec<usize>> = HashMap::new();
     let bytes = text.as_bytes();

@@ -3,7 +3,7 @@
 use super::Align;
 use super::formula;
 
-/// Whether a line ends a paragraph before it.
+/// True if a line ends a paragraph before it.
 pub fn interrupts(line: &str, containers: bool) -> bool {
     if indent(line) >= 4 {
         return false;
@@ -71,13 +71,13 @@ impl<'a> Fence<'a> {
         fits.then(|| Self { mark, len, indent, info: info.trim() })
     }
 
-    /// What is needed to find its end.
+    /// The fence as far as its end depends on it.
     pub fn without_info(&self) -> Fence<'static> {
         let (mark, len, indent) = (self.mark, self.len, self.indent);
         Fence { mark, len, indent, info: "" }
     }
 
-    /// Whether a line may become the end of the code when more of it comes.
+    /// True if a line may become the end of the code when more of it comes.
     pub fn is_half_closed_by(&self, line: &str) -> bool {
         let text = line.trim_start_matches([' ', '\t']);
         indent(line) < 4 && !text.is_empty() && text.len() < self.len && text.chars().all(|c| c == self.mark)
@@ -118,7 +118,7 @@ pub fn is_rule(line: &str) -> bool {
         && indent(line) < 4
 }
 
-/// What makes the paragraph above it a heading.
+/// The level of the heading that a line makes of the paragraph above it.
 pub fn underline(line: &str) -> Option<u8> {
     let text = line.trim();
     let all = |mark| !text.is_empty() && text.chars().all(|c| c == mark);
@@ -140,7 +140,7 @@ pub fn quoted(line: &str) -> Option<&str> {
 /// The mark of a list item.
 #[derive(Clone)]
 pub struct Marker<'a> {
-    /// Items of one list have the same: `-`, `+`, `*`, `.` or `)`.
+    /// The mark that all items of a list share: `-`, `+`, `*`, `.` or `)`.
     pub kind: char,
     pub number: Option<u64>,
     /// Columns up to the item's text.

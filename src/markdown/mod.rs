@@ -51,7 +51,7 @@ pub struct List {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// Whether a task is done; none for an item that is no task.
+    /// True if the task is done; none for an item that is no task.
     pub task: Option<bool>,
     pub blocks: Vec<Block>,
 }
@@ -83,7 +83,7 @@ pub enum Inline {
     HardBreak,
     Open(Style),
     Close(Style),
-    /// As written: see [`is_safe_link`]. Links hold no links.
+    /// A link to a URL as it was written: see [`is_safe_link`]. Links hold no links.
     OpenLink {
         url: String,
     },
@@ -106,7 +106,7 @@ pub fn parse(text: &str) -> Vec<Block> {
     block::parse(text).into_iter().map(|(_, block)| block).collect()
 }
 
-/// Whether a link to `url` may be offered for a click: it leads to the web or to a mail, and runs nothing.
+/// True if a link to `url` may be offered for a click: it leads to the web or to a mail, and runs nothing.
 pub fn is_safe_link(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once(':') else {
         return false;

@@ -1,5 +1,8 @@
 //! Events as JSON lines, in the reference's shapes.
 //!
+//! A line is declared once, in a row of [`lines!`]: its `type`, and its fields with their shapes and values. The
+//! schema of RPC mode has the same rows.
+//!
 //! The linear form carries what is new: deltas, a block's whole content at its end, the message at
 //! `message_end`. The cumulative form adds the snapshots `message` and `partial` that older clients read;
 //! its size grows with the square of the answer's length.
@@ -8,266 +11,300 @@ use crate::runtime::event::{Event, Reason};
 use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, Block, Fold, ToolOutput, Usage};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use serde_json::{Map, Value};
+use std::sync::Arc;
 
-/// A delta that waits for a slow reader; later ones of the same block join it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Delta {
-    pub kind: &'static str,
-    pub index: usize,
-    pub delta: String,
-    pub usage: Usage,
+/// Declares lines: a table of their fields for the schema, and the function that writes them.
+///
+/// A row is `"type" pattern => { fields }`; a field is `name: "shape" = value`, or `name? "shape" = option` for one
+/// that is left out where there is no value. Patterns after `else` are written by the expression behind them.
+macro_rules! lines {
+    (
+        $table:ident, $write:ident, $map:ident, |$($argument:ident: $type:ty),+| $value:ident,
+        $($word:literal $pattern:pat => { $($name:ident $mark:tt $shape:literal = $field:expr),* $(,)? })*
+        $(else $other:pat => $written:expr)?
+    ) => {
+        /// The `type` of each line and its fields, in the notation of `rpc::shape`.
+        pub const $table: &[(&str, &str)] = &[
+            $(($word, concat!($(stringify!($name), lines!(mark $mark), $shape, ", "),*))),*
+        ];
+
+        fn $write<M: SerializeMap>($map: &mut M, $($argument: $type),+) -> Result<(), M::Error> {
+            match $value {
+                $($pattern => {
+                    $map.serialize_entry("type", $word)?;
+                    $(lines!(put $map $name $mark $field);)*
+                    Ok(())
+                })*
+                $($other => $written,)?
+            }
+        }
+    };
+    (mark :) => { ": " };
+    (mark ?) => { "?: " };
+    (put $map:ident $name:ident : $field:expr) => { $map.serialize_entry(stringify!($name), &$field)? };
+    (put $map:ident $name:ident ? $field:expr) => {
+        if let Some(value) = &$field {
+            $map.serialize_entry(stringify!($name), value)?;
+        }
+    };
 }
 
-impl Delta {
-    /// The delta in `event`, if it is one and may be joined with others.
-    pub fn of<'a>(event: &Event<'a>) -> Option<(&'static str, usize, &'a str, &'a Usage)> {
-        let Event::Agent(AgentEvent::MessageUpdate { event, fold }) = event else {
-            return None;
-        };
-        let (kind, index, delta) = match event {
-            AssistantEvent::TextDelta { index, delta } => ("text_delta", index, delta),
-            AssistantEvent::ThinkingDelta { index, delta } => ("thinking_delta", index, delta),
-            AssistantEvent::ToolCallDelta { index, delta } => ("toolcall_delta", index, delta),
-            _ => return None,
-        };
-        Some((kind, *index, delta, &fold.message().usage))
+lines! { SESSION_EVENTS, session_event, map, |event: &Event<'_>, partial: Option<&AgentMessage>| event,
+    "limit_reached" Event::LimitReached { reason } => { reason: "string" = reason }
+    "output" Event::Output { outcome } => {
+        value? "any" = outcome.as_ref().ok(),
+        error? "string" = outcome.as_ref().err(),
+    }
+    "auto_retry_start" Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } => {
+        attempt: "integer" = attempt,
+        maxAttempts: "integer" = max_attempts,
+        delayMs: "integer" = delay_ms,
+        errorMessage: "string" = error_message,
+    }
+    "auto_retry_end" Event::AutoRetryEnd { success, attempt, final_error } => {
+        success: "boolean" = success,
+        attempt: "integer" = attempt,
+        finalError? "string" = final_error,
+    }
+    "compaction_start" Event::CompactionStart { reason } => { reason: "Reason" = reason.name() }
+    "compaction_end" Event::CompactionEnd { reason, result, aborted, will_retry, error_message } => {
+        reason: "Reason" = reason.name(),
+        result? "Compacted" = result,
+        aborted: "boolean" = aborted,
+        willRetry: "boolean" = will_retry,
+        errorMessage? "string" = error_message,
+    }
+    "summarization_retry_scheduled"
+    Event::SummaryRetryScheduled { attempt, max_attempts, delay_ms, error_message } => {
+        attempt: "integer" = attempt,
+        maxAttempts: "integer" = max_attempts,
+        delayMs: "integer" = delay_ms,
+        errorMessage: "string" = error_message,
+    }
+    "summarization_retry_attempt_start" Event::SummaryRetryStart { reason } => {
+        source: r#""compaction"|"branchSummary""# = if reason.is_some() { "compaction" } else { "branchSummary" },
+        reason? "Reason" = reason.map(Reason::name),
+    }
+    "summarization_retry_finished" Event::SummaryRetryFinished => {}
+    "entry_appended" Event::EntryAppended { entry } => { entry: "Entry" = entry }
+    "session_info_changed" Event::SessionInfoChanged { name } => { name? "string" = name }
+    "thinking_level_changed" Event::ThinkingLevelChanged { level } => { level: "Thinking" = level }
+    "bash_execution_update" Event::BashUpdate { id, delta } => {
+        id? "any" = id,
+        delta: "string" = delta,
+    }
+    "queue_update" Event::QueueUpdate { steering, follow_up } => {
+        steering: "string[]" = texts(steering),
+        followUp: "string[]" = texts(follow_up),
+    }
+    "error" Event::Failed { reason } => { error: "string" = reason }
+    "agent_settled" Event::AgentSettled => {}
+    else Event::Agent(event) => agent_event(map, event, partial)
+}
+
+lines! { AGENT_EVENTS, agent_event, map, |event: &AgentEvent<'_>, partial: Option<&AgentMessage>| event,
+    "agent_start" AgentEvent::AgentStart => {}
+    "agent_end" AgentEvent::AgentEnd { messages, will_retry } => {
+        messages: "Message[]" = messages,
+        willRetry: "boolean" = will_retry,
+    }
+    "turn_start" AgentEvent::TurnStart => {}
+    "turn_end" AgentEvent::TurnEnd { message, tool_results } => {
+        message: "Message.assistant" = AgentMessage::Assistant((*message).clone()),
+        toolResults: "Message.toolResult[]" = tool_results,
+    }
+    "prompt_progress" AgentEvent::PromptProgress { processed, total } => {
+        processed: "integer" = processed,
+        total: "integer" = total,
+    }
+    "message_start" AgentEvent::MessageStart { message } => { message: "Message" = message }
+    "message_end" AgentEvent::MessageEnd { message } => { message: "Message" = message }
+    "tool_execution_start" AgentEvent::ToolStart { id, name, arguments } => {
+        toolCallId: "string" = id,
+        toolName: "string" = name,
+        args: "object" = arguments,
+    }
+    "tool_execution_update" AgentEvent::ToolUpdate { id, name, arguments, output } => {
+        toolCallId: "string" = id,
+        toolName: "string" = name,
+        args: "object" = arguments,
+        partialResult: "Output" = Output(output),
+    }
+    "tool_execution_end" AgentEvent::ToolEnd { id, name, output, is_error } => {
+        toolCallId: "string" = id,
+        toolName: "string" = name,
+        result: "Output" = Output(output),
+        isError: "boolean" = is_error,
+    }
+    else AgentEvent::MessageUpdate { event, fold } => {
+        let message = fold.message();
+        update(map, &Update { event, usage: &message.usage, content: &message.content, partial })
     }
 }
 
-/// Appends `event` as one line.
-pub fn write_event(event: &Event<'_>, cumulative: bool, out: &mut Vec<u8>) {
-    if !cumulative && let Some((kind, index, delta, usage)) = Delta::of(event) {
-        return write_delta(kind, index, delta, usage, out);
-    }
-    line(out, &Line { event, cumulative });
-    if cumulative {
-        older_compaction(event, out);
+/// A step of an answer, and what its line needs of the answer.
+struct Update<'a> {
+    event: &'a AssistantEvent,
+    usage: &'a Usage,
+    /// The answer so far; what an ended block says is taken from there.
+    content: &'a [Block],
+    partial: Option<&'a AgentMessage>,
+}
+
+lines! { UPDATES, update, map, |step: &Update<'_>| step,
+    "message_update" Update { usage, partial, .. } => {
+        message? "Message.assistant" = partial,
+        usage: "Usage" = usage,
+        assistantMessageEvent: "Step" = Step(step),
     }
 }
 
-/// The event by which older clients are told of a compaction, beside `compaction_end`.
-fn older_compaction(event: &Event<'_>, out: &mut Vec<u8>) {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Older<'a> {
-        r#type: &'static str,
-        summary: &'a str,
-        tokens_before: u64,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        auto: Option<bool>,
+lines! { STEPS, step_fields, map, |event: &AssistantEvent, content: &[Block]| event,
+    "text_start" AssistantEvent::TextStart { index } => { contentIndex: "integer" = index }
+    "text_delta" AssistantEvent::TextDelta { index, delta } => {
+        contentIndex: "integer" = index,
+        delta: "string" = delta,
     }
-    if let Event::CompactionEnd { reason, result: Some(result), .. } = event {
-        let older = Older {
-            r#type: "compaction",
-            summary: &result.summary,
-            tokens_before: result.tokens_before,
-            auto: (*reason != Reason::Manual).then_some(true),
-        };
-        line(out, &older);
+    "text_end" AssistantEvent::TextEnd { index, .. } => {
+        contentIndex: "integer" = index,
+        content: "string" = block_text(content, *index),
+    }
+    "thinking_start" AssistantEvent::ThinkingStart { index } => { contentIndex: "integer" = index }
+    "thinking_delta" AssistantEvent::ThinkingDelta { index, delta } => {
+        contentIndex: "integer" = index,
+        delta: "string" = delta,
+    }
+    "thinking_end" AssistantEvent::ThinkingEnd { index, .. } => {
+        contentIndex: "integer" = index,
+        content: "string" = block_text(content, *index),
+    }
+    "toolcall_start" AssistantEvent::ToolCallStart { index, id, name } => {
+        contentIndex: "integer" = index,
+        id: "string" = id,
+        toolName: "string" = name,
+    }
+    "toolcall_delta" AssistantEvent::ToolCallDelta { index, delta } => {
+        contentIndex: "integer" = index,
+        delta: "string" = delta,
+    }
+    "toolcall_end" AssistantEvent::ToolCallEnd { index, .. } => {
+        contentIndex: "integer" = index,
+        toolCall: "Block.toolCall" = content.get(*index),
+    }
+    // The loop turns the others into `message_start` and `message_end`.
+    else _ => Ok(())
+}
+
+/// A line that no event of the session stands for.
+pub enum Line<'a> {
+    /// The first line of RPC mode, where it is asked for.
+    Ready { protocol: u32, capabilities: &'a [&'a str], commands: &'a [&'a str] },
+    /// A question to the user of the client.
+    UiRequest { id: &'a str, question: &'a Question<'a> },
+    /// A call of a tool that the client runs.
+    ToolCallRequest { id: &'a str, call: &'a str, name: &'a str, arguments: &'a Map<String, Value> },
+    /// Nobody waits for the result of a call any more.
+    ToolCallCancel { id: &'a str, reason: &'a str },
+    /// The end of a shell command, for older clients.
+    BashEnd { message: &'a AgentMessage },
+    /// A compaction, for older clients.
+    Compaction { summary: &'a str, tokens_before: u64, auto: Option<bool> },
+}
+
+/// What a client asks its user.
+#[derive(Default)]
+pub struct Question<'a> {
+    pub method: &'static str,
+    pub title: String,
+    /// The choices of a `select`.
+    pub options: Option<&'a [&'a str]>,
+    /// The text that an `editor` begins with.
+    pub prefill: Option<&'a str>,
+    /// The tool call that is to be approved.
+    pub tool_call_id: Option<&'a str>,
+    pub tool_name: Option<&'a str>,
+    pub arguments: Option<&'a Map<String, Value>>,
+}
+
+lines! { OTHER_LINES, other_line, map, |line: &Line<'_>| line,
+    "ready" Line::Ready { protocol, capabilities, commands } => {
+        protocolVersion: "integer" = protocol,
+        capabilities: "string[]" = capabilities,
+        commands: "string[]" = commands,
+    }
+    "extension_ui_request" Line::UiRequest { id, question } => {
+        id: "string" = id,
+        method: r#""select"|"input"|"editor""# = question.method,
+        title: "string" = question.title,
+        options? "string[]" = question.options,
+        prefill? "string" = question.prefill,
+        toolCallId? "string" = question.tool_call_id,
+        toolName? "string" = question.tool_name,
+        arguments? "object" = question.arguments,
+    }
+    "tool_call_request" Line::ToolCallRequest { id, call, name, arguments } => {
+        id: "string" = id,
+        toolCallId: "string" = call,
+        toolName: "string" = name,
+        arguments: "object" = arguments,
+    }
+    "tool_call_cancel" Line::ToolCallCancel { id, reason } => {
+        id: "string" = id,
+        reason: r#""aborted"|"timeout""# = reason,
+    }
+    "bash_end" Line::BashEnd { message } => { message: "Message.bashExecution" = message }
+    "compaction" Line::Compaction { summary, tokens_before, auto } => {
+        summary: "string" = summary,
+        tokensBefore: "integer" = tokens_before,
+        auto? "boolean" = auto,
     }
 }
 
-/// Appends one delta in the linear form: the hot path of a stream.
-pub fn write_delta(kind: &str, index: usize, delta: &str, usage: &Usage, out: &mut Vec<u8>) {
-    #[derive(Serialize)]
-    struct Update<'a> {
-        r#type: &'static str,
-        usage: &'a Usage,
-        #[serde(rename = "assistantMessageEvent")]
-        event: Inner<'a>,
-    }
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Inner<'a> {
-        r#type: &'a str,
-        content_index: usize,
-        delta: &'a str,
-    }
-    let event = Inner { r#type: kind, content_index: index, delta };
-    line(out, &Update { r#type: "message_update", usage, event });
-}
-
-/// Appends any value as one line. U+2028 and U+2029 are left as they are: readers split at LF only.
-pub fn line(out: &mut Vec<u8>, value: &impl Serialize) {
-    let start = out.len();
-    if serde_json::to_writer(&mut *out, value).is_err() {
-        out.truncate(start);
-        return;
-    }
-    out.push(b'\n');
-}
-
-struct Line<'a> {
-    event: &'a Event<'a>,
-    cumulative: bool,
+fn object<S: Serializer>(
+    serializer: S,
+    write: impl FnOnce(&mut S::SerializeMap) -> Result<(), S::Error>,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    write(&mut map)?;
+    map.end()
 }
 
 impl Serialize for Line<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        match self.event {
-            Event::Agent(event) => self.agent_event(event, &mut map)?,
-            Event::AgentSettled => map.serialize_entry("type", "agent_settled")?,
-            Event::Failed { reason } => {
-                map.serialize_entry("type", "error")?;
-                map.serialize_entry("error", reason)?;
-            }
-            Event::LimitReached { reason } => {
-                map.serialize_entry("type", "limit_reached")?;
-                map.serialize_entry("reason", reason)?;
-            }
-            Event::Output { outcome } => {
-                map.serialize_entry("type", "output")?;
-                match outcome {
-                    Ok(value) => map.serialize_entry("value", value)?,
-                    Err(reason) => map.serialize_entry("error", reason)?,
-                }
-            }
-            Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } => {
-                map.serialize_entry("type", "auto_retry_start")?;
-                map.serialize_entry("attempt", attempt)?;
-                map.serialize_entry("maxAttempts", max_attempts)?;
-                map.serialize_entry("delayMs", delay_ms)?;
-                map.serialize_entry("errorMessage", error_message)?;
-            }
-            Event::AutoRetryEnd { success, attempt, final_error } => {
-                map.serialize_entry("type", "auto_retry_end")?;
-                map.serialize_entry("success", success)?;
-                map.serialize_entry("attempt", attempt)?;
-                if let Some(error) = final_error {
-                    map.serialize_entry("finalError", error)?;
-                }
-            }
-            Event::CompactionStart { reason } => {
-                map.serialize_entry("type", "compaction_start")?;
-                map.serialize_entry("reason", reason.name())?;
-            }
-            Event::CompactionEnd { reason, result, aborted, will_retry, error_message } => {
-                map.serialize_entry("type", "compaction_end")?;
-                map.serialize_entry("reason", reason.name())?;
-                if let Some(result) = result {
-                    map.serialize_entry("result", result)?;
-                }
-                map.serialize_entry("aborted", aborted)?;
-                map.serialize_entry("willRetry", will_retry)?;
-                if let Some(message) = error_message {
-                    map.serialize_entry("errorMessage", message)?;
-                }
-            }
-            Event::SummaryRetryScheduled { attempt, max_attempts, delay_ms, error_message } => {
-                map.serialize_entry("type", "summarization_retry_scheduled")?;
-                map.serialize_entry("attempt", attempt)?;
-                map.serialize_entry("maxAttempts", max_attempts)?;
-                map.serialize_entry("delayMs", delay_ms)?;
-                map.serialize_entry("errorMessage", error_message)?;
-            }
-            Event::SummaryRetryStart { reason } => {
-                map.serialize_entry("type", "summarization_retry_attempt_start")?;
-                match reason {
-                    Some(reason) => {
-                        map.serialize_entry("source", "compaction")?;
-                        map.serialize_entry("reason", reason.name())?;
-                    }
-                    None => map.serialize_entry("source", "branchSummary")?,
-                }
-            }
-            Event::SummaryRetryFinished => {
-                map.serialize_entry("type", "summarization_retry_finished")?;
-            }
-            Event::EntryAppended { entry } => {
-                map.serialize_entry("type", "entry_appended")?;
-                map.serialize_entry("entry", entry)?;
-            }
-            Event::SessionInfoChanged { name } => {
-                map.serialize_entry("type", "session_info_changed")?;
-                if let Some(name) = name {
-                    map.serialize_entry("name", name)?;
-                }
-            }
-            Event::ThinkingLevelChanged { level } => {
-                map.serialize_entry("type", "thinking_level_changed")?;
-                map.serialize_entry("level", level)?;
-            }
-            Event::BashUpdate { id, delta } => {
-                map.serialize_entry("type", "bash_execution_update")?;
-                if let Some(id) = id {
-                    map.serialize_entry("id", id)?;
-                }
-                map.serialize_entry("delta", delta)?;
-            }
-            Event::QueueUpdate { steering, follow_up } => {
-                map.serialize_entry("type", "queue_update")?;
-                map.serialize_entry("steering", &texts(steering))?;
-                map.serialize_entry("followUp", &texts(follow_up))?;
-            }
-        }
-        map.end()
+        object(serializer, |map| other_line(map, self))
     }
 }
 
-fn texts(messages: &[AgentMessage]) -> Vec<String> {
-    messages.iter().map(AgentMessage::text).collect()
+/// An event, and in the cumulative form the answer so far.
+struct EventLine<'a> {
+    event: &'a Event<'a>,
+    partial: Option<AgentMessage>,
 }
 
-impl Line<'_> {
-    fn agent_event<M: SerializeMap>(&self, event: &AgentEvent<'_>, map: &mut M) -> Result<(), M::Error> {
-        match event {
-            AgentEvent::AgentStart => map.serialize_entry("type", "agent_start"),
-            AgentEvent::AgentEnd { messages, will_retry } => {
-                map.serialize_entry("type", "agent_end")?;
-                map.serialize_entry("messages", messages)?;
-                map.serialize_entry("willRetry", will_retry)
-            }
-            AgentEvent::TurnStart => map.serialize_entry("type", "turn_start"),
-            AgentEvent::TurnEnd { message, tool_results } => {
-                map.serialize_entry("type", "turn_end")?;
-                map.serialize_entry("message", &AgentMessage::Assistant((*message).clone()))?;
-                map.serialize_entry("toolResults", tool_results)
-            }
-            AgentEvent::PromptProgress { processed, total } => {
-                map.serialize_entry("type", "prompt_progress")?;
-                map.serialize_entry("processed", processed)?;
-                map.serialize_entry("total", total)
-            }
-            AgentEvent::MessageStart { message } => {
-                map.serialize_entry("type", "message_start")?;
-                map.serialize_entry("message", message)
-            }
-            AgentEvent::MessageEnd { message } => {
-                map.serialize_entry("type", "message_end")?;
-                map.serialize_entry("message", message)
-            }
-            AgentEvent::MessageUpdate { event, fold } => {
-                map.serialize_entry("type", "message_update")?;
-                let partial = self.cumulative.then(|| snapshot(fold));
-                if let Some(partial) = &partial {
-                    map.serialize_entry("message", partial)?;
-                }
-                map.serialize_entry("usage", &fold.message().usage)?;
-                map.serialize_entry("assistantMessageEvent", &Step { event, fold, partial: partial.as_ref() })
-            }
-            AgentEvent::ToolStart { id, name, arguments } => {
-                tool(map, "tool_execution_start", id, name)?;
-                map.serialize_entry("args", arguments)
-            }
-            AgentEvent::ToolUpdate { id, name, arguments, output } => {
-                tool(map, "tool_execution_update", id, name)?;
-                map.serialize_entry("args", arguments)?;
-                map.serialize_entry("partialResult", &Output(output))
-            }
-            AgentEvent::ToolEnd { id, name, output, is_error } => {
-                tool(map, "tool_execution_end", id, name)?;
-                map.serialize_entry("result", &Output(output))?;
-                map.serialize_entry("isError", is_error)
-            }
-        }
+impl Serialize for EventLine<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        object(serializer, |map| session_event(map, self.event, self.partial.as_ref()))
     }
 }
 
-fn tool<M: SerializeMap>(map: &mut M, kind: &str, id: &str, name: &str) -> Result<(), M::Error> {
-    map.serialize_entry("type", kind)?;
-    map.serialize_entry("toolCallId", id)?;
-    map.serialize_entry("toolName", name)
+impl Serialize for Update<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        object(serializer, |map| update(map, self))
+    }
+}
+
+/// The event inside a `message_update`.
+struct Step<'a>(&'a Update<'a>);
+
+impl Serialize for Step<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Update { event, content, partial, .. } = self.0;
+        object(serializer, |map| {
+            step_fields(map, event, content)?;
+            partial.map_or(Ok(()), |partial| map.serialize_entry("partial", partial))
+        })
+    }
 }
 
 /// A tool's result, as the reference shapes it.
@@ -276,18 +313,31 @@ struct Output<'a>(&'a ToolOutput);
 impl Serialize for Output<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(output) = self;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("content", &output.content)?;
-        if let Some(details) = &output.details {
-            map.serialize_entry("details", details)?;
-        }
-        if let Some(usage) = &output.usage {
-            map.serialize_entry("usage", usage)?;
-        }
-        if output.terminate {
-            map.serialize_entry("terminate", &true)?;
-        }
-        map.end()
+        object(serializer, |map| {
+            map.serialize_entry("content", &output.content)?;
+            if let Some(details) = &output.details {
+                map.serialize_entry("details", details)?;
+            }
+            if let Some(usage) = &output.usage {
+                map.serialize_entry("usage", usage)?;
+            }
+            if output.terminate {
+                map.serialize_entry("terminate", &true)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn texts(messages: &[AgentMessage]) -> Vec<String> {
+    messages.iter().map(AgentMessage::text).collect()
+}
+
+fn block_text(content: &[Block], index: usize) -> &str {
+    match content.get(index) {
+        Some(Block::Text(block)) => &block.text,
+        Some(Block::Thinking(block)) => &block.thinking,
+        _ => "",
     }
 }
 
@@ -299,73 +349,95 @@ fn snapshot(fold: &Fold) -> AgentMessage {
             call.arguments = open.object().clone();
         }
     }
-    AgentMessage::Assistant(std::sync::Arc::new(message))
+    AgentMessage::Assistant(Arc::new(message))
 }
 
-/// The event inside a `message_update`.
-struct Step<'a> {
-    event: &'a AssistantEvent,
-    fold: &'a Fold,
-    partial: Option<&'a AgentMessage>,
-}
-
-impl Serialize for Step<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use AssistantEvent as E;
-        let mut map = serializer.serialize_map(None)?;
-        let mut head = |kind: &str, index: &usize| {
-            map.serialize_entry("type", kind)?;
-            map.serialize_entry("contentIndex", index)
-        };
-        match self.event {
-            E::TextStart { index } => head("text_start", index)?,
-            E::ThinkingStart { index } => head("thinking_start", index)?,
-            E::TextDelta { index, delta } => {
-                head("text_delta", index)?;
-                map.serialize_entry("delta", delta)?;
-            }
-            E::ThinkingDelta { index, delta } => {
-                head("thinking_delta", index)?;
-                map.serialize_entry("delta", delta)?;
-            }
-            E::ToolCallDelta { index, delta } => {
-                head("toolcall_delta", index)?;
-                map.serialize_entry("delta", delta)?;
-            }
-            E::TextEnd { index, .. } => {
-                head("text_end", index)?;
-                map.serialize_entry("content", self.text(*index))?;
-            }
-            E::ThinkingEnd { index, .. } => {
-                head("thinking_end", index)?;
-                map.serialize_entry("content", self.text(*index))?;
-            }
-            E::ToolCallStart { index, id, name } => {
-                head("toolcall_start", index)?;
-                map.serialize_entry("id", id)?;
-                map.serialize_entry("toolName", name)?;
-            }
-            E::ToolCallEnd { index, .. } => {
-                head("toolcall_end", index)?;
-                let call = self.fold.message().content.get(*index);
-                map.serialize_entry("toolCall", &call)?;
-            }
-            // The loop turns these into message_start and message_end.
-            E::Start | E::Info(_) | E::Done { .. } | E::Error(_) => {}
-        }
-        if let Some(partial) = self.partial {
-            map.serialize_entry("partial", partial)?;
-        }
-        map.end()
+/// Appends `event` as one line; in the cumulative form older events may follow.
+pub fn write_event(event: &Event<'_>, cumulative: bool, out: &mut Vec<u8>) {
+    let partial = match event {
+        Event::Agent(AgentEvent::MessageUpdate { fold, .. }) if cumulative => Some(snapshot(fold)),
+        _ => None,
+    };
+    write(&EventLine { event, partial }, out);
+    if let Event::CompactionEnd { reason, result: Some(result), .. } = event
+        && cumulative
+    {
+        let auto = (*reason != Reason::Manual).then_some(true);
+        let (summary, tokens_before) = (result.summary.as_str(), result.tokens_before);
+        write(&Line::Compaction { summary, tokens_before, auto }, out);
     }
 }
 
-impl Step<'_> {
-    fn text(&self, index: usize) -> &str {
-        match self.fold.message().content.get(index) {
-            Some(Block::Text(block)) => &block.text,
-            Some(Block::Thinking(block)) => &block.thinking,
-            _ => "",
+/// Appends any value as one line. U+2028 and U+2029 are left as they are: readers split at LF only.
+pub fn write(value: &impl Serialize, out: &mut Vec<u8>) {
+    let start = out.len();
+    if serde_json::to_writer(&mut *out, value).is_err() {
+        out.truncate(start);
+        return;
+    }
+    out.push(b'\n');
+}
+
+/// A delta that waits for a slow reader; later deltas of the same block join it.
+pub struct Delta {
+    event: AssistantEvent,
+    usage: Usage,
+}
+
+impl Delta {
+    /// The delta in `event`, and the usage so far; none when `event` is not to be joined.
+    pub fn of<'a>(event: &Event<'a>) -> Option<(&'a AssistantEvent, &'a Usage)> {
+        use AssistantEvent::{TextDelta, ThinkingDelta, ToolCallDelta};
+        match event {
+            Event::Agent(AgentEvent::MessageUpdate { event, fold }) => match event {
+                TextDelta { .. } | ThinkingDelta { .. } | ToolCallDelta { .. } => {
+                    Some((event, &fold.message().usage))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    pub fn new(event: &AssistantEvent, usage: &Usage) -> Self {
+        Self { event: event.clone(), usage: usage.clone() }
+    }
+
+    /// Appends a delta of the same block. False when it is of another block.
+    pub fn join(&mut self, event: &AssistantEvent, usage: &Usage) -> bool {
+        use AssistantEvent::{TextDelta, ThinkingDelta, ToolCallDelta};
+        match (&mut self.event, event) {
+            (TextDelta { index, delta }, TextDelta { index: at, delta: more })
+            | (ThinkingDelta { index, delta }, ThinkingDelta { index: at, delta: more })
+            | (ToolCallDelta { index, delta }, ToolCallDelta { index: at, delta: more })
+                if index == at =>
+            {
+                delta.push_str(more);
+                self.usage.clone_from(usage);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Appends the delta as one line.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let Self { event, usage } = self;
+        write(&Update { event, usage, content: &[], partial: None }, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_has_every_event() {
+        let pages = [include_str!("../docs/json.md"), include_str!("../docs/rpc.md")].concat();
+        for (word, _) in [SESSION_EVENTS, AGENT_EVENTS, UPDATES, STEPS, OTHER_LINES].concat() {
+            let is_there =
+                pages.contains(&format!("`{word}`")) || pages.contains(&format!("\"type\":\"{word}\""));
+            assert!(is_there, "the manual is without {word}");
         }
     }
 }

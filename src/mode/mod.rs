@@ -3,14 +3,17 @@
 #[cfg(feature = "acp")]
 pub mod acp;
 pub mod event_json;
+pub mod exit;
 #[cfg_attr(not(feature = "interactive"), path = "absent/interactive.rs")]
 pub mod interactive;
 pub mod output;
+mod pending;
 pub mod print;
 pub mod report;
 pub mod rpc;
 pub mod signal;
+mod stdin;
 pub mod stdout;
 
-/// The version of the TypeScript pi whose behaviour is followed.
+/// The version of the TypeScript pi that this program follows.
 pub const REFERENCE_VERSION: &str = "0.87.1";

@@ -1,24 +1,24 @@
 //! The one owner of stdout: a thread that writes what is handed to it.
 //!
 //! A reader that is slower than the model costs neither memory nor quadratic time: while lines wait,
-//! deltas of one block are joined, and everything else makes the caller wait: a run soon, who answers
-//! commands much later. A reader that has gone ends the run through `cancel`.
+//! deltas of one block are joined, and everything else makes the caller wait: a run soon, a response to a
+//! command much later. A reader that has gone ends the run through a cancel token.
 
 use super::event_json::{self, Delta};
-use crate::runtime::CancelToken;
 use crate::runtime::event::Event;
+use crate::runtime::{CancelToken, Fatal};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Bytes that wait before deltas are joined: about what a pipe holds.
+/// Waiting bytes above which deltas are joined: about what a pipe holds.
 const JOIN_ABOVE: usize = 64 * 1024;
-/// Bytes that wait before the caller does.
+/// Waiting bytes above which a run waits.
 const WAIT_ABOVE: usize = 1024 * 1024;
-/// Waiting bytes above which an answer to a command waits. Larger than `WAIT_ABOVE`, so that a run that waits for
+/// Waiting bytes above which a response to a command waits. Larger than `WAIT_ABOVE`, so that a run that waits for
 /// its reader can still be aborted.
-const ANSWERS_WAIT_ABOVE: usize = 16 * 1024 * 1024;
+const RESPONSES_WAIT_ABOVE: usize = 16 * 1024 * 1024;
 
 pub struct Output {
     shared: Arc<Shared>,
@@ -28,9 +28,9 @@ pub struct Output {
 
 struct Shared {
     state: Mutex<State>,
-    /// There is something to write, or nothing more will come.
+    /// Notified when there is something to write, or nothing more will come.
     work: Condvar,
-    /// There is room again, or all is written.
+    /// Notified when there is room again, or all is written.
     room: Condvar,
 }
 
@@ -38,11 +38,11 @@ struct Shared {
 struct State {
     ready: Vec<u8>,
     joined: Option<Delta>,
-    /// The thread is writing what it took.
+    /// True while the thread writes what it took.
     writing: bool,
-    /// The thread waits for work. Only then is it woken: a wake costs more than an event does.
+    /// True while the thread waits for work. Only then is it notified: that costs more than an event does.
     idle: bool,
-    /// Callers that wait for room.
+    /// The number of callers that wait for room.
     waiting: usize,
     closed: bool,
     error: Option<io::ErrorKind>,
@@ -63,7 +63,7 @@ impl Output {
         Ok(Self { shared, thread: Some(thread), cumulative: cumulative.into() })
     }
 
-    /// Whether events carry snapshots, and the events of older versions are told.
+    /// True if events carry snapshots, and the events of older versions are written too.
     pub fn is_cumulative(&self) -> bool {
         self.cumulative.load(Ordering::Relaxed)
     }
@@ -77,51 +77,48 @@ impl Output {
         self.event_within(WAIT_ABOVE, event)
     }
 
-    /// Hands over an event that a command brought about.
+    /// Hands over the events of a run. A reader that has gone ends the program by the output's token.
+    pub fn listener(&self) -> impl FnMut(&Event<'_>) -> Result<(), Fatal> {
+        |event| {
+            let _ = self.event(event);
+            Ok(())
+        }
+    }
+
+    /// Hands over an event that a command caused.
     pub fn event_of_command(&self, event: &Event<'_>) -> io::Result<()> {
-        self.event_within(ANSWERS_WAIT_ABOVE, event)
+        self.event_within(RESPONSES_WAIT_ABOVE, event)
     }
 
     fn event_within(&self, waiting_max: usize, event: &Event<'_>) -> io::Result<()> {
         let cumulative = self.is_cumulative();
         let mut state = self.shared.lock();
-        if !cumulative
-            && let Some((kind, index, delta, usage)) = Delta::of(event)
-            && state.error.is_none()
-        {
-            if state.ready.len() <= JOIN_ABOVE && state.joined.is_none() {
-                event_json::write_delta(kind, index, delta, usage, &mut state.ready);
-                self.shared.wake(&mut state);
-                return Ok(());
-            }
-            match &mut state.joined {
-                Some(joined) if joined.kind == kind && joined.index == index => {
-                    joined.delta.push_str(delta);
-                    joined.usage.clone_from(usage);
-                }
-                _ => {
-                    // A block after a block is no joining: it waits like everything else.
-                    state = self.shared.wait_for_room(state, waiting_max)?;
-                    state.settle();
-                    let (delta, usage) = (delta.to_owned(), usage.clone());
-                    state.joined = Some(Delta { kind, index, delta, usage });
-                }
-            }
+        let delta = Delta::of(event).filter(|_| !cumulative && state.error.is_none());
+        let Some((delta, usage)) = delta else {
+            let mut state = self.shared.wait_for_room(state, waiting_max)?;
+            state.end_joining();
+            event_json::write_event(event, cumulative, &mut state.ready);
+            self.shared.wake(&mut state);
             return Ok(());
+        };
+        if state.joined.is_none() && state.ready.len() <= JOIN_ABOVE {
+            event_json::write_event(event, cumulative, &mut state.ready);
+            self.shared.wake(&mut state);
+        } else if !state.joined.as_mut().is_some_and(|joined| joined.join(delta, usage)) {
+            // A block after a block is no joining: it waits like everything else.
+            state = self.shared.wait_for_room(state, waiting_max)?;
+            state.end_joining();
+            state.joined = Some(Delta::new(delta, usage));
         }
-        let mut state = self.shared.wait_for_room(state, waiting_max)?;
-        state.settle();
-        event_json::write_event(event, cumulative, &mut state.ready);
-        self.shared.wake(&mut state);
         Ok(())
     }
 
-    /// Hands over one line of JSON: an answer, or a question.
+    /// Hands over any other value as one line of JSON.
     pub fn line(&self, value: &impl serde::Serialize) -> io::Result<()> {
         let state = self.shared.lock();
-        let mut state = self.shared.wait_for_room(state, ANSWERS_WAIT_ABOVE)?;
-        state.settle();
-        event_json::line(&mut state.ready, value);
+        let mut state = self.shared.wait_for_room(state, RESPONSES_WAIT_ABOVE)?;
+        state.end_joining();
+        event_json::write(value, &mut state.ready);
         self.shared.wake(&mut state);
         Ok(())
     }
@@ -129,7 +126,7 @@ impl Output {
     /// Waits until all is written.
     pub fn flush(&self) -> io::Result<()> {
         let mut state = self.shared.lock();
-        state.settle();
+        state.end_joining();
         self.shared.wake(&mut state);
         while state.error.is_none() && (state.writing || !state.ready.is_empty()) {
             state = self.shared.wait_for_change(state);
@@ -142,7 +139,7 @@ impl Drop for Output {
     fn drop(&mut self) {
         {
             let mut state = self.shared.lock();
-            state.settle();
+            state.end_joining();
             state.closed = true;
             self.shared.wake(&mut state);
         }
@@ -153,10 +150,10 @@ impl Drop for Output {
 }
 
 impl State {
-    /// What was joined becomes a line, since something else follows.
-    fn settle(&mut self) {
-        if let Some(Delta { kind, index, delta, usage }) = self.joined.take() {
-            event_json::write_delta(kind, index, &delta, &usage, &mut self.ready);
+    /// Makes a line of the joined delta, since something else follows.
+    fn end_joining(&mut self) {
+        if let Some(delta) = self.joined.take() {
+            delta.write(&mut self.ready);
         }
     }
 
@@ -189,14 +186,14 @@ impl Shared {
         state
     }
 
-    /// There is work for the thread, should it wait for some.
+    /// Notifies the thread of work, if it waits for some.
     fn wake(&self, state: &mut State) {
         if std::mem::take(&mut state.idle) {
             self.work.notify_one();
         }
     }
 
-    /// There is room for callers, should any wait for it.
+    /// Notifies callers of room, if any waits for it.
     fn make_room(&self, state: &State) {
         if state.waiting > 0 {
             self.room.notify_all();
@@ -215,7 +212,7 @@ impl Shared {
                     state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
                 state.idle = false;
-                state.settle();
+                state.end_joining();
                 if state.ready.is_empty() {
                     return;
                 }

@@ -1,5 +1,6 @@
 //! Print and JSON mode: the prompts of the command line, one after another, then the end.
 
+use super::exit::{DONE, EndsChildren, FAILED, PIPE_CLOSED};
 use super::output::Output;
 use super::report;
 use super::signal::Watch;
@@ -10,13 +11,6 @@ use crate::runtime::{self, AssistantMessage, Block, CancelToken, Fatal, StopReas
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
-/// The run ended well.
-pub const DONE: u8 = 0;
-/// The run failed; the reason is on stderr.
-pub const FAILED: u8 = 1;
-/// The reader of stdout has gone. Nothing is said about it, as other programs do it.
-pub const PIPE_CLOSED: u8 = 141;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// The last answer's text.
@@ -25,7 +19,7 @@ pub enum Form {
     Json { cumulative: bool },
 }
 
-/// What is asked, in turn.
+/// The prompts of the command line, in their order.
 pub struct Prompts {
     pub first: Option<(String, Vec<Block>)>,
     pub rest: Vec<String>,
@@ -46,22 +40,6 @@ pub fn run(mut session: Session, prompts: Prompts, form: Form, cancel: &CancelTo
         Err(End::Failed(message)) => fail(&message),
     };
     watch.exit_code().unwrap_or(code)
-}
-
-/// Ends what the tools started, however the run ends, a panic included.
-pub(super) struct EndsChildren {
-    /// Processes that outlived their command live on.
-    pub keep: bool,
-}
-
-impl Drop for EndsChildren {
-    fn drop(&mut self) {
-        for survivor in runtime::end_children() {
-            let (pid, command) = (survivor.pid, &survivor.name);
-            let fate = if self.keep { "is left running" } else { "was ended" };
-            report::note(format_args!("Background process {pid} ({command}) {fate}"));
-        }
-    }
 }
 
 enum End {
@@ -106,7 +84,7 @@ fn ask(
 
 fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result<u8, End> {
     ask(session, prompts, cancel, |event| {
-        tell_retries(event);
+        report_retries(event);
         Ok(())
     })
     .map_err(|Fatal(message)| End::Failed(message))?;
@@ -125,16 +103,12 @@ fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result
     if io::stdout().is_terminal() {
         said = plain_text(said.as_bytes());
     }
-    let write = || {
-        let mut stdout = stdout::open()?.lock();
-        stdout.write_all(said.as_bytes()).and_then(|()| stdout.flush())
-    };
-    write().map_err(|error| broken_stdout(&error))?;
+    stdout::write(&said).map_err(|error| broken_stdout(&error))?;
     Ok(DONE)
 }
 
-/// Waiting is not silent: a line for each attempt that failed.
-fn tell_retries(event: &Event<'_>) {
+/// Reports each attempt that failed, so that waiting is not silent.
+fn report_retries(event: &Event<'_>) {
     if let Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } = event {
         let seconds = delay_ms.div_ceil(1000);
         report::note(format_args!(
@@ -147,7 +121,7 @@ fn is_failure(answer: Option<&Arc<AssistantMessage>>) -> bool {
     answer.is_some_and(|answer| matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted))
 }
 
-/// Says why the last answer is none, or not whole.
+/// Reports why the last answer is missing or not whole. Gives the exit code of a failure.
 fn failure(session: &Session) -> Option<u8> {
     if let Some(limit) = session.ended_by() {
         report::error(format_args!("The run was ended: {limit}"));
@@ -209,7 +183,7 @@ fn json(session: &mut Session, prompts: Prompts, cumulative: bool, cancel: &Canc
     Ok(failure(session).unwrap_or(DONE))
 }
 
-/// JSON as a terminal may see it: the control characters that JSON leaves as they are, escaped.
+/// Writes JSON to a terminal: the control characters that JSON leaves as they are are escaped.
 struct ForTerminal<W>(W);
 
 impl<W: Write> Write for ForTerminal<W> {

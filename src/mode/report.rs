@@ -1,4 +1,4 @@
-//! What is said on stderr: one line or a few, never a control sequence, and never a reason to fail.
+//! Messages on stderr: one line or a few, never a control sequence, and never a reason to fail.
 
 use crate::runtime::plain_text;
 use std::fmt::Display;
@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 
 type Sink = Box<dyn Fn(String) + Send>;
 
-/// Who takes what is said while stderr is part of a screen.
+/// Takes messages while stderr is part of a screen.
 static SINK: Mutex<Option<Sink>> = Mutex::new(None);
 
-/// Until this is dropped, what is said goes elsewhere.
+/// Keeps messages away from stderr until it is dropped.
 pub struct Diverted(());
 
-/// Sends what is said to `sink`, from now on.
+/// Sends messages to `sink` until the result is dropped.
 pub fn divert(sink: impl Fn(String) + Send + 'static) -> Diverted {
     *SINK.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(sink));
     Diverted(())

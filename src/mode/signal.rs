@@ -1,7 +1,7 @@
 //! Signals that ask the program to end.
 //!
-//! The first cancels the run, which then ends in order: the answer so far is stored, children are
-//! killed. The second, or two seconds without an end, leaves at once; children are killed even then.
+//! The first signal cancels the run, which then ends in order: the answer so far is stored, children are
+//! killed. A second one, or two seconds without an end, ends the process at once; children are killed even then.
 
 use crate::runtime::{self, CancelToken};
 use crossbeam_channel::{Sender, bounded};
@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 /// How long an ordered end may take.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A second signal this soon is the first one again.
+/// A second signal within this time counts as a repetition of the first.
 const TWICE: Duration = Duration::from_millis(300);
 
-/// Someone else is meant by an interrupt of the keyboard.
+/// True while an interrupt of the keyboard is meant for another program.
 static HELD: AtomicBool = AtomicBool::new(false);
 
-/// Until this is dropped, SIGINT ends nothing here: a program that has the terminal is meant by it.
+/// Keeps SIGINT from ending this program until it is dropped: the program that has the terminal is meant.
 pub struct Held(());
 
 pub fn hold_interrupts() -> Held {

@@ -1,16 +1,16 @@
-//! Stdout as print, JSON, RPC and ACP mode write to it.
+//! Stdout of print, JSON, RPC and ACP mode: opening it fails if it is closed.
 //!
 //! The standard library opens `/dev/null` in place of a stdout that is closed, before `main`: an answer
 //! would be lost without a word. So the program looks before that ([`look`]), and opening stdout
 //! fails as writing does in other programs.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Sees whether stdout is closed. Counts only before the standard library has begun: a program has it
-/// among its initializers.
+/// Notes whether stdout is closed. Works only before the standard library has begun: a program calls it from an
+/// initializer.
 pub extern "C" fn look() {
     // SAFETY: the call asks about a descriptor, which need not be open, and changes nothing.
     let is_closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
@@ -23,4 +23,10 @@ pub fn open() -> io::Result<io::Stdout> {
         true => Err(io::Error::other("it is closed")),
         false => Ok(io::stdout()),
     }
+}
+
+/// Writes `text` whole.
+pub fn write(text: &str) -> io::Result<()> {
+    let mut stdout = open()?.lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
 }

@@ -1,46 +1,20 @@
 //! The models that are built in: what each provider of the reference offered on the day in the file.
 //!
-//! `catalogue.bin` is one deflated block of text for each provider, behind a short index; its format
-//! is written down in `scripts/catalogue`, which makes it. Nothing is read before a model is asked
-//! for, and then only its provider's block is inflated and its own line taken apart.
+//! `catalogue.txt` says in its header what its lines are; `scripts/catalogue` makes it. Nothing is parsed
+//! before a model is asked for, and then only the lines of its provider that it is made from.
 //!
-//! Not here: what `models.json` adds or changes, and models found at run time (`llm::models`).
+//! Not here: what `models.json` adds or changes, and models found at run time (`models`).
 
 use crate::llm::model::{Cost, CostTier, Model};
-use flate2::{Decompress, FlushDecompress};
+use memchr::memmem;
+use serde_json::{Map, Value};
 
-static DATA: &[u8] = include_bytes!("catalogue.bin");
+static TEXT: &str = include_str!("catalogue.txt");
 
-/// One provider's models, still packed.
-#[derive(Clone, Copy)]
-struct Block {
-    provider: &'static str,
-    packed: &'static [u8],
-    text_bytes: usize,
-}
-
-fn blocks() -> impl Iterator<Item = Block> {
-    let end = memchr::memmem::find(DATA, b"\n\n").unwrap_or(0);
-    let (index, mut rest) = DATA.split_at(end);
-    rest = rest.get(2..).unwrap_or_default();
-    let index = std::str::from_utf8(index).unwrap_or_default();
-    // The first line says where the data comes from.
-    index.lines().skip(1).map_while(move |line| {
-        let mut fields = line.split(' ');
-        let provider = fields.next()?;
-        let packed_bytes = fields.nth(1)?.parse().ok()?;
-        let text_bytes = fields.next()?.parse().ok()?;
-        let (packed, after) = rest.split_at_checked(packed_bytes)?;
-        rest = after;
-        Some(Block { provider, packed, text_bytes })
-    })
-}
-
-/// When the data was made, in Unix milliseconds: the end of the day in the file.
+/// When the file was made, in Unix milliseconds: the end of the day in its header.
 pub fn made_at_ms() -> u64 {
-    let line = DATA.split(|byte| *byte == b'\n').next();
-    let line = line.and_then(|line| std::str::from_utf8(line).ok());
-    let date = line.and_then(|line| line.split(' ').nth(2));
+    let date =
+        TEXT.lines().find(|line| line.starts_with("# from: ")).and_then(|line| line.rsplit(' ').next());
     let date: Vec<u64> =
         date.into_iter().flat_map(|date| date.split('-')).filter_map(|part| part.parse().ok()).collect();
     match date[..] {
@@ -51,78 +25,117 @@ pub fn made_at_ms() -> u64 {
 
 /// The providers, in the order in which the first usable one is looked for.
 pub fn providers() -> impl Iterator<Item = &'static str> {
-    blocks().map(|block| block.provider)
+    memmem::find_iter(TEXT.as_bytes(), "\n[").filter_map(|at| {
+        let (provider, _) = TEXT.get(at + 2..)?.split_once(']')?;
+        Some(provider)
+    })
 }
 
-/// One provider's models as text, from which single ones are taken.
-pub struct Shelf {
-    text: String,
-    /// Where the rows begin.
-    rows: usize,
-}
-
-/// A model on a [`Shelf`], not yet taken apart.
+/// The lines of one provider.
 #[derive(Clone, Copy)]
-pub struct Row<'a> {
-    pub id: &'a str,
-    pub name: &'a str,
-    /// Shape, context window, max tokens, cost.
-    rest: &'a str,
+pub struct Section {
+    provider: &'static str,
+    /// Fields of most models.
+    shared: &'static str,
+    lines: &'static str,
 }
 
-impl Shelf {
+/// A model in a [`Section`], not yet taken apart.
+#[derive(Clone, Copy)]
+pub struct Row {
+    pub id: &'static str,
+    pub name: &'static str,
+    kind: &'static str,
+    /// Context window, max tokens, cost.
+    numbers: &'static str,
+}
+
+impl Section {
     /// `None` for a provider that is not built in.
-    pub fn open(provider: &str) -> Option<Self> {
-        let block = blocks().find(|block| block.provider == provider)?;
-        let mut text = Vec::with_capacity(block.text_bytes);
-        Decompress::new(false).decompress_vec(block.packed, &mut text, FlushDecompress::Finish).ok()?;
-        let text = String::from_utf8(text).ok()?;
-        let rows = text.find("\n\n")? + 2;
-        Some(Self { text, rows })
+    pub fn of(provider: &str) -> Option<Self> {
+        let mark = format!("\n[{provider}]");
+        let start = memmem::find(TEXT.as_bytes(), mark.as_bytes())?;
+        let text = TEXT.get(start + mark.len()..)?;
+        let text = text.get(..memmem::find(text.as_bytes(), b"\n[").unwrap_or(text.len()))?;
+        let (shared, lines) = text.split_once('\n')?;
+        let provider = TEXT.get(start + 2..start + mark.len() - 1)?;
+        Some(Self { provider, shared, lines })
     }
 
-    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        let rows = self.text.get(self.rows..).unwrap_or_default();
-        rows.lines().filter_map(|line| {
+    pub fn rows(self) -> impl Iterator<Item = Row> {
+        self.lines.lines().filter_map(|line| {
             let (id, line) = line.split_once('\t')?;
-            let (name, rest) = line.split_once('\t')?;
-            Some(Row { id, name, rest })
+            let (name, line) = line.split_once('\t')?;
+            let (kind, numbers) = line.split_once('\t')?;
+            Some(Row { id, name, kind, numbers })
         })
     }
 
-    pub fn model(&self, row: Row<'_>) -> Option<Model> {
-        let shape: usize = row.rest.split('\t').next()?.parse().ok()?;
-        let shape = self.shapes().nth(shape)?;
-        row.fill(serde_json::from_str(shape).ok()?)
+    pub fn model(self, row: Row) -> Option<Model> {
+        row.fill(self.kind(row.kind)?)
     }
 
     /// Every model, in the catalogue's order.
-    pub fn models(&self) -> Vec<Model> {
-        let shapes: Vec<Option<Model>> =
-            self.shapes().map(|shape| serde_json::from_str(shape).ok()).collect();
-        self.rows()
-            .filter_map(|row| {
-                let shape: usize = row.rest.split('\t').next()?.parse().ok()?;
-                row.fill(shapes.get(shape)?.clone()?)
-            })
-            .collect()
+    pub fn models(self) -> Vec<Model> {
+        let mut kinds: Vec<(&str, Option<Model>)> = Vec::new();
+        let models = self.rows().filter_map(|row| {
+            let known = kinds.iter().find(|(kind, _)| *kind == row.kind).map(|(_, model)| model.clone());
+            let model = known.unwrap_or_else(|| {
+                let model = self.kind(row.kind);
+                kinds.push((row.kind, model.clone()));
+                model
+            });
+            row.fill(model?)
+        });
+        models.collect()
     }
 
-    fn shapes(&self) -> impl Iterator<Item = &str> {
-        self.text.get(..self.rows).unwrap_or_default().lines()
+    /// A model of a kind, without what stands on its own line.
+    fn kind(self, kind: &str) -> Option<Model> {
+        let mut lines = self.lines.lines().filter_map(|line| line.strip_prefix(':'));
+        let own = lines.find_map(|line| match line.split_once(' ') {
+            Some((label, fields)) => (label == kind).then_some(fields),
+            None => (line == kind).then_some(""),
+        })?;
+        let mut fields = Map::new();
+        for name in ["id", "name"] {
+            fields.insert(name.to_owned(), Value::from(""));
+        }
+        fields.insert("provider".to_owned(), Value::from(self.provider));
+        add_fields(self.shared, &mut fields)?;
+        add_fields(own, &mut fields)?;
+        fields.retain(|_, value| !value.is_null());
+        serde_json::from_value(Value::Object(fields)).ok()
     }
 }
 
-impl Row<'_> {
-    /// `shape` with what is this model's own.
-    fn fill(&self, mut shape: Model) -> Option<Model> {
-        let mut columns = self.rest.split('\t').skip(1);
-        shape.id = self.id.to_owned();
-        shape.name = self.name.to_owned();
-        shape.context_window = columns.next()?.parse().ok()?;
-        shape.max_tokens = columns.next()?.parse().ok()?;
-        shape.cost = cost(columns.next()?)?;
-        Some(shape)
+/// Adds the fields of a line: names of shared ones, then JSON.
+fn add_fields(line: &str, fields: &mut Map<String, Value>) -> Option<()> {
+    let mut line = line.trim();
+    while !line.is_empty() && !line.starts_with('{') {
+        let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let mark = format!("\n= {name} ");
+        let start = memmem::find(TEXT.as_bytes(), mark.as_bytes())? + mark.len();
+        let named = TEXT.get(start..)?.lines().next()?;
+        fields.extend(serde_json::from_str::<Map<String, Value>>(named).ok()?);
+        line = rest;
+    }
+    if !line.is_empty() {
+        fields.extend(serde_json::from_str::<Map<String, Value>>(line).ok()?);
+    }
+    Some(())
+}
+
+impl Row {
+    /// `model` with what is this row's own.
+    fn fill(self, mut model: Model) -> Option<Model> {
+        let mut columns = self.numbers.split('\t');
+        model.id = self.id.to_owned();
+        model.name = self.name.to_owned();
+        model.context_window = columns.next()?.parse().ok()?;
+        model.max_tokens = columns.next()?.parse().ok()?;
+        model.cost = cost(columns.next()?)?;
+        Some(model)
     }
 }
 
@@ -148,11 +161,16 @@ fn cost(column: &str) -> Option<Cost> {
     Some(cost)
 }
 
-/// One model; only its line is taken apart.
+/// One model; only its lines are taken apart.
 pub fn find(provider: &str, id: &str) -> Option<Model> {
-    let shelf = Shelf::open(provider)?;
-    let row = shelf.rows().find(|row| row.id == id)?;
-    shelf.model(row)
+    let section = Section::of(provider)?;
+    section.model(section.rows().find(|row| row.id == id)?)
+}
+
+/// The first model of a provider.
+pub fn first(provider: &str) -> Option<Model> {
+    let section = Section::of(provider)?;
+    section.model(section.rows().next()?)
 }
 
 #[cfg(test)]
@@ -166,9 +184,9 @@ mod tests {
         let (mut count, mut reasoning, mut images) = (0, 0, 0);
         assert_eq!(providers().count(), 41);
         for provider in providers() {
-            let shelf = Shelf::open(provider).expect(provider);
-            let models = shelf.models();
-            assert_eq!(models.len(), shelf.rows().count(), "{provider}");
+            let section = Section::of(provider).expect(provider);
+            let models = section.models();
+            assert_eq!(models.len(), section.rows().count(), "{provider}");
             let ids: BTreeSet<_> = models.iter().map(|model| &model.id).collect();
             assert_eq!(ids.len(), models.len(), "{provider}: an id twice");
             for model in &models {
@@ -250,7 +268,11 @@ mod tests {
     }
 
     #[test]
-    fn the_file_stays_small() {
-        assert!(DATA.len() < 100 * 1024, "{} bytes", DATA.len());
+    fn the_file_can_be_read_and_stays_small() {
+        assert!(TEXT.len() < 200 * 1024, "{} bytes", TEXT.len());
+        for line in TEXT.lines() {
+            let is_model = line.matches('\t').count() == 5;
+            assert!(is_model || line.is_empty() || line.starts_with(['#', '=', '[', ':']), "{line}");
+        }
     }
 }

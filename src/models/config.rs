@@ -3,12 +3,11 @@
 //!
 //! A file that cannot be read as a whole is not used at all, a provider that makes no sense is left
 //! out; either way the program goes on and says so. Keys and header values are kept as written:
-//! `$NAME` and `!command` mean something only when a request is made (`llm::credential`).
+//! `$NAME` and `!command` mean something only when a request is made (`auth::credential`).
 //!
 //! Not here: how a provider's entry changes its models (`overlay`).
 
 use super::{jsonc, overlay, schema};
-use crate::llm::message::Extra;
 use crate::models::catalogue;
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
@@ -34,8 +33,6 @@ pub struct ProviderConfig {
     pub auth_header: Option<bool>,
     pub models: Vec<Map<String, Value>>,
     pub model_overrides: Map<String, Value>,
-    #[serde(flatten)]
-    pub extra: Extra,
 }
 
 impl ProviderConfig {
@@ -103,10 +100,9 @@ impl ModelsFile {
     }
 }
 
-/// Whether `config` can be laid over the provider's models; one of these stands for all.
+/// Fails if `config` cannot be laid over the provider's models; one of these stands for all.
 fn verify(provider: &str, config: &ProviderConfig) -> Result<(), String> {
-    let shelf = catalogue::Shelf::open(provider);
-    let built_in = shelf.and_then(|shelf| shelf.model(shelf.rows().next()?));
+    let built_in = catalogue::first(provider);
     let model = built_in.clone().unwrap_or_default();
     overlay::compose(provider, built_in.into_iter().collect(), config)?;
     for (id, change) in &config.model_overrides {
@@ -174,7 +170,6 @@ mod tests {
         let p = file.provider("p").unwrap();
         assert_eq!(p.api_key.as_deref(), Some("$KEY"));
         assert_eq!(p.headers["X-A"], "!echo a");
-        assert_eq!(p.extra["later"]["a"], 1);
         assert_eq!(p.name.as_deref(), Some("P"));
     }
 

@@ -29,7 +29,7 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 /// Bytes; keys and tokens are far smaller.
 const OUTPUT_LIMIT: usize = 64 * 1024;
 
-/// Whether a command's result is used again in this process.
+/// How long a command's result is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     Process,

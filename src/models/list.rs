@@ -86,7 +86,7 @@ fn tokens(count: u64) -> String {
     format!("{number:.1}{sign}")
 }
 
-/// Whether `text` has every word of `search`: its letters, in order, with any others between.
+/// True if `text` has every word of `search`: its letters, in order, with any others between.
 fn fits(search: &str, text: &str) -> bool {
     let text: Vec<char> = text.to_lowercase().chars().collect();
     let search = search.to_lowercase();

@@ -3,8 +3,8 @@
 //! Loading reads `models.json` and nothing else. Models are unpacked when they are asked for, a
 //! provider at a time; who keeps one keeps its `Arc`.
 //!
-//! Not here: which model is meant by what a user typed (`llm::resolve`), and whether a provider can be
-//! used (`llm::credential`).
+//! Not here: which model is meant by what a user typed (`models::resolve`), and whether a provider can be
+//! used (`auth::credential`).
 
 pub mod catalogue;
 pub mod config;
@@ -20,7 +20,7 @@ mod schema;
 use crate::base::env::Env;
 use crate::llm::model::Model;
 use crate::llm::secret::{Secret, Vault, is_secret_name};
-use crate::models::catalogue::Shelf;
+use crate::models::catalogue::Section;
 use config::ModelsFile;
 pub use config::ProviderConfig;
 use serde_json::{Map, Value};
@@ -220,8 +220,8 @@ impl Registry {
         self.allowed = allowed;
     }
 
-    /// Whether the user's account may use a model, as far as that is known. One that is asked for by
-    /// its name is asked all the same: the provider decides.
+    /// True if the user's account may use a model, as far as that is known. One that is asked for by
+    /// its name is asked nevertheless: the provider decides.
     pub fn is_offered(&self, provider: &str, id: &str) -> bool {
         let allowed = self.allowed.get(provider);
         allowed.is_none_or(|ids| ids.contains(id))
@@ -253,8 +253,7 @@ impl Registry {
             let models = self.compose(provider);
             return models.iter().map(|model| name(&model.id, &model.name)).collect();
         }
-        let shelf = Shelf::open(provider);
-        let rows = shelf.iter().flat_map(Shelf::rows);
+        let rows = Section::of(provider).into_iter().flat_map(Section::rows);
         rows.map(|row| name(row.id, row.name)).collect()
     }
 
@@ -270,7 +269,7 @@ impl Registry {
     }
 
     fn compose(&self, provider: &str) -> Vec<Model> {
-        let mut models = Shelf::open(provider).map_or_else(Vec::new, |shelf| shelf.models());
+        let mut models = Section::of(provider).map_or_else(Vec::new, |section| section.models());
         for model in self.newer.of(provider).iter().chain(self.added_of(provider)) {
             replace_or_push(&mut models, model.clone());
         }

@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_built_in_provider_keeps_its_models() {
-        let base = catalogue::Shelf::open("zai").unwrap().models();
+        let base = catalogue::Section::of("zai").unwrap().models();
         let config = config(json!({"baseUrl": "http://proxy", "compat": {"supportsStore": true},
             "models": [{"id": "glm-4.7", "name": "Mine"}, {"id": "new"}]}));
         let models = compose("zai", base.clone(), &config).unwrap();

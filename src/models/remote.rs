@@ -13,7 +13,7 @@ use crate::llm::http;
 use crate::llm::message::now_ms;
 use crate::llm::model::Model;
 use crate::models::catalogue;
-use crate::models::catalogue::Shelf;
+use crate::models::catalogue::Section;
 use crate::wire;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -107,10 +107,10 @@ impl Store {
 /// The models that may be used, and how many may not.
 fn usable(provider: &str, models: Vec<Value>) -> (Vec<Model>, usize) {
     let all = models.len();
-    let Some(shelf) = Shelf::open(provider) else {
+    let Some(section) = Section::of(provider) else {
         return (Vec::new(), all);
     };
-    let known = shelf.models();
+    let known = section.models();
     let places: HashSet<&str> = known.iter().map(|model| place(&model.base_url)).collect();
     let protocols: HashSet<&str> = wire::names().collect();
     let mut seen = HashSet::new();

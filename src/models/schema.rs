@@ -206,7 +206,7 @@ impl Kind {
         }
     }
 
-    /// Whether a value without parts is of this kind.
+    /// True if a value without parts is of this kind.
     fn takes(&self, value: &Value) -> bool {
         match self {
             Bool => value.is_boolean(),

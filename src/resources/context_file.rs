@@ -1,10 +1,9 @@
 //! Files with instructions for agents: one of each folder, from the agent folder and then from the root
 //! down to the working folder.
 //!
-//! They are read whether or not a project is trusted: they are text for the model, and run nothing. So only
-//! what really is the project's text is read, wherever links lead: a file that lies elsewhere is left out.
-//! What other users of the machine could put above a project, or into a folder that everybody may write, is
-//! not taken for instructions.
+//! Context files are read whether or not a project is trusted: they are text for the model, and run nothing. A
+//! file whose real path is outside the project is left out, and so is a file that another user of the machine
+//! could have put above the project or into a folder that everybody may write.
 
 use super::Diagnostic;
 use super::git::small;
@@ -14,19 +13,19 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The first that a folder has is its file.
+/// Names of context files; the first that a folder has is used.
 const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextFile {
     pub path: PathBuf,
-    /// With what it imports.
+    /// The text, imports included.
     pub content: String,
     pub imports: Vec<PathBuf>,
 }
 
-/// The context files for `cwd`, those that lie nearest last. One that is not used is reported, and the next
-/// name of its folder is tried.
+/// Loads the context files for `cwd`, the nearest last. A file that is not used is reported, and the next name is
+/// tried in its folder.
 pub fn load(agent: &Path, cwd: &Path, home: Option<&Path>) -> (Vec<ContextFile>, Vec<Diagnostic>) {
     let mut search = Search {
         agent,
@@ -48,7 +47,7 @@ fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Where a context file lies: each place has its own rules.
+/// The place of a context file, which decides on the rules for it.
 #[derive(Clone, Copy, PartialEq)]
 enum Zone {
     Agent,
@@ -63,7 +62,7 @@ struct Search<'a> {
     /// The real path of the project.
     root: PathBuf,
     user: u32,
-    /// The real paths of files that came in, or are not to.
+    /// The real paths of files that were loaded, or are not to be.
     seen: Vec<PathBuf>,
     diagnostics: Vec<Diagnostic>,
 }
@@ -143,19 +142,18 @@ impl Search<'_> {
     }
 }
 
-/// Everybody may make and replace files in the folder, their own ones at least.
+/// True if everybody may make files in the folder.
 fn is_open_to_all(folder: &Metadata) -> bool {
     folder.mode() & 0o002 != 0
 }
 
-/// The context files that a folder has, and what else has their names.
+/// The paths in a folder that have names of context files.
 fn names(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let paths = NAMES.iter().map(|name| folder.join(name));
     paths.filter(|path| fs::metadata(path).is_ok_and(|about| !about.is_dir()))
 }
 
-/// The file of a repository that has a second copy in a work tree inside it: in the work tree, its own
-/// copy says the same.
+/// The repository's own context file, which a work tree inside the repository has a copy of.
 fn shadowed(cwd: &Path) -> Option<PathBuf> {
     let (tree, common) = git_folders(cwd)?;
     let (tree, common) = (tree.canonicalize().ok()?, common.canonicalize().ok()?);
@@ -170,7 +168,7 @@ fn shadowed(cwd: &Path) -> Option<PathBuf> {
     main.join(own.file_name()?).canonicalize().ok()
 }
 
-/// The work tree around `cwd`, and the folder with what all its work trees share.
+/// The work tree around `cwd`, and the git folder that all its work trees share.
 fn git_folders(cwd: &Path) -> Option<(PathBuf, PathBuf)> {
     let tree = cwd.ancestors().find(|folder| is_git(&folder.join(".git")))?;
     let git = tree.join(".git");

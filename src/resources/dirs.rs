@@ -62,7 +62,7 @@ impl Dirs {
         Self { home: std::env::home_dir(), agent, sessions: None }
     }
 
-    /// All folders at one place.
+    /// One folder as home and agent folder.
     #[cfg(test)]
     pub fn at(folder: &Path) -> Self {
         Self { home: Some(folder.to_owned()), agent: folder.to_owned(), sessions: None }

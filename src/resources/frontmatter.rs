@@ -10,7 +10,7 @@ pub struct Document {
     pub body: String,
 }
 
-/// Cuts a file in two. One without a head is all body, as it stands; a body under a head is trimmed.
+/// Splits a file into head and body. A file without a head is all body; a body under a head is trimmed.
 pub fn parse(text: &str) -> Result<Document, YamlError> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let Some((head, body)) = split(&text) else {
@@ -27,7 +27,7 @@ pub fn parse(text: &str) -> Result<Document, YamlError> {
     Ok(Document { head, body: body.trim().to_owned() })
 }
 
-/// The text without its head, also when that is damaged.
+/// The text without its head, even a damaged one.
 pub fn body(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     match split(&text) {

@@ -5,7 +5,7 @@ use crate::base::file;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The branch that is checked out, or the beginning of the commit where there is none. For work trees too.
+/// The branch that is checked out in a repository or work tree, or the beginning of a commit that has no branch.
 pub fn branch(folder: &Path) -> Option<String> {
     let head = small(&head(folder)?)?;
     let head = head.trim();
@@ -21,7 +21,7 @@ pub(super) fn small(path: &Path) -> Option<String> {
     String::from_utf8(file::read(path, text_file::BYTES_MAX).ok()?).ok()
 }
 
-/// The file that says what is checked out.
+/// The path of the `HEAD` file.
 fn head(folder: &Path) -> Option<PathBuf> {
     for folder in folder.ancestors() {
         let git = folder.join(".git");

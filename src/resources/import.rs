@@ -1,4 +1,4 @@
-//! `@path` lines of context files: the file stands in the place of the line.
+//! Imports of context files: an `@path` line is replaced by the file.
 //!
 //! A line is taken when it holds nothing but `@path` or `@import path`, outside of code blocks. A file of
 //! a project can only bring in what really lies inside that project, wherever links lead; one of the
@@ -9,20 +9,20 @@ use super::text_file::{self, Bounds};
 use std::path::{Path, PathBuf};
 
 const DEPTH_MAX: usize = 5;
-/// Files that one context file may bring in.
+/// The most files that one context file may import.
 const FILES_MAX: usize = 200;
 
-/// What may be brought in.
+/// The bounds of imports.
 #[derive(Clone, Debug)]
 pub struct Limits<'a> {
     pub bounds: Bounds,
-    /// For `~`; none for a file of a project.
+    /// The folder that `~` stands for; none for a file of a project.
     pub home: Option<&'a Path>,
 }
 
 impl Limits<'_> {
-    /// The real path of what `written` names in a file of `folder`; a text says why not. `Ok(None)`: there
-    /// is no such file.
+    /// The real path of the file that `written` names, seen from `folder`. An error says why it may not be imported;
+    /// `Ok(None)` if there is no such file.
     fn find(&self, written: &str, folder: &Path) -> Result<Option<PathBuf>, String> {
         let path = match (written.strip_prefix("~/"), self.home) {
             (Some(rest), Some(home)) => home.join(rest),
@@ -60,7 +60,7 @@ pub fn expand(
 struct Expansion<'a> {
     limits: &'a Limits<'a>,
     diagnostics: &'a mut Vec<Diagnostic>,
-    /// All that came in, the file itself first.
+    /// The real paths of all imported files, the context file first.
     files: Vec<PathBuf>,
     out: String,
 }
@@ -102,7 +102,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// The file that is meant; `Ok(None)`: there is none.
+    /// Imports the file that a line names; `Ok(None)` if there is none.
     fn bring(
         &mut self,
         from: &Path,
@@ -128,7 +128,7 @@ impl Expansion<'_> {
     }
 }
 
-/// The path that a line imports, and whether it can mean nothing else.
+/// The path that a line imports, and whether the line can be nothing but an import.
 fn written(line: &str) -> Option<(&str, bool)> {
     let rest = line.strip_prefix('@')?;
     let (path, is_sure) = match rest.strip_prefix("import ") {

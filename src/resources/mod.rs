@@ -1,5 +1,5 @@
-//! What the user and the project bring along: folders, settings, context files, skills, prompt templates,
-//! and the system prompt made of them.
+//! Files of the user and the project: settings, trust, context files, skills, prompt templates, and the system
+//! prompt that is made from them.
 
 pub mod context_file;
 pub mod dirs;
@@ -20,7 +20,7 @@ mod yaml;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Something the user should know; the run goes on.
+/// A problem with a file, for the user; the run goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     pub path: PathBuf,

@@ -1,22 +1,23 @@
 //! Finds the files of skills, prompt templates and themes: those that settings name, and those that lie
 //! in the folders made for them.
 //!
-//! They come in the order in which they win when two have one name: the project's before the user's,
-//! and in each those that settings name before those that were found. Nothing of a project that is not
-//! trusted is looked at.
+//! Where two files have one name, the first wins: files of the project come before files of the user, and files
+//! that settings name before files that were found. Nothing is read of a project that is not trusted.
 
-use super::pattern::{Ignored, Rules, is_path};
+use super::pattern::{Choice, is_path};
 use super::settings::Settings;
 use super::source::{Found, Scope, Source};
 use super::text_file::{self, Bounds};
 use crate::base::file;
+use crate::base::ignore::Rules;
 use std::collections::HashSet;
-use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use walkdir::WalkDir;
 
-/// Folders within folders; links may make loops.
+/// The deepest nesting of folders; links may make loops.
 const DEPTH_MAX: usize = 16;
-/// Entries that are looked at in one place: more is no folder of skills.
+/// The most entries of one place that are looked at.
 const ENTRIES_MAX: usize = 20_000;
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
 
@@ -45,14 +46,14 @@ impl Kind {
     }
 }
 
-/// Where to look.
+/// The places to look in.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     pub agent: &'a Path,
     pub home: Option<&'a Path>,
     pub cwd: &'a Path,
     pub settings: &'a Settings,
-    /// Whether the project is trusted.
+    /// True if the project is trusted.
     pub is_trusted: bool,
 }
 
@@ -115,7 +116,7 @@ impl Places<'_> {
 
     /// The files of a path that the command line names, a file or a folder. `None`: there is nothing.
     pub fn named(&self, kind: Kind, path: &Path) -> Option<Vec<Source>> {
-        let about = fs::metadata(path).ok()?;
+        let about = std::fs::metadata(path).ok()?;
         let files = if about.is_dir() {
             let layout = if kind == Kind::Skills { Layout::SkillsTop } else { Layout::Flat };
             walk(path, kind, layout)
@@ -138,12 +139,12 @@ impl Places<'_> {
     }
 
     fn listed(&self, found: &mut Search, list: &[String], base: &Path, scope: Scope) {
-        let rules = Rules::new(list, true);
+        let rules = Choice::new(list, true);
         let bounds = found.bounds.clone();
         for entry in list.iter().filter(|entry| is_path(entry)) {
             let path = tidy(&self.resolve(entry.trim(), base));
             let mut named = path.as_path();
-            let files = match fs::metadata(&path) {
+            let files = match std::fs::metadata(&path) {
                 Ok(about) if about.is_dir() => {
                     let layout = if found.kind == Kind::Skills { Layout::SkillsTop } else { Layout::Deep };
                     walk(&path, found.kind, layout)
@@ -208,9 +209,9 @@ pub fn tidy(path: &Path) -> PathBuf {
 
 struct Search {
     kind: Kind,
-    /// Where the files that are found now may really lie.
+    /// The bounds of files that are found now.
     bounds: Bounds,
-    /// With whether each is switched on.
+    /// The files, and whether each is switched on.
     sources: Vec<(Source, bool)>,
     paths: HashSet<PathBuf>,
 }
@@ -230,7 +231,7 @@ impl Search {
             Kind::Skills => Layout::SkillsTop,
             _ => Layout::Flat,
         };
-        let rules = Rules::new(list, false);
+        let rules = Choice::new(list, false);
         for file in walk(folder, self.kind, layout) {
             let is_on = rules.allow(&file, base);
             self.add(file, Found::Looked, scope, Some(base), is_on);
@@ -238,76 +239,75 @@ impl Search {
     }
 }
 
-/// The files of a kind below `top`, in the order of their names. What ignore files leave out is not
-/// looked at, nor hidden folders and `node_modules`.
+/// The files of a kind below `top`, in the order of their names. Links are followed; hidden entries,
+/// `node_modules` and what ignore files leave out are not looked at.
 fn walk(top: &Path, kind: Kind, layout: Layout) -> Vec<PathBuf> {
-    let mut walk = Walk { kind, layout, left: ENTRIES_MAX, files: Vec::new() };
-    walk.folder(top, "", &Ignored::default(), 0);
-    walk.files
-}
-
-struct Walk {
-    kind: Kind,
-    layout: Layout,
-    /// Entries that may still be looked at.
-    left: usize,
-    files: Vec<PathBuf>,
-}
-
-impl Walk {
-    /// `within`: the way here from the top.
-    fn folder(&mut self, folder: &Path, within: &str, ignored: &Ignored, depth: usize) {
-        let Ok(entries) = fs::read_dir(folder) else {
-            return;
+    let is_skills = matches!(layout, Layout::SkillsTop | Layout::SkillsBelow);
+    let depth_max = if layout == Layout::Flat { 1 } else { DEPTH_MAX };
+    let walk = WalkDir::new(top).follow_links(true).sort_by_file_name().max_depth(depth_max);
+    let mut walk = walk.into_iter();
+    let mut files = Vec::new();
+    // The ignore files of each folder from `top` to the one that is looked at.
+    let mut ignored: Vec<Rules> = Vec::new();
+    for _ in 0..ENTRIES_MAX {
+        let Some(entry) = walk.next() else {
+            break;
         };
-        let mut ignored = ignored.clone();
-        for name in IGNORE_FILES {
-            if let Ok(content) = file::read(&folder.join(name), text_file::BYTES_MAX) {
-                ignored.add(&String::from_utf8_lossy(&content), within);
-            }
-        }
-        let names = entries.flatten().map(|entry| entry.file_name());
-        let mut names: Vec<String> =
-            names.take(self.left).filter_map(|name| name.into_string().ok()).collect();
-        self.left -= names.len().min(self.left);
-        names.sort_unstable();
-        let way = |name: &str| match within {
-            "" => name.to_owned(),
-            within => format!("{within}/{name}"),
+        let Ok(entry) = entry else {
+            continue;
         };
-        let is_skills = matches!(self.layout, Layout::SkillsTop | Layout::SkillsBelow);
-        let skill = folder.join("SKILL.md");
-        if is_skills && skill.is_file() && !ignored.leaves_out(&way("SKILL.md"), false) {
-            self.files.push(skill);
-            return;
+        let (path, depth) = (entry.path(), entry.depth());
+        let Some(name) = path.to_str().and_then(|path| path.rsplit('/').next()) else {
+            continue;
+        };
+        let is_folder = entry.file_type().is_dir();
+        ignored.truncate(depth);
+        let is_skipped =
+            || name.starts_with('.') || name == "node_modules" || leaves_out(&ignored, path, is_folder);
+        if depth > 0 && is_skipped() {
+            if is_folder {
+                walk.skip_current_dir();
+            }
+            continue;
         }
-        for name in names {
-            if name.starts_with('.') || name == "node_modules" {
-                continue;
+        if is_folder {
+            ignored.push(ignore_rules(path));
+            let skill = path.join("SKILL.md");
+            if is_skills && skill.is_file() && !leaves_out(&ignored, &skill, false) {
+                files.push(skill);
+                walk.skip_current_dir();
             }
-            let path = folder.join(&name);
-            let Ok(about) = fs::metadata(&path) else {
-                continue;
-            };
-            if ignored.leaves_out(&way(&name), about.is_dir()) {
-                continue;
-            }
-            if about.is_dir() {
-                if self.layout != Layout::Flat && depth < DEPTH_MAX {
-                    self.folder(&path, &way(&name), &ignored, depth + 1);
-                }
-                continue;
-            }
-            let counts_here = match self.layout {
-                Layout::SkillsTop => depth == 0,
-                Layout::SkillsBelow => depth > 0,
-                Layout::Flat | Layout::Deep => true,
-            };
-            if about.is_file() && counts_here && name.ends_with(self.kind.extension()) {
-                self.files.push(path);
-            }
+            continue;
+        }
+        let counts_here = match layout {
+            Layout::SkillsTop => depth == 1,
+            Layout::SkillsBelow => depth > 1,
+            Layout::Flat | Layout::Deep => true,
+        };
+        if entry.file_type().is_file() && counts_here && name.ends_with(kind.extension()) {
+            files.push(entry.into_path());
         }
     }
+    files
+}
+
+/// The rules of the ignore files in a folder.
+fn ignore_rules(folder: &Path) -> Rules {
+    let read = |name: &&str| file::read(&folder.join(name), text_file::BYTES_MAX).ok();
+    let texts: Vec<Vec<u8>> = IGNORE_FILES.iter().filter_map(read).collect();
+    Rules::parse(&texts.join(&b'\n'))
+}
+
+/// True if the rules say so, each list those of one folder on the way to `path`, its own folder's last.
+fn leaves_out(ignored: &[Rules], path: &Path, is_folder: bool) -> bool {
+    let path = path.as_os_str().as_bytes();
+    let starts = memchr::memrchr_iter(b'/', path).map(|slash| slash + 1);
+    let mut name = None;
+    let says = ignored.iter().rev().zip(starts).find_map(|(rules, start)| {
+        let name = *name.get_or_insert(&path[start..]);
+        rules.verdict(&path[start..], name, is_folder)
+    });
+    says.unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -328,6 +328,27 @@ mod tests {
         assert_eq!(paths, [agent.join("themes/a.json")]);
         assert_eq!(places.files(Kind::Prompts), []);
         assert_eq!(places.named(Kind::Themes, &agent.join("nope")), None);
+    }
+
+    #[test]
+    fn ignore_files_count_for_their_folder_and_those_below() {
+        let scratch = TempDir::create();
+        for name in
+            ["a", "out", "deep/a", "deep/local", "deep/x/local", "x/local", ".hid/a", "node_modules/a"]
+        {
+            scratch.write(&format!("{name}/SKILL.md"), "");
+        }
+        scratch.write(".gitignore", "/out\n");
+        scratch.write("deep/.ignore", "local\n!a\n");
+        let files = walk(scratch.path(), Kind::Skills, Layout::SkillsTop);
+        let names: Vec<&Path> =
+            files.iter().map(|file| file.parent().unwrap().strip_prefix(scratch.path()).unwrap()).collect();
+        assert_eq!(names, ["a", "deep/a", "x/local"].map(Path::new));
+        scratch.write("SKILL.md", "");
+        assert_eq!(
+            walk(scratch.path(), Kind::Skills, Layout::SkillsBelow),
+            [scratch.path().join("SKILL.md")]
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The system prompt, as named sections in a fixed order.
 //!
-//! It holds no clock and nothing else that changes by itself: the same settings give the same bytes, so
-//! that what a provider has cached stays good. A later change is told as the sections that differ.
+//! The prompt holds nothing that changes by itself, such as the time, so that a provider's cache stays valid. A
+//! later change is sent as the sections that differ.
 
 use super::Diagnostic;
 use super::context_file::ContextFile;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PromptTool<'a> {
     pub name: &'a str,
-    /// Tools without one are not listed.
+    /// One line for the list of tools; tools without one are not listed.
     pub snippet: Option<&'a str>,
     pub rules: &'a [String],
     /// The model can read a skill with it.
@@ -29,10 +29,10 @@ pub struct PromptTool<'a> {
 /// What the prompt is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptOptions<'a> {
-    /// Stands for the preamble, the tools, the rules and the manual.
+    /// Replaces the preamble, the tools, the rules and the manual.
     pub custom: Option<&'a str>,
     pub addendum: Option<&'a str>,
-    /// The active ones.
+    /// The active tools.
     pub tools: &'a [PromptTool<'a>],
     pub context_files: &'a [ContextFile],
     pub skills: &'a [Skill],
@@ -78,8 +78,8 @@ pub fn sections(options: &PromptOptions<'_>) -> Map<String, Value> {
     sections
 }
 
-/// What turns the sections `previous` into `current`: new texts by name, `null` for those that are
-/// gone; none when nothing changed.
+/// The change from the sections `previous` to `current`: new texts by name, `null` for a section that is gone;
+/// none if nothing changed.
 pub fn diff(previous: &Map<String, Value>, current: &Map<String, Value>) -> Option<Map<String, Value>> {
     let changed = current.iter().filter(|(name, text)| previous.get(*name) != Some(*text));
     let gone = previous.keys().filter(|name| !current.contains_key(*name));

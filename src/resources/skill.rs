@@ -20,7 +20,7 @@ pub struct Skill {
     pub description: String,
     /// Paths in the skill are relative to this folder.
     pub folder: PathBuf,
-    /// The model is not told of it.
+    /// True if the prompt does not list the skill.
     pub is_hidden: bool,
     pub source: Source,
 }
@@ -122,7 +122,7 @@ fn read_skill(source: Source, diagnostics: &mut Vec<Diagnostic>) -> Option<Skill
     })
 }
 
-/// Lengths count as in JavaScript.
+/// The length of `text` in UTF-16 units, as JavaScript counts.
 fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
@@ -145,8 +145,8 @@ fn faults_of_name(name: &str) -> Vec<String> {
     faults
 }
 
-/// What the prompt says: the skills that the model may call, and how to read one with `tool`. `None`
-/// when there are none.
+/// The section of the prompt that lists the skills that the model may call, and says how to read one with `tool`.
+/// `None` without skills.
 pub fn section(skills: &[Skill], tool: &str) -> Option<String> {
     let mut visible = skills.iter().filter(|skill| !skill.is_hidden).peekable();
     visible.peek()?;
@@ -176,7 +176,7 @@ fn escape(text: &str) -> String {
 }
 
 impl Skill {
-    /// What the model is told when the user calls the skill with `arguments`.
+    /// The text for the model when the user calls the skill with `arguments`.
     pub fn call(&self, arguments: &str) -> Result<String, Diagnostic> {
         let path = &self.source.path;
         let content = text_file::read(path, &self.source.bounds)

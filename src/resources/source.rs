@@ -17,7 +17,7 @@ pub enum Scope {
 pub enum Found {
     /// Named in settings or on the command line.
     Named,
-    /// Lying in a folder that is looked into.
+    /// Found in a folder that is searched.
     Looked,
 }
 
@@ -28,12 +28,12 @@ pub struct Source {
     pub scope: Scope,
     /// The folder that the file belongs to, where one is known.
     pub base: Option<PathBuf>,
-    /// Where the file may really lie.
+    /// The bounds of the file's real path.
     pub bounds: Bounds,
 }
 
 impl Source {
-    /// In the form that other programs are told, `sourceInfo`.
+    /// The JSON of `sourceInfo`, for other programs.
     pub fn to_json(&self) -> Value {
         let mut json = Map::new();
         json.insert("path".into(), self.path.to_string_lossy().into());

@@ -1,4 +1,4 @@
-//! Prompt templates: Markdown files that a line beginning with `/name` stands for.
+//! Prompt templates: Markdown files whose text replaces a line that begins with `/name`.
 
 use super::place::{Kind, Places};
 use super::source::Source;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub struct Template {
     pub name: String,
     pub description: String,
-    /// What the arguments are, for completion.
+    /// A description of the arguments, for completion.
     pub hint: Option<String>,
     pub content: String,
     pub source: Source,
@@ -58,7 +58,7 @@ pub fn load(places: &Places<'_>, only_named: bool, named: &[PathBuf]) -> (Vec<Te
     (templates, diagnostics)
 }
 
-/// `None` for a file that is no Markdown.
+/// Reads a template; `None` for a file that is no Markdown.
 fn read(source: Source) -> Result<Option<Template>, String> {
     const SHOWN: usize = 60;
     let file = source.path.file_name().unwrap_or_default().to_string_lossy();
@@ -92,7 +92,7 @@ pub fn is_space(c: char) -> bool {
     (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}'
 }
 
-/// Takes arguments apart as a shell does: quotes of both kinds hold words together. Empty ones vanish.
+/// Splits arguments as a shell does: quotes of both kinds hold words together, empty words vanish.
 fn split(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -115,7 +115,7 @@ fn split(text: &str) -> Vec<String> {
     words
 }
 
-/// Puts arguments into a text, once: what is put in is not looked at again.
+/// Replaces the placeholders of a text, once: inserted arguments are not expanded.
 fn fill(content: &str, arguments: &[String]) -> String {
     let mut out = String::with_capacity(content.len());
     let mut rest = content;
@@ -136,7 +136,7 @@ fn fill(content: &str, arguments: &[String]) -> String {
     out
 }
 
-/// What stands for the placeholder at the beginning of `text`, after its dollar sign, and what follows.
+/// The value of the placeholder at the beginning of `text`, after its dollar sign, and the text behind it.
 fn placeholder<'a>(text: &'a str, arguments: &[String]) -> Option<(String, &'a str)> {
     let all = || arguments.join(" ");
     let nth = |number: usize| arguments.get(number.checked_sub(1)?);
@@ -170,7 +170,7 @@ fn placeholder<'a>(text: &'a str, arguments: &[String]) -> Option<(String, &'a s
     Some((part.join(" "), rest))
 }
 
-/// A number at the beginning of `text`; one that is too large is the largest.
+/// The number at the beginning of `text`; the largest number if it is too large.
 fn digits(text: &str) -> Option<(usize, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, rest) = text.split_at_checked(end)?;

@@ -1,5 +1,5 @@
-//! The text files of users and projects: regular, of a believable size, and where links lead to no other
-//! place than they may come from.
+//! Reads text files of users and projects: regular files of bounded size, within the folders that they may come
+//! from, wherever links lead.
 
 use super::text;
 use crate::base::file;
@@ -7,15 +7,15 @@ use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Bytes; a longer text is none for a model, and no settings.
+/// The most bytes of a text file.
 pub const BYTES_MAX: u64 = 1 << 20;
 
-/// Where the system shows itself as files: the environment and the memory of processes, devices.
+/// Folders of the system: processes with their environment and memory, devices.
 const SYSTEM_FOLDERS: [&str; 3] = ["/proc", "/sys", "/dev"];
-/// A disk in memory, with files like any other.
+/// A disk in memory: its files are ordinary ones.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Where a file may really lie.
+/// The folders that the real path of a file may be in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// Real paths of folders.
@@ -23,12 +23,12 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// For the user's own files: wherever they were linked to, but in no system folder.
+    /// Bounds for the user's own files: anywhere but in folders of the system.
     pub fn anywhere() -> Self {
         Self { roots: vec![PathBuf::from("/")] }
     }
 
-    /// For what the user's own files bring in.
+    /// Bounds for what the user's own files import.
     pub fn own(agent: &Path, home: Option<&Path>) -> Self {
         let roots = [Some(agent), home].into_iter().flatten();
         Self { roots: roots.filter_map(|root| root.canonicalize().ok()).collect() }
@@ -73,7 +73,7 @@ pub fn project_root(folder: &Path, home: Option<&Path>) -> PathBuf {
 /// A text file that was read.
 pub struct TextFile {
     pub text: String,
-    /// Of the file itself, not of a link to it.
+    /// The metadata of the file itself, not of a link.
     pub about: Metadata,
 }
 

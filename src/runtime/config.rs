@@ -374,14 +374,14 @@ pub fn configure(
 
 fn tool_options(inputs: &Inputs) -> tools::Options {
     let settings = &inputs.settings;
-    let shell_path = settings.shell_path().map(|path| inputs.dirs.resolve(path, &inputs.cwd));
+    let shell_path = settings.text("shellPath").map(|path| inputs.dirs.resolve(path, &inputs.cwd));
     tools::Options {
         shell_path: shell_path.map(|path| path.to_string_lossy().into_owned()),
-        shell_command_prefix: settings.shell_command_prefix().map(str::to_owned),
-        bash_timeout_seconds: settings.bash_timeout_seconds(),
-        bash_keep_background: settings.bash_keep_background(),
-        output_cap_bytes: settings.bash_output_cap_bytes(),
-        resize_images: settings.resize_images(),
+        shell_command_prefix: settings.text("shellCommandPrefix").map(str::to_owned),
+        bash_timeout_seconds: settings.number("bash.timeoutSeconds"),
+        bash_keep_background: settings.flag("bash.keepBackground"),
+        output_cap_bytes: settings.count("bash.outputCapBytes"),
+        resize_images: settings.flag("images.autoResize"),
     }
 }
 
@@ -396,7 +396,7 @@ fn active_tools(
         None if !over.any() => Vec::new(),
         // Those that change something are left out below.
         None if over.read_only => tools::names().map(str::to_owned).collect(),
-        None => settings.default_tools().unwrap_or_else(|| DEFAULT_TOOLS.map(str::to_owned).to_vec()),
+        None => settings.texts("defaultTools").unwrap_or_else(|| DEFAULT_TOOLS.map(str::to_owned).to_vec()),
     };
     let known = tools::names().collect::<Vec<_>>().join(", ");
     for name in over.excluded.iter().filter(|name| tools::builtin(name, workspace).is_none()) {

@@ -34,15 +34,15 @@ pub struct Limits {
 impl Limits {
     /// Fills limits that are not set from the settings.
     pub fn or(self, settings: &Settings) -> Self {
-        let seconds = || Duration::try_from_secs_f64(settings.limit_amount("seconds")?).ok();
+        let seconds = || Duration::try_from_secs_f64(settings.number("limits.seconds")?).ok();
         Self {
-            turns: self.turns.or_else(|| settings.limit("turns")),
-            cost: self.cost.or_else(|| settings.limit_amount("cost")),
-            tokens: self.tokens.or_else(|| settings.limit("tokens")),
-            session_cost: self.session_cost.or_else(|| settings.limit_amount("sessionCost")),
-            session_tokens: self.session_tokens.or_else(|| settings.limit("sessionTokens")),
+            turns: self.turns.or_else(|| settings.whole("limits.turns")),
+            cost: self.cost.or_else(|| settings.number("limits.cost")),
+            tokens: self.tokens.or_else(|| settings.whole("limits.tokens")),
+            session_cost: self.session_cost.or_else(|| settings.number("limits.sessionCost")),
+            session_tokens: self.session_tokens.or_else(|| settings.whole("limits.sessionTokens")),
             time: self.time.or_else(seconds),
-            loops: self.loops || settings.limit_loops(),
+            loops: self.loops || settings.flag("limits.loops"),
         }
     }
 }

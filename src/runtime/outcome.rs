@@ -87,8 +87,8 @@ mod tests {
             ("```json\n{\"n\": 2}\n```", Ok(json!({"n": 2}))),
             ("Here:\n```\n{\"n\": 3}\n```\n", Ok(json!({"n": 3}))),
             ("```", Err("the answer is not one JSON value: ")),
-            (r#"{"n": "1"}"#, Err("the answer does not satisfy the schema: n: must be integer")),
-            (r#"{"n": 0}"#, Err("the answer does not satisfy the schema: n: must be >= 1")),
+            (r#"{"n": "1"}"#, Err("the answer does not satisfy the schema: n: expected integer, got string")),
+            (r#"{"n": 0}"#, Err("the answer does not satisfy the schema: n: expected >= 1")),
             ("", Err("the answer is not one JSON value: ")),
         ];
         for (answer, expected) in rows {

@@ -1,4 +1,4 @@
-//! What every request of a session needs besides the conversation: models, keys, patience.
+//! What every request of a session needs besides the conversation: models, keys, timeouts.
 
 use super::local_servers::LocalServers;
 use crate::agent::run::Request;
@@ -23,19 +23,19 @@ pub struct Services {
     pub thinking_budgets: Vec<(ThinkingLevel, u64)>,
     pub retry: Retry,
     pub compaction: Compaction,
-    /// Proxy of requests, where the environment names none.
+    /// The proxy for requests, where the environment names none.
     pub http_proxy: Option<String>,
-    /// No image leaves this machine.
+    /// True if no image is sent to a model.
     pub block_images: bool,
-    /// Routers that list their clients are told who asks.
+    /// True if routers that list their clients get pi's name.
     pub names_itself: bool,
     pub local_servers: LocalServers,
-    /// `--base-url`: the provider it is for, and the address, which comes before every other.
+    /// `--base-url`: a provider, and the address that its requests go to, before any other.
     pub base_url: Option<(String, String)>,
 }
 
 impl Services {
-    /// Services as settings and environment say. `agent` is the agent folder.
+    /// The services by settings and environment. `agent` is the agent folder.
     pub fn new(registry: Registry, credentials: Credentials, settings: &Settings, agent: &Path) -> Self {
         credentials.learn_files(&registry);
         let cache = match credentials.env().get("PI_CACHE_RETENTION").as_deref() {
@@ -61,7 +61,7 @@ impl Services {
         services
     }
 
-    /// Takes over what the settings say now.
+    /// Takes over the settings.
     pub fn follow(&mut self, settings: &Settings) {
         self.clocks.first = settings.request_timeout();
         self.clocks.idle = settings.http_idle_timeout();
@@ -71,9 +71,9 @@ impl Services {
         self.compaction = settings.compaction();
         self.http_proxy = settings.http_proxy().map(str::to_owned);
         self.credentials.set_http_proxy(settings.http_proxy());
-        self.block_images = settings.block_images();
-        self.names_itself = settings.names_itself();
-        self.vault().switch(settings.hide_secrets());
+        self.block_images = settings.flag("images.blockImages");
+        self.names_itself = settings.flag("enableInstallTelemetry");
+        self.vault().switch(settings.flag("hideSecrets"));
     }
 
     /// Takes over what belongs to the run of the program and is in no file: a key and an address of the command
@@ -85,7 +85,7 @@ impl Services {
         self.local_servers.clone_from(&old.local_servers);
     }
 
-    /// What is known to be secret.
+    /// The secrets that are known.
     pub fn vault(&self) -> &Vault {
         self.credentials.vault()
     }
@@ -114,7 +114,7 @@ impl Services {
         self.credentials.resolve(model, &configured, cancel).map(|_| ())
     }
 
-    /// The next request to `model`. Asked for each one, since a key may be renewed while a run goes on.
+    /// Makes a request to `model`. Keys are resolved for each request, since they may be renewed during a run.
     pub fn request(
         &self,
         model: &Arc<Model>,
@@ -159,7 +159,7 @@ impl Services {
         Ok(Request { model, options })
     }
 
-    /// The proxy of the settings, where the environment names none.
+    /// `env` with the proxy of the settings, unless the environment names one.
     fn with_proxy(&self, mut env: Vec<(String, String)>) -> Vec<(String, String)> {
         if let Some(proxy) = &self.http_proxy {
             let known = self.credentials.env().with(&env);

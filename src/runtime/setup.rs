@@ -1,4 +1,4 @@
-//! A session for a program that embeds the agent: it says what matters to it, the rest has defaults.
+//! A session for a program that embeds the agent. All but folders and model has defaults.
 //!
 //! Nothing is read but the agent folder that is named (settings, `models.json`, `auth.json`; none of
 //! these has to be there) and keys in the environment. No project file is looked at, nothing is stored
@@ -45,37 +45,37 @@ impl Setup {
         }
     }
 
-    /// How much the model is to think.
+    /// Sets the thinking level.
     pub fn thinking(mut self, level: ThinkingLevel) -> Self {
         self.thinking = level;
         self
     }
 
-    /// Built-in tools, by name: `read`, `bash`, `edit`, `write`, `grep`, `find`, `ls`.
+    /// Adds built-in tools, by name: `read`, `bash`, `edit`, `write`, `grep`, `find`, `ls`.
     pub fn builtin(mut self, names: &[&str]) -> Self {
         self.builtin.extend(names.iter().map(|&name| name.to_owned()));
         self
     }
 
-    /// A tool of the program's own.
+    /// Adds a tool of the program's own.
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
         self.own.push(Arc::new(tool));
         self
     }
 
-    /// Stands for the prompt of the coding agent.
+    /// Replaces the prompt of the coding agent.
     pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
         self.system_prompt = Some(text.into());
         self
     }
 
-    /// Stores the conversation, or goes on with a stored one.
+    /// Stores the conversation in `log`, or continues a stored one.
     pub fn log(mut self, log: Log) -> Self {
         self.log = Some(log);
         self
     }
 
-    /// The session, and what is wrong with the files that were read. `cancel` ends whatever it does.
+    /// Makes the session. Gives warnings about the files that were read, too. `cancel` ends whatever the session does.
     pub fn start(self, cancel: &CancelToken) -> Result<(Session, Vec<String>), String> {
         let mut warnings = Vec::new();
         let mut warn = |text: &dyn Display| warnings.push(text.to_string());

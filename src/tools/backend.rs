@@ -42,7 +42,7 @@ pub trait Backend: Send + Sync {
     /// Starts a command in a session of its own: no terminal, nothing on stdin, stdout and stderr
     /// merged in order. The error's text says all there is to say.
     fn spawn(&self, command: &ShellCommand) -> io::Result<Box<dyn Child>>;
-    /// What limits writing and the network, if anything does.
+    /// The sandbox that limits writing and the network, if there is one.
     fn sandbox(&self) -> Option<&Sandbox> {
         None
     }
@@ -70,11 +70,11 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirEntry {
     pub name: OsString,
-    /// Of the entry itself, links not followed.
+    /// The kind of the entry itself: links are not followed.
     pub kind: Kind,
 }
 
-/// What a shell is to do, and where.
+/// A command for a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellCommand {
     /// The shell of the user's choice; by default the backend looks for bash, then sh.
@@ -104,7 +104,7 @@ pub trait Child: Send {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// So many bytes of output are in the buffer.
+    /// The buffer has this many bytes of output.
     Output(usize),
     /// Time is up.
     Waited,

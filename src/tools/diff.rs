@@ -18,14 +18,14 @@ const MAX_CHANGES: usize = 2048;
 /// Comparisons of lines spent on one text.
 const MAX_STEPS: usize = 1 << 22;
 
-/// One change of a text, in the forms of the `edit` tool's `details`.
+/// The changes of a text, in the forms of the `edit` tool's `details`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
     /// Lines as `-12 old`, `+12 new`, ` 12 same`; ` ...` stands for unchanged lines left out.
     pub diff: String,
     /// Unified, with four lines of context.
     pub patch: String,
-    /// In the new text, from 1.
+    /// The number of the line in the new text, from 1.
     pub first_changed_line: Option<usize>,
 }
 
@@ -47,7 +47,7 @@ enum Kind {
     Added,
 }
 
-/// Lines next to each other with the same fate.
+/// Lines next to each other that are all kept, all removed or all added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Run {
     kind: Kind,

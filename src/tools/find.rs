@@ -5,7 +5,6 @@
 //! that starts with `/` is matched against absolute paths. A glob in lower case ignores case.
 
 use super::backend::{Backend, Kind, Stat};
-use super::glob::Glob;
 use super::ignore::path_bytes;
 use super::listing::{self, Listing, given_path, shown};
 use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
@@ -13,6 +12,7 @@ use super::{argument, path};
 use crate::agent::CancelToken;
 use crate::agent::call::{Argument, Arguments, CallInfo, Subject};
 use crate::agent::tool::{Invocation, Serves, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::glob::{Dialect, Glob};
 use crate::llm::message::ToolSpec;
 use crate::tools::workspace::Workspace;
 use serde_json::json;
@@ -92,19 +92,22 @@ impl Tool for Find {
         if kind != Kind::Dir {
             return Err(ToolError::new(format!("Not a directory: {folder_text}")));
         }
-        let walk = Walk::new(&self.workspace, &folder, call.cancel, limit, self.time);
+        // One more tells whether the limit left anything out.
+        let walk = Walk::new(&self.workspace, &folder, call.cancel, limit.saturating_add(1), self.time);
         let mut listing = Listing::default();
         let mut found = 0;
         let summary = walk
             .run(&wanted, &mut |path: String| {
-                listing.push(&path);
+                if found < limit {
+                    listing.push(&path);
+                }
                 found += 1;
             })
             .map_err(|error| ToolError::new(format!("Cannot read directory: {error}")))?;
         if call.cancel.is_cancelled() {
             return Err(ToolError::aborted());
         }
-        if found >= limit {
+        if found > limit {
             let more = limit.saturating_mul(2);
             let notice =
                 format!("{limit} results limit reached. Use limit={more} for more, or refine pattern");
@@ -222,7 +225,11 @@ impl Wanted {
         } else {
             (glob.to_owned(), None)
         };
-        Ok(Self { glob: Glob::new(&glob, ignore_case).map_err(ToolError::new)?, before, only_folders })
+        Ok(Self {
+            glob: Glob::new(&glob, Dialect { ignore_case, ..Dialect::default() }).map_err(ToolError::new)?,
+            before,
+            only_folders,
+        })
     }
 }
 
@@ -352,6 +359,9 @@ mod tests {
                 json!({"resultLimitReached": 2})
             )
         );
+        let (all, _) = find(&tree, json!({"pattern": "*.ts"}));
+        let count = all.lines().count();
+        assert_eq!(find(&tree, json!({"pattern": "*.ts", "limit": count})).0, all);
         check(&tree, "*", "nowhere", "error: Path not found: CWD/nowhere");
         check(&tree, "*", "Read.md", "error: Not a directory: CWD/Read.md");
         check(&tree, "[a", ".", "error: Invalid glob '[a': a '[' is not closed");

@@ -19,7 +19,7 @@ impl Likeness {
         Self { pairs, count }
     }
 
-    /// From 0 to 100 (the same pairs).
+    /// How alike `text` is, from 0 to 100 (it has exactly these pairs).
     pub fn percent(&self, text: &str) -> usize {
         let mut used: HashMap<(char, char), usize> = HashMap::new();
         let (mut shared, mut count) = (0, 0);

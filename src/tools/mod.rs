@@ -8,7 +8,6 @@ pub mod diff;
 pub mod edit;
 pub mod find;
 pub mod fold;
-pub mod glob;
 pub mod grep;
 pub mod ignore;
 pub mod image;

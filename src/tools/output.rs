@@ -334,7 +334,7 @@ impl Whole {
     }
 }
 
-/// What is in the file stays there; an empty one is of no use.
+/// The state after an error of writing. The file stays, unless it is empty.
 fn failed(path: &Path, kept: u64, error: &io::Error) -> WholeState {
     if kept == 0 {
         let _ = std::fs::remove_file(path);

@@ -21,7 +21,7 @@ pub trait Sink {
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     state: State,
-    /// The start of a character that the next input completes.
+    /// The start of a character that later input completes.
     partial: Partial,
     /// A carriage return was seen; text other than a newline starts the line again.
     returned: bool,
@@ -229,7 +229,7 @@ impl Partial {
     }
 }
 
-/// Where the first control character other than `\n` and `\t` is, or the length.
+/// The place of the first control character other than `\n` and `\t`, or the length.
 fn next_control(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
@@ -243,7 +243,7 @@ fn next_control(bytes: &[u8]) -> usize {
     start + rest.iter().position(|&byte| is_control(byte)).unwrap_or(rest.len())
 }
 
-/// Whether one of eight bytes is below 0x20 or is 0x7f, for all of them at once: a byte below `n` makes
+/// True if one of eight bytes is below 0x20 or is 0x7f, for all of them at once: a byte below `n` makes
 /// the high bit of `byte - n` come up where its own was not, and one of 0x7f is below 1 once the bits
 /// of 0x7f are flipped.
 fn may_hold_control(word: u64) -> bool {
@@ -257,7 +257,7 @@ fn is_control(byte: u8) -> bool {
     (byte < b' ') & (byte != b'\n') & (byte != b'\t') | (byte == 0x7f)
 }
 
-/// Whether a control character is dropped, whatever comes before and after.
+/// True if a control character is dropped, whatever comes before and after.
 fn is_meaningless(byte: u8) -> bool {
     is_control(byte) & (byte != ESC) & (byte != b'\r') & (byte != BACKSPACE)
 }

@@ -5,7 +5,7 @@ use crate::llm::secret::Vault;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// What the tools of one session work in.
+/// The surroundings that the tools of a session work in.
 pub struct Workspace {
     /// Relative paths start here.
     pub cwd: PathBuf,
@@ -14,11 +14,11 @@ pub struct Workspace {
     pub options: Options,
     /// Session variables for child processes (`PI_SESSION_ID` …); replaced when the session changes.
     pub env: Mutex<Vec<(String, String)>>,
-    /// Where whole outputs are kept; made when first needed.
+    /// The folder for whole outputs; made when first needed.
     pub outputs: Arc<dyn OutputDir>,
     /// Told before a tool changes a file.
     pub changes: Arc<dyn Changes>,
-    /// What tools hide before they cut a text, since half of a secret would not be recognized after it.
+    /// Secrets, which tools hide before they cut a text: half of a secret would not be recognized.
     pub vault: Vault,
 }
 

@@ -37,6 +37,21 @@ pub fn url(model: &Model, options: &StreamOptions, path: &str) -> Result<String,
 pub struct Headers(Vec<(String, String)>);
 
 impl Headers {
+    /// The headers of a request with a JSON body, for an answer of the type `accept`.
+    pub fn json(accept: &str) -> Self {
+        let mut headers = Self::default();
+        headers.set("content-type", "application/json");
+        headers.set("accept", accept);
+        headers
+    }
+
+    /// Sets the key as a bearer token.
+    pub fn set_bearer(&mut self, options: &StreamOptions) {
+        if let Some(key) = &options.api_key {
+            self.set("authorization", format!("Bearer {}", key.expose()));
+        }
+    }
+
     pub fn set(&mut self, name: &str, value: impl Into<String>) {
         let name = name.to_ascii_lowercase();
         let value = value.into();
@@ -89,6 +104,19 @@ impl Headers {
         }
         let message = format!("No API key for provider: {}", model.provider);
         Err(StreamError::new(ErrorKind::Auth, message))
+    }
+
+    /// The headers with what gateways want and the caller's own. `proofs` are as for [`Self::require_auth`].
+    pub fn finish(
+        mut self,
+        model: &Model,
+        options: &StreamOptions,
+        proofs: &[&str],
+    ) -> Result<Vec<(String, String)>, StreamError> {
+        gateway_headers(&mut self, model, options);
+        self.merge_options(options);
+        self.require_auth(model, proofs)?;
+        Ok(self.into_vec())
     }
 
     pub fn into_vec(self) -> Vec<(String, String)> {

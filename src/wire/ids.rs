@@ -4,8 +4,17 @@ use crate::llm::context::Context;
 use crate::llm::message::Message;
 use std::collections::HashSet;
 
+/// The name of a call whose name is not known.
+pub const NO_NAME: &str = "unknown";
+
+/// `id` with letters, digits, `_` and `-` only, cut after `limit` characters.
+pub fn plain(id: &str, limit: usize) -> String {
+    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    id.chars().map(|c| if legal(c) { c } else { '_' }).take(limit).collect()
+}
+
 pub struct Ids {
-    /// Differs from request to request, and is the same for the same request.
+    /// Differs between requests; a request that is repeated has it again.
     seed: String,
     taken: HashSet<String>,
     /// Makes an id of our own one that the provider takes back.

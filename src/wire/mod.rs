@@ -3,6 +3,7 @@
 //! A protocol is two pure things: a request made from model, context and options, and a decoder that is
 //! fed frames and yields events. Threads, sockets, clocks and aborts are in `llm::stream`, once.
 
+pub mod answer;
 pub mod anthropic_messages;
 pub mod balance;
 #[cfg(feature = "clouds")]
@@ -15,9 +16,9 @@ pub mod hash;
 pub mod ids;
 #[cfg(test)]
 mod matrix;
-pub mod mistral_conversations;
 pub mod openai_completions;
 pub mod openai_responses;
+pub mod parse;
 pub mod pi_messages;
 pub mod schema;
 #[cfg(feature = "clouds")]
@@ -38,7 +39,7 @@ use crate::llm::stream::{self, StreamHandle};
 use openai_responses::{OpenAiResponses, Variant};
 use std::sync::Arc;
 
-/// Starts a request to a model, on a thread of its own. Never fails: what goes wrong is the last event.
+/// Starts a request to a model on a thread of its own. An error is the last event of the stream.
 pub fn stream(
     model: &Arc<Model>,
     context: Context,
@@ -66,16 +67,20 @@ const BUILTIN: &[(&str, Maker)] = &[
     ("azure-openai-responses", || responses(Variant::Azure)),
     #[cfg(feature = "clouds")]
     ("bedrock-converse-stream", || Api::Wire(Arc::new(bedrock_converse_stream::BedrockConverseStream))),
-    ("faux", crate::wire::faux::api),
+    ("faux", faux::api),
     ("google-generative-ai", || Api::Wire(Arc::new(google::Google::GenerativeAi))),
     #[cfg(feature = "clouds")]
     ("google-vertex", || Api::Wire(Arc::new(google::Google::Vertex))),
-    ("mistral-conversations", || Api::Wire(Arc::new(mistral_conversations::MistralConversations))),
+    ("mistral-conversations", || completions(&openai_completions::MISTRAL)),
     ("openai-codex-responses", || responses(Variant::Codex)),
-    ("openai-completions", || Api::Wire(Arc::new(openai_completions::OpenAiCompletions))),
+    ("openai-completions", || completions(&openai_completions::OPENAI)),
     ("openai-responses", || responses(Variant::OpenAi)),
     ("pi-messages", || Api::Wire(Arc::new(pi_messages::PiMessages))),
 ];
+
+fn completions(profile: &'static openai_completions::Profile) -> Api {
+    Api::Wire(Arc::new(openai_completions::ChatCompletions(profile)))
+}
 
 fn responses(variant: Variant) -> Api {
     Api::Wire(Arc::new(OpenAiResponses(variant)))

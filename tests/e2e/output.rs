@@ -37,7 +37,7 @@ fn a_wrong_answer_is_asked_for_again() {
     let requests = server.requests();
     assert_eq!(requests.len(), 4);
     assert!(requests[2].last_text().contains("not one JSON value"));
-    assert!(requests[3].last_text().contains("n: must be integer"));
+    assert!(requests[3].last_text().contains("n: expected integer, got string"));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn programs_are_told_by_an_event() {
         (vec!["x", r#"{"n": 2}"#], json!({"type": "output", "value": {"n": 2}}), 0),
         (
             vec![r#"{"n": 0.5}"#; 3],
-            json!({"type": "output", "error": "the answer does not satisfy the schema: n: must be integer"}),
+            json!({"type": "output", "error": "the answer does not satisfy the schema: n: expected integer, got number"}),
             1,
         ),
     ] {

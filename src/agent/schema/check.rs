@@ -40,7 +40,7 @@ pub fn check<'a>(value: &Value, schema: &'a Value, scope: &Scope<'a>, path: &str
         return;
     }
     if schema == &Value::Bool(false) {
-        faults.push(path, "schema is false");
+        faults.push(path, "no value is allowed here");
         return;
     }
     match scope.follow(schema) {
@@ -51,17 +51,13 @@ pub fn check<'a>(value: &Value, schema: &'a Value, scope: &Scope<'a>, path: &str
     let mut fault = |text: String| faults.push(path, text);
     let allowed: Vec<&str> = types(schema).collect();
     if !allowed.is_empty() && !allowed.iter().any(|kind| has_type(value, kind)) {
-        fault(match allowed[..] {
-            [kind] => format!("must be {kind}"),
-            _ => format!("must be either {}", allowed.join(" or ")),
-        });
-        return;
+        return fault(format!("expected {}, got {}", allowed.join(" or "), type_name(value)));
     }
-    if schema["enum"].as_array().is_some_and(|allowed| !allowed.contains(value)) {
-        fault("must be equal to one of the allowed values".into());
+    if let Some(allowed) = schema["enum"].as_array().filter(|allowed| !allowed.contains(value)) {
+        fault(format!("expected one of {}", list_values(allowed.iter())));
     }
-    if schema.get("const").is_some_and(|wanted| wanted != value) {
-        fault("must be equal to constant".into());
+    if let Some(wanted) = schema.get("const").filter(|wanted| *wanted != value) {
+        fault(format!("expected {wanted}"));
     }
     match value {
         Value::Number(number) => check_number(number.as_f64().unwrap_or(0.0), schema, &mut fault),
@@ -69,10 +65,10 @@ pub fn check<'a>(value: &Value, schema: &'a Value, scope: &Scope<'a>, path: &str
         Value::Array(items) => {
             let count = items.len() as u64;
             if schema["minItems"].as_u64().is_some_and(|least| count < least) {
-                fault(format!("must not have fewer than {} items", schema["minItems"]));
+                fault(format!("expected at least {} items", schema["minItems"]));
             }
             if schema["maxItems"].as_u64().is_some_and(|most| count > most) {
-                fault(format!("must not have more than {} items", schema["maxItems"]));
+                fault(format!("expected at most {} items", schema["maxItems"]));
             }
             let schemas = &schema["items"];
             let _inside = scope.enter();
@@ -97,7 +93,7 @@ fn check_number(number: f64, schema: &Value, fault: &mut impl FnMut(String)) {
     ];
     for (key, sign, holds) in rules {
         if schema[key].as_f64().is_some_and(|bound| !holds(&number, &bound)) {
-            fault(format!("must be {sign} {}", schema[key]));
+            fault(format!("expected {sign} {}", schema[key]));
         }
     }
 }
@@ -105,15 +101,15 @@ fn check_number(number: f64, schema: &Value, fault: &mut impl FnMut(String)) {
 fn check_string(text: &str, schema: &Value, fault: &mut impl FnMut(String)) {
     let count = text.chars().count() as u64;
     if schema["minLength"].as_u64().is_some_and(|least| count < least) {
-        fault(format!("must not have fewer than {} characters", schema["minLength"]));
+        fault(format!("expected at least {} characters", schema["minLength"]));
     }
     if schema["maxLength"].as_u64().is_some_and(|most| count > most) {
-        fault(format!("must not have more than {} characters", schema["maxLength"]));
+        fault(format!("expected at most {} characters", schema["maxLength"]));
     }
     if let Some(pattern) = schema["pattern"].as_str()
         && regex::Regex::new(pattern).is_ok_and(|regex| !regex.is_match(text))
     {
-        fault(format!("must match pattern {pattern:?}"));
+        fault(format!("expected to match {pattern}"));
     }
 }
 
@@ -124,26 +120,19 @@ fn check_object<'a>(
     path: &str,
     faults: &mut Faults,
 ) {
-    let missing: Vec<&str> = names(&schema["required"]).filter(|name| !map.contains_key(*name)).collect();
-    if let Some(first) = missing.first() {
-        let text = format!("must have required properties {}", missing.join(", "));
-        faults.push(&join(path, first), text);
+    for name in names(&schema["required"]).filter(|name| !map.contains_key(*name)) {
+        faults.push(&join(path, name), "missing");
     }
     let properties = schema["properties"].as_object();
     let rest = &schema["additionalProperties"];
-    let mut unknown = false;
     let _inside = scope.enter();
     for (key, inner) in map {
+        let place = join(path, key);
         match properties.and_then(|known| known.get(key)) {
-            Some(property) => check(inner, property, scope, &join(path, key), faults),
-            None => {
-                unknown = true;
-                check(inner, rest, scope, &join(path, key), faults);
-            }
+            Some(property) => check(inner, property, scope, &place, faults),
+            None if rest == &Value::Bool(false) => faults.push(&place, "unknown field"),
+            None => check(inner, rest, scope, &place, faults),
         }
-    }
-    if unknown && rest == &Value::Bool(false) {
-        faults.push(path, "must not have additional properties");
     }
 }
 
@@ -151,20 +140,97 @@ fn check_unions<'a>(value: &Value, schema: &'a Value, scope: &Scope<'a>, path: &
     for part in schema["allOf"].as_array().into_iter().flatten() {
         check(value, part, scope, path, faults);
     }
-    for (union, text) in
-        [("anyOf", "must match a schema in anyOf"), ("oneOf", "must match exactly one schema in oneOf")]
-    {
+    for union in ["anyOf", "oneOf"] {
         let Some(choices) = schema[union].as_array() else {
             continue;
         };
-        let matching = choices.iter().filter(|choice| is_valid(value, choice, scope)).count();
-        if matching == 0 || (union == "oneOf" && matching > 1) {
-            if matching == 0 && !faults.brief {
-                for choice in choices {
-                    check(value, choice, scope, path, faults);
-                }
-            }
-            faults.push(path, text);
+        match choices.iter().filter(|choice| is_valid(value, choice, scope)).count() {
+            0 if faults.brief => faults.push(path, "matches no alternative"),
+            0 => explain_union(value, choices, scope, path, faults),
+            2.. if union == "oneOf" => faults.push(path, "matches more than one alternative"),
+            _ => {}
         }
+    }
+}
+
+/// Adds what is wrong with a value that none of `choices` allows, as the choice says it that was most likely
+/// meant: the one whose tag the value has, else the one that declares most of its properties.
+fn explain_union<'a>(
+    value: &Value,
+    choices: &'a [Value],
+    scope: &Scope<'a>,
+    path: &str,
+    faults: &mut Faults,
+) {
+    let target = |choice: &'a Value| match scope.follow(choice) {
+        Ok(Some(step)) => step.target(),
+        _ => choice,
+    };
+    let targets: Vec<&Value> = choices.iter().map(target).collect();
+    if let (Some((key, tags)), Value::Object(map)) = (tag(&targets), value) {
+        match tags.iter().position(|tag| map.get(key) == Some(tag)) {
+            Some(index) => check(value, &choices[index], scope, path, faults),
+            None => {
+                let text = format!("expected one of {}", list_values(tags.into_iter()));
+                faults.push(&join(path, key), text);
+            }
+        }
+        return;
+    }
+    let declared = |choice: &Value| match (value, choice["properties"].as_object()) {
+        (Value::Object(map), Some(properties)) => {
+            map.keys().filter(|key| properties.contains_key(*key)).count()
+        }
+        _ => 0,
+    };
+    let mut best: Option<(usize, usize, Faults)> = None;
+    for (choice, target) in choices.iter().zip(targets) {
+        let mut found = Faults::all();
+        check(value, choice, scope, path, &mut found);
+        let rank = (declared(target), found.list.first().map_or(0, |(path, _)| path.len()));
+        if best.as_ref().is_none_or(|(declared, deep, _)| rank > (*declared, *deep)) {
+            best = Some((rank.0, rank.1, found));
+        }
+    }
+    match best {
+        Some((_, _, found)) => faults.list.extend(found.list),
+        None => faults.push(path, "matches no alternative"),
+    }
+}
+
+/// The property that is another constant in each of `choices`, with those constants.
+fn tag<'a>(choices: &[&'a Value]) -> Option<(&'a str, Vec<&'a Value>)> {
+    choices.first()?["properties"].as_object()?.keys().find_map(|key| {
+        let tags: Option<Vec<&Value>> =
+            choices.iter().map(|choice| choice["properties"][key].get("const")).collect();
+        let tags = tags?;
+        let is_new = |(index, tag): (usize, &&Value)| {
+            !tag.is_object() && !tag.is_array() && !tags[..index].contains(tag)
+        };
+        tags.iter().enumerate().all(is_new).then(|| (key.as_str(), tags.clone()))
+    })
+}
+
+/// Values shown of a list.
+const LISTED_MAX: usize = 20;
+
+fn list_values<'a>(values: impl ExactSizeIterator<Item = &'a Value>) -> String {
+    let rest = values.len().saturating_sub(LISTED_MAX);
+    let mut shown: Vec<String> = values.take(LISTED_MAX).map(Value::to_string).collect();
+    if rest > 0 {
+        shown.push(format!(" ... and {rest} more"));
+    }
+    format!("[{}]", shown.join(","))
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) if has_type(value, "integer") => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }

@@ -57,40 +57,31 @@ fn near_misses_are_bent() {
 
 #[test]
 fn faults_name_the_place_and_the_rule() {
-    property(json!({"path": ["a"]}), Err("  - path: must be string"));
-    property(json!({"offset": "abc"}), Err("  - offset: must be number"));
-    property(json!({"offset": "inf"}), Err("  - offset: must be number"));
-    property(json!({"a": 1}), Err("  - a: must be >= 3"));
-    property(json!({"a": 9}), Err("  - a: must be <= 5"));
-    property(json!({"a": 4.5}), Err("  - a: must be integer"));
-    property(json!({"b": "z"}), Err("  - b: must be equal to one of the allowed values"));
-    property(json!({"c": 2}), Err("  - c: must be equal to constant"));
-    property(
-        json!({"d": []}),
-        Err("  - d: must be string\n  - d: must be number\n  - d: must match a schema in anyOf"),
-    );
-    property(json!({"e": 2}), Err("  - e: must be boolean"));
-    property(json!({"g": "a"}), Err("  - g: must not have fewer than 2 characters"));
-    property(json!({"g": "bb"}), Err("  - g: must match pattern \"^a\""));
-    property(json!({"h": [1, 2]}), Err("  - h: must not have more than 1 items"));
-    property(json!({"h": "x"}), Err("  - h.0: must be number"));
+    property(json!({"path": ["a"]}), Err("  - path: expected string, got array"));
+    property(json!({"offset": "abc"}), Err("  - offset: expected number, got string"));
+    property(json!({"offset": "inf"}), Err("  - offset: expected number, got string"));
+    property(json!({"a": 1}), Err("  - a: expected >= 3"));
+    property(json!({"a": 9}), Err("  - a: expected <= 5"));
+    property(json!({"a": 4.5}), Err("  - a: expected integer, got number"));
+    property(json!({"b": "z"}), Err(r#"  - b: expected one of ["p","q"]"#));
+    property(json!({"c": 2}), Err("  - c: expected 1"));
+    property(json!({"d": []}), Err("  - d: expected string, got array"));
+    property(json!({"e": 2}), Err("  - e: expected boolean, got integer"));
+    property(json!({"g": "a"}), Err("  - g: expected at least 2 characters"));
+    property(json!({"g": "bb"}), Err("  - g: expected to match ^a"));
+    property(json!({"h": [1, 2]}), Err("  - h: expected at most 1 items"));
+    property(json!({"h": "x"}), Err("  - h.0: expected number, got string"));
     property(json!({"h": null}), Ok(json!("absent")));
-    property(json!({"j": 1}), Err("  - j: must be null"));
-    property(json!({"k": []}), Err("  - k: must not have fewer than 1 items"));
-    property(json!({"k": [{"x": 1}]}), Err("  - k.0.y: must have required properties y"));
-    property(
-        json!({"k": [{"x": "a", "y": "b", "z": 1}]}),
-        Err("  - k.0.z: schema is false\n  - k.0: must not have additional properties"),
-    );
+    property(json!({"j": 1}), Err("  - j: expected null, got integer"));
+    property(json!({"k": []}), Err("  - k: expected at least 1 items"));
+    property(json!({"k": [{"x": 1}]}), Err("  - k.0.y: missing"));
+    property(json!({"k": [{"x": "a", "y": "b", "z": 1}]}), Err("  - k.0.z: unknown field"));
 }
 
 #[test]
 fn the_message_shows_what_was_received() {
     let fault = validate("read", &schema(), &Map::new()).unwrap_err();
-    assert_eq!(
-        fault,
-        "Validation failed for tool \"read\":\n  - path: must have required properties path\n\nReceived arguments:\n{}"
-    );
+    assert_eq!(fault, "Validation failed for tool \"read\":\n  - path: missing\n\nReceived arguments:\n{}");
 }
 
 /// Checks `value` against `schema`, as it is and as arguments under the key `v`.
@@ -128,24 +119,20 @@ fn references_lead_to_definitions() {
     referred(
         schema(),
         &json!({"name": "a", "children": [{"name": "b", "children": [{"name": ""}]}]}),
-        &["children.0.children.0.name: must not have fewer than 1 characters"],
+        &["children.0.children.0.name: expected at least 1 characters"],
     );
-    referred(
-        schema(),
-        &json!({"name": "a", "kind": "z"}),
-        &["kind: must be equal to one of the allowed values"],
-    );
+    referred(schema(), &json!({"name": "a", "kind": "z"}), &[r#"kind: expected one of ["x","y"]"#]);
     referred(
         schema(),
         &json!({"name": "a", "parent": {"name": []}}),
-        &["parent.name: must be string", "parent: must be null", "parent: must match a schema in anyOf"],
+        &["parent.name: expected string, got array"],
     );
 }
 
 #[test]
 fn rules_beside_a_reference_count_too() {
     let schema = json!({"$ref": "#/definitions/n", "maximum": 5, "definitions": {"n": {"minimum": 3}}});
-    for (value, fault) in [(2, "root: must be >= 3"), (9, "root: must be <= 5")] {
+    for (value, fault) in [(2, "root: expected >= 3"), (9, "root: expected <= 5")] {
         assert_eq!(faults(&json!(value), &schema), [fault]);
     }
     assert!(faults(&json!(4), &schema).is_empty());
@@ -156,7 +143,10 @@ fn the_whole_schema_can_be_referred_to() {
     let schema = json!({"type": "object", "properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}},
         "additionalProperties": false});
     assert!(faults(&json!({"next": {"next": {"n": 1}}}), &schema).is_empty());
-    assert_eq!(faults(&json!({"next": {"next": {"n": "1"}}}), &schema), ["next.next.n: must be integer"]);
+    assert_eq!(
+        faults(&json!({"next": {"next": {"n": "1"}}}), &schema),
+        ["next.next.n: expected integer, got string"]
+    );
     let given = json!({"next": {"next": {"n": "1", "next": null}}});
     let bent = validate("t", &schema, given.as_object().unwrap()).unwrap();
     assert_eq!(Value::from(bent), json!({"next": {"next": {"n": 1}}}));
@@ -197,7 +187,7 @@ fn work_and_depth_are_bounded() {
     let choices = vec![choice; 6];
     let schema = json!({"anyOf": choices});
     let deep = |depth: usize| (0..depth).fold(json!("no"), |value, _| json!({"v": value}));
-    assert!(faults(&deep(3), &schema).len() > 6);
+    assert_eq!(faults(&deep(3), &schema), ["v.v.v: expected object, got string"]);
     for depth in [30, 100] {
         let faults = faults(&deep(depth), &schema);
         let is_too_long = |fault: &String| fault.ends_with("takes too long to be checked");
@@ -279,7 +269,7 @@ fn lists_and_objects_may_come_as_json_or_alone() {
     property(json!({"m": "[1]"}), Ok(json!("[1]")));
     property(json!({"path": "[1]"}), Ok(json!("[1]")));
     // JSON of another type, or broken.
-    property(json!({"l": "[1]"}), Err("  - l: must be object"));
-    property(json!({"l": "{\"x\": 1"}), Err("  - l: must be object"));
-    property(json!({"h": "[1"}), Err("  - h.0: must be number"));
+    property(json!({"l": "[1]"}), Err("  - l: expected object, got string"));
+    property(json!({"l": "{\"x\": 1"}), Err("  - l: expected object, got string"));
+    property(json!({"h": "[1"}), Err("  - h.0: expected number, got string"));
 }

@@ -90,7 +90,7 @@ impl Aws {
     }
 }
 
-/// Whether the shared files are there, which may have a profile without a name.
+/// True if the shared files are there, which may have a profile without a name.
 pub fn has_files(env: &Env) -> bool {
     profile::paths(env).iter().flatten().any(|path| path.exists())
 }

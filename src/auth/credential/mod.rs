@@ -199,7 +199,7 @@ impl Credentials {
         self.file.warning()
     }
 
-    /// Whether a request to this provider would have a key, as far as can be told without running a
+    /// True if a request to this provider would have a key, as far as can be told without running a
     /// command. True for a sign-in that has expired: its error says so better than silence.
     pub fn has(&self, provider: &str, configured: &Configured) -> bool {
         if self.given_for(provider).is_some() {
@@ -427,7 +427,7 @@ impl Credentials {
             }
             Ambient::None | Ambient::Open => "",
         };
-        let sign_in = match row.oauth {
+        let sign_in = match row.has_sign_in() {
             true => format!(" Or sign in: pi auth login {id}."),
             false => String::new(),
         };
@@ -466,11 +466,9 @@ fn needs_token(found: &Found, headers: &[(String, Option<String>)]) -> bool {
     key.is_none_or(google::is_placeholder) && !headers.iter().any(|(name, _)| name == "authorization")
 }
 
-/// Whether the model's address is the one that the catalogue has for its provider.
+/// True if the model's address is the one that the catalogue has for its provider.
 fn is_catalogued(model: &Model) -> bool {
-    let shelf = catalogue::Shelf::open(&model.provider);
-    let known = shelf.and_then(|shelf| shelf.model(shelf.rows().next()?));
-    known.is_some_and(|known| known.base_url == model.base_url)
+    catalogue::first(&model.provider).is_some_and(|known| known.base_url == model.base_url)
 }
 
 /// What a sign-in cannot be used without.

@@ -153,7 +153,7 @@ fn mark(foreign: &Path) -> io::Result<()> {
     File::open(foreign)?.set_times(FileTimes::new().set_modified(time))
 }
 
-/// Whether the holder of this lock is gone. `alone`: no other process of ours can hold one.
+/// True if the holder of this lock is gone. `alone`: no other process of ours can hold one.
 fn is_left(facts: &Metadata, alone: bool) -> bool {
     let Ok(time) = facts.modified() else {
         return false;

@@ -89,7 +89,7 @@ pub fn credentials_file(env: &Env) -> Option<CredentialsFile> {
     Some(CredentialsFile { path: folder.join(NAME), named: false })
 }
 
-/// Whether the metadata server may be asked: the user says where it is, or this is one of Google's machines.
+/// True if the metadata server may be asked: the user says where it is, or this is one of Google's machines.
 pub fn has_metadata(env: &Env) -> bool {
     let detection = env.get("METADATA_SERVER_DETECTION").map(|how| how.to_lowercase());
     match detection.as_deref() {

@@ -1,14 +1,75 @@
 //! The way through a browser: it comes back to a server of ours, or the user pastes where it went.
 
 use super::callback::{Callback, Expected};
+use super::client::{Client, Grant};
+use super::entry::{cancelled, failed};
+use super::flow::Flow;
 use super::form;
-use crate::auth::oauth::interaction::{Answer, Event, Prompt};
-use crate::auth::oauth::method::{Flow, cancelled, failed};
+use super::interaction::{Answer, Event, Prompt};
+use super::pkce::{self, Pkce};
+use super::token::Token;
+use super::wire::Wire;
 use crate::llm::event::StreamError;
 use crossbeam_channel::{Receiver, bounded, never, select};
 
 /// Attempts to paste something that makes sense.
 const ATTEMPTS: usize = 5;
+
+/// How a provider's browser flow differs from the others.
+pub(super) struct Browser {
+    /// The page that the user is sent to.
+    pub page: fn(&Wire<'_>) -> Result<String, StreamError>,
+    /// Parts of its query besides those that every provider takes.
+    pub query: &'static [(&'static str, &'static str)],
+    /// Where the browser is to come back to, as the provider knows it.
+    pub port: u16,
+    pub host: &'static str,
+    pub path: &'static str,
+    /// Who answers, for people.
+    pub name: &'static str,
+    /// The state is the verifier, and is sent to the token endpoint too.
+    pub state_is_verifier: bool,
+    /// Told while the token is asked for.
+    pub progress: Option<&'static str>,
+}
+
+impl Browser {
+    /// Sends the user to the provider's page, and exchanges what comes back for a token.
+    pub(super) fn sign_in(&self, flow: &Flow<'_>, client: &Client) -> Result<Token, StreamError> {
+        let page = (self.page)(&flow.wire)?;
+        let pkce = Pkce::new()?;
+        let state = if self.state_is_verifier { pkce.verifier.clone() } else { pkce::random()? };
+        let back = Return {
+            port: self.port,
+            host: self.host,
+            path: self.path.to_owned(),
+            state: Some(state.clone()),
+            name: self.name,
+        };
+        let found = code(flow, back, |redirect_uri| {
+            let standard = [
+                ("response_type", "code"),
+                ("client_id", client.id),
+                ("redirect_uri", redirect_uri),
+                ("scope", client.scope),
+                ("code_challenge", &pkce.challenge),
+                ("code_challenge_method", "S256"),
+                ("state", &state),
+            ];
+            format!("{page}?{}", form::encode(&[&standard, self.query].concat()))
+        })?;
+        if let Some(progress) = self.progress {
+            flow.progress(progress);
+        }
+        let grant = Grant {
+            code: &found.code,
+            verifier: &pkce.verifier,
+            redirect_uri: &found.redirect_uri,
+            state: self.state_is_verifier.then_some(&state),
+        };
+        client.exchange(&flow.wire, &grant)
+    }
+}
 
 /// Where the browser is to come back to.
 pub(super) struct Return {

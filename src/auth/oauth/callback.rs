@@ -5,8 +5,8 @@
 //! wrong request gets an answer and changes nothing, and only the expected path with the expected state
 //! ends the wait. Dropping the server closes all of it at once.
 
+use super::entry::failed;
 use super::form;
-use crate::auth::oauth::method::failed;
 use crate::llm::event::StreamError;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::io::{self, Read, Write};

@@ -1,33 +1,20 @@
-//! OpenAI Codex: ChatGPT Plus and Pro, through the browser or with a code.
+//! OpenAI Codex: ChatGPT Plus and Pro. The device flow is OpenAI's own, and a token names its account.
 
-use super::browser::{self, Return};
+use super::client::Grant;
 use super::device::{self, Pace, Poll};
-use super::form;
-use super::pkce::{self, Pkce};
-use super::token::{Lifetime, Token};
-use super::wire::Wire;
-use crate::auth::oauth::interaction::Event;
-use crate::auth::oauth::method::{Entry, Flow, Method, failed, no_base_url, refresh_token};
+use super::entry::failed;
+use super::flow::Flow;
+use super::interaction::Event;
+use super::table::CODEX;
+use super::token::Token;
+use super::wire::Answer;
 use crate::llm::event::StreamError;
 use base64::Engine;
 use base64::alphabet::URL_SAFE;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::{Value, json};
 
-pub(super) const METHOD: Method = Method {
-    provider: "openai-codex",
-    label: "ChatGPT Plus or Pro",
-    login,
-    renew,
-    base_url: no_base_url,
-    bearer: false,
-    otherwise: "The provider openai works with an API key: set OPENAI_API_KEY",
-};
-
-const CLIENT_ID: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
-const AUTHORIZE: &str = "https://auth.openai.com/oauth/authorize";
-const TOKEN: &str = "https://auth.openai.com/oauth/token";
-const SCOPE: &str = "openid profile email offline_access";
+pub(super) const HOST: &str = "https://auth.openai.com";
 
 const DEVICE_CODE: &str = "https://auth.openai.com/api/accounts/deviceauth/usercode";
 const DEVICE_TOKEN: &str = "https://auth.openai.com/api/accounts/deviceauth/token";
@@ -38,46 +25,10 @@ const DEVICE_SECONDS: u64 = 15 * 60;
 /// Where an access token names its account.
 const CLAIM: &str = "https://api.openai.com/auth";
 
-fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
-    let ways =
-        [("browser", "In a browser on this machine"), ("device_code", "With a code, in a browser anywhere")];
-    match flow.choose("Sign in to OpenAI Codex", &ways)? {
-        "browser" => in_browser(flow),
-        _ => with_code(flow),
-    }
-}
-
-fn in_browser(flow: &Flow<'_>) -> Result<Token, StreamError> {
-    let (pkce, state) = (Pkce::new()?, pkce::random()?);
-    let back = Return {
-        port: 1455,
-        host: "localhost",
-        path: "/auth/callback".into(),
-        state: Some(state.clone()),
-        name: "OpenAI",
-    };
-    let found = browser::code(flow, back, |redirect_uri| {
-        let query = form::encode(&[
-            ("response_type", "code"),
-            ("client_id", CLIENT_ID),
-            ("redirect_uri", redirect_uri),
-            ("scope", SCOPE),
-            ("code_challenge", &pkce.challenge),
-            ("code_challenge_method", "S256"),
-            ("state", &state),
-            ("id_token_add_organizations", "true"),
-            ("codex_cli_simplified_flow", "true"),
-            ("originator", "pi"),
-        ]);
-        format!("{AUTHORIZE}?{query}")
-    })?;
-    exchange(&flow.wire, &found.code, &pkce.verifier, &found.redirect_uri)
-}
-
-fn with_code(flow: &Flow<'_>) -> Result<Token, StreamError> {
+pub(super) fn with_code(flow: &Flow<'_>) -> Result<Token, StreamError> {
     let what = "OpenAI Codex device code";
     let wire = &flow.wire;
-    let answer = wire.post_json(DEVICE_CODE, &json!({"client_id": CLIENT_ID})).send()?;
+    let answer = wire.post_json(DEVICE_CODE, &json!({"client_id": CODEX.id})).send()?;
     if answer.status == 404 {
         return Err(failed(format!("{what}: this way is not open; sign in with the browser")));
     }
@@ -112,31 +63,12 @@ fn with_code(flow: &Flow<'_>) -> Result<Token, StreamError> {
             _ => device::read_error(&answer, what),
         }
     })?;
-    exchange(wire, &code, &verifier, DEVICE_REDIRECT)
+    let grant = Grant { code: &code, verifier: &verifier, redirect_uri: DEVICE_REDIRECT, state: None };
+    CODEX.exchange(wire, &grant)
 }
 
-fn exchange(wire: &Wire<'_>, code: &str, verifier: &str, redirect_uri: &str) -> Result<Token, StreamError> {
-    let form = [
-        ("grant_type", "authorization_code"),
-        ("client_id", CLIENT_ID),
-        ("code", code),
-        ("code_verifier", verifier),
-        ("redirect_uri", redirect_uri),
-    ];
-    let answer = wire.post_form(TOKEN, &form).send()?;
-    let token = Token::read(&answer, "OpenAI Codex token exchange", None, Lifetime::default())?;
-    with_account(token)
-}
-
-fn renew(wire: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
-    let refresh = refresh_token(entry)?;
-    let form = [("grant_type", "refresh_token"), ("refresh_token", refresh), ("client_id", CLIENT_ID)];
-    let answer = wire.post_form(TOKEN, &form).send()?;
-    let token = Token::read(&answer, "OpenAI Codex token refresh", Some(refresh), Lifetime::default())?;
-    with_account(token)
-}
-
-fn with_account(mut token: Token) -> Result<Token, StreamError> {
+/// Adds the account that the token names.
+pub(super) fn with_account(_: &Answer, mut token: Token) -> Result<Token, StreamError> {
     let account = account_id(&token.access);
     let account = account.ok_or_else(|| failed("OpenAI's token does not name an account"))?;
     token.extra.push(("accountId", account.into()));

@@ -4,28 +4,29 @@
 //! The reference sends an editor's name with each of these requests. We send our own, which GitHub may
 //! refuse.
 
-use super::device::{self, Pace, Poll};
+use super::device::{self, Device};
+use super::entry::{Entry, failed, refresh_token, text};
+use super::flow::Flow;
 use super::token::{Token, whole};
-use super::wire::{Answer, Wire, web_address};
-use crate::auth::oauth::interaction::Event;
-use crate::auth::oauth::method::{Entry, Flow, Method, failed, refresh_token, text};
+use super::wire::{Answer, Wire};
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::models::catalogue;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-pub(super) const METHOD: Method = Method {
-    provider: "github-copilot",
-    label: "GitHub Copilot",
-    login,
-    renew,
-    base_url: |entry| Some(server(text(entry, "access").unwrap_or_default(), domain_of(entry).as_deref())),
-    bearer: false,
-    otherwise: "GitHub may allow Copilot to the editors it knows only, and pi does not claim to be one; \
-                providers with an API key work: pi docs providers",
+pub(super) const PROVIDER: &str = "github-copilot";
+
+const DEVICE: Device = Device {
+    client_id: "Iv1.b507a08c87ecfe98",
+    path: "/login/device/code",
+    fields: &[("scope", "read:user")],
+    token_path: "/login/oauth/access_token",
+    what: "GitHub device code",
+    token_what: "GitHub device token",
+    pages: &["verification_uri"],
+    ..device::DEVICE
 };
 
-const CLIENT_ID: &str = "Iv1.b507a08c87ecfe98";
 const GITHUB: &str = "github.com";
 const API_VERSION: &str = "2026-06-01";
 const INDIVIDUAL: &str = "https://api.individual.githubcopilot.com";
@@ -35,7 +36,7 @@ const MARGIN_SECONDS: u64 = 300;
 const RETRIES: u32 = 2;
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
+pub(super) fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
     let asked = flow.line("GitHub Enterprise domain (empty for github.com)", "company.ghe.com")?;
     let enterprise = match asked.as_str() {
         "" => None,
@@ -57,43 +58,12 @@ fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
 }
 
 fn github_token(flow: &Flow<'_>, domain: &str) -> Result<String, StreamError> {
-    let what = "GitHub device code";
-    let wire = &flow.wire;
-    let url = format!("https://{domain}/login/device/code");
-    let answer = wire.post_form(&url, &[("client_id", CLIENT_ID), ("scope", "read:user")]).send()?;
-    if !answer.is_ok() {
-        return Err(answer.refused(what));
-    }
-    let field = |name| answer.text(name).ok_or_else(|| answer.lacks(what, name));
-    let (device_code, user_code) = (field("device_code")?, field("user_code")?);
-    let page = web_address(field("verification_uri")?);
-    let page = page.ok_or_else(|| answer.lacks(what, "verification_uri"))?;
-    let expires = answer.positive("expires_in").unwrap_or(device::LIFETIME_SECONDS);
-    flow.tell(Event::DeviceCode {
-        user_code: user_code.to_owned(),
-        url: page,
-        expires_in_seconds: whole(expires),
-    });
-    let pace =
-        Pace { interval_seconds: answer.positive("interval"), expires_in_seconds: expires, wait_first: true };
-    let url = format!("https://{domain}/login/oauth/access_token");
-    let form = [
-        ("client_id", CLIENT_ID),
-        ("device_code", device_code),
-        ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"),
-    ];
-    device::poll(wire, &pace, || {
-        // Errors come with status 200 here.
-        let answer = wire.post_form(&url, &form).send()?;
-        match (answer.text("access_token"), answer.error()) {
-            (Some(token), _) if answer.is_ok() => Ok(Poll::Done(token.to_owned())),
-            (_, None) if answer.is_ok() => Err(answer.lacks("GitHub device token", "access_token")),
-            _ => device::read_error(&answer, "GitHub device token"),
-        }
-    })
+    let answer = device::authorize(flow, &DEVICE, &format!("https://{domain}"))?;
+    let token = answer.text("access_token").ok_or_else(|| answer.lacks(DEVICE.token_what, "access_token"))?;
+    Ok(token.to_owned())
 }
 
-fn renew(wire: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
+pub(super) fn renew(wire: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
     let domain = domain_of(entry);
     let mut token = copilot_token(wire, refresh_token(entry)?, domain.as_deref())?;
     // The list is an addition: a token without it is better than none.
@@ -121,6 +91,11 @@ fn copilot_token(wire: &Wire<'_>, github: &str, enterprise: Option<&str>) -> Res
         expires,
         extra: vec![("enterpriseUrl", enterprise.map_or(Value::Null, Value::from))],
     })
+}
+
+/// The model server of a sign-in.
+pub(super) fn base_url(entry: &Entry) -> Option<String> {
+    Some(server(text(entry, "access").unwrap_or_default(), domain_of(entry).as_deref()))
 }
 
 /// The model server: the token names it (`...;proxy-ep=proxy.individual.githubcopilot.com;...`).
@@ -207,7 +182,7 @@ fn read_models(list: &[Value], fallback: bool) -> Models {
         off: ids(&|row| {
             row.policy == Some("unconfigured")
                 && (row.picked || fallback)
-                && catalogue::find(METHOD.provider, row.id).is_some()
+                && catalogue::find(PROVIDER, row.id).is_some()
         }),
     }
 }
@@ -255,7 +230,7 @@ fn patient(
             return Ok(answer);
         }
         if wire.clock.wait(wait, wire.cancel) {
-            return Err(crate::auth::oauth::method::cancelled());
+            return Err(super::entry::cancelled());
         }
     }
     ask()
@@ -305,12 +280,8 @@ mod tests {
 
     #[test]
     fn models_are_what_the_picker_shows_or_else_what_is_enabled() {
-        let known: Vec<String> = catalogue::Shelf::open(METHOD.provider)
-            .unwrap()
-            .models()
-            .into_iter()
-            .map(|model| model.id)
-            .collect();
+        let known: Vec<String> =
+            catalogue::Section::of(PROVIDER).unwrap().models().into_iter().map(|model| model.id).collect();
         let (one, two) = (&known[0], &known[1]);
         let item = |id: &str, picked: bool, policy: Value| json!({"id": id, "model_picker_enabled": picked, "policy": {"state": policy}});
         let list = [

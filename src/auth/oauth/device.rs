@@ -1,7 +1,11 @@
 //! The device flow (RFC 8628): asking again and again until the user has typed the code.
 
-use super::wire::Wire;
-use crate::auth::oauth::method::{cancelled, failed};
+use super::client::Client;
+use super::entry::{cancelled, failed};
+use super::flow::Flow;
+use super::interaction::Event;
+use super::token::{Token, whole};
+use super::wire::{Answer, Wire, web_address};
 use crate::llm::event::{ErrorKind, StreamError};
 use std::time::Duration;
 
@@ -11,6 +15,88 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const SLOWER: Duration = Duration::from_secs(5);
 /// Assumed lifetime of a code whose server names none, in seconds.
 pub(super) const LIFETIME_SECONDS: f64 = 15.0 * 60.0;
+
+/// How a provider's device flow differs from the others.
+pub(super) struct Device {
+    pub client_id: &'static str,
+    /// Path of the device authorization endpoint.
+    pub path: &'static str,
+    /// Sent to it besides the client's id.
+    pub fields: &'static [(&'static str, &'static str)],
+    pub token_path: &'static str,
+    /// What the two requests are called in errors.
+    pub what: &'static str,
+    pub token_what: &'static str,
+    /// Fields of the answer that may hold the page, the first that does is shown.
+    pub pages: &'static [&'static str],
+    /// The page must be https.
+    pub secure_page: bool,
+    /// The server must say how long the code lives.
+    pub needs_lifetime: bool,
+    /// The first poll comes after an interval.
+    pub wait_first: bool,
+}
+
+/// The commonest device flow.
+pub(super) const DEVICE: Device = Device {
+    client_id: "",
+    path: "",
+    fields: &[],
+    token_path: "",
+    what: "",
+    token_what: "",
+    pages: &["verification_uri_complete", "verification_uri"],
+    secure_page: false,
+    needs_lifetime: false,
+    wait_first: true,
+};
+
+/// Shows the user a code, waits until it was typed, and gives the token.
+pub(super) fn sign_in(flow: &Flow<'_>, client: &Client, device: &Device) -> Result<Token, StreamError> {
+    let host = (client.host)(&flow.wire)?;
+    let answer = authorize(flow, device, &host)?;
+    client.read(&answer, device.token_what, None)
+}
+
+/// Shows the user a code of the server at `host`, and gives the answer of the token endpoint after it was typed.
+pub(super) fn authorize(flow: &Flow<'_>, device: &Device, host: &str) -> Result<Answer, StreamError> {
+    let (wire, what) = (&flow.wire, device.what);
+    let url = format!("{host}{}", device.path);
+    let form = [&[("client_id", device.client_id)], device.fields].concat();
+    let answer = wire.post_form(&url, &form).send()?;
+    if !answer.is_ok() {
+        return Err(answer.refused(what));
+    }
+    let field = |name| answer.text(name).ok_or_else(|| answer.lacks(what, name));
+    let (device_code, user_code) = (field("device_code")?, field("user_code")?);
+    let page = device.pages.iter().find_map(|name| web_address(answer.text(name)?));
+    let page = page.filter(|page| !device.secure_page || page.starts_with("https://"));
+    let page_field = device.pages.last().copied().unwrap_or_default();
+    let expires = answer.positive("expires_in").or((!device.needs_lifetime).then_some(LIFETIME_SECONDS));
+    let expires = expires.ok_or_else(|| answer.lacks(what, "expires_in"))?;
+    flow.tell(Event::DeviceCode {
+        user_code: user_code.to_owned(),
+        url: page.ok_or_else(|| answer.lacks(what, page_field))?,
+        expires_in_seconds: whole(expires),
+    });
+    let pace = Pace {
+        interval_seconds: answer.positive("interval"),
+        expires_in_seconds: expires,
+        wait_first: device.wait_first,
+    };
+    let url = format!("{host}{}", device.token_path);
+    let form = [("grant_type", GRANT), ("client_id", device.client_id), ("device_code", device_code)];
+    poll(wire, &pace, || {
+        // Some servers send errors with status 200.
+        let answer = wire.post_form(&url, &form).send()?;
+        match answer.is_ok() && answer.error().is_none() {
+            true => Ok(Poll::Done(answer)),
+            false => read_error(&answer, device.token_what),
+        }
+    })
+}
+
+const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
 /// What a poll found.
 pub(super) enum Poll<T> {
@@ -74,7 +160,7 @@ fn seconds(seconds: f64) -> Duration {
 }
 
 /// What most servers answer to a poll that did not succeed.
-pub(super) fn read_error<T>(answer: &super::wire::Answer, what: &str) -> Result<Poll<T>, StreamError> {
+pub(super) fn read_error<T>(answer: &Answer, what: &str) -> Result<Poll<T>, StreamError> {
     match answer.error() {
         Some("authorization_pending") => Ok(Poll::Pending),
         Some("slow_down") => Ok(Poll::SlowDown(answer.positive("interval"))),

@@ -1,66 +1,37 @@
 //! Meta, with a code. The token of the sign-in only says who the user is; it is exchanged for a key that
 //! lives for a day, again and again until the sign-in itself has ended.
 
-use super::device::{self, Pace, Poll};
-use super::token::{Token, expiry, whole};
+use super::device::{self, Device};
+use super::entry::{Entry, failed, refresh_token};
+use super::flow::Flow;
+use super::token::{Token, expiry};
 use super::wire::{Wire, web_address};
-use crate::auth::oauth::interaction::Event;
-use crate::auth::oauth::method::{Entry, Flow, Method, failed, no_base_url, refresh_token};
 use crate::llm::event::StreamError;
 use serde_json::json;
 
-pub(super) const METHOD: Method = Method {
-    provider: "meta",
-    label: "a Meta subscription",
-    login,
-    renew,
-    base_url: no_base_url,
-    bearer: false,
-    otherwise: "An API key works too: set META_API_KEY",
+const HOST: &str = "https://auth.meta.com";
+
+const DEVICE: Device = Device {
+    client_id: "1031625952748946",
+    path: "/oidc/device/authorization/",
+    token_path: "/oidc/device/token/",
+    what: "Meta device authorization",
+    token_what: "Meta device token",
+    ..device::DEVICE
 };
 
-const CLIENT_ID: &str = "1031625952748946";
-const DEVICE_CODE: &str = "https://auth.meta.com/oidc/device/authorization/";
-const DEVICE_TOKEN: &str = "https://auth.meta.com/oidc/device/token/";
 const KEY: &str = "https://api.meta.ai/muse-code/key";
 const KEY_SECONDS: u64 = 24 * 60 * 60;
 
-fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
-    let what = "Meta device authorization";
-    let wire = &flow.wire;
-    let answer = wire.post_form(DEVICE_CODE, &[("client_id", CLIENT_ID)]).send()?;
-    if !answer.is_ok() {
-        return Err(answer.refused(what));
-    }
-    let field = |name| answer.text(name).ok_or_else(|| answer.lacks(what, name));
-    let (device_code, user_code) = (field("device_code")?, field("user_code")?);
-    let pages = ["verification_uri_complete", "verification_uri"];
-    let page = pages.iter().find_map(|name| web_address(answer.text(name)?));
-    let expires = answer.positive("expires_in").unwrap_or(device::LIFETIME_SECONDS);
-    flow.tell(Event::DeviceCode {
-        user_code: user_code.to_owned(),
-        url: page.ok_or_else(|| answer.lacks(what, "verification_uri"))?,
-        expires_in_seconds: whole(expires),
-    });
-    let pace =
-        Pace { interval_seconds: answer.positive("interval"), expires_in_seconds: expires, wait_first: true };
-    let form = [
-        ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"),
-        ("device_code", device_code),
-        ("client_id", CLIENT_ID),
-    ];
-    let identity = device::poll(wire, &pace, || {
-        let answer = wire.post_form(DEVICE_TOKEN, &form).send()?;
-        match answer.text("access_token").filter(|_| answer.is_ok()) {
-            Some(token) => Ok(Poll::Done(token.to_owned())),
-            None => device::read_error(&answer, "Meta device token"),
-        }
-    })?;
+pub(super) fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
+    let answer = device::authorize(flow, &DEVICE, HOST)?;
+    let identity = answer.text("access_token");
+    let identity = identity.ok_or_else(|| answer.lacks(DEVICE.token_what, "access_token"))?;
     flow.progress("Asking Meta for a key...");
-    key(wire, &identity)
+    key(&flow.wire, identity)
 }
 
-fn renew(wire: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
+pub(super) fn renew(wire: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
     key(wire, refresh_token(entry)?)
 }
 

@@ -1,16 +1,16 @@
-//! What a sign-in is: a row with its two functions, and what these work with.
+//! What a sign-in is: a row of the table, and what its flows work with.
 
-use super::interaction::{Answer, Choice, Event, Interaction, Prompt};
+use super::browser::Browser;
+use super::client::Client;
+use super::device::{self, Device};
+use super::entry::{Entry, cancelled};
+use super::flow::{Flow, no_such_way};
+use super::interaction::Interaction;
 use super::token::Token;
-use super::wire::{Clock, Hosts, Wire};
+use super::wire::{Setting, Wire};
 use crate::base::cancel::CancelToken;
-use crate::base::env::Env;
 use crate::llm::event::{ErrorKind, StreamError};
-use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
-
-/// An entry of auth.json.
-pub type Entry = Map<String, Value>;
 
 /// For all requests of a renewal together.
 const RENEWAL_LIMIT: Duration = Duration::from_secs(15);
@@ -20,8 +20,10 @@ pub struct Method {
     pub(super) provider: &'static str,
     /// What the user signs in with.
     pub label: &'static str,
-    pub(super) login: fn(&Flow<'_>) -> Result<Token, StreamError>,
-    pub(super) renew: fn(&Wire<'_>, &Entry) -> Result<Token, StreamError>,
+    /// Asked where there is more than one way.
+    pub(super) question: &'static str,
+    pub(super) ways: &'static [Way],
+    pub(super) renewal: Renewal,
     pub(super) base_url: fn(&Entry) -> Option<String>,
     /// The token travels as `Authorization: Bearer`, whatever the protocol does with a key.
     pub bearer: bool,
@@ -29,20 +31,24 @@ pub struct Method {
     pub otherwise: &'static str,
 }
 
-/// What a sign-in is done in.
-pub(crate) struct Setting<'a> {
-    pub hosts: &'a Hosts,
-    pub clock: &'a dyn Clock,
-    pub env: &'a Env,
-    pub gateway: Option<&'a str>,
-    /// For requests, where the environment names no proxy.
-    pub http_proxy: Option<&'a str>,
+/// A way to sign in, with the id by which it is chosen.
+pub(super) struct Way {
+    pub(super) id: &'static str,
+    pub(super) flow: Engine,
 }
 
-/// A sign-in under way.
-pub(super) struct Flow<'a> {
-    pub(super) wire: Wire<'a>,
-    pub(super) interaction: &'a dyn Interaction,
+/// What a way is done with.
+pub(super) enum Engine {
+    Browser(&'static Client, Browser),
+    Device(&'static Client, Device),
+    /// What only this provider does.
+    Own(fn(&Flow<'_>) -> Result<Token, StreamError>),
+}
+
+/// How a new token is had.
+pub(super) enum Renewal {
+    Client(&'static Client),
+    Own(fn(&Wire<'_>, &Entry) -> Result<Token, StreamError>),
 }
 
 impl Method {
@@ -54,12 +60,29 @@ impl Method {
         cancel: &CancelToken,
     ) -> Result<Entry, StreamError> {
         let flow = Flow { wire: Wire::new(setting, cancel, None), interaction };
-        let result = (self.login)(&flow);
+        let result = self.sign_in(&flow);
         if cancel.is_cancelled() {
             return Err(cancelled());
         }
         let token = result.map_err(|error| self.explained(error))?;
         Ok(token.into_entry())
+    }
+
+    fn sign_in(&self, flow: &Flow<'_>) -> Result<Token, StreamError> {
+        let labels = self.ways.iter().map(|way| match way.flow {
+            Engine::Browser(..) => (way.id, "In a browser on this machine"),
+            Engine::Device(..) | Engine::Own(_) => (way.id, "With a code, in a browser anywhere"),
+        });
+        let chosen = match self.ways {
+            [only] => only.id,
+            _ => flow.choose(self.question, &labels.collect::<Vec<_>>())?,
+        };
+        let way = self.ways.iter().find(|way| way.id == chosen).ok_or_else(no_such_way)?;
+        match &way.flow {
+            Engine::Browser(client, browser) => browser.sign_in(flow, client),
+            Engine::Device(client, device) => device::sign_in(flow, client, device),
+            Engine::Own(login) => login(flow),
+        }
     }
 
     /// Asks for a new token, and puts it into the entry in the place of the old one.
@@ -71,7 +94,11 @@ impl Method {
     ) -> Result<(), StreamError> {
         let until = Instant::now() + RENEWAL_LIMIT;
         let wire = Wire::new(setting, cancel, Some(until));
-        let token = (self.renew)(&wire, entry).map_err(|error| self.explained(error))?;
+        let token = match &self.renewal {
+            Renewal::Client(client) => client.renew(&wire, entry),
+            Renewal::Own(renew) => renew(&wire, entry),
+        };
+        let token = token.map_err(|error| self.explained(error))?;
         token.write_to(entry);
         Ok(())
     }
@@ -87,62 +114,6 @@ impl Method {
         }
         error
     }
-}
-
-impl Flow<'_> {
-    pub(super) fn tell(&self, event: Event) {
-        self.interaction.tell(&event);
-    }
-
-    pub(super) fn progress(&self, text: impl Into<String>) {
-        self.tell(Event::Progress(text.into()));
-    }
-
-    /// The chosen way; the first where nobody can be asked.
-    pub(super) fn choose(
-        &self,
-        message: &str,
-        options: &[(&'static str, &str)],
-    ) -> Result<&'static str, StreamError> {
-        let choices =
-            options.iter().map(|(id, label)| Choice { id: (*id).to_owned(), label: (*label).to_owned() });
-        let prompt = Prompt::Select { message: message.to_owned(), options: choices.collect() };
-        let ids = || options.iter().map(|(id, _)| *id);
-        let chosen = match self.interaction.ask(&prompt, self.wire.cancel) {
-            Answer::Text(id) => ids().find(|known| *known == id.trim()),
-            Answer::Nobody => ids().next(),
-            Answer::Cancelled => return Err(cancelled()),
-        };
-        chosen.ok_or_else(|| failed("there is no such way to sign in"))
-    }
-
-    /// A line of text; nothing where nobody can be asked.
-    pub(super) fn line(&self, message: &str, placeholder: &str) -> Result<String, StreamError> {
-        let prompt = Prompt::Text { message: message.to_owned(), placeholder: placeholder.to_owned() };
-        match self.interaction.ask(&prompt, self.wire.cancel) {
-            Answer::Text(line) => Ok(line.trim().to_owned()),
-            Answer::Nobody => Ok(String::new()),
-            Answer::Cancelled => Err(cancelled()),
-        }
-    }
-}
-
-pub(super) fn cancelled() -> StreamError {
-    StreamError::new(ErrorKind::Aborted, "Login cancelled")
-}
-
-pub(super) fn failed(text: impl Into<String>) -> StreamError {
-    StreamError::new(ErrorKind::Auth, text)
-}
-
-pub(super) fn text<'e>(entry: &'e Entry, name: &str) -> Option<&'e str> {
-    let text = entry.get(name).and_then(Value::as_str);
-    text.filter(|text| !text.is_empty())
-}
-
-/// The token that a renewal is asked with.
-pub(super) fn refresh_token(entry: &Entry) -> Result<&str, StreamError> {
-    text(entry, "refresh").ok_or_else(|| failed("there is no \"refresh\" token"))
 }
 
 pub(super) const fn no_base_url(_: &Entry) -> Option<String> {

@@ -1,28 +1,19 @@
 //! OpenRouter, through the browser. What comes of it is a key that does not end.
 
 use super::browser::{self, Return};
+use super::entry::{Entry, text};
+use super::flow::Flow;
 use super::form;
 use super::pkce::{self, Pkce};
 use super::token::{NEVER, Token};
 use super::wire::Wire;
-use crate::auth::oauth::method::{Entry, Flow, Method, no_base_url, text};
 use crate::llm::event::StreamError;
 use serde_json::json;
-
-pub(super) const METHOD: Method = Method {
-    provider: "openrouter",
-    label: "an OpenRouter account",
-    login,
-    renew,
-    base_url: no_base_url,
-    bearer: false,
-    otherwise: "An API key works too: set OPENROUTER_API_KEY",
-};
 
 const AUTHORIZE: &str = "https://openrouter.ai/auth";
 const KEY: &str = "https://openrouter.ai/api/v1/auth/keys";
 
-fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
+pub(super) fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
     let pkce = Pkce::new()?;
     let back = Return {
         port: 0,
@@ -55,7 +46,7 @@ fn login(flow: &Flow<'_>) -> Result<Token, StreamError> {
     Ok(forever(key))
 }
 
-fn renew(_: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
+pub(super) fn renew(_: &Wire<'_>, entry: &Entry) -> Result<Token, StreamError> {
     Ok(forever(text(entry, "access").unwrap_or_default()))
 }
 

@@ -1,7 +1,7 @@
 //! The proof that the program that asks for the tokens is the one that sent the user to the browser
 //! (RFC 7636).
 
-use crate::auth::oauth::method::failed;
+use super::entry::failed;
 use crate::llm::event::StreamError;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

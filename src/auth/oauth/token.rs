@@ -1,7 +1,7 @@
 //! What a sign-in or a renewal gives.
 
+use super::entry::Entry;
 use super::wire::Answer;
-use crate::auth::oauth::method::Entry;
 use crate::llm::event::StreamError;
 use crate::llm::message::now_ms;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Requests of a sign-in: short, with a limit each, and with nothing secret in errors and logs.
 
+use super::entry::{cancelled, failed, text};
 use super::form;
-use crate::auth::oauth::method::{Setting, cancelled, failed};
 use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
 use crate::llm::event::{ErrorKind, StreamError};
@@ -74,6 +74,16 @@ impl Clock for RealClock {
     fn wait(&self, time: Duration, cancel: &CancelToken) -> bool {
         cancel.wait_timeout(time)
     }
+}
+
+/// What a sign-in is done in.
+pub(crate) struct Setting<'a> {
+    pub hosts: &'a Hosts,
+    pub clock: &'a dyn Clock,
+    pub env: &'a Env,
+    pub gateway: Option<&'a str>,
+    /// For requests, where the environment names no proxy.
+    pub http_proxy: Option<&'a str>,
 }
 
 pub(super) struct Wire<'a> {
@@ -230,7 +240,7 @@ impl Answer {
     }
 
     pub fn text(&self, name: &str) -> Option<&str> {
-        crate::auth::oauth::method::text(&self.fields, name)
+        text(&self.fields, name)
     }
 
     /// A number above zero.
@@ -242,7 +252,7 @@ impl Answer {
     /// The OAuth error code.
     pub fn error(&self) -> Option<&str> {
         match self.fields.get("error") {
-            Some(Value::Object(error)) => crate::auth::oauth::method::text(error, "code"),
+            Some(Value::Object(error)) => text(error, "code"),
             _ => self.text("error"),
         }
     }
@@ -251,7 +261,7 @@ impl Answer {
     fn detail(&self) -> Option<String> {
         let nested = |name: &str| {
             let error = self.fields.get("error").and_then(Value::as_object)?;
-            crate::auth::oauth::method::text(error, name)
+            text(error, name)
         };
         let about = ["error_description", "detail", "message"];
         let about = about.iter().find_map(|name| self.text(name)).or(nested("message"));

@@ -5,7 +5,7 @@ use crate::base::cancel::CancelToken;
 use crate::mode::report;
 use serde_json::{Map, Value};
 
-/// The outcome; the words are the reference's.
+/// The outcome of a check, in the words of the reference.
 #[derive(Clone, Copy)]
 enum Status {
     Ready,
@@ -56,7 +56,7 @@ pub(super) fn run(access: &Access, options: &Options, cancel: &CancelToken) -> R
     Ok(or_code(say_line(&Value::Object(object).to_string()), code))
 }
 
-/// The provider that was meant, and how it stands with it.
+/// The provider that the options name, and whether it can be used.
 fn status(access: &Access, options: &Options, cancel: &CancelToken) -> (String, Status) {
     let explain = |text: &str| {
         if !options.json {

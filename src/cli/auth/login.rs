@@ -146,7 +146,8 @@ fn ask_provider(console: &Console, cancel: &CancelToken) -> Result<String, Stop>
     if !console.is_terminal() {
         return Err(need.to_owned().into());
     }
-    let names: Vec<&str> = provider::PROVIDERS.iter().filter(|row| row.oauth).map(|row| row.id).collect();
+    let names: Vec<&str> =
+        provider::PROVIDERS.iter().filter(|row| row.has_sign_in()).map(|row| row.id).collect();
     report::note(format_args!("Sign-ins: {}. Any other provider takes a key.", names.join(", ")));
     let prompt = Prompt::Text { message: "Provider".into(), placeholder: "anthropic".into() };
     match console.ask(&prompt, cancel) {
@@ -223,7 +224,7 @@ impl Row {
     }
 }
 
-/// What is stored, then what the environment and models.json add for others.
+/// A row for each stored credential, then for each other provider with a key in the environment or models.json.
 fn rows(access: &Access) -> Result<Vec<Row>, String> {
     let stored = access.credentials.stored()?;
     let of_file = |stored: &Stored| Row {

@@ -1,8 +1,8 @@
 //! `pi auth`: signing in and out, and what a script needs of a key.
 //!
-//! `check`, `print-api-key` and `print-bearer-token` are the reference's, with its answers and exit
-//! codes; `login`, `logout` and `list` are what it has in its terminal only. A secret is printed by the
-//! commands that are there for it, alone on stdout.
+//! `check`, `print-api-key` and `print-bearer-token` have the answers and exit codes of the reference; `login`,
+//! `logout` and `list` are what the reference has in its terminal only. A secret is printed by the commands that
+//! print secrets, alone on stdout.
 
 mod check;
 mod login;
@@ -16,7 +16,7 @@ use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
 use crate::cli::say::say;
 use crate::llm::model::Model;
-use crate::mode::print::{DONE, FAILED};
+use crate::mode::exit::{DONE, FAILED};
 use crate::mode::report;
 use crate::mode::signal;
 use crate::models::Configured;
@@ -55,7 +55,7 @@ enum Kind {
     BearerToken,
 }
 
-/// What stops a command: said on stderr.
+/// Why a command ends early: a text for stderr, and the exit code.
 struct Stop {
     text: String,
     code: u8,
@@ -113,10 +113,7 @@ struct Options {
 fn with_options(kind: Kind, words: &[String]) -> Result<u8, Stop> {
     let mut options = Options::default();
     let rest = take_options(kind, words, &mut options)?;
-    let args = match flags::parse(rest.into_iter().map(OsString::from)) {
-        Ok(args) => args,
-        Err(UsageError(text)) => return Err(refused(kind, &text)),
-    };
+    let args = flags::parse(rest.into_iter().map(OsString::from)).map_err(|error| refused(kind, &error))?;
     validate(kind, &args).map_err(|text| Stop { text, code: usage_code(kind) })?;
     options.verbose = args.run.verbose;
     let given = |text: Option<String>| {
@@ -174,7 +171,7 @@ fn take_options(kind: Kind, words: &[String], options: &mut Options) -> Result<V
     Ok(rest)
 }
 
-/// `30m`, `1h`, `500ms`.
+/// Parses a duration such as `30m`, `1h` or `500ms`.
 fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (count, unit) = text.split_at_checked(digits)?;
@@ -189,18 +186,13 @@ fn duration(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(count.saturating_mul(ms)))
 }
 
-/// An option that no command knows is said as the reference says it.
-fn refused(kind: Kind, text: &str) -> Stop {
-    let Some(name) = text.strip_prefix("Unknown option: --") else {
-        return Stop {
-            text: text.to_owned(),
-            code: match text.ends_with(" requires a value") {
-                true => FAILED,
-                false => usage_code(kind),
-            },
-        };
+/// Refuses an unknown option in the words of the reference.
+fn refused(kind: Kind, error: &UsageError) -> Stop {
+    let name = match error {
+        UsageError::UnknownFlag { name, .. } => name.split('.').next().unwrap_or_default(),
+        UsageError::MissingValue { .. } => return Stop { text: error.to_string(), code: FAILED },
+        UsageError::Other(_) => return Stop { text: error.to_string(), code: usage_code(kind) },
     };
-    let name = name.split(['.', '=']).next().unwrap_or_default();
     let (command, options) = match kind {
         Kind::Check => ("auth check", "[--json] [--credentials] [--no-refresh]"),
         Kind::ApiKey => ("auth print-api-key", "[--model <model>]"),
@@ -228,7 +220,7 @@ fn validate(kind: Kind, args: &Args) -> Result<(), String> {
     .into())
 }
 
-/// Models and keys of the user.
+/// The models and keys of the user.
 struct Access {
     dirs: Dirs,
     registry: Registry,
@@ -257,7 +249,7 @@ fn with_access(command: impl FnOnce(&Access, &CancelToken) -> Result<u8, Stop>) 
 }
 
 impl Access {
-    /// A provider of the catalogue, of the table or of models.json.
+    /// The name of a provider, if the catalogue, the table of providers or models.json has it.
     fn provider(&self, name: &str) -> Option<String> {
         let known = self.registry.providers().into_iter();
         let mut known = known.chain(provider::PROVIDERS.iter().map(|row| row.id));
@@ -277,13 +269,13 @@ impl Access {
         resolve::resolve(&self.registry, &usable, wanted)
     }
 
-    /// Any model of the provider, for what is the same for all of them.
+    /// Any model of the provider, where all have one answer.
     fn any_model(&self, provider: &str) -> Arc<Model> {
         let known = self.registry.models_of(provider).into_iter().next();
         known.unwrap_or_else(|| Arc::new(Model { provider: provider.to_owned(), ..Model::default() }))
     }
 
-    /// The type of what is stored for a provider.
+    /// The type of the credential that is stored for a provider.
     fn stored_kind(&self, provider: &str) -> Option<String> {
         let stored = self.credentials.stored().ok()?;
         let stored = stored.into_iter().find(|stored| stored.provider == provider);

@@ -8,12 +8,12 @@ use crate::llm::secret::Secret;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A script has a while to use what it was given.
+/// The least time that a printed token is good for, so that a script can use it.
 const MIN_EXPIRY: Duration = Duration::from_secs(30 * 60);
 
 struct Candidate {
     provider: String,
-    /// Where one was asked for.
+    /// The model that was asked for; none if only a provider was named.
     model: Option<Arc<Model>>,
 }
 
@@ -56,7 +56,7 @@ fn named(access: &Access, name: &str, model: Option<&str>) -> Result<Candidate, 
     Ok(Candidate { provider, model: model.map(|choice| choice.model) })
 }
 
-/// The providers with something stored that have the model.
+/// Providers that have the model and a stored credential.
 fn having(access: &Access, model: &str) -> Result<Vec<Candidate>, Stop> {
     let stored = access.credentials.stored()?;
     let candidates = stored.into_iter().filter_map(|stored| {

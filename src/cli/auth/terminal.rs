@@ -1,8 +1,8 @@
-//! A sign-in on the terminal: what is told goes to stderr, answers come from stdin.
+//! A sign-in on the terminal: texts go to stderr, answers come from stdin.
 //!
 //! A key is typed unseen, a star for each letter. The terminal gets its old modes back on every way out:
 //! when the key is complete, on an error or a panic, and when a signal ends the program while we wait.
-//! Nothing here can be typed into that a cancel does not end at once.
+//! A cancel ends every wait for input at once.
 
 use crate::auth::oauth::{Answer, Event, Interaction, Prompt};
 use crate::base::cancel::{CancelGuard, CancelToken};
@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-/// Of one line, in bytes.
+/// The most bytes of a line.
 const LINE_LIMIT: usize = 64 << 10;
 
 pub(super) struct Console {
@@ -29,7 +29,7 @@ struct Input {
     rest: Vec<u8>,
 }
 
-/// What a wait for input ended in.
+/// How a wait for input ended.
 enum Got {
     Bytes(Vec<u8>),
     End,
@@ -54,7 +54,7 @@ impl Console {
         self.input.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A key, typed unseen; `None` when cancelled.
+    /// Reads a key that is typed unseen; `None` when cancelled.
     pub fn secret(&self, message: &str, cancel: &CancelToken) -> io::Result<Option<String>> {
         let mut input = self.input();
         let wake = Wake::new(cancel)?;
@@ -202,7 +202,7 @@ impl Wake {
     }
 }
 
-/// A line without its end; `None` at the end of the input and when cancelled.
+/// Reads a line, without its end; `None` at the end of the input and when cancelled.
 fn read_line(input: &mut Input, wake: &Wake) -> io::Result<Option<String>> {
     loop {
         if let Some(end) = input.rest.iter().position(|byte| *byte == b'\n') {
@@ -222,7 +222,7 @@ fn read_line(input: &mut Input, wake: &Wake) -> io::Result<Option<String>> {
     }
 }
 
-/// What a key pressed does to a line that nobody sees.
+/// A line that is typed unseen.
 #[derive(Default)]
 struct Line {
     text: Vec<u8>,
@@ -230,7 +230,7 @@ struct Line {
 }
 
 impl Line {
-    /// True when the line is complete; `None` when it is given up.
+    /// Takes a typed byte. True if the line is complete; `None` if it is given up.
     fn press(&mut self, byte: u8) -> Option<bool> {
         match byte {
             b'\r' | b'\n' => return Some(true),
@@ -247,7 +247,7 @@ impl Line {
         Some(false)
     }
 
-    /// What brings the stars on screen up to date.
+    /// The bytes that bring the stars on screen up to date.
     fn stars(&mut self) -> String {
         let letters = self.text.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
         let stars = match letters >= self.shown {
@@ -289,7 +289,7 @@ fn masked_line(input: &mut Input, wake: &Wake) -> io::Result<Option<String>> {
     }
 }
 
-/// The modes that the terminal had, for whoever leaves first.
+/// The modes that the terminal had, to be restored once, on the first way out.
 static BEFORE: Mutex<Option<(RawFd, libc::termios)>> = Mutex::new(None);
 
 /// The terminal shows nothing of what is typed until this is dropped.

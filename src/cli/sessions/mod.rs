@@ -1,4 +1,4 @@
-//! `pi sessions`: stored sessions listed, searched, shown, removed, tidied up and taken in.
+//! `pi sessions`: lists, searches, shows, removes and imports stored sessions.
 //!
 //! Rows for people have an age, a short id that is enough for `--session`, and one line of text; with
 //! `--json` each is an object on a line of its own.
@@ -7,7 +7,7 @@ mod remove;
 pub mod row;
 
 use super::open;
-use crate::mode::print;
+use crate::mode::exit;
 use crate::mode::report;
 use crate::resources::dirs::Dirs;
 use crate::resources::settings::Settings;
@@ -78,13 +78,9 @@ pub fn run(words: &[OsString]) -> u8 {
         }
         Err(Failure::Failed(text)) => {
             report::error(text);
-            print::FAILED
+            exit::FAILED
         }
-        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => print::PIPE_CLOSED,
-        Err(Failure::Output(error)) => {
-            report::error(format_args!("Cannot write to stdout: {error}"));
-            print::FAILED
-        }
+        Err(Failure::Output(error)) => exit::code(Err(error), Ok(())),
     }
 }
 
@@ -171,7 +167,7 @@ fn try_run(words: &[OsString]) -> Result<u8, Failure> {
     }
 }
 
-/// The sessions that a command is about, and what it is to do.
+/// The sessions of a store, and the options of the command.
 struct Sessions {
     dirs: Dirs,
     store: Store,
@@ -202,7 +198,7 @@ impl Sessions {
             let whose = if self.options.all { "" } else { " of this folder; --all shows those of others" };
             report::note(format_args!("There are no sessions{whose}"));
         }
-        Ok(print::DONE)
+        Ok(exit::DONE)
     }
 
     fn search(&self, words: &[String]) -> Result<u8, Failure> {
@@ -232,7 +228,7 @@ impl Sessions {
             result = writeln!(out, "{text}").and_then(|()| out.flush());
         });
         result?;
-        Ok(print::DONE)
+        Ok(exit::DONE)
     }
 
     fn find(&self, wanted: &str) -> Result<PathBuf, Failure> {
@@ -255,7 +251,7 @@ impl Sessions {
             row["allMessagesText"] = json!(text);
             writeln!(out, "{}", json_line(&row))?;
             out.flush()?;
-            return Ok(print::DONE);
+            return Ok(exit::DONE);
         }
         let none = "-".to_owned();
         let facts = [
@@ -280,7 +276,7 @@ impl Sessions {
         result?;
         out.flush()?;
         read.map_err(|error| format!("Could not read {}: {error}", path.display()))?;
-        Ok(print::DONE)
+        Ok(exit::DONE)
     }
 
     fn import(&self, file: &str) -> Result<u8, Failure> {

@@ -4,7 +4,7 @@ use super::row::{json_line, one_line};
 use super::{Failure, Sessions};
 use crate::base::time;
 use crate::cli::ask;
-use crate::mode::{print, report};
+use crate::mode::{exit, report};
 use crate::session::info::Info;
 use crate::session::{SessionError, upkeep};
 use serde_json::json;
@@ -35,7 +35,7 @@ impl Sessions {
         }
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         if !self.may_remove(&names.join(", "))? {
-            return Ok(print::FAILED);
+            return Ok(exit::FAILED);
         }
         self.remove_all(paths, upkeep::remove)
     }
@@ -45,7 +45,7 @@ impl Sessions {
         paths: Vec<PathBuf>,
         remove: impl Fn(&Path) -> Result<(), SessionError>,
     ) -> Result<u8, Failure> {
-        let mut code = print::DONE;
+        let mut code = exit::DONE;
         let mut out = io::stdout().lock();
         for path in paths {
             match remove(&path) {
@@ -55,7 +55,7 @@ impl Sessions {
                 Ok(()) => writeln!(out, "Removed {}", one_line(&path.to_string_lossy(), usize::MAX))?,
                 Err(error) => {
                     report::error(error);
-                    code = print::FAILED;
+                    code = exit::FAILED;
                 }
             }
         }
@@ -84,7 +84,7 @@ impl Sessions {
         let lost: Vec<PathBuf> = lost.collect();
         if old.is_empty() && lost.is_empty() {
             report::note("There is nothing to remove");
-            return Ok(print::DONE);
+            return Ok(exit::DONE);
         }
         let what = match (old.len(), lost.len()) {
             (sessions, 0) => counted(sessions, "session"),
@@ -94,7 +94,7 @@ impl Sessions {
             }
         };
         if !self.may_remove(&what)? {
-            return Ok(print::FAILED);
+            return Ok(exit::FAILED);
         }
         let sessions = self.remove_all(old, upkeep::remove)?;
         let leftovers = self.remove_all(lost, upkeep::remove_leftover)?;

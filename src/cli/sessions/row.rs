@@ -4,7 +4,7 @@ use crate::runtime::{age, plain_text};
 use crate::session::info::Info;
 use serde_json::Value;
 
-/// JSON for a terminal too: control characters are escaped as JSON escapes them.
+/// A line of JSON that a terminal can show: control characters are escaped.
 pub fn json_line(value: &Value) -> String {
     let text = value.to_string();
     let mut out = String::with_capacity(text.len());
@@ -17,7 +17,7 @@ pub fn json_line(value: &Value) -> String {
     out
 }
 
-/// A line for each session, without its end.
+/// A row for each session, without a line end.
 pub fn rows(infos: &[Info], with_folder: bool) -> Vec<String> {
     let ids = short_ids(infos);
     let rows = infos.iter().zip(&ids);
@@ -36,7 +36,7 @@ pub fn row(info: &Info, id: &str, with_folder: bool) -> String {
     format!("{id}  {age:>4}  {count:>4}  {folder}{said}")
 }
 
-/// The beginning of each id that tells it from the others, of eight characters or more.
+/// The shortest beginning, of eight characters or more, that tells each id from the others.
 pub fn short_ids(infos: &[Info]) -> Vec<String> {
     const SHORTEST: usize = 8;
     let mut sorted: Vec<&str> = infos.iter().map(|info| info.id.as_str()).collect();
@@ -53,7 +53,7 @@ pub fn short_ids(infos: &[Info]) -> Vec<String> {
     infos.iter().map(|info| short(&info.id)).collect()
 }
 
-/// On one line, without control characters, at most `width` characters.
+/// `text` on one line, without control characters, at most `width` characters long.
 pub fn one_line(text: &str, width: usize) -> String {
     // The first characters are enough to fill a line.
     let end = text.char_indices().nth(width.saturating_mul(4));

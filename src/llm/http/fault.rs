@@ -1,11 +1,21 @@
 //! Errors that come inside a stream or a body.
 
 use crate::llm::event::{ErrorKind, StreamError};
-use crate::llm::lax::excerpt;
 use serde_json::Value;
 
 /// The longest error text that is kept, in characters.
 const TEXT_LIMIT: usize = 4000;
+
+/// The beginning of what a server sent, for an error message.
+pub fn excerpt(text: &str) -> String {
+    const CHARS: usize = 200;
+    let text = text.trim();
+    let mut excerpt: String = text.chars().take(CHARS).collect();
+    if excerpt.len() < text.len() {
+        excerpt.push('…');
+    }
+    excerpt
+}
 
 /// What the server sent is not what the protocol allows.
 pub fn not_understood(what: &str, data: &str) -> StreamError {
@@ -17,6 +27,11 @@ pub fn not_understood(what: &str, data: &str) -> StreamError {
 /// The stream ended before the answer did.
 pub fn cut_short(message: &str) -> StreamError {
     StreamError::new(ErrorKind::Transport, message)
+}
+
+/// The provider ended the answer early, for a reason that is no error of the request.
+pub fn stopped(message: impl Into<String>) -> StreamError {
+    StreamError::new(ErrorKind::Provider, message)
 }
 
 /// An error object of a server: its text, its status if it names one, and what a gateway passes on from

@@ -142,7 +142,7 @@ impl Vault {
         }
     }
 
-    /// Whether conversations hide secrets; they do until this says otherwise. Placeholders are put back, and logs
+    /// Sets if conversations hide secrets, as they do by default. Placeholders are put back, and logs
     /// and errors hide secrets, in any case.
     pub fn switch(&self, on: bool) {
         self.0.is_off.store(!on, Ordering::Release);

@@ -43,7 +43,7 @@ impl Set {
         &self.shown[index]
     }
 
-    /// Whether `bytes` hold one of the values.
+    /// True if `bytes` hold one of the values.
     pub fn is_in(&self, bytes: impl AsRef<[u8]>) -> bool {
         self.automaton.is_match(bytes.as_ref())
     }

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a file that is shown whole, as it is before a call and after it.
+/// Bytes that a file may have to be shown whole, before a call and after it.
 const WHOLE_MAX: u64 = 1 << 20;
-/// Bytes of output that are shown of a call under way.
+/// Bytes of the output of a call under way that are shown.
 const PROGRESS_MAX: usize = 2 << 10;
 /// Characters of a title.
 const TITLE_MAX: usize = 200;
@@ -34,7 +34,7 @@ pub fn title(tool: &str, info: &CallInfo<'_>) -> String {
     }
 }
 
-/// What a call does, where the user decides on it: with the end of what is long.
+/// The title of a call that the user decides on: a long one keeps its end.
 pub fn title_to_approve(tool: &str, info: &CallInfo<'_>) -> String {
     excerpt(&squeezed(info.title.as_deref().unwrap_or(tool)), TITLE_MAX)
 }
@@ -42,7 +42,7 @@ pub fn title_to_approve(tool: &str, info: &CallInfo<'_>) -> String {
 /// What a call changes in a file.
 #[derive(Debug, Default)]
 pub struct Change {
-    /// As tool call content.
+    /// Diffs, as tool call content.
     pub diffs: Vec<Value>,
     /// The first line that differs, from 1.
     line: Option<u64>,
@@ -86,7 +86,7 @@ pub fn coming_change(workspace: &Workspace, info: &CallInfo<'_>, arguments: &Arg
     }
 }
 
-/// What a call changed that is known by its arguments alone.
+/// The change of a stored call, as far as its arguments tell it.
 pub fn stored_change(workspace: &Workspace, info: &CallInfo<'_>) -> Change {
     let Some(path) = path_of(workspace, info) else {
         return Change::default();
@@ -105,13 +105,13 @@ fn diff(path: &Path, old: Option<&str>, new: &str) -> Value {
     json!({"type": "diff", "path": path.to_string_lossy(), "oldText": old, "newText": new})
 }
 
-/// The number of the first line of `new` that `old` does not have there.
+/// The number of the first line that differs between `old` and `new`, from 1.
 fn first_difference(old: &str, new: &str) -> u64 {
     let same = old.split_inclusive('\n').zip(new.split_inclusive('\n')).take_while(|(old, new)| old == new);
     same.count() as u64 + 1
 }
 
-/// What a `write` is about to overwrite; none where there is no such text, or too much of it.
+/// The text that a `write` is about to overwrite; none where there is no text, or too much of it.
 fn text_of(workspace: &Workspace, path: &Path) -> Option<String> {
     let files = workspace.backend.as_ref();
     // A pipe or a device is not opened: that could wait for ever.
@@ -126,8 +126,8 @@ fn text_of(workspace: &Workspace, path: &Path) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The end of what a call under way has put out, as tool call content. An update takes the place of the one
-/// before, so that whole outputs would add up to the square of their length.
+/// The end of the output of a call under way, as tool call content. An update replaces the update before it, so
+/// that whole outputs would add up to the square of their length.
 pub fn progress(blocks: &[Block]) -> Vec<Value> {
     let mut content = content(blocks);
     for block in &mut content {
@@ -160,7 +160,7 @@ pub fn content(blocks: &[Block]) -> Vec<Value> {
     blocks.iter().filter_map(block).map(wrap).collect()
 }
 
-/// A block that an editor can show.
+/// A block as an editor can show it; none where it cannot.
 pub fn block(block: &Block) -> Option<Value> {
     match block {
         Block::Text(text) => Some(json!({"type": "text", "text": text.text})),

@@ -19,17 +19,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Bytes of a file that is asked for; longer ones come from the disk.
+/// Bytes that a file may have to be asked for; longer ones come from the disk.
 const TEXT_MAX: u64 = 10 << 20;
-/// How long the editor may take.
+/// How long the editor may take for an answer.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// What an editor does for a session's tools.
+/// The editor as a session's tools use it.
 pub struct Files {
     peer: Peer,
-    /// Folder and id, once the session is open.
+    /// The session's folder and id, once it is open.
     session: OnceLock<(PathBuf, String)>,
-    /// Of the prompt that is being answered.
+    /// Cancels the prompt that is being answered.
     cancel: Mutex<CancelToken>,
 }
 
@@ -38,19 +38,19 @@ impl Files {
         Self { peer, session: OnceLock::new(), cancel: Mutex::default() }
     }
 
-    /// Serves the session from now on.
+    /// Names the session whose files are meant.
     pub fn serve(&self, cwd: PathBuf, id: String) {
         let _ = self.session.set((cwd, id));
     }
 
-    /// What ends a wait for the editor.
+    /// Sets what ends a wait for the editor, from now on.
     pub fn begin(&self, cancel: CancelToken) {
         *self.cancel.lock().unwrap_or_else(PoisonError::into_inner) = cancel;
     }
 
-    /// `below`, with this editor before it.
+    /// A backend that asks the editor first and `below` otherwise.
     pub fn over(self: Arc<Self>, below: Arc<dyn Backend>) -> Arc<dyn Backend> {
-        Arc::new(Through { files: self, below })
+        Arc::new(EditorBackend { files: self, below })
     }
 
     fn cancel(&self) -> CancelToken {
@@ -58,10 +58,10 @@ impl Files {
         cancel.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What the editor says to `method`; none when it does not know it.
+    /// Sends a request to the editor. `None` when it does not know the method.
     fn ask(&self, method: &str, fields: &Value) -> io::Result<Option<Value>> {
         let cancel = self.cancel();
-        match self.peer.ask_within(method, fields, &cancel, Some(LIMIT)) {
+        match self.peer.ask(method, fields, &cancel, Some(LIMIT)) {
             Some(Ok(answer)) => Ok(Some(answer)),
             Some(Err(failure)) if failure.code == METHOD_NOT_FOUND => Ok(None),
             Some(Err(failure)) => {
@@ -73,31 +73,32 @@ impl Files {
     }
 }
 
-struct Through {
+/// The files of the editor before those of another backend.
+struct EditorBackend {
     files: Arc<Files>,
     below: Arc<dyn Backend>,
 }
 
-impl Through {
-    /// The session, for a path in its folder.
+impl EditorBackend {
+    /// The session's id, for a path in its folder.
     fn session(&self, path: &Path) -> Option<&str> {
         let (cwd, id) = self.files.session.get()?;
         let real = self.below.canonical(path).ok()?;
         real.starts_with(cwd).then_some(id)
     }
 
-    /// Whether the editor is asked to write.
+    /// True if the editor is asked to write.
     fn writes(&self) -> bool {
-        self.files.peer.able().writes && self.below.sandbox().is_none()
+        self.files.peer.capabilities().writes && self.below.sandbox().is_none()
     }
 
-    /// The text in the editor of what is `on_disk`; none when there is none to be had.
+    /// The editor's text of a file that has the bytes `on_disk`; none when the editor does not give it.
     fn text(&self, path: &Path, on_disk: &[u8]) -> io::Result<Option<String>> {
         let plain = std::str::from_utf8(on_disk).is_ok_and(|text| !text.starts_with('\u{feff}'))
             && !on_disk.contains(&0);
         // An editor may tell lines in a form of its own: only its own writing brings the file's back.
         let comes_back = self.writes() || !on_disk.contains(&b'\r');
-        if !self.files.peer.able().reads || !plain || !comes_back {
+        if !self.files.peer.capabilities().reads || !plain || !comes_back {
             return Ok(None);
         }
         let Some(session) = self.session(path) else {
@@ -111,7 +112,7 @@ impl Through {
         Ok(answer.and_then(|answer| Some(answer.get("content")?.as_str()?.to_owned())))
     }
 
-    /// Whether the editor wrote it.
+    /// Lets the editor write a file. False when it does not.
     fn write_there(&self, path: &Path, content: &[u8]) -> io::Result<bool> {
         let Ok(text) = std::str::from_utf8(content) else {
             return Ok(false);
@@ -132,10 +133,10 @@ impl Through {
     }
 }
 
-impl Backend for Through {
+impl Backend for EditorBackend {
     fn open(&self, path: &Path) -> io::Result<Box<dyn Source>> {
         let mut source = self.below.open(path)?;
-        if !self.files.peer.able().reads {
+        if !self.files.peer.capabilities().reads {
             return Ok(source);
         }
         let mut on_disk = Vec::new();

@@ -15,7 +15,7 @@ pub struct Modes {
 }
 
 impl Modes {
-    /// None where there is nothing to choose: no tool of the session changes anything.
+    /// The modes of a session; none where no active tool changes anything, so that there is nothing to choose.
     pub fn of(control: &Control) -> Option<Self> {
         let (mut all, mut reading, mut differs) = (Vec::new(), Vec::new(), false);
         for (tool, active) in control.tools() {
@@ -31,7 +31,7 @@ impl Modes {
         differs.then_some(Self { all, reading, current: DEFAULT })
     }
 
-    /// Changes the mode. False when there is none of this name.
+    /// Changes the mode. False when there is no mode of this name.
     pub fn set(&mut self, id: &str, control: &Control) -> bool {
         let (current, tools) = match id {
             DEFAULT => (DEFAULT, &self.all),

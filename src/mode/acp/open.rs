@@ -1,13 +1,13 @@
 //! Opens sessions: one after another, on a thread of its own, since a long one takes its time.
 
 use super::files::Files;
+use super::host::{Host, Listed, Refusal};
 use super::mode::Modes;
-use super::peer::{Peer, Reply};
-use super::permit::Permits;
+use super::peer::{AUTH_REQUIRED, CANCELLED, NOT_FOUND, Peer, Reply};
+use super::permit::EditorApprover;
 use super::replay;
-use super::update::{INFO, WARNING, remark};
+use super::update::{INFO, Updates, WARNING, notice};
 use super::work::{self, Job};
-use super::{AUTH_REQUIRED, CANCELLED, Host, Listed, NOT_FOUND, Refusal, VERSION};
 use crate::jsonrpc::message::{INTERNAL_ERROR, INVALID_PARAMS};
 use crate::runtime::control::Control;
 use crate::runtime::{CancelToken, Workspace};
@@ -18,24 +18,28 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+/// The version of the protocol.
+const VERSION: u32 = 1;
+
 /// Sessions of one answer to `session/list`.
 const PAGE_MAX: usize = 100;
 
 /// Jobs that wait for a session's thread: a prompt and the end.
 const JOBS_MAX: usize = 4;
 
-pub enum Wish {
+/// A request that the opener answers.
+pub enum Request {
     Initialize,
     Authenticate,
     New {
         cwd: PathBuf,
-        /// MCP servers of the editor.
+        /// Names of the editor's MCP servers.
         servers: Vec<String>,
     },
     Stored {
         cwd: PathBuf,
         id: String,
-        /// Tells the conversation anew.
+        /// True if the conversation is told anew.
         replay: bool,
         servers: Vec<String>,
     },
@@ -68,7 +72,7 @@ impl Sessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of a session's thread that will end by itself.
+    /// Keeps the thread of a session that is being closed.
     pub fn leave(&self, worker: JoinHandle<()>) {
         let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
         leaving.retain(|worker| !worker.is_finished());
@@ -84,7 +88,7 @@ impl Sessions {
         ended.into_iter().all(|well| well)
     }
 
-    /// Whether some session's background processes live on.
+    /// True if background processes of a session live on.
     pub fn keep_background(&self) -> bool {
         let open = self.lock();
         open.values().any(|open| open.workspace.options.bash_keep_background)
@@ -98,22 +102,21 @@ pub struct Opener<H> {
     pub cancel: CancelToken,
 }
 
-/// A wish that came true.
-struct Fulfilled {
-    answer: Value,
+struct Answer {
+    result: Value,
     /// The session that was opened.
     session: Option<String>,
-    /// What the session's user is to be told after the answer.
-    remarks: Vec<Value>,
+    /// Updates that tell the user something after the answer.
+    notices: Vec<Value>,
 }
 
-impl Fulfilled {
-    fn answer(answer: Value) -> Self {
-        Self { answer, session: None, remarks: Vec::new() }
+impl Answer {
+    fn new(result: Value) -> Self {
+        Self { result, session: None, notices: Vec::new() }
     }
 }
 
-/// The sessions behind the one called `after`, and where the next page begins.
+/// A page of sessions, which begins behind the session `after`, and where the next page begins.
 fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
     let from = match after {
         None => 0,
@@ -132,8 +135,8 @@ fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
     Ok(answer)
 }
 
-/// The answer to `initialize`. The version is ours, whatever the client's: it decides what to do then.
-fn capabilities(methods: &[Value]) -> Value {
+/// The answer to `initialize`. The version is this program's, whatever the client's: the client decides what to do.
+fn initialize_result(methods: &[Value]) -> Value {
     json!({
         "protocolVersion": VERSION,
         "agentCapabilities": {
@@ -148,17 +151,17 @@ fn capabilities(methods: &[Value]) -> Value {
 }
 
 impl<H: Host> Opener<H> {
-    pub fn work(mut self, wishes: &Receiver<(Wish, Reply)>) {
-        for (wish, reply) in wishes {
+    pub fn work(mut self, requests: &Receiver<(Request, Reply)>) {
+        for (request, reply) in requests {
             if reply.is_cancelled() {
                 reply.fail(CANCELLED, "The request was cancelled");
                 continue;
             }
-            match self.fulfil(wish) {
-                Ok(Fulfilled { answer, session, remarks }) => {
-                    reply.done(answer);
+            match self.answer(request) {
+                Ok(Answer { result, session, notices }) => {
+                    reply.done(result);
                     if let Some(id) = session {
-                        remarks.iter().for_each(|remark| self.peer.update(&id, remark));
+                        notices.iter().for_each(|notice| self.peer.update(&id, notice));
                         self.tell_commands(&id);
                     }
                 }
@@ -170,51 +173,51 @@ impl<H: Host> Opener<H> {
         }
     }
 
-    fn fulfil(&mut self, wish: Wish) -> Result<Fulfilled, Refusal> {
-        match wish {
-            Wish::Initialize => Ok(Fulfilled::answer(capabilities(&self.auth_methods()))),
-            Wish::Authenticate => {
+    fn answer(&mut self, request: Request) -> Result<Answer, Refusal> {
+        match request {
+            Request::Initialize => Ok(Answer::new(initialize_result(&self.auth_methods()))),
+            Request::Authenticate => {
                 self.host.check_key(&self.cancel).map_err(|reason| {
                     Refusal::NoModel(format!("{reason}\nTo sign in, run this in a terminal: pi auth login"))
                 })?;
-                Ok(Fulfilled::answer(json!({})))
+                Ok(Answer::new(json!({})))
             }
-            Wish::New { cwd, servers } => {
+            Request::New { cwd, servers } => {
                 let id = self.open(&cwd, None)?;
-                let mut answer = self.modes(&id);
-                answer["sessionId"] = id.as_str().into();
-                Ok(Fulfilled { answer, session: Some(id), remarks: self.unused(&servers) })
+                let mut result = self.modes(&id);
+                result["sessionId"] = id.as_str().into();
+                Ok(Answer { result, session: Some(id), notices: self.unused(&servers) })
             }
-            Wish::Stored { cwd, id, replay, servers } => {
-                let mut remarks = self.unused(&servers);
+            Request::Stored { cwd, id, replay, servers } => {
+                let mut notices = self.unused(&servers);
                 if !self.sessions.lock().contains_key(&id) {
                     self.open(&cwd, Some(&id))?;
                     if self.is_empty(&id) {
                         let title = "Nothing is stored of this session; it begins anew.";
-                        remarks.push(remark(self.peer.able(), INFO, title, None));
+                        notices.push(notice(self.peer.capabilities(), INFO, title, None));
                     }
                 }
                 if replay {
                     self.replay(&id);
                 }
-                Ok(Fulfilled { answer: self.modes(&id), session: Some(id), remarks })
+                Ok(Answer { result: self.modes(&id), session: Some(id), notices })
             }
-            Wish::List { cwd, after } => {
+            Request::List { cwd, after } => {
                 let sessions = self.host.list(cwd.as_deref())?;
-                Ok(Fulfilled::answer(page(&sessions, after.as_deref())?))
+                Ok(Answer::new(page(&sessions, after.as_deref())?))
             }
         }
     }
 
-    /// How the user can sign in. A client may insist on using a method that it is told of, so one that it
-    /// cannot use by itself is told only where it is needed.
+    /// How the user can sign in. A client may insist on using a method that it is told of, so a method that the
+    /// client cannot use by itself is told only where it is needed.
     fn auth_methods(&mut self) -> Vec<Value> {
         let mut method = json!({
             "id": "pi-auth-login",
             "name": "Sign in with pi",
             "description": "Run `pi auth login` in a terminal, or set a provider's key in the environment",
         });
-        if self.peer.able().terminal_login {
+        if self.peer.capabilities().terminal_login {
             method["type"] = "terminal".into();
             method["args"] = json!(["auth", "login"]);
             return vec![method];
@@ -225,13 +228,13 @@ impl<H: Host> Opener<H> {
         }
     }
 
-    /// What is to be said of MCP servers that the editor lends.
+    /// The notice that the editor's MCP servers are not used.
     fn unused(&self, servers: &[String]) -> Vec<Value> {
         if servers.is_empty() {
             return Vec::new();
         }
         let title = format!("MCP servers of the editor are not used: {}", servers.join(", "));
-        vec![remark(self.peer.able(), WARNING, &title, Some("This version of pi has no MCP."))]
+        vec![notice(self.peer.capabilities(), WARNING, &title, Some("This version of pi has no MCP."))]
     }
 
     fn is_empty(&self, id: &str) -> bool {
@@ -251,7 +254,7 @@ impl<H: Host> Opener<H> {
         let id = session.header().id;
         let folder = workspace.backend.canonical(&workspace.cwd);
         files.serve(folder.unwrap_or_else(|_| workspace.cwd.clone()), id.clone());
-        control.set_approver(Arc::new(Permits {
+        control.set_approver(Arc::new(EditorApprover {
             peer: self.peer.clone(),
             session: id.clone(),
             workspace: workspace.clone(),
@@ -282,15 +285,11 @@ impl<H: Host> Opener<H> {
         else {
             return;
         };
-        let describer = control.describer();
-        control.each_message(|message| {
-            replay::message(&workspace, &describer, message, &mut |update| {
-                self.peer.update(id, &update);
-            });
-        });
+        let mut updates = Updates::new(self.peer.clone(), id.to_owned(), workspace, control.describer());
+        control.each_message(|message| replay::message(&mut updates, message));
     }
 
-    /// What a prompt can begin with.
+    /// Tells the templates and skills that a prompt can begin with.
     fn tell_commands(&self, id: &str) {
         let Some(control) = self.sessions.lock().get(id).map(|open| open.control.clone()) else {
             return;
@@ -322,9 +321,9 @@ impl<H: Host> Opener<H> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Over;
     use super::*;
     use crate::mode::output::Output;
+    use crate::runtime::backend::Over;
     use crate::runtime::session::Session;
     use std::io::{self, Write};
 
@@ -358,18 +357,18 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_that_was_taken_back_is_not_fulfilled() {
+    fn a_request_that_was_taken_back_is_not_answered() {
         let written = Arc::default();
         let output = Output::start(Written(Arc::clone(&written)), false, CancelToken::new()).unwrap();
         let output = Arc::new(output);
         let peer = Peer::new(output.clone());
-        let (wishes, waiting) = bounded(3);
+        let (requests, waiting) = bounded(3);
         for id in [json!(1), json!("two"), json!(3)] {
-            wishes.send((Wish::List { cwd: None, after: None }, peer.reply(id))).unwrap();
+            requests.send((Request::List { cwd: None, after: None }, peer.reply(id))).unwrap();
         }
         peer.cancel(&json!("two"));
         peer.cancel(&json!(4));
-        drop(wishes);
+        drop(requests);
         let opener = Opener { host: Empty, peer, sessions: Sessions::default(), cancel: CancelToken::new() };
         opener.work(&waiting);
         output.flush().unwrap();

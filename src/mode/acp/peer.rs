@@ -1,41 +1,48 @@
-//! The editor at the other end: what it is told, answers to what it asks, and what it is asked itself.
+//! The editor at the other end: notifications to it, answers to its requests, requests to it, and its answers.
 
 use crate::jsonrpc::message::{self, Failure};
 use crate::mode::output::Output;
+use crate::mode::pending::Pending;
 use crate::runtime::CancelToken;
-use crossbeam_channel::{Sender, after, bounded, never, select};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Cheap to clone. A reader that has gone ends the program by the output's token, so nothing here fails.
+/// There is no key, or no model at all.
+pub const AUTH_REQUIRED: i64 = -32000;
+/// There is no such session.
+pub const NOT_FOUND: i64 = -32002;
+/// The editor took its request back.
+pub const CANCELLED: i64 = -32800;
+
+/// The connection to the editor. Cheap to clone. A reader that has gone ends the program by the output's token,
+/// so nothing here fails.
 #[derive(Clone)]
 pub struct Peer(Arc<Shared>);
 
 struct Shared {
     output: Arc<Output>,
-    /// Our requests that wait for an answer.
-    calls: Mutex<HashMap<u64, Sender<Outcome>>>,
+    /// Requests of this program that wait for an answer.
+    calls: Pending<Outcome>,
     /// The editor's requests that have no answer yet, by id, and what ends them.
     requests: Mutex<HashMap<String, CancelToken>>,
-    last_id: AtomicU64,
-    able: OnceLock<Able>,
+    capabilities: OnceLock<ClientCapabilities>,
 }
 
-/// What the editor offers to do for us.
+/// What the editor offers to do.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Able {
-    /// Text files, as they stand in the editor.
+pub struct ClientCapabilities {
+    /// Gives text files as they stand in the editor.
     pub reads: bool,
+    /// Writes text files.
     pub writes: bool,
-    /// Notices to the user beside the conversation.
+    /// Shows notices beside the conversation.
     pub notices: bool,
-    /// The course of a compaction.
+    /// Shows the course of a compaction.
     pub compactions: bool,
-    /// This program in a terminal, to sign in.
+    /// Runs this program in a terminal, to sign in.
     pub terminal_login: bool,
 }
 
@@ -45,23 +52,22 @@ impl Peer {
     pub fn new(output: Arc<Output>) -> Self {
         Self(Arc::new(Shared {
             output,
-            calls: Mutex::default(),
+            calls: Pending::new(),
             requests: Mutex::default(),
-            last_id: AtomicU64::new(0),
-            able: OnceLock::new(),
+            capabilities: OnceLock::new(),
         }))
     }
 
-    /// Takes note of what the editor said that it can do. What it says first holds.
-    pub fn set_able(&self, able: Able) {
-        let _ = self.0.able.set(able);
+    /// Sets what the editor offers. Only the first call counts.
+    pub fn set_capabilities(&self, capabilities: ClientCapabilities) {
+        let _ = self.0.capabilities.set(capabilities);
     }
 
-    pub fn able(&self) -> Able {
-        self.0.able.get().copied().unwrap_or_default()
+    pub fn capabilities(&self) -> ClientCapabilities {
+        self.0.capabilities.get().copied().unwrap_or_default()
     }
 
-    /// Tells of something that happened in a session.
+    /// Sends a `session/update`.
     pub fn update(&self, session: &str, update: &Value) {
         let params = json!({"sessionId": session, "update": update});
         self.write(&message::notification("session/update", params));
@@ -81,44 +87,22 @@ impl Peer {
         }
     }
 
-    /// Asks, and waits for the answer. `None` when the wait was cancelled.
-    pub fn ask(&self, method: &str, params: &Value, cancel: &CancelToken) -> Option<Outcome> {
-        self.ask_within(method, params, cancel, None)
-    }
-
-    /// Asks, and waits for the answer for at most `limit`. `None` when the wait was cancelled or too long.
-    pub fn ask_within(
+    /// Asks, and waits for the answer, at most for `limit`. `None` when the wait was cancelled or too long.
+    pub fn ask(
         &self,
         method: &str,
         params: &Value,
         cancel: &CancelToken,
         limit: Option<Duration>,
     ) -> Option<Outcome> {
-        let late = limit.map_or_else(never, after);
-        let id = self.0.last_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let (sender, answer) = bounded(1);
-        self.calls().insert(id, sender);
-        self.write(&message::request(id, method, params));
-        let answer = select! {
-            recv(answer) -> answer => answer.ok(),
-            recv(cancel.receiver()) -> _ => None,
-            recv(late) -> _ => None,
-        };
-        self.calls().remove(&id);
-        answer
+        self.0.calls.ask(cancel, limit, |id| self.write(&message::request(id, method, params)))
     }
 
-    /// Hands an answer to who waits for it; one that nobody waits for is passed over.
+    /// Hands an answer to the request that waits for it.
     pub fn answered(&self, id: &Value, outcome: Outcome) {
-        let asker = id.as_u64().and_then(|id| self.calls().remove(&id));
-        if let Some(asker) = asker {
-            // There is room for the one answer; an asker that has gone needs none.
-            let _ = asker.try_send(outcome);
+        if let Some(id) = id.as_u64() {
+            self.0.calls.answer(id, outcome);
         }
-    }
-
-    fn calls(&self) -> MutexGuard<'_, HashMap<u64, Sender<Outcome>>> {
-        self.0.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn requests(&self) -> MutexGuard<'_, HashMap<String, CancelToken>> {
@@ -130,7 +114,7 @@ impl Peer {
     }
 }
 
-/// Where the answer to a request goes. A request has one answer.
+/// Sends the answer to a request. A request has one answer.
 pub struct Reply {
     peer: Peer,
     id: Value,
@@ -138,13 +122,13 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// `cancel` ends the request from now on.
+    /// Makes `cancel` the token that ends the request.
     pub fn end_by(&mut self, cancel: CancelToken) {
         self.peer.requests().insert(self.id.to_string(), cancel.clone());
         self.cancel = cancel;
     }
 
-    /// The editor does not want the answer any more.
+    /// True if the editor took its request back.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }

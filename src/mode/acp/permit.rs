@@ -1,4 +1,4 @@
-//! Permission for tool calls, asked of the editor's user.
+//! Approval of tool calls by the editor's user.
 
 use super::call;
 use super::peer::Peer;
@@ -11,15 +11,15 @@ const ALLOW: &str = "allow";
 const ALWAYS: &str = "always";
 const DENY: &str = "deny";
 
-/// Asks for one session.
-pub struct Permits {
+/// Asks the user about the calls of one session.
+pub struct EditorApprover {
     pub peer: Peer,
     pub session: String,
     pub workspace: Arc<Workspace>,
     pub describer: Describer,
 }
 
-impl Approver for Permits {
+impl Approver for EditorApprover {
     fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision {
         let (name, arguments) = (&question.tool.spec.name, question.arguments);
         let info = self.describer.describe(name, arguments);
@@ -42,7 +42,7 @@ impl Approver for Permits {
                 option(DENY, "Deny", "reject_once"),
             ],
         });
-        let answer = self.peer.ask("session/request_permission", &params, cancel);
+        let answer = self.peer.ask("session/request_permission", &params, cancel, None);
         let chosen = match &answer {
             Some(Ok(result)) => result.pointer("/outcome/optionId").and_then(Value::as_str),
             Some(Err(failure)) => {

@@ -29,7 +29,7 @@ impl Place {
         }
     }
 
-    /// The place as a text names it: `/p/a.rs (symbol foo, lines 3-5)`, with quotes where the path has spaces.
+    /// The place as it is named in a text: `/p/a.rs (symbol foo, lines 3-5)`, with quotes where the path has spaces.
     pub fn mention(&self) -> String {
         let name = match self.name.contains(char::is_whitespace) {
             true => format!("\"{}\"", self.name),
@@ -44,7 +44,7 @@ impl Place {
         if part.is_empty() { name } else { format!("{name} ({})", part.join(", ")) }
     }
 
-    /// `text` as the content of this place, in the form that `@file` arguments have.
+    /// Marks `text` as the content of the place, in the form of `@file` arguments.
     pub fn attachment(&self, text: &str) -> String {
         let lines = self.lines.map(|(first, last)| match first == last {
             true => format!(" lines=\"{first}\""),
@@ -56,7 +56,7 @@ impl Place {
     }
 }
 
-/// `L10`, `L10:12`, `L10-12` or `L10-L12`; the column of `L10:3` is no last line.
+/// The first and last line in `L10`, `L10:12`, `L10-12` or `L10-L12`; the column of `L10:3` is no last line.
 fn lines(fragment: &str) -> Option<(u32, u32)> {
     let range = fragment.strip_prefix('L')?;
     let (first, last) = range.split_once([':', '-']).unwrap_or((range, range));

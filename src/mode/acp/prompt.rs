@@ -1,4 +1,4 @@
-//! What a client says: content blocks into a prompt's text and images.
+//! A client's prompt: content blocks into text and images.
 //!
 //! Text stays as it is. A link is named in place by its path, so that the model can read it. The text of
 //! an embedded resource follows at the end, in the form that `@file` arguments have; its path is also named in
@@ -10,50 +10,50 @@ use crate::runtime::Block;
 use serde_json::Value;
 
 #[derive(Debug, Default, PartialEq)]
-pub struct Said {
+pub struct Prompt {
     pub text: String,
     pub images: Vec<Block>,
-    /// Follows the text, once that has been expanded.
+    /// Contents of files, which follow the text once it has been expanded.
     pub attached: String,
 }
 
-/// Reads `prompt`. An error says what is wrong with it.
-pub fn read(prompt: &Value) -> Result<Said, String> {
-    let blocks = prompt.as_array().ok_or("\"prompt\" must be a list")?;
-    let mut said = Said::default();
+/// Reads the content blocks of a prompt. An error says what is wrong with them.
+pub fn read(blocks: &Value) -> Result<Prompt, String> {
+    let blocks = blocks.as_array().ok_or("\"prompt\" must be a list")?;
+    let mut prompt = Prompt::default();
     // The block before was named in place.
     let mut is_after_place = false;
     for (at, block) in blocks.iter().enumerate() {
         let is_place = match text(block, "type")? {
             "text" => {
-                said.say(text(block, "text")?, is_after_place);
+                prompt.say(text(block, "text")?, is_after_place);
                 false
             }
             "image" => {
                 let (data, kind) = (text(block, "data")?, text(block, "mimeType")?);
-                said.images.push(Block::image(data, kind));
+                prompt.images.push(Block::image(data, kind));
                 false
             }
             "resource_link" => {
-                said.mention(&Place::of(text(block, "uri")?));
+                prompt.mention(&Place::of(text(block, "uri")?));
                 true
             }
             "resource" => {
                 let next = blocks.get(at + 1).and_then(|next| text(next, "text").ok());
-                let is_led_up_to = match said.text.chars().next_back() {
+                let is_led_up_to = match prompt.text.chars().next_back() {
                     None => next.is_some_and(|next| next.starts_with(char::is_whitespace)),
                     Some(last) => is_after_place || last.is_whitespace() || is_opening(last),
                 };
-                said.embed(block.get("resource").unwrap_or(&Value::Null), is_led_up_to)?
+                prompt.embed(block.get("resource").unwrap_or(&Value::Null), is_led_up_to)?
             }
             other => return Err(format!("Content of type \"{other}\" is not supported")),
         };
         is_after_place = is_place;
     }
-    Ok(said)
+    Ok(prompt)
 }
 
-impl Said {
+impl Prompt {
     fn say(&mut self, text: &str, is_after_place: bool) {
         match text.chars().next() {
             Some(first) if is_after_place && !is_closing(first) => self.set_apart(text, " "),
@@ -81,7 +81,7 @@ impl Said {
         }
     }
 
-    /// Whether the resource was named in place: one that the text leads up to, or that cannot be shown.
+    /// Takes a resource. True if it was named in place: the text leads up to it, or it cannot be shown.
     fn embed(&mut self, resource: &Value, is_led_up_to: bool) -> Result<bool, String> {
         let place = Place::of(text(resource, "uri")?);
         let kind = resource.get("mimeType").and_then(Value::as_str);
@@ -112,12 +112,12 @@ impl Said {
     }
 }
 
-/// What a path may follow directly.
+/// True if a path may follow this character directly.
 fn is_opening(char: char) -> bool {
     matches!(char, '(' | '[' | '{' | '<' | '"' | '\'' | '`' | '@' | '=')
 }
 
-/// What may follow a path directly.
+/// True if this character may follow a path directly.
 fn is_closing(char: char) -> bool {
     matches!(char, ')' | ']' | '}' | '>' | '"' | '\'' | '`' | '.' | ',' | ';' | ':' | '!' | '?')
 }
@@ -135,7 +135,7 @@ mod tests {
     #[track_caller]
     fn check(prompt: Value, text: &str, attached: &str, images: &[&str]) {
         let images: Vec<Block> = images.iter().map(|data| Block::image(*data, "image/png")).collect();
-        let expected = Said { text: text.into(), images, attached: attached.into() };
+        let expected = Prompt { text: text.into(), images, attached: attached.into() };
         assert_eq!(read(&prompt), Ok(expected), "{prompt}");
     }
 

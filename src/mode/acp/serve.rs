@@ -1,8 +1,7 @@
 //! Answers requests: at once, or by handing them to the opener or to a session's thread.
 
-use super::NOT_FOUND;
-use super::open::{Sessions, Wish};
-use super::peer::{Able, Peer, Reply};
+use super::open::{Request, Sessions};
+use super::peer::{ClientCapabilities, NOT_FOUND, Peer, Reply};
 use super::prompt;
 use super::work::Job;
 use crate::jsonrpc::message::{
@@ -17,7 +16,7 @@ use std::path::PathBuf;
 pub struct Server {
     pub peer: Peer,
     pub sessions: Sessions,
-    pub wishes: Sender<(Wish, Reply)>,
+    pub requests: Sender<(Request, Reply)>,
 }
 
 impl Server {
@@ -53,14 +52,14 @@ impl Server {
     fn request(&self, method: &str, params: &Value, reply: Reply) {
         match method {
             "initialize" => {
-                self.peer.set_able(able(params));
-                self.wish(Ok(Wish::Initialize), reply);
+                self.peer.set_capabilities(client_capabilities(params));
+                self.open(Ok(Request::Initialize), reply);
             }
-            "authenticate" => self.wish(Ok(Wish::Authenticate), reply),
-            "session/new" => self.wish(new(params), reply),
-            "session/load" => self.wish(stored(params, true), reply),
-            "session/resume" => self.wish(stored(params, false), reply),
-            "session/list" => self.wish(list(params), reply),
+            "authenticate" => self.open(Ok(Request::Authenticate), reply),
+            "session/new" => self.open(new(params), reply),
+            "session/load" => self.open(stored(params, true), reply),
+            "session/resume" => self.open(stored(params, false), reply),
+            "session/list" => self.open(list(params), reply),
             "session/prompt" => self.prompt(params, reply),
             "session/set_mode" => self.set_mode(params, reply),
             "session/close" => self.close(params, reply),
@@ -68,36 +67,36 @@ impl Server {
         }
     }
 
-    fn wish(&self, wish: Result<Wish, String>, reply: Reply) {
-        let wish = match wish {
-            Ok(wish) => wish,
+    fn open(&self, request: Result<Request, String>, reply: Reply) {
+        let request = match request {
+            Ok(request) => request,
             Err(reason) => return reply.fail(INVALID_PARAMS, reason),
         };
         if let Err(TrySendError::Full((_, reply)) | TrySendError::Disconnected((_, reply))) =
-            self.wishes.try_send((wish, reply))
+            self.requests.try_send((request, reply))
         {
             reply.fail(INTERNAL_ERROR, "Too many sessions wait to be opened");
         }
     }
 
     fn prompt(&self, params: &Value, mut reply: Reply) {
-        let mut said = match prompt::read(params.get("prompt").unwrap_or(&Value::Null)) {
-            Ok(said) => said,
+        let mut prompt = match prompt::read(params.get("prompt").unwrap_or(&Value::Null)) {
+            Ok(prompt) => prompt,
             Err(reason) => return reply.fail(INVALID_PARAMS, reason),
         };
         let sessions = self.sessions.lock();
-        let open = match named(params).and_then(|id| sessions.get(id).ok_or_else(|| unknown(id))) {
+        let open = match session_id(params).and_then(|id| sessions.get(id).ok_or_else(|| no_session(id))) {
             Ok(open) => open,
             Err(failure) => return reply.refuse(&failure),
         };
-        let (text, diagnostic) = open.control.expand(std::mem::take(&mut said.text));
+        let (text, diagnostic) = open.control.expand(std::mem::take(&mut prompt.text));
         diagnostic.iter().for_each(report::warning);
-        said.text = text;
+        prompt.text = text;
         let nothing = || user_message(String::new(), Vec::new());
         match open.control.begin(None, nothing, &mut |_| {}) {
             Ok(Begin::Run(ticket)) => {
                 reply.end_by(ticket.cancel.clone());
-                let job = Job::Prompt { ticket, said, reply };
+                let job = Job::Prompt { ticket, prompt, reply };
                 if let Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) =
                     open.jobs.try_send(job)
                     && let Job::Prompt { reply, .. } = job
@@ -115,12 +114,12 @@ impl Server {
     fn set_mode(&self, params: &Value, reply: Reply) {
         let mode = params.get("modeId").and_then(Value::as_str).unwrap_or("");
         let mut sessions = self.sessions.lock();
-        let id = match named(params) {
+        let id = match session_id(params) {
             Ok(id) => id,
             Err(failure) => return reply.refuse(&failure),
         };
         let Some(open) = sessions.get_mut(id) else {
-            return reply.refuse(&unknown(id));
+            return reply.refuse(&no_session(id));
         };
         let control = &open.control;
         let is_set = open.modes.as_mut().is_some_and(|modes| modes.set(mode, control));
@@ -133,9 +132,9 @@ impl Server {
     }
 
     fn close(&self, params: &Value, reply: Reply) {
-        let open = named(params).and_then(|id| {
+        let open = session_id(params).and_then(|id| {
             let open = self.sessions.lock().remove(id);
-            open.ok_or_else(|| unknown(id))
+            open.ok_or_else(|| no_session(id))
         });
         match open {
             Ok(open) => {
@@ -153,10 +152,10 @@ impl Server {
 }
 
 /// What `initialize` says of the editor.
-fn able(params: &Value) -> Able {
+fn client_capabilities(params: &Value) -> ClientCapabilities {
     let client = &params["clientCapabilities"];
     let offers = |name: &str| client["fs"][name] == true;
-    Able {
+    ClientCapabilities {
         reads: offers("readTextFile"),
         writes: offers("writeTextFile"),
         notices: client["session"]["notices"].is_object(),
@@ -165,21 +164,21 @@ fn able(params: &Value) -> Able {
     }
 }
 
-fn new(params: &Value) -> Result<Wish, String> {
-    Ok(Wish::New { cwd: folder(params)?, servers: servers(params) })
+fn new(params: &Value) -> Result<Request, String> {
+    Ok(Request::New { cwd: folder(params)?, servers: servers(params) })
 }
 
-fn stored(params: &Value, replay: bool) -> Result<Wish, String> {
-    let (cwd, id) = (folder(params)?, named(params).map_err(|f| f.message)?);
-    Ok(Wish::Stored { cwd, id: id.to_owned(), replay, servers: servers(params) })
+fn stored(params: &Value, replay: bool) -> Result<Request, String> {
+    let (cwd, id) = (folder(params)?, session_id(params).map_err(|f| f.message)?);
+    Ok(Request::Stored { cwd, id: id.to_owned(), replay, servers: servers(params) })
 }
 
-fn list(params: &Value) -> Result<Wish, String> {
+fn list(params: &Value) -> Result<Request, String> {
     let is_given = params.get("cwd").is_some_and(|cwd| !cwd.is_null());
     let cwd = is_given.then(|| folder(params)).transpose()?;
     let after = params.get("cursor").and_then(Value::as_str);
     let after = after.map(str::to_owned);
-    Ok(Wish::List { cwd, after })
+    Ok(Request::List { cwd, after })
 }
 
 fn folder(params: &Value) -> Result<PathBuf, String> {
@@ -188,17 +187,17 @@ fn folder(params: &Value) -> Result<PathBuf, String> {
     cwd.ok_or_else(|| "\"cwd\" must be an absolute path".into())
 }
 
-/// Names of the MCP servers that the editor lends.
+/// Names of the editor's MCP servers.
 fn servers(params: &Value) -> Vec<String> {
     let servers = params.get("mcpServers").and_then(Value::as_array).into_iter().flatten();
     servers.filter_map(|server| Some(server.get("name")?.as_str()?.to_owned())).collect()
 }
 
-fn named(params: &Value) -> Result<&str, Failure> {
+fn session_id(params: &Value) -> Result<&str, Failure> {
     let id = params.get("sessionId").and_then(Value::as_str);
     id.ok_or_else(|| Failure::new(INVALID_PARAMS, "\"sessionId\" must be a string"))
 }
 
-fn unknown(id: &str) -> Failure {
+fn no_session(id: &str) -> Failure {
     Failure::new(NOT_FOUND, format!("No open session \"{id}\""))
 }

@@ -1,4 +1,4 @@
-//! What a user typed, out of what the model got for it.
+//! What a user typed, out of the message that the model got.
 //!
 //! A session stores the model's side of a prompt: the whole text of a skill, the content of attached files. An
 //! editor shows its user the name of the one and links to the others. A prompt template leaves no trace: its
@@ -21,11 +21,11 @@ pub struct Typed {
     pub files: Vec<Attached>,
 }
 
-/// A file whose content went along.
+/// A file whose content is part of the prompt.
 #[derive(Debug, PartialEq)]
 pub struct Attached {
     pub name: String,
-    /// As `10-12`.
+    /// The lines that are meant, as `10-12`.
     lines: Option<String>,
 }
 
@@ -58,7 +58,7 @@ impl Typed {
 }
 
 impl Attached {
-    /// The file that `text` begins with, and what follows it.
+    /// Splits `text` after the file that it begins with.
     fn split_off(text: &str) -> Option<(Self, &str)> {
         let (name, rest) = text.strip_prefix(FILE)?.split_once('"')?;
         let (part, rest) = rest.split_once('>')?;
@@ -81,7 +81,7 @@ impl Attached {
     }
 }
 
-/// A line that names a conversation which began with `text`, also when only the beginning of that is known.
+/// A title for a conversation that began with `text`, of which only the beginning may be known.
 pub fn title(text: &str) -> String {
     let typed = Typed::of(text);
     let line = typed.text.lines().find(|line| !line.trim().is_empty());

@@ -1,4 +1,5 @@
-//! What happens in a session, as `session/update` notifications.
+//! What happens in a session, as `session/update` notifications: live from events, or anew from stored messages
+//! (`replay`).
 //!
 //! A call is announced as soon as the model names its tool, filled in when it starts, and always ended:
 //! one that never ran, because the answer broke off, is told as failed.
@@ -7,38 +8,39 @@
 //! alone a broken attempt ends in an empty line before the next one begins.
 
 use super::call::{self, Change};
-use super::peer::Able;
-use super::replay::text_block;
-use crate::runtime::call::CallInfo;
+use super::peer::{ClientCapabilities, Peer};
 use crate::runtime::event::{Event, Reason};
-use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, Describer, ToolOutput, Workspace, unique_id};
+use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, Block, Describer, Workspace, unique_id};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Follows one prompt.
+/// Tells the editor of one session.
 pub struct Updates {
+    peer: Peer,
+    session: String,
     workspace: Arc<Workspace>,
     describer: Describer,
-    able: Able,
     /// Calls that were announced and have not ended, and whether a diff shows what they do.
     open: HashMap<String, bool>,
-    /// Names of the answer under way: of what it says, and of what it thinks.
+    /// Message id of what the present answer says.
     said: String,
+    /// Message id of what the present answer thinks.
     thought: String,
-    /// The answer under way has said something.
+    /// True once the present answer has said something.
     has_said: bool,
-    /// The answer before broke off in what it said under this name.
+    /// Message id of what a failed answer said, until another answer says something.
     broken: Option<String>,
     compaction: String,
 }
 
 impl Updates {
-    pub fn new(workspace: Arc<Workspace>, describer: Describer, able: Able) -> Self {
+    pub fn new(peer: Peer, session: String, workspace: Arc<Workspace>, describer: Describer) -> Self {
         Self {
+            peer,
+            session,
             workspace,
             describer,
-            able,
             open: HashMap::new(),
             said: unique_id(),
             thought: unique_id(),
@@ -48,37 +50,47 @@ impl Updates {
         }
     }
 
+    pub fn send(&self, update: Value) {
+        self.peer.update(&self.session, &update);
+    }
+
+    fn notify(&self, severity: &str, title: &str, more: Option<&str>) {
+        self.send(notice(self.peer.capabilities(), severity, title, more));
+    }
+
     /// Tells what follows from `event`.
-    pub fn event(&mut self, event: &Event<'_>, tell: &mut dyn FnMut(Value)) {
+    pub fn event(&mut self, event: &Event<'_>) {
         match event {
-            Event::Agent(event) => self.agent_event(event, tell),
+            Event::Agent(event) => self.agent_event(event),
             Event::SessionInfoChanged { name } => {
-                tell(json!({"sessionUpdate": "session_info_update", "title": name}));
+                self.send(json!({"sessionUpdate": "session_info_update", "title": name}));
             }
             Event::LimitReached { reason } => {
-                tell(chunk("agent_message_chunk", &unique_id(), text_block(reason)));
+                self.send(chunk("agent_message_chunk", &unique_id(), text_block(reason)));
             }
             Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } => {
-                let title = format!("The answer failed. {}", again(*attempt, *max_attempts, *delay_ms));
-                tell(remark(self.able, WARNING, &title, Some(*error_message)));
+                let title =
+                    format!("The answer failed. {}", next_attempt(*attempt, *max_attempts, *delay_ms));
+                self.notify(WARNING, &title, Some(*error_message));
             }
             Event::SummaryRetryScheduled { attempt, max_attempts, delay_ms, error_message } => {
-                let title = format!("The summary failed. {}", again(*attempt, *max_attempts, *delay_ms));
-                tell(remark(self.able, WARNING, &title, Some(*error_message)));
+                let title =
+                    format!("The summary failed. {}", next_attempt(*attempt, *max_attempts, *delay_ms));
+                self.notify(WARNING, &title, Some(*error_message));
             }
-            Event::CompactionStart { reason } => self.compaction_starts(*reason, tell),
+            Event::CompactionStart { reason } => self.compaction_starts(*reason),
             Event::CompactionEnd { result, aborted, error_message, .. } => {
                 let summary = result.map(|result| result.summary.as_str());
-                self.compaction_ends(summary, *aborted, *error_message, tell);
+                self.compaction_ends(summary, *aborted, *error_message);
             }
             _ => {}
         }
     }
 
-    fn compaction_starts(&mut self, reason: Reason, tell: &mut dyn FnMut(Value)) {
-        if self.able.compactions {
+    fn compaction_starts(&mut self, reason: Reason) {
+        if self.peer.capabilities().compactions {
             self.compaction = unique_id();
-            tell(json!({"sessionUpdate": "compaction_update", "compactionId": self.compaction,
+            self.send(json!({"sessionUpdate": "compaction_update", "compactionId": self.compaction,
                 "status": "in_progress"}));
             return;
         }
@@ -87,19 +99,13 @@ impl Updates {
             Reason::Threshold => Some("The conversation has nearly filled the model's context."),
             Reason::Overflow => Some("The conversation is too long for the model's context."),
         };
-        tell(remark(self.able, INFO, "The conversation is being compacted.", why));
+        self.notify(INFO, "The conversation is being compacted.", why);
     }
 
-    fn compaction_ends(
-        &self,
-        summary: Option<&str>,
-        aborted: bool,
-        error: Option<&str>,
-        tell: &mut dyn FnMut(Value),
-    ) {
-        if !self.able.compactions {
+    fn compaction_ends(&self, summary: Option<&str>, aborted: bool, error: Option<&str>) {
+        if !self.peer.capabilities().compactions {
             if summary.is_none() && !aborted {
-                tell(remark(self.able, WARNING, "The conversation could not be compacted.", error));
+                self.notify(WARNING, "The conversation could not be compacted.", error);
             }
             return;
         }
@@ -115,29 +121,19 @@ impl Updates {
                 update["error"] = error.into();
             }
         }
-        tell(update);
+        self.send(update);
     }
 
-    fn agent_event(&mut self, event: &AgentEvent<'_>, tell: &mut dyn FnMut(Value)) {
+    fn agent_event(&mut self, event: &AgentEvent<'_>) {
         match event {
-            AgentEvent::MessageStart { message: AgentMessage::Assistant(_) } => {
-                (self.said, self.thought, self.has_said) = (unique_id(), unique_id(), false);
-            }
+            AgentEvent::MessageStart { message: AgentMessage::Assistant(_) } => self.begin_answer(),
             AgentEvent::MessageUpdate { event, .. } => match event {
-                AssistantEvent::TextDelta { delta, .. } => {
-                    if let Some(broken) = self.broken.take() {
-                        tell(chunk("agent_message_chunk", &broken, text_block("\n\n")));
-                    }
-                    self.has_said = true;
-                    tell(chunk("agent_message_chunk", &self.said, text_block(delta)));
-                }
-                AssistantEvent::ThinkingDelta { delta, .. } => {
-                    tell(chunk("agent_thought_chunk", &self.thought, text_block(delta)));
-                }
+                AssistantEvent::TextDelta { delta, .. } => self.say(delta),
+                AssistantEvent::ThinkingDelta { delta, .. } => self.think(delta),
                 AssistantEvent::ToolCallStart { id, name, .. } if !id.is_empty() => {
                     self.open.insert(id.clone(), false);
                     let kind = call::kind(&self.describer.describe(name, &Map::new()));
-                    tell(json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": name,
+                    self.send(json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": name,
                         "kind": kind, "status": "pending"}));
                 }
                 _ => {}
@@ -146,49 +142,97 @@ impl Updates {
                 if self.has_said {
                     self.broken = Some(self.said.clone());
                 }
-                self.settle(tell);
+                self.end_open_calls();
             }
-            AgentEvent::ToolStart { id, name, arguments } => self.start(id, name, arguments, tell),
+            AgentEvent::ToolStart { id, name, arguments } => self.start_call(id, name, arguments),
             AgentEvent::ToolUpdate { id, output, .. } => {
-                tell(json!({"sessionUpdate": "tool_call_update", "toolCallId": id,
+                self.send(json!({"sessionUpdate": "tool_call_update", "toolCallId": id,
                     "content": call::progress(&output.content)}));
             }
             AgentEvent::ToolEnd { id, output, is_error, .. } => {
-                let is_shown = self.open.remove(*id).unwrap_or_default();
-                tell(ended(id, output, is_shown, *is_error));
+                self.end_call(id, &output.content, output.details.as_ref(), *is_error);
             }
             _ => {}
         }
     }
 
-    fn start(&mut self, id: &str, name: &str, arguments: &Map<String, Value>, tell: &mut dyn FnMut(Value)) {
-        // Calls start after this was told, so the file still is as it was.
-        let info = self.describer.describe(name, arguments);
-        let change = call::coming_change(&self.workspace, &info, arguments);
-        let mut update = call(&self.workspace, id, name, arguments, &info, &change);
-        update["status"] = "in_progress".into();
-        if self.open.insert(id.to_owned(), !change.diffs.is_empty()).is_some() {
-            update["sessionUpdate"] = "tool_call_update".into();
-        }
-        tell(update);
+    pub fn begin_answer(&mut self) {
+        (self.said, self.thought, self.has_said) = (unique_id(), unique_id(), false);
     }
 
-    /// Ends the calls that will not end by themselves.
-    pub fn settle(&mut self, tell: &mut dyn FnMut(Value)) {
-        for (id, _) in self.open.drain() {
-            tell(json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed"}));
+    /// Tells a part of what the answer says.
+    pub fn say(&mut self, text: &str) {
+        if let Some(broken) = self.broken.take() {
+            self.send(chunk("agent_message_chunk", &broken, text_block("\n\n")));
+        }
+        self.has_said = true;
+        self.send(chunk("agent_message_chunk", &self.said, text_block(text)));
+    }
+
+    /// Tells a part of what the answer thinks.
+    pub fn think(&self, text: &str) {
+        self.send(chunk("agent_thought_chunk", &self.thought, text_block(text)));
+    }
+
+    /// Tells a call that starts. Its file still is as it was.
+    fn start_call(&mut self, id: &str, name: &str, arguments: &Map<String, Value>) {
+        let info = self.describer.describe(name, arguments);
+        let change = call::coming_change(&self.workspace, &info, arguments);
+        self.call(id, name, arguments, &change, "in_progress");
+    }
+
+    /// Tells a call of a stored answer.
+    pub fn stored_call(&mut self, id: &str, name: &str, arguments: &Map<String, Value>) {
+        let info = self.describer.describe(name, arguments);
+        let change = call::stored_change(&self.workspace, &info);
+        self.call(id, name, arguments, &change, "pending");
+    }
+
+    fn call(&mut self, id: &str, name: &str, arguments: &Map<String, Value>, change: &Change, status: &str) {
+        let is_announced = self.open.insert(id.to_owned(), !change.diffs.is_empty()).is_some();
+        let info = self.describer.describe(name, arguments);
+        self.send(json!({
+            "sessionUpdate": if is_announced { "tool_call_update" } else { "tool_call" },
+            "toolCallId": id,
+            "title": call::title(name, &info),
+            "kind": call::kind(&info),
+            "locations": call::locations(&self.workspace, &info, change),
+            "rawInput": arguments,
+            "content": change.diffs,
+            "status": status,
+        }));
+    }
+
+    /// Tells the end of a call. Where a diff shows the change, the result's words about it are for the model.
+    pub fn end_call(&mut self, id: &str, content: &[Block], details: Option<&Value>, is_error: bool) {
+        let is_shown = self.open.remove(id).unwrap_or_default();
+        let status = if is_error { "failed" } else { "completed" };
+        let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": status});
+        if is_error || !is_shown {
+            update["content"] = call::content(content).into();
+        }
+        if let Some(details) = details {
+            update["rawOutput"] = call::raw_output(details);
+        }
+        self.send(update);
+    }
+
+    /// Tells that the calls which have not ended will not.
+    pub fn end_open_calls(&mut self) {
+        for (id, _) in std::mem::take(&mut self.open) {
+            self.send(json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed"}));
         }
     }
 }
 
-/// Severities of a remark.
+/// Severities of a notice.
 pub const INFO: &str = "info";
 pub const WARNING: &str = "warning";
 
 /// Something for the user that is no part of the conversation: a notice where the editor shows such, else a
 /// thought.
-pub fn remark(able: Able, severity: &str, title: &str, more: Option<&str>) -> Value {
-    if able.notices {
+pub fn notice(client: ClientCapabilities, severity: &str, title: &str, more: Option<&str>) -> Value {
+    if client.notices {
         let mut notice = json!({"sessionUpdate": "notice", "severity": severity, "title": title});
         if let Some(more) = more {
             notice["description"] = more.into();
@@ -199,43 +243,15 @@ pub fn remark(able: Able, severity: &str, title: &str, more: Option<&str>) -> Va
     chunk("agent_thought_chunk", &unique_id(), text_block(&format!("{text}\n\n")))
 }
 
-fn again(attempt: u64, max_attempts: u64, delay_ms: u64) -> String {
+fn next_attempt(attempt: u64, max_attempts: u64, delay_ms: u64) -> String {
     format!("Attempt {attempt} of {max_attempts} follows in {:.1} s.", delay_ms as f64 / 1000.0)
 }
 
+/// A part of a message, which all parts name by its id.
 pub fn chunk(kind: &str, message: &str, content: Value) -> Value {
     json!({"sessionUpdate": kind, "messageId": message, "content": content})
 }
 
-/// A call that is not known yet, with all that can be said about it.
-pub fn call(
-    workspace: &Workspace,
-    id: &str,
-    name: &str,
-    arguments: &Map<String, Value>,
-    info: &CallInfo<'_>,
-    change: &Change,
-) -> Value {
-    json!({
-        "sessionUpdate": "tool_call",
-        "toolCallId": id,
-        "title": call::title(name, info),
-        "kind": call::kind(info),
-        "locations": call::locations(workspace, info, change),
-        "rawInput": arguments,
-        "content": change.diffs,
-    })
-}
-
-/// The end of a call. A diff was shown when the call started; the words about the change are for the model.
-fn ended(id: &str, output: &ToolOutput, is_shown: bool, is_error: bool) -> Value {
-    let status = if is_error { "failed" } else { "completed" };
-    let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": status});
-    if is_error || !is_shown {
-        update["content"] = call::content(&output.content).into();
-    }
-    if let Some(details) = &output.details {
-        update["rawOutput"] = call::raw_output(details);
-    }
-    update
+pub fn text_block(text: &str) -> Value {
+    json!({"type": "text", "text": text})
 }

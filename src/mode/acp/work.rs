@@ -1,9 +1,8 @@
 //! A session's thread: prompts, one after another, and the end.
 
-use super::AUTH_REQUIRED;
 use super::files::Files;
-use super::peer::{Peer, Reply};
-use super::prompt::Said;
+use super::peer::{AUTH_REQUIRED, Peer, Reply};
+use super::prompt::Prompt;
 use super::typed::title;
 use super::update::Updates;
 use crate::jsonrpc::message::INTERNAL_ERROR;
@@ -12,21 +11,21 @@ use crate::runtime::control::{Ticket, user_message};
 use crate::runtime::session::Session;
 use crate::runtime::{Fatal, StopReason, now_iso};
 use crossbeam_channel::Receiver;
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub enum Job {
-    Prompt { ticket: Ticket, said: Said, reply: Reply },
+    Prompt { ticket: Ticket, prompt: Prompt, reply: Reply },
     Close(Reply),
 }
 
-/// Does the jobs in turn, until no more can come; then closes the session.
+/// Runs jobs in turn, until no more can come; then closes the session.
 pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer, files: &Files) {
     let mut closing = None;
     for job in jobs {
         match job {
-            Job::Prompt { ticket, said, reply } => {
+            Job::Prompt { ticket, prompt, reply } => {
                 files.begin(ticket.cancel.clone());
-                match prompt(&mut session, id, ticket, said, peer) {
+                match answer(&mut session, id, ticket, prompt, peer) {
                     Ok(reason) => reply.done(json!({"stopReason": reason})),
                     Err((code, reason)) => reply.fail(code, reason),
                 }
@@ -47,24 +46,24 @@ pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer, f
     }
 }
 
-/// Why the turn stopped, or the code and text of an error.
-fn prompt(
+/// Answers a prompt. Gives why the turn stopped, or the code and text of an error.
+fn answer(
     session: &mut Session,
     id: &str,
     ticket: Ticket,
-    said: Said,
+    prompt: Prompt,
     peer: &Peer,
 ) -> Result<&'static str, (i64, String)> {
     let cancel = ticket.cancel.clone();
     session.check_key(&cancel).map_err(|Fatal(reason)| (AUTH_REQUIRED, reason))?;
-    let (mut text, images) = said.whole();
+    let (mut text, images) = prompt.whole();
     let (images, hints) = session.prepare_images(images, &cancel);
     for hint in hints {
         text.push_str("\n\n");
         text.push_str(&hint);
     }
-    let mut updates = Updates::new(session.workspace().clone(), session.control().describer(), peer.able());
-    let mut tell = |update: Value| peer.update(id, &update);
+    let (workspace, describer) = (session.workspace().clone(), session.control().describer());
+    let mut updates = Updates::new(peer.clone(), id.to_owned(), workspace, describer);
     let before = session.control().snapshot();
     let title = title(&text);
     let mut accepted = || {
@@ -77,10 +76,10 @@ fn prompt(
     };
     let message = user_message(text, images);
     let asked = session.ask(ticket, message, &mut accepted, &mut |event| {
-        updates.event(event, &mut tell);
+        updates.event(event);
         Ok(())
     });
-    updates.settle(&mut tell);
+    updates.end_open_calls();
     asked.map_err(|Fatal(reason)| (INTERNAL_ERROR, reason))?;
     if session.ended_by().is_some() {
         return Ok("max_turn_requests");

@@ -49,7 +49,7 @@ mod transcript;
 mod undo;
 mod work;
 
-use super::print::{DONE, EndsChildren, FAILED};
+use super::exit::{DONE, EndsChildren, FAILED};
 use super::report;
 use super::signal::Watch;
 use crate::runtime::control::Streaming;

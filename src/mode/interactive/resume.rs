@@ -87,7 +87,7 @@ fn about_trust(app: &App, home: &Path, wish: &Wish) -> Option<Question> {
         "{}{changed}\n\nIt brings {}. Trusted, its settings, prompts and skills are used and its extensions run.{}",
         project.root().display(),
         names.join(", "),
-        look.told()
+        look.describe()
     );
     let answers = project.answers(false);
     let labels: Vec<&str> = answers.iter().map(|answer| answer.label.as_str()).collect();

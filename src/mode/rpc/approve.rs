@@ -1,12 +1,14 @@
-//! Approval of tool calls by the client, in words that every client of the dialog understands.
+//! Approval of tool calls by the client, by questions that every client can show.
 //!
 //! One `select` decides. What a choice needs besides (a reason, other arguments) comes with the answer,
 //! or is asked for by a second question: `input` for a reason, `editor` for arguments.
 
-use super::dialog::{Answer, Dialog};
+use super::dialog::Dialog;
+use super::field::Fields;
+use crate::mode::event_json::Question;
 use crate::runtime::CancelToken;
-use crate::runtime::approval::{Approver, Decision, Question, excerpt, squeezed};
-use serde_json::{Map, Value, json};
+use crate::runtime::approval::{self, Approver, Decision, excerpt, squeezed};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 const ALLOW: &str = "Allow";
@@ -15,31 +17,32 @@ const CHANGE: &str = "Change the arguments";
 const DENY: &str = "Deny";
 const DENY_BECAUSE: &str = "Deny with a reason";
 
-/// Letters of the arguments that are shown in the title; the fields hold them whole.
+/// Characters of the arguments in the title; the field `arguments` holds them whole.
 const TITLE_MAX: usize = 1000;
 
-pub struct ByDialog(pub Arc<Dialog>);
+pub struct DialogApprover(pub Arc<Dialog>);
 
-impl Approver for ByDialog {
-    fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision {
-        let name = &question.tool.spec.name;
+impl Approver for DialogApprover {
+    fn decide(&self, call: &approval::Question<'_>, cancel: &CancelToken) -> Decision {
+        let name = &call.tool.spec.name;
         let mut problem = String::new();
         loop {
-            let title = format!("{problem}Allow {name}? {}", shown(question.arguments));
-            let fields = fields(json!({
-                "title": title,
-                "options": [ALLOW, ALWAYS, CHANGE, DENY, DENY_BECAUSE],
-                "toolCallId": question.id,
-                "toolName": name,
-                "arguments": question.arguments,
-            }));
-            let Some(answer) = self.0.ask("select", fields, cancel) else {
+            let question = Question {
+                method: "select",
+                title: format!("{problem}Allow {name}? {}", shown(call.arguments)),
+                options: Some(&[ALLOW, ALWAYS, CHANGE, DENY, DENY_BECAUSE]),
+                tool_call_id: Some(call.id),
+                tool_name: Some(name),
+                arguments: Some(call.arguments),
+                ..Question::default()
+            };
+            let Some(answer) = self.0.ask(&question, cancel) else {
                 return Decision::Deny(None);
             };
             match answer.text("value") {
                 Some(ALLOW) => return Decision::Allow,
                 Some(ALWAYS) => return Decision::AllowAlways,
-                Some(CHANGE) => match self.changed(&answer, question, cancel) {
+                Some(CHANGE) => match self.changed(&answer, call, cancel) {
                     Some(Ok(arguments)) => return Decision::Change(arguments),
                     Some(Err(fault)) => problem = format!("{fault}\n"),
                     // Back to the choice, unless there is nobody left to make it.
@@ -55,29 +58,29 @@ impl Approver for ByDialog {
     }
 }
 
-impl ByDialog {
-    fn reason(&self, answer: &Answer, name: &str, cancel: &CancelToken) -> Option<String> {
+impl DialogApprover {
+    fn reason(&self, answer: &Fields, name: &str, cancel: &CancelToken) -> Option<String> {
         if let Some(reason) = answer.text("reason") {
             return Some(because(reason));
         }
         let title = format!("Why not {name}? The model is told.");
-        let answer = self.0.ask("input", fields(json!({ "title": title })), cancel)?;
+        let answer = self.0.ask(&Question { method: "input", title, ..Question::default() }, cancel)?;
         answer.text("value").map(because)
     }
 
     fn changed(
         &self,
-        answer: &Answer,
-        question: &Question<'_>,
+        answer: &Fields,
+        call: &approval::Question<'_>,
         cancel: &CancelToken,
     ) -> Option<Result<Map<String, Value>, String>> {
         if let Some(Value::Object(arguments)) = answer.0.get("arguments") {
             return Some(Ok(arguments.clone()));
         }
-        let title = format!("Arguments of {}, as JSON", question.tool.spec.name);
-        let prefill = serde_json::to_string_pretty(question.arguments).unwrap_or_default();
-        let editor = fields(json!({"title": title, "prefill": prefill}));
-        let answer = self.0.ask("editor", editor, cancel)?;
+        let title = format!("Arguments of {}, as JSON", call.tool.spec.name);
+        let prefill = serde_json::to_string_pretty(call.arguments).unwrap_or_default();
+        let editor = Question { method: "editor", title, prefill: Some(&prefill), ..Question::default() };
+        let answer = self.0.ask(&editor, cancel)?;
         let text = answer.text("value")?;
         let read: Result<Map<String, Value>, _> = serde_json::from_str(text);
         Some(read.map_err(|error| format!("The arguments are no JSON object: {error}.")))
@@ -86,13 +89,6 @@ impl ByDialog {
 
 fn because(reason: &str) -> String {
     format!("The user denied this call: {reason}")
-}
-
-fn fields(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    }
 }
 
 fn shown(arguments: &Map<String, Value>) -> String {

@@ -1,123 +1,186 @@
-//! The commands that a client can send, and how they are read from a line of JSON.
+//! The commands that a client can send: a row each, from which parsing, dispatch and the schema follow.
+//!
+//! A row has the command's name, its fields, the shape of its response, and the function that answers it. A new command is a row
+//! here and a line in `docs/rpc.md`.
 
-use super::dialog::Answer;
-use super::host_tool::Described;
+use super::field::{
+    All, Args, Fields, PromptIn, count, host_tools, interrupt_mode, optional, queue_mode, streaming, switch,
+    text, texts, thinking_level,
+};
+use super::reply::Reply;
+use super::server::Server;
+use super::{query, run, session, setting};
 use crate::base::lenient;
-use crate::runtime::control::{InterruptMode, Streaming};
-use crate::runtime::{Block, QueueMode, ThinkingLevel, ToolInfo, ToolSpec};
 use serde_json::{Map, Value};
-use std::time::Duration;
 
-/// A command with what its answer needs.
-#[derive(Debug, PartialEq)]
-pub struct Incoming {
-    /// Echoed as it is.
+/// The response to a command that succeeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Response {
+    /// No data.
+    Done,
+    /// Data of this shape.
+    Data(&'static str),
+    /// A line of its own with this `type`, as the first protocol has it.
+    Line(&'static str),
+    /// No line at all: the client answers a request of the program.
+    Silent,
+}
+
+use Response::{Data, Done, Line, Silent};
+
+struct Row<A: Args> {
+    name: &'static str,
+    args: A,
+    response: Response,
+    run: fn(&Server, A::Values, Reply),
+}
+
+/// A row of the table, whatever its fields are.
+pub trait Command: Sync {
+    fn name(&self) -> &'static str;
+
+    /// The fields in the notation of `shape`.
+    fn fields(&self) -> String;
+
+    fn response(&self) -> Response;
+
+    /// Takes the command's fields. An error says what is wrong with them.
+    fn read(&self, fields: &mut Fields) -> Result<Action, String>;
+}
+
+/// Answers a command whose fields have been read.
+pub type Action = Box<dyn FnOnce(&Server, Reply) + Send>;
+
+impl<A: Args> Command for Row<A> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn fields(&self) -> String {
+        self.args.shape()
+    }
+
+    fn response(&self) -> Response {
+        self.response
+    }
+
+    fn read(&self, fields: &mut Fields) -> Result<Action, String> {
+        let (values, run) = (self.args.read(fields)?, self.run);
+        Ok(Box::new(move |server, reply| run(server, values, reply)))
+    }
+}
+
+const fn row<A: Args>(
+    name: &'static str,
+    args: A,
+    response: Response,
+    run: fn(&Server, A::Values, Reply),
+) -> Row<A> {
+    Row { name, args, response, run }
+}
+
+const CANCELLED: Response = Data("{cancelled: boolean}");
+const FORKED: Response = Data("{text: string, cancelled: boolean}");
+const FORK_POINTS: Response = Data("{messages: {entryId: string, text: string}[]}");
+const ACTIVE: Response = Data("{toolNames: string[]}");
+const TOOLS: Response = Data(
+    "{tools: {name: string, label: string, description: string, parameters: object, active: boolean, \
+    readOnly: boolean}[]}",
+);
+const SLASH_COMMANDS: Response = Data(
+    r#"{commands: {name: string, description?: string|null, source: "prompt"|"skill", sourceInfo: {path: string, source: "local"|"auto", scope: "project"|"user"|"temporary", origin: string, baseDir?: string}}[]}"#,
+);
+const STATS: Response = Data(
+    "{sessionFile?: string, sessionId: string, userMessages: integer, assistantMessages: integer, \
+    toolCalls: integer, toolResults: integer, totalMessages: integer, \
+    tokens: {input: integer, output: integer, cacheRead: integer, cacheWrite: integer, total: integer}, \
+    cost: number, \
+    contextUsage?: {tokens: integer|null, contextWindow: integer, percent: number|null}}",
+);
+/// A result of a tool that the client runs, or what there is of it.
+const RESULT: All = All("content?: string|(Block.text|Block.image)[], details?: any, isError?: boolean");
+
+/// Every command, in the order in which `ready` names them.
+#[rustfmt::skip]
+pub static COMMANDS: &[&dyn Command] = &[
+    &row("prompt", (PromptIn("message"), optional(streaming("streamingBehavior"))), Done, run::prompt),
+    &row("message", PromptIn("content"), Done, run::message),
+    &row("steer", PromptIn("message"), Done, run::steer),
+    &row("follow_up", PromptIn("message"), Done, run::follow_up),
+    &row("abort", (), Done, run::abort),
+    &row("interrupt", (), Line("interrupted"), run::interrupt),
+    &row("abort_and_prompt", PromptIn("message"), Done, run::abort_and_prompt),
+    &row("clear_queue", (), Data("{steering: string[], followUp: string[]}"), run::clear_queue),
+    &row("new_session", optional(text("parentSession")), CANCELLED, session::new_session),
+    &row("get_state", (), Data("State"), query::state),
+    &row("get_messages", (optional(count("offset")), optional(count("limit"))),
+        Data("{messages: Message[], total?: integer, nextOffset?: integer|null}"), query::messages),
+    &row("get_entries", optional(text("since")), Data("{entries: Entry[], leafId: string|null}"), query::entries),
+    &row("get_tree", (), Data("{tree: Node[], leafId: string|null}"), query::tree),
+    &row("navigate_tree",
+        (text("targetId"), optional(switch("summarize")), optional(text("customInstructions")),
+            optional(switch("replaceInstructions")), optional(text("label"))),
+        Data("{cancelled: boolean, aborted?: boolean, editorText?: string, summaryEntry?: Entry}"),
+        session::navigate_tree),
+    &row("set_model", (text("provider"), text("modelId")), Data("Model"), setting::model),
+    &row("cycle_model", (), Data("{model: Model, thinkingLevel: Thinking, isScoped: boolean}|null"),
+        setting::cycle_model),
+    &row("get_available_models", (), Data("{models: Model[]}"), query::available_models),
+    &row("set_thinking_level", thinking_level("level"), Done, setting::thinking_level),
+    &row("cycle_thinking_level", (), Data("{level: Thinking}|null"), setting::cycle_thinking_level),
+    &row("get_available_thinking_levels", (), Data("{levels: Thinking[]}"), query::thinking_levels),
+    &row("set_steering_mode", queue_mode("mode"), Done, setting::steering_mode),
+    &row("set_follow_up_mode", queue_mode("mode"), Done, setting::follow_up_mode),
+    &row("set_interrupt_mode", interrupt_mode("mode"), Done, setting::interrupt_mode),
+    &row("compact", optional(text("customInstructions")), Data("Compacted"), session::compact),
+    &row("set_auto_compaction", switch("enabled"), Done, setting::auto_compaction),
+    &row("set_auto_retry", switch("enabled"), Done, setting::auto_retry),
+    &row("abort_retry", (), Done, run::abort_retry),
+    &row("bash", (text("command"), optional(switch("excludeFromContext"))),
+        Data("{output: string, exitCode?: integer, cancelled: boolean, truncated: boolean, fullOutputPath?: string}"),
+        run::bash),
+    &row("abort_bash", (), Done, run::abort_bash),
+    &row("get_session_stats", (), STATS, query::session_stats),
+    &row("export_html", optional(text("outputPath")), Data("{path: string}"), query::export_html),
+    &row("switch_session", text("sessionPath"), CANCELLED, session::switch_session),
+    &row("fork", text("entryId"), FORKED, session::fork),
+    &row("branch", text("entryId"), FORKED, session::fork),
+    &row("clone", (), CANCELLED, session::clone),
+    &row("get_fork_messages", (), FORK_POINTS, query::fork_messages),
+    &row("get_branch_messages", (), FORK_POINTS, query::fork_messages),
+    &row("get_last_assistant_text", (), Data("{text: string|null}"), query::last_assistant_text),
+    &row("set_session_name", text("name"), Done, setting::session_name),
+    &row("get_commands", (), SLASH_COMMANDS, query::commands),
+    &row("get_tools", (), TOOLS, query::tools),
+    &row("set_active_tools", texts("toolNames"), ACTIVE, setting::active_tools),
+    &row("register_tools", host_tools("tools"), ACTIVE, setting::register_tools),
+    &row("unregister_tools", texts("toolNames"), ACTIVE, setting::unregister_tools),
+    &row("reload", (), Done, session::reload),
+    &row("ping", (), Done, |_, (), reply| reply.done()),
+    &row("set_cumulative_events", switch("enabled"), Done, setting::cumulative_events),
+    &row("extension_ui_response",
+        All("value?: string, cancelled?: boolean, reason?: string, arguments?: object"), Silent, run::answered),
+    &row("tool_call_update", RESULT, Silent, run::tool_updated),
+    &row("tool_call_response", RESULT, Silent, run::tool_ended),
+];
+
+/// The names of the commands that have a response.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().filter(|command| command.response() != Silent).map(|command| command.name())
+}
+
+/// A line of the client, with what its response needs.
+pub struct Request {
+    /// Echoed in the response.
     pub id: Option<Value>,
     /// The `type`; none when the line has no such word.
     pub name: Option<String>,
     /// An error says what is wrong with the command.
-    pub command: Result<Command, String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Said {
-    pub text: String,
-    pub images: Vec<Block>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Command {
-    Prompt(Said, Option<Streaming>),
-    Steer(Said),
-    FollowUp(Said),
-    Abort,
-    /// An abort that is answered by `interrupted`.
-    Interrupt,
-    AbortAndPrompt(Said),
-    ClearQueue,
-    NewSession {
-        parent: Option<String>,
-    },
-    GetState,
-    GetMessages {
-        page: Option<Page>,
-    },
-    GetEntries {
-        since: Option<String>,
-    },
-    GetTree,
-    NavigateTree(Navigate),
-    SetModel {
-        provider: String,
-        id: String,
-    },
-    CycleModel,
-    GetAvailableModels,
-    SetThinkingLevel(ThinkingLevel),
-    CycleThinkingLevel,
-    GetAvailableThinkingLevels,
-    SetSteeringMode(QueueMode),
-    SetFollowUpMode(QueueMode),
-    SetInterruptMode(InterruptMode),
-    Compact {
-        instructions: Option<String>,
-    },
-    SetAutoCompaction(bool),
-    SetAutoRetry(bool),
-    AbortRetry,
-    Bash {
-        command: String,
-        exclude: Option<bool>,
-    },
-    AbortBash,
-    GetSessionStats,
-    ExportHtml {
-        path: Option<String>,
-    },
-    SwitchSession {
-        path: String,
-    },
-    Fork {
-        entry: String,
-    },
-    Clone,
-    GetForkMessages,
-    GetLastAssistantText,
-    SetSessionName(String),
-    GetCommands,
-    GetTools,
-    SetActiveTools(Vec<String>),
-    Reload,
-    Ping,
-    SetCumulativeEvents(bool),
-    /// An answer to a question; it is not answered itself.
-    Answer(Answer),
-    RegisterTools(Vec<Described>),
-    UnregisterTools(Vec<String>),
-    /// What there is of the result of a call that the client runs. Not answered.
-    ToolUpdate(Answer),
-    /// The result of such a call. Not answered.
-    ToolResponse(Answer),
-}
-
-/// A part of the messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
-    pub offset: usize,
-    pub limit: usize,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct Navigate {
-    pub target: String,
-    pub summarize: bool,
-    pub instructions: Option<String>,
-    pub replace_instructions: bool,
-    pub label: Option<String>,
+    pub action: Result<Action, String>,
 }
 
 /// Reads one line. An error says why it is no JSON.
-pub fn parse(line: &[u8]) -> Result<Incoming, String> {
+pub fn parse(line: &[u8]) -> Result<Request, String> {
     let value: Value = lenient::read(line).map_err(|error| error.to_string())?;
     // What is no object has no fields, and so is no known command.
     let mut fields = match value {
@@ -129,349 +192,49 @@ pub fn parse(line: &[u8]) -> Result<Incoming, String> {
         Some(Value::String(name)) => Some(name),
         _ => None,
     };
-    let command = match &name {
-        Some(name) => read(name, &mut Fields(fields)),
-        None => Err(unknown("undefined")),
+    let wanted = name.as_deref().unwrap_or("undefined");
+    let action = match COMMANDS.iter().find(|command| name.is_some() && command.name() == wanted) {
+        Some(command) => command.read(&mut Fields(fields)),
+        None => Err(format!("Unknown command: {wanted}")),
     };
-    Ok(Incoming { id, name, command })
-}
-
-/// The fields of a good command that are not its own.
-#[cfg(test)]
-pub fn parse_rest(line: &[u8]) -> Result<Vec<String>, String> {
-    let fields: Map<String, Value> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    let name = fields.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let mut fields = Fields(fields);
-    read(&name, &mut fields)?;
-    let rest = fields.0.into_iter().map(|(name, _)| name);
-    Ok(rest.filter(|name| !["id", "type"].contains(&name.as_str())).collect())
-}
-
-fn unknown(name: &str) -> String {
-    format!("Unknown command: {name}")
-}
-
-fn read(name: &str, fields: &mut Fields) -> Result<Command, String> {
-    Ok(match name {
-        "prompt" => Command::Prompt(fields.said("message")?, fields.streaming()?),
-        // A message of the first protocol is never refused for coming during a run.
-        "message" => Command::Prompt(fields.said("content")?, Some(Streaming::FollowUp)),
-        "steer" => Command::Steer(fields.said("message")?),
-        "follow_up" => Command::FollowUp(fields.said("message")?),
-        "abort" => Command::Abort,
-        "interrupt" => Command::Interrupt,
-        "abort_and_prompt" => Command::AbortAndPrompt(fields.said("message")?),
-        "clear_queue" => Command::ClearQueue,
-        "new_session" => Command::NewSession { parent: fields.optional_text("parentSession")? },
-        "get_state" => Command::GetState,
-        "get_messages" => Command::GetMessages { page: fields.page()? },
-        "get_entries" => Command::GetEntries { since: fields.optional_text("since")? },
-        "get_tree" => Command::GetTree,
-        "navigate_tree" => Command::NavigateTree(Navigate {
-            target: fields.text("targetId")?,
-            summarize: fields.optional_switch("summarize")?.unwrap_or(false),
-            instructions: fields.optional_text("customInstructions")?,
-            replace_instructions: fields.optional_switch("replaceInstructions")?.unwrap_or(false),
-            label: fields.optional_text("label")?,
-        }),
-        "set_model" => Command::SetModel { provider: fields.text("provider")?, id: fields.text("modelId")? },
-        "cycle_model" => Command::CycleModel,
-        "get_available_models" => Command::GetAvailableModels,
-        "set_thinking_level" => Command::SetThinkingLevel(fields.one_of("level", ThinkingLevel::parse)?),
-        "cycle_thinking_level" => Command::CycleThinkingLevel,
-        "get_available_thinking_levels" => Command::GetAvailableThinkingLevels,
-        "set_steering_mode" => Command::SetSteeringMode(fields.one_of("mode", QueueMode::parse)?),
-        "set_follow_up_mode" => Command::SetFollowUpMode(fields.one_of("mode", QueueMode::parse)?),
-        "set_interrupt_mode" => Command::SetInterruptMode(fields.one_of("mode", InterruptMode::parse)?),
-        "compact" => Command::Compact { instructions: fields.optional_text("customInstructions")? },
-        "set_auto_compaction" => Command::SetAutoCompaction(fields.switch("enabled")?),
-        "set_auto_retry" => Command::SetAutoRetry(fields.switch("enabled")?),
-        "abort_retry" => Command::AbortRetry,
-        "bash" => Command::Bash {
-            command: fields.text("command")?,
-            exclude: fields.optional_switch("excludeFromContext")?,
-        },
-        "abort_bash" => Command::AbortBash,
-        "get_session_stats" => Command::GetSessionStats,
-        "export_html" => Command::ExportHtml { path: fields.optional_text("outputPath")? },
-        "switch_session" => Command::SwitchSession { path: fields.text("sessionPath")? },
-        "fork" | "branch" => Command::Fork { entry: fields.text("entryId")? },
-        "clone" => Command::Clone,
-        "get_fork_messages" | "get_branch_messages" => Command::GetForkMessages,
-        "get_last_assistant_text" => Command::GetLastAssistantText,
-        "set_session_name" => Command::SetSessionName(fields.text("name")?),
-        "get_commands" => Command::GetCommands,
-        "get_tools" => Command::GetTools,
-        "set_active_tools" => Command::SetActiveTools(fields.texts("toolNames")?),
-        "register_tools" => Command::RegisterTools(fields.tools()?),
-        "unregister_tools" => Command::UnregisterTools(fields.texts("toolNames")?),
-        "tool_call_update" => Command::ToolUpdate(Answer(std::mem::take(&mut fields.0))),
-        "tool_call_response" => Command::ToolResponse(Answer(std::mem::take(&mut fields.0))),
-        "reload" => Command::Reload,
-        "ping" => Command::Ping,
-        "set_cumulative_events" => Command::SetCumulativeEvents(fields.switch("enabled")?),
-        "extension_ui_response" => Command::Answer(Answer(std::mem::take(&mut fields.0))),
-        _ => return Err(unknown(name)),
-    })
-}
-
-/// Letters of a tool's name, as providers have it.
-const TOOL_NAME_MAX: usize = 64;
-
-/// The fields of a command. One that is `null` counts as absent.
-struct Fields(Map<String, Value>);
-
-impl Fields {
-    fn take(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(name).filter(|value| !value.is_null())
-    }
-
-    fn optional_text(&mut self, name: &str) -> Result<Option<String>, String> {
-        match self.take(name) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(format!("\"{name}\" must be a string")),
-        }
-    }
-
-    fn text(&mut self, name: &str) -> Result<String, String> {
-        self.optional_text(name)?.ok_or_else(|| missing(name))
-    }
-
-    fn optional_switch(&mut self, name: &str) -> Result<Option<bool>, String> {
-        match self.take(name) {
-            None => Ok(None),
-            Some(Value::Bool(on)) => Ok(Some(on)),
-            Some(_) => Err(format!("\"{name}\" must be true or false")),
-        }
-    }
-
-    fn switch(&mut self, name: &str) -> Result<bool, String> {
-        self.optional_switch(name)?.ok_or_else(|| missing(name))
-    }
-
-    fn optional_count(&mut self, name: &str) -> Result<Option<usize>, String> {
-        let wrong = || format!("\"{name}\" must be a whole number, 0 or more");
-        let Some(value) = self.take(name) else {
-            return Ok(None);
-        };
-        let count = value.as_u64().ok_or_else(wrong)?;
-        usize::try_from(count).map(Some).map_err(|_| wrong())
-    }
-
-    fn one_of<T>(&mut self, name: &str, known: fn(&str) -> Option<T>) -> Result<T, String> {
-        let word = self.text(name)?;
-        known(&word).ok_or_else(|| format!("Unknown {name} \"{word}\""))
-    }
-
-    fn streaming(&mut self) -> Result<Option<Streaming>, String> {
-        let behavior = |word: &str| match word {
-            "steer" => Some(Streaming::Steer),
-            "followUp" => Some(Streaming::FollowUp),
-            _ => None,
-        };
-        match self.0.get("streamingBehavior") {
-            None | Some(Value::Null) => Ok(None),
-            Some(_) => self.one_of("streamingBehavior", behavior).map(Some),
-        }
-    }
-
-    fn page(&mut self) -> Result<Option<Page>, String> {
-        let (offset, limit) = (self.optional_count("offset")?, self.optional_count("limit")?);
-        Ok((offset.is_some() || limit.is_some())
-            .then(|| Page { offset: offset.unwrap_or(0), limit: limit.unwrap_or(usize::MAX) }))
-    }
-
-    fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>, String> {
-        match self.take(name) {
-            None => Ok(None),
-            Some(Value::Array(values)) => Ok(Some(values)),
-            Some(_) => Err(format!("\"{name}\" must be a list")),
-        }
-    }
-
-    fn texts(&mut self, name: &str) -> Result<Vec<String>, String> {
-        let values = self.list(name)?.ok_or_else(|| missing(name))?;
-        let text = |value| match value {
-            Value::String(text) => Ok(text),
-            _ => Err(format!("\"{name}\" must be a list of strings")),
-        };
-        values.into_iter().map(text).collect()
-    }
-
-    /// Tools that the client runs.
-    fn tools(&mut self) -> Result<Vec<Described>, String> {
-        let tools = self.list("tools")?.ok_or_else(|| missing("tools"))?;
-        let tool = |tool| match tool {
-            Value::Object(fields) => Self(fields).tool(),
-            _ => Err("\"tools\" must be a list of objects".into()),
-        };
-        tools.into_iter().map(tool).collect()
-    }
-
-    fn tool(&mut self) -> Result<Described, String> {
-        let name = self.text("name")?;
-        let is_known = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
-        if name.is_empty() || name.len() > TOOL_NAME_MAX || !name.chars().all(is_known) {
-            return Err(format!(
-                "The name \"{name}\" of a tool must be 1 to {TOOL_NAME_MAX} letters, digits, \"_\" or \"-\""
-            ));
-        }
-        let parameters = match self.take("parameters") {
-            None => serde_json::json!({"type": "object", "properties": {}}),
-            Some(schema @ Value::Object(_)) if schema["type"] == "object" => schema,
-            Some(_) => {
-                return Err(format!(
-                    "The \"parameters\" of {name} must be a JSON schema of the type \"object\""
-                ));
-            }
-        };
-        let timeout = self.optional_count("timeoutMs")?;
-        Ok(Described {
-            info: ToolInfo {
-                label: self.optional_text("label")?.unwrap_or_else(|| name.clone()),
-                snippet: self.optional_text("snippet")?,
-                sequential: self.optional_switch("sequential")?.unwrap_or(false),
-                reads_only: self.optional_switch("readOnly")?.unwrap_or(false),
-                spec: ToolSpec {
-                    description: self.optional_text("description")?.unwrap_or_default(),
-                    name,
-                    parameters,
-                    ..ToolSpec::default()
-                },
-                ..ToolInfo::default()
-            },
-            timeout: timeout.map(|ms| Duration::from_millis(ms as u64)),
-        })
-    }
-
-    /// What a user says: text, images, and the attachments of the older protocol.
-    fn said(&mut self, name: &str) -> Result<Said, String> {
-        let mut said = Said { text: self.text(name)?, images: Vec::new() };
-        for image in self.list("images")?.unwrap_or_default() {
-            let Value::Object(fields) = image else {
-                return Err("\"images\" must be a list of objects".into());
-            };
-            said.add_image(Self(fields), "data")?;
-        }
-        for attachment in self.list("attachments")?.unwrap_or_default() {
-            let Value::Object(fields) = attachment else {
-                return Err("\"attachments\" must be a list of objects".into());
-            };
-            said.attach(Self(fields))?;
-        }
-        Ok(said)
-    }
-}
-
-impl Said {
-    fn add_image(&mut self, mut fields: Fields, data: &str) -> Result<(), String> {
-        let (data, kind) = (fields.text(data)?, fields.text("mimeType")?);
-        self.images.push(Block::image(data, kind));
-        Ok(())
-    }
-
-    fn attach(&mut self, mut fields: Fields) -> Result<(), String> {
-        match fields.text("type")?.as_str() {
-            "image" => self.add_image(fields, "content"),
-            "document" => {
-                let name = fields.optional_text("fileName")?.unwrap_or_default();
-                let Some(text) = fields.optional_text("extractedText")? else {
-                    return Err(format!("The document \"{name}\" has no \"extractedText\""));
-                };
-                self.text.push_str(&format!("\n\n[Document: {name}]\n{text}"));
-                Ok(())
-            }
-            other => Err(format!("Unknown type of attachment \"{other}\"")),
-        }
-    }
-}
-
-fn missing(name: &str) -> String {
-    format!("\"{name}\" is missing")
+    Ok(Request { id, name, action })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::shape;
     use super::*;
     use serde_json::json;
+    use std::collections::BTreeSet;
 
     #[track_caller]
-    fn check(line: &str, expected: Result<Command, &str>) {
-        let incoming = parse(line.as_bytes()).unwrap();
-        assert_eq!(incoming.id, None);
-        assert_eq!(incoming.command, expected.map_err(str::to_owned), "{line}");
-    }
-
-    fn said(text: &str, images: &[&str]) -> Said {
-        Said {
-            text: text.into(),
-            images: images.iter().map(|data| Block::image(*data, "image/png")).collect(),
-        }
+    fn check(line: &str, expected: Result<(), &str>) {
+        let request = parse(line.as_bytes()).unwrap();
+        assert_eq!(request.id, None);
+        assert_eq!(request.action.map(drop), expected.map_err(str::to_owned), "{line}");
     }
 
     #[test]
-    fn prompts_carry_images_and_attachments() {
-        check(
-            r#"{"type":"prompt","message":"hi","images":[{"type":"image","data":"AA","mimeType":"image/png"}],"streamingBehavior":"steer"}"#,
-            Ok(Command::Prompt(said("hi", &["AA"]), Some(Streaming::Steer))),
-        );
-        check(
-            r#"{"type":"prompt","message":"hi","images":null,"streamingBehavior":null,"attachments":[
-                {"id":"1","type":"image","fileName":"a.png","mimeType":"image/png","size":1,"content":"BB"},
-                {"id":"2","type":"document","fileName":"a.pdf","mimeType":"application/pdf","size":1,"content":"CC","extractedText":"words"}]}"#,
-            Ok(Command::Prompt(said("hi\n\n[Document: a.pdf]\nwords", &["BB"]), None)),
-        );
-        check(
-            r#"{"type":"message","content":"hi"}"#,
-            Ok(Command::Prompt(said("hi", &[]), Some(Streaming::FollowUp))),
-        );
-    }
-
-    #[test]
-    fn wrong_fields_are_named() {
-        let rows = [
-            (r#"{"type":"prompt"}"#, "\"message\" is missing"),
-            (r#"{"type":"prompt","message":5}"#, "\"message\" must be a string"),
-            (
-                r#"{"type":"prompt","message":"x","streamingBehavior":"later"}"#,
-                "Unknown streamingBehavior \"later\"",
-            ),
-            (
-                r#"{"type":"prompt","message":"x","streamingBehavior":1}"#,
-                "\"streamingBehavior\" must be a string",
-            ),
-            (r#"{"type":"steer","message":"x","images":{}}"#, "\"images\" must be a list"),
-            (r#"{"type":"steer","message":"x","images":["x"]}"#, "\"images\" must be a list of objects"),
-            (r#"{"type":"steer","message":"x","images":[{"data":"x"}]}"#, "\"mimeType\" is missing"),
-            (
-                r#"{"type":"prompt","message":"x","attachments":[{"type":"document","fileName":"f"}]}"#,
-                "The document \"f\" has no \"extractedText\"",
-            ),
-            (r#"{"type":"set_auto_retry","enabled":"yes"}"#, "\"enabled\" must be true or false"),
-            (r#"{"type":"set_thinking_level","level":"deep"}"#, "Unknown level \"deep\""),
-            (r#"{"type":"get_messages","offset":-1}"#, "\"offset\" must be a whole number, 0 or more"),
-            (r#"{"type":"set_active_tools","toolNames":[1]}"#, "\"toolNames\" must be a list of strings"),
-            (r#"{"type":"teleport"}"#, "Unknown command: teleport"),
-            (r#"{"type":7}"#, "Unknown command: undefined"),
-            ("{}", "Unknown command: undefined"),
-        ];
-        for (line, error) in rows {
-            check(line, Err(error));
+    fn what_is_no_command_is_named() {
+        check(r#"{"type":"teleport"}"#, Err("Unknown command: teleport"));
+        for line in [r#"{"type":7}"#, "{}", "null", "[]", "5", "\"prompt\""] {
+            check(line, Err("Unknown command: undefined"));
         }
+        for line in ["", "x", "{", "{\"type\":\"\\ud8\"}"] {
+            assert!(parse(line.as_bytes()).is_err(), "{line}");
+        }
+        assert!(parse("[".repeat(100_000).as_bytes()).is_err());
     }
 
     #[test]
     fn what_no_string_can_hold_is_replaced() {
         let lines: [&[u8]; 2] = [
-            br#"{"id":"1","type":"prompt","message":"x \ud83d"}"#,
-            b"{\"id\":\"1\",\"type\":\"prompt\",\"message\":\"x \xff\"}",
+            br#"{"id":"1","type":"set_thinking_level","level":"x \ud83d"}"#,
+            b"{\"id\":\"1\",\"type\":\"set_thinking_level\",\"level\":\"x \xff\"}",
         ];
         for line in lines {
-            let incoming = parse(line).unwrap();
-            assert_eq!(incoming.id, Some(json!("1")));
-            assert_eq!(incoming.command, Ok(Command::Prompt(said("x \u{fffd}", &[]), None)));
+            let request = parse(line).unwrap();
+            assert_eq!(request.id, Some(json!("1")));
+            assert_eq!(request.action.map(drop), Err("Unknown level \"x \u{fffd}\"".to_owned()));
         }
     }
 
@@ -484,22 +247,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_no_command() {
-        for line in ["null", "[]", "5", "\"prompt\""] {
-            check(line, Err("Unknown command: undefined"));
+    fn the_manual_has_every_command_and_no_other() {
+        let page = include_str!("../../docs/rpc.md");
+        let word = regex::Regex::new(r#"[`"]([a-z]+(?:_[a-z]+)*)[`"]"#).unwrap();
+        let words = |text: &str| -> BTreeSet<String> {
+            word.captures_iter(text).map(|found| found[1].to_owned()).collect()
+        };
+        // The tables of commands have the commands in their first column.
+        let (mut in_tables, mut is_table) = (BTreeSet::new(), false);
+        for line in page.lines() {
+            is_table = line.starts_with("| command |") || is_table && line.starts_with('|');
+            if is_table {
+                in_tables.append(&mut words(line.split('|').nth(1).unwrap()));
+            }
         }
-        for line in ["", "x", "{", "{\"type\":\"\\ud8\"}"] {
-            assert!(parse(line.as_bytes()).is_err(), "{line}");
-        }
-        assert!(parse("[".repeat(100_000).as_bytes()).is_err());
-    }
-
-    #[test]
-    fn every_name_is_known() {
-        for name in shape::names() {
-            let line = json!({"type": name}).to_string();
-            let command = parse(line.as_bytes()).unwrap().command;
-            assert_ne!(command, Err(unknown(name)));
-        }
+        let declared: BTreeSet<String> = COMMANDS.iter().map(|command| command.name().to_owned()).collect();
+        assert_eq!(declared.len(), COMMANDS.len(), "a name is declared twice");
+        let unknown: Vec<_> = in_tables.difference(&declared).collect();
+        assert!(unknown.is_empty(), "the manual has commands that are not there: {unknown:?}");
+        let everywhere = words(page);
+        let missing: Vec<_> = declared.difference(&everywhere).collect();
+        assert!(missing.is_empty(), "the manual is without {missing:?}");
     }
 }

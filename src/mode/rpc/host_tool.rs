@@ -4,42 +4,36 @@
 //! results come in order. A call waits on its own thread; an abort, the tool's time limit and a client
 //! that has gone end the wait at once, and the client is told by `tool_call_cancel`.
 
-use super::dialog::Answer;
+use super::field::{Fields, HostToolSpec};
+use crate::mode::event_json::Line;
 use crate::mode::output::Output;
 use crate::runtime::{Block, Invocation, Tool, ToolError, ToolInfo, ToolOutput};
 use crossbeam_channel::{Receiver, Sender, at, bounded, never, select};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Updates that wait for the call's thread. Each replaces the one before it.
+/// Updates that wait for the call's thread. An update replaces those before it.
 const UPDATES_MAX: usize = 16;
 
-/// What `register_tools` says about a tool.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Described {
-    pub info: ToolInfo,
-    pub timeout: Option<Duration>,
-}
-
-/// The calls that the client has not answered yet.
+/// The tools of the client, and their calls that have no result yet.
 pub struct HostTools {
     output: Arc<Output>,
     open: Mutex<HashMap<String, Caller>>,
     last_id: AtomicU64,
 }
 
-/// Where what the client says about a call goes.
+/// The thread that waits for the result of a call.
 struct Caller {
-    updates: Sender<Answer>,
-    result: Sender<Answer>,
+    updates: Sender<Fields>,
+    result: Sender<Fields>,
 }
 
 struct HostTool {
-    described: Described,
+    spec: HostToolSpec,
     client: Arc<HostTools>,
 }
 
@@ -48,27 +42,27 @@ impl HostTools {
         Self { output, open: Mutex::default(), last_id: AtomicU64::new(0) }
     }
 
-    pub fn tool(self: &Arc<Self>, described: Described) -> Arc<dyn Tool> {
-        Arc::new(HostTool { described, client: self.clone() })
+    pub fn tool(self: &Arc<Self>, spec: HostToolSpec) -> Arc<dyn Tool> {
+        Arc::new(HostTool { spec, client: self.clone() })
     }
 
-    /// `tool_call_update`. One that finds the call busy is followed by a later one.
-    pub fn update(&self, id: &Value, update: Answer) {
+    /// Takes a `tool_call_update`. An update that finds the queue full is dropped: a later one follows.
+    pub fn update(&self, id: &Value, update: Fields) {
         let open = self.open();
         if let Some(caller) = id.as_str().and_then(|id| open.get(id)) {
             let _ = caller.updates.try_send(update);
         }
     }
 
-    /// `tool_call_response`. One that nobody waits for any more is passed over.
-    pub fn respond(&self, id: &Value, result: Answer) {
+    /// Takes a `tool_call_response`. A response that nobody waits for is dropped.
+    pub fn respond(&self, id: &Value, result: Fields) {
         let caller = id.as_str().and_then(|id| self.open().remove(id));
         if let Some(caller) = caller {
             let _ = caller.result.try_send(result);
         }
     }
 
-    fn begin(&self) -> (String, Receiver<Answer>, Receiver<Answer>) {
+    fn begin(&self) -> (String, Receiver<Fields>, Receiver<Fields>) {
         let number = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let id = format!("call-{number}");
         let (updates, shown) = bounded(UPDATES_MAX);
@@ -77,13 +71,13 @@ impl HostTools {
         (id, shown, ended)
     }
 
-    /// Tells the client that nobody waits for this call any more.
+    /// Tells the client that nobody waits for the result of this call any more.
     fn give_up(&self, id: &str, reason: &str) {
         self.open().remove(id);
-        self.say(&json!({"type": "tool_call_cancel", "id": id, "reason": reason}));
+        self.send(&Line::ToolCallCancel { id, reason });
     }
 
-    fn say(&self, line: &Value) {
+    fn send(&self, line: &Line<'_>) {
         // A reader that has gone cancels every call.
         let _ = self.output.line(line);
     }
@@ -95,18 +89,17 @@ impl HostTools {
 
 impl Tool for HostTool {
     fn info(&self) -> &ToolInfo {
-        &self.described.info
+        &self.spec.info
     }
 
     fn run(&self, call: &Invocation<'_>) -> Result<ToolOutput, ToolError> {
         let client = &self.client;
-        let name = &self.described.info.spec.name;
-        let end = self.described.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let name = &self.spec.info.spec.name;
+        let end = self.spec.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let late = end.map_or_else(never, at);
         let (id, updates, ended) = client.begin();
-        client.say(&json!({"type": "tool_call_request", "id": id, "toolCallId": call.id,
-            "toolName": name, "arguments": call.arguments}));
-        let show = |update: &Answer| {
+        client.send(&Line::ToolCallRequest { id: &id, call: call.id, name, arguments: call.arguments });
+        let show = |update: &Fields| {
             if let Ok((output, _)) = read(update) {
                 (call.update)(output);
             }
@@ -127,7 +120,7 @@ impl Tool for HostTool {
                 }
                 recv(late) -> _ => {
                     client.give_up(&id, "timeout");
-                    let limit = self.described.timeout.unwrap_or_default();
+                    let limit = self.spec.timeout.unwrap_or_default();
                     return Err(ToolError::new(format!("The tool {name} gave no result within {limit:?}")));
                 }
             }
@@ -135,7 +128,7 @@ impl Tool for HostTool {
     }
 }
 
-fn conclude(name: &str, answer: &Answer) -> Result<ToolOutput, ToolError> {
+fn conclude(name: &str, answer: &Fields) -> Result<ToolOutput, ToolError> {
     let (output, is_error) = read(answer)
         .map_err(|fault| ToolError::new(format!("The result of {name} is not understood: {fault}")))?;
     if !is_error {
@@ -145,8 +138,8 @@ fn conclude(name: &str, answer: &Answer) -> Result<ToolOutput, ToolError> {
     Err(ToolError { message: text.join("\n"), details: output.details })
 }
 
-/// A result, or what there is of it, and whether it is an error.
-fn read(Answer(fields): &Answer) -> Result<(ToolOutput, bool), String> {
+/// The result in a response or an update, and whether it is an error.
+fn read(Fields(fields): &Fields) -> Result<(ToolOutput, bool), String> {
     let content = match fields.get("content") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::String(text)) => vec![Block::text(text)],
@@ -173,13 +166,14 @@ fn block(value: &Value) -> Result<Block, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[track_caller]
     fn check(fields: Value, expected: Result<&str, &str>) {
         let Value::Object(fields) = fields else {
             panic!("no object");
         };
-        let got = conclude("t", &Answer(fields));
+        let got = conclude("t", &Fields(fields));
         let text = |output: ToolOutput| {
             let texts = output.content.iter().filter_map(Block::as_text);
             texts.collect::<Vec<_>>().join("|")

@@ -1,11 +1,11 @@
-//! RPC mode: commands as JSON lines on stdin, answers and events as JSON lines on stdout.
+//! RPC mode: commands as JSON lines on stdin, responses and events as JSON lines on stdout.
 //!
 //! ```text
-//! stdin ──> reader ──> dispatcher ──jobs──> session ──events──┐
-//!                         │   └──> shells (one a command) ────┼──> output ──> stdout
-//!                         └──────────── answers ──────────────┘
+//! stdin ──> reader ──> server ──jobs──> session ──events──┐
+//!                        │  └──> shells (one a command) ────┼──> output ──> stdout
+//!                        └────────── responses ─────────────┘
 //! ```
-//! The reader cuts and parses lines. The dispatcher answers at once whatever does not change the course
+//! The reader cuts and parses lines. The server answers at once whatever does not change the course
 //! of the conversation; it never waits for a run. The session's thread runs prompts and what replaces
 //! or rewrites the conversation, one after another. A closed stdin, a closed stdout and a signal all end
 //! the run under way, store what there is of it, and end the program.
@@ -13,71 +13,52 @@
 mod approve;
 mod command;
 mod dialog;
-mod dispatch;
+mod field;
 mod host_tool;
+mod query;
 mod reply;
+mod run;
 mod schema;
+mod server;
+mod session;
+mod setting;
 mod shape;
-mod work;
 
+use super::event_json::Line;
+use super::exit::{self, EndsChildren};
 use super::output::Output;
-use super::print::{DONE, EndsChildren, FAILED, PIPE_CLOSED};
 use super::report;
 use super::signal::Watch;
-use super::stdout;
-use crate::jsonrpc::line::{self, Frame, Frames};
+use super::{stdin, stdout};
+use crate::runtime::event::Event;
 use crate::runtime::session::Session;
 use crate::runtime::{CancelToken, Fatal};
-use approve::ByDialog;
-use command::Incoming;
-use crossbeam_channel::{Receiver, Sender, bounded, select};
+use approve::DialogApprover;
+use command::Request;
+use crossbeam_channel::bounded;
 use dialog::Dialog;
-use dispatch::Dispatcher;
 use host_tool::HostTools;
-use serde_json::json;
-use std::io::{self, BufReader, Read};
+use query::{CAPABILITIES, PROTOCOL_VERSION};
+use reply::Reply;
+use server::Server;
+use std::io;
 use std::sync::Arc;
 use std::thread;
 
 pub use schema::schema;
-pub use shape::names;
-
-/// The version of the protocol that `get_state` and `ready` name.
-pub const PROTOCOL_VERSION: u32 = 1;
-
-/// What there is beyond the commands of the protocol's other implementation.
-const CAPABILITIES: &[&str] = &[
-    "abort_and_prompt",
-    "interrupt_mode",
-    "navigate_tree",
-    "active_tools",
-    "paged_messages",
-    "cumulative_events",
-    "attachments",
-    "reload",
-    "tool_approval",
-    "host_tools",
-];
 
 /// Jobs that wait for the session's thread.
 const JOBS_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Events in the older form.
+    /// Events have the cumulative form.
     pub cumulative: bool,
-    /// Says when commands can be sent.
+    /// The first line says that commands can be sent.
     pub ready: bool,
 }
 
-/// A line of stdin.
-enum Line {
-    Command(Box<Incoming>),
-    /// Why it is none.
-    Bad(String),
-}
-
-/// Serves stdin until it ends. Gives the exit code.
+/// Answers commands on stdin until it ends. Gives the exit code.
 pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
     let _ends = EndsChildren { keep: session.workspace().options.bash_keep_background };
     let start = |error: io::Error| format!("Cannot start a thread: {error}");
@@ -85,26 +66,26 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     let output = Output::start(stdout, options.cumulative, cancel.clone()).map_err(start)?;
     let output = Arc::new(output);
     if options.ready {
-        let commands: Vec<&str> = names().collect();
-        let ready = json!({"type": "ready", "protocolVersion": PROTOCOL_VERSION, "capabilities": CAPABILITIES, "commands": commands});
+        let commands: Vec<&str> = command::names().collect();
+        let ready =
+            Line::Ready { protocol: PROTOCOL_VERSION, capabilities: CAPABILITIES, commands: &commands };
         // A reader that has gone cancels the token, and is seen below.
         let _ = output.line(&ready);
     }
     let (jobs, waiting) = bounded(JOBS_MAX);
     let control = session.control().clone();
     let dialog = Arc::new(Dialog::new(output.clone()));
-    control.set_approver(Arc::new(ByDialog(dialog.clone())));
+    control.set_approver(Arc::new(DialogApprover(dialog.clone())));
     let worker = {
         let output = output.clone();
         thread::Builder::new()
             .name("session".into())
-            .spawn(move || work::work(session, &waiting, &output))
+            .spawn(move || server::work(session, &waiting, &output))
             .map_err(start)?
     };
-    let (lines, incoming) = bounded(1);
-    thread::Builder::new().name("stdin".into()).spawn(move || read(io::stdin(), &lines)).map_err(start)?;
+    let requests = stdin::messages(parse).map_err(start)?;
     let (alive, all_over) = bounded::<()>(0);
-    let dispatcher = Dispatcher {
+    let server = Server {
         control: control.clone(),
         output: output.clone(),
         dialog,
@@ -112,66 +93,45 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         jobs,
         alive,
     };
-    serve(&dispatcher, &incoming, cancel);
+    stdin::serve(&requests, cancel, |request| match request {
+        Ok(request) => handle(&server, request),
+        Err(reason) => refuse(&server, &reason),
+    });
 
     cancel.cancel();
     control.abort_shells();
-    drop(dispatcher);
+    drop(server);
     // Disconnected when the last shell has ended.
     let _ = all_over.recv();
     let closed = match worker.join() {
         Ok(mut session) => {
             session.take_notices().iter().for_each(report::warning);
-            session.close()
+            session.close().map_err(|Fatal(message)| message)
         }
-        Err(_) => Err(Fatal("The session failed inside".into())),
+        Err(_) => Err("The session failed inside".into()),
     };
-    let code = match (output.flush(), closed) {
-        (Err(error), _) if error.kind() == io::ErrorKind::BrokenPipe => PIPE_CLOSED,
-        (Err(error), _) => {
-            report::error(format_args!("Cannot write to stdout: {error}"));
-            FAILED
-        }
-        (Ok(()), Err(Fatal(message))) => {
-            report::error(message);
-            FAILED
-        }
-        (Ok(()), Ok(())) => DONE,
-    };
+    let code = exit::code(output.flush(), closed);
     Ok(watch.exit_code().unwrap_or(code))
 }
 
-/// Hands lines to the dispatcher until there are no more, or it is time to end.
-fn serve(dispatcher: &Dispatcher, incoming: &Receiver<Line>, cancel: &CancelToken) {
-    while !cancel.is_cancelled() {
-        select! {
-            recv(incoming) -> line => match line {
-                Ok(Line::Command(incoming)) => dispatcher.handle(*incoming),
-                Ok(Line::Bad(reason)) => dispatcher.refuse(&reason),
-                Err(_) => return,
-            },
-            recv(cancel.receiver()) -> _ => return,
-        }
+fn parse(line: Option<&[u8]>) -> Result<Request, String> {
+    command::parse(line.ok_or("the line is longer than 64 MB")?)
+}
+
+fn handle(server: &Server, Request { id, name, action }: Request) {
+    let reply = Reply::new(server.output.clone(), id, name);
+    match action {
+        Ok(action) => action(server, reply),
+        Err(reason) => reply.fail(reason),
     }
 }
 
-fn read(stdin: impl Read, lines: &Sender<Line>) {
-    let mut frames = Frames::new(BufReader::with_capacity(64 << 10, stdin), line::LINE_MAX);
-    loop {
-        let line = match frames.next_frame() {
-            Ok(Some(Frame::Line(line))) => match command::parse(line) {
-                Ok(incoming) => Line::Command(Box::new(incoming)),
-                Err(reason) => Line::Bad(reason),
-            },
-            Ok(Some(Frame::TooLong)) => Line::Bad("the line is longer than 64 MB".into()),
-            Ok(None) => return,
-            Err(error) => {
-                report::error(format_args!("Cannot read stdin: {error}"));
-                return;
-            }
-        };
-        if lines.send(line).is_err() {
-            return;
-        }
+/// Answers a line that is no command.
+fn refuse(server: &Server, reason: &str) {
+    let reason = format!("Failed to parse command: {reason}");
+    // Clients of the older form read errors as events.
+    if server.output.is_cumulative() {
+        let _ = server.output.event_of_command(&Event::Failed { reason: &reason });
     }
+    Reply::new(server.output.clone(), None, Some("parse".into())).fail(reason);
 }

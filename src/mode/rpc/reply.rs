@@ -1,4 +1,4 @@
-//! The answer to one command.
+//! The response to a command.
 
 use crate::mode::output::Output;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// Where the answer to a command goes. A command has one answer.
+/// Sends the response to a command. A command has one response.
 pub struct Reply {
     output: Arc<Output>,
     id: Option<Value>,
@@ -32,7 +32,7 @@ impl Reply {
         Self { output, id, command }
     }
 
-    /// A second one for the same command, of which one is to be used.
+    /// Another handle on this reply, for where the first may be lost. Only one of the two is used.
     pub fn again(&self) -> Self {
         Self::new(self.output.clone(), self.id.clone(), self.command.clone())
     }
@@ -49,11 +49,27 @@ impl Reply {
         self.send(true, Some(data), None);
     }
 
+    /// Answers with the data of `outcome`, or its error.
+    pub fn give(self, outcome: Result<impl Serialize, impl Display>) {
+        match outcome {
+            Ok(data) => self.data(data),
+            Err(reason) => self.fail(reason),
+        }
+    }
+
+    /// Answers that it is done, or with the error of `outcome`.
+    pub fn finish<T>(self, outcome: Result<T, impl Display>) {
+        match outcome {
+            Ok(_) => self.done(),
+            Err(reason) => self.fail(reason),
+        }
+    }
+
     pub fn fail(self, error: impl Display) {
         self.send(false, None::<()>, Some(error.to_string()));
     }
 
-    /// The answer of the first protocol to `interrupt`.
+    /// Answers `interrupt` as the first protocol does.
     pub fn interrupted(self) {
         #[derive(Serialize)]
         struct Interrupted<'a> {

@@ -1,22 +1,27 @@
-//! The JSON Schema of the protocol, made from the tables of `shape`.
+//! The JSON Schema of the protocol, made from the rows of `command` and `event_json` and the tables of `shape`.
 //!
 //! The whole schema is that of a line on stdout; `$defs/Command` is that of one on stdin. Objects are
 //! open, as clients should take them: a later version may say more.
 
-use super::shape::{ANSWERS, COMMANDS, FAMILIES, SHAPES};
-use super::{PROTOCOL_VERSION, shape};
+use super::command::{COMMANDS, Response};
+use super::query::PROTOCOL_VERSION;
+use super::shape::{FAMILIES, SHAPES};
 use serde_json::{Map, Value, json};
 
-/// The schema of every command, answer and event.
+/// The schema of every command, response and event.
 pub fn schema() -> Value {
     let mut defs = Defs::default();
-    let commands = COMMANDS.iter().map(|(name, fields, _)| (*name, *fields));
-    let commands = commands.map(|(name, fields)| (name, format!("id?: any, {fields}")));
-    let answers = ANSWERS.iter().map(|(name, fields)| (*name, (*fields).into()));
-    defs.family("Command", "type", commands.chain(answers));
+    defs.family(
+        "Command",
+        "type",
+        COMMANDS.iter().map(|command| {
+            let id = if command.response() == Response::Silent { "id: string" } else { "id?: any" };
+            (command.name(), format!("{id}, {}", command.fields()))
+        }),
+    );
     defs.responses();
     for family in FAMILIES {
-        let members = family.members.iter();
+        let members = family.members.iter().copied().flatten();
         let members = members.map(|(name, fields)| (*name, format!("{}, {fields}", family.head)));
         defs.family(family.name, family.tag, members);
     }
@@ -45,20 +50,24 @@ impl Defs {
         self.choice(name, shapes);
     }
 
-    /// What answers commands: data, nothing, or the reason why not.
+    /// Adds the responses to commands: success, with data or without, and failure.
     fn responses(&mut self) {
         let answer =
             |command: &str, rest: &str| format!("{{id?: any, type: \"response\", command{command}, {rest}}}");
-        let good = COMMANDS.iter().map(|(name, _, data)| {
-            let shape = match (*name, *data) {
-                ("interrupt", _) => "{id?: any, type: \"interrupted\"}".to_owned(),
-                (_, "") => answer(&format!(": \"{name}\""), "success: true"),
-                (_, data) => answer(&format!(": \"{name}\""), &format!("success: true, data: {data}")),
+        let good = COMMANDS.iter().filter_map(|command| {
+            let name = command.name();
+            let shape = match command.response() {
+                Response::Done => answer(&format!(": \"{name}\""), "success: true"),
+                Response::Data(data) => {
+                    answer(&format!(": \"{name}\""), &format!("success: true, data: {data}"))
+                }
+                Response::Line(kind) => format!("{{id?: any, type: \"{kind}\"}}"),
+                Response::Silent => return None,
             };
-            (*name, shape)
+            Some((name, shape))
         });
         let bad = answer("?: string", "success: false, error: string");
-        self.choice("Response", good.chain([(shape::FAILURE, bad)]));
+        self.choice("Response", good.chain([("failure", bad)]));
     }
 
     fn choice<'a>(&mut self, name: &str, members: impl Iterator<Item = (&'a str, String)>) {
@@ -172,7 +181,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Words become an `enum`, types without more to say one list.
+/// A choice of these: words become an `enum`, types without more to say one list.
 fn one_of(mut choices: Vec<Value>) -> Value {
     let all = |key: &str| -> Option<Vec<Value>> {
         let only = |choice: &Value| {
@@ -247,108 +256,12 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_a_shape_and_an_answer() {
+    fn every_command_has_a_shape_and_a_response() {
         let schema = schema();
-        for name in shape::names() {
+        for name in command::names() {
             for family in ["Command", "Response"] {
                 assert!(schema["$defs"][format!("{family}.{name}")].is_object(), "{family}.{name}");
             }
-        }
-    }
-
-    /// A value of this shape, with everything that can be in it.
-    fn example(schema: &Value, shape: &Value) -> Value {
-        if let Some(name) = shape["$ref"].as_str() {
-            return example(schema, schema.pointer(name.trim_start_matches('#')).unwrap());
-        }
-        for choice in ["anyOf", "enum"] {
-            match (&shape[choice][0], choice) {
-                (Value::Null, _) => {}
-                (first, "enum") => return first.clone(),
-                (first, _) => return example(schema, first),
-            }
-        }
-        match shape["type"].as_str() {
-            Some("string") => json!("x"),
-            Some("integer") => json!(1),
-            Some("boolean") => json!(true),
-            Some("array") => json!([example(schema, &shape["items"])]),
-            Some("object") => {
-                let properties = shape["properties"].as_object().unwrap().iter();
-                properties.map(|(name, shape)| (name.clone(), example(schema, shape))).collect()
-            }
-            _ => shape.get("const").cloned().unwrap_or_default(),
-        }
-    }
-
-    /// The fields that every command's shape has are those that its reader takes: no more, no fewer,
-    /// of these types, and needed where it says so.
-    #[test]
-    fn shapes_of_commands_are_what_is_read() {
-        let schema = schema();
-        let shape = |name: &str| &schema["$defs"][format!("Command.{name}")];
-        let odd = json!({"odd": 1});
-        let all: BTreeSet<&str> = shape::names()
-            .flat_map(|name| shape(name)["properties"].as_object().unwrap().keys())
-            .map(String::as_str)
-            .collect();
-        for name in shape::names() {
-            let Value::Object(mut fields) = example(&schema, shape(name)) else {
-                panic!("{name}");
-            };
-            let parse = |fields: &Map<String, Value>| {
-                let line = Value::Object(fields.clone()).to_string();
-                command::parse_rest(line.as_bytes())
-            };
-            let own: Vec<String> = fields.keys().cloned().collect();
-            for field in own.iter().filter(|field| !["id", "type"].contains(&field.as_str())) {
-                let right = fields.insert(field.clone(), odd.clone()).unwrap();
-                assert!(parse(&fields).is_err(), "{name}: odd {field}");
-                fields.shift_remove(field);
-                let is_needed = shape(name)["required"].as_array().unwrap().contains(&json!(field));
-                assert_eq!(parse(&fields).is_err(), is_needed, "{name} without {field}");
-                fields.insert(field.clone(), right);
-            }
-            let others = all.iter().filter(|field| !own.iter().any(|own| own == *field));
-            let mut others: Vec<String> = others.map(|field| (*field).to_owned()).collect();
-            fields.extend(others.iter().map(|field| (field.clone(), odd.clone())));
-            let mut rest = parse(&fields).unwrap_or_else(|fault| panic!("{name}: {fault}"));
-            others.sort();
-            rest.sort();
-            assert_eq!(rest, others, "{name}");
-        }
-    }
-
-    /// Words that stand as the type of a line in the source of what writes lines.
-    #[test]
-    fn every_event_has_a_shape() {
-        const WRITERS: &[&str] = &[
-            include_str!("../event_json.rs"),
-            include_str!("dialog.rs"),
-            include_str!("dispatch.rs"),
-            include_str!("host_tool.rs"),
-            include_str!("mod.rs"),
-            include_str!("reply.rs"),
-            include_str!("work.rs"),
-        ];
-        let schema = schema();
-        let type_of = regex::Regex::new(
-            r#"(?:"type"|"type": |r#type: |"type"\.into\(\)|"type",|head\(|tool\(map,)[\s,]*"([a-z_]+)""#,
-        )
-        .unwrap();
-        let mut found = BTreeSet::new();
-        for source in WRITERS {
-            let product = source.split("\n#[cfg(test)]\nmod ").next().unwrap();
-            found.extend(type_of.captures_iter(product).map(|m| m[1].to_owned()));
-        }
-        for event in ["agent_start", "text_delta", "tool_execution_end", "ready", "tool_call_cancel"] {
-            assert!(found.contains(event), "{event} is not found: {found:?}");
-        }
-        for word in &found {
-            let is_known = ["Event", "Step", "Block"]
-                .iter()
-                .any(|family| schema["$defs"].get(format!("{family}.{word}")).is_some());
-            assert!(is_known || ["response", "interrupted", "object"].contains(&word.as_str()), "{word}");
         }
     }
 }

@@ -73,7 +73,7 @@ pub fn api_url(url: &str) -> String {
     format!("{}/v1", root(url))
 }
 
-/// Whether `url` is on this machine.
+/// True if `url` is on this machine.
 pub fn is_loopback(url: &str) -> bool {
     let host = authority(url).1;
     let host = match host.strip_prefix('[') {

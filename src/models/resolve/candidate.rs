@@ -1,7 +1,7 @@
 //! Finds what a pattern stands for among names.
 
-use super::glob::Glob;
 use super::{Choice, Usable, order};
+use crate::base::glob::{Dialect, Glob};
 use crate::llm::model::ThinkingLevel;
 use crate::models::{ModelName, Registry};
 
@@ -75,14 +75,21 @@ impl<'a> Candidates<'a> {
         Some(best(&mut hits.iter().copied().filter(usable)).unwrap_or(overall))
     }
 
+    /// The models whose id, with or without its provider, matches the glob; none for a glob that makes no
+    /// sense.
     pub fn matching(&self, pattern: &str) -> impl Iterator<Item = &'a ModelName> {
-        let glob = Glob::new(pattern);
+        let glob = model_glob(pattern);
+        let matches = move |text: &str| glob.as_ref().is_some_and(|glob| glob.is_match(text.as_bytes()));
         let names = self.rows.iter().map(|row| row.name);
-        names.filter(move |name| glob.matches(&name.full()) || glob.matches(&name.id))
+        names.filter(move |name| matches(&name.full()) || matches(&name.id))
     }
 }
 
-/// Whether an id ends in a date, `-YYYYMMDD`.
+fn model_glob(pattern: &str) -> Option<Glob> {
+    Glob::new(pattern, Dialect { ignore_case: true, lenient: true, no_hidden: false }).ok()
+}
+
+/// True if an id ends in a date, `-YYYYMMDD`.
 fn is_dated(id: &str) -> bool {
     let date = id.rsplit_once('-').map(|(_, date)| date);
     date.is_some_and(|date| date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()))
@@ -149,4 +156,56 @@ impl Found<'_> {
 pub fn split_level(pattern: &str) -> Option<(&str, ThinkingLevel)> {
     let (id, level) = pattern.rsplit_once(':')?;
     Some((id, ThinkingLevel::parse(level)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, hits: &[&str], misses: &[&str]) {
+        let glob = model_glob(pattern);
+        let matches = |text: &str| glob.as_ref().is_some_and(|glob| glob.is_match(text.as_bytes()));
+        for hit in hits {
+            assert!(matches(hit), "{pattern} should match {hit}");
+            assert!(matches(&hit.to_uppercase()), "{pattern} should match {hit} in capitals");
+        }
+        for miss in misses {
+            assert!(!matches(miss), "{pattern} should not match {miss}");
+        }
+    }
+
+    #[test]
+    fn stars_stay_within_a_part() {
+        check(
+            "anthropic/*",
+            &["anthropic/claude", "anthropic/x-1"],
+            &["anthropic/a/b", "x/anthropic/a", "anthropic"],
+        );
+        check("*sonnet*", &["sonnet", "claude-sonnet-5"], &["anthropic/claude-sonnet-5", "sonet"]);
+        check("ANTHROPIC/*Haiku*", &["anthropic/claude-haiku-4-5"], &["anthropic/claude"]);
+        check("*a*b*c", &["abc", "xaxbxc", "aabbcc"], &["acb", "abcd"]);
+    }
+
+    #[test]
+    fn double_stars_cross_parts() {
+        check("**", &["a", "a/b", "a/b/c"], &[]);
+        check("openrouter/**", &["openrouter/a", "openrouter/a/b"], &["x/openrouter/a"]);
+        check("**/kimi*", &["kimi-k2", "a/kimi-k2", "a/b/kimi"], &["a/b/x"]);
+        check("a/**/b/**/c", &["a/b/c", "a/x/b/y/z/c", "a/b/b/c"], &["a/c", "a/b/c/d"]);
+        check("a/**kimi", &["a/kimi", "a/xkimi"], &["a/b/kimi"]);
+    }
+
+    #[test]
+    fn one_character_and_classes() {
+        check("gpt-4?", &["gpt-4o", "gpt-4é"], &["gpt-4", "gpt-4oo", "gpt-4/"]);
+        check("opus-4-[56]", &["opus-4-5", "opus-4-6"], &["opus-4-7", "opus-4-"]);
+        check("claude-[h-o]*", &["claude-haiku", "claude-opus"], &["claude-sonnet"]);
+        check("a[!0-9]", &["ab", "a-"], &["a1", "a"]);
+        check("a[^b]", &["ac"], &["ab"]);
+        check("a[]-]", &["a]", "a-"], &["ab"]);
+        check("a[b", &["a[b"], &["ab"]);
+        check("a\\*", &["a*"], &["ab"]);
+        check("a[9-0]", &[], &["a9", "a0", "a5"]);
+    }
 }

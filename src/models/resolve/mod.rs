@@ -9,11 +9,11 @@
 //! from the catalogue that the answer does not need.
 
 mod candidate;
-mod glob;
 mod nearest;
 pub mod order;
 
 use super::local::PROVIDER as LOCAL;
+use crate::base::glob::is_glob;
 use crate::llm::model::{Model, ThinkingLevel};
 use crate::models::{ModelName, Registry};
 use crate::wire::faux::PROVIDER as FAUX;
@@ -126,7 +126,7 @@ pub fn initial(registry: &Registry, usable: Usable<'_>, start: &Start<'_>) -> Re
         let scoped = saved.unwrap_or(first);
         return choice(Arc::clone(&scoped.model), scoped.thinking, None);
     }
-    // Who named the actor before may go on with it.
+    // Who named the faux provider before may go on with it.
     let named = |provider: &str| provider == FAUX || usable(provider);
     let mut lost = None;
     if let Some((provider, id)) = start.session {
@@ -184,7 +184,7 @@ pub fn thinking_level(
 
 /// The model that a command line names. An error says what comes near.
 pub fn resolve(registry: &Registry, usable: Usable<'_>, wanted: Wanted<'_>) -> Result<Choice, String> {
-    // The actor can always be used, but only who names it wants it. Asked once for each provider: the
+    // The faux provider can always be used, but only who names it wants it. Asked once for each provider: the
     // answer may cost a look at a file.
     let answers = RefCell::new(HashMap::new());
     let usable: Usable<'_> = &|provider| {
@@ -274,7 +274,7 @@ fn only_usable_id(registry: &Registry, usable: Usable<'_>, id: &str) -> Option<A
 }
 
 /// A model that the catalogue does not know, on a provider that it does: like the provider's default
-/// in all but the name. The actor has no others.
+/// in all but the name. The faux provider has no others.
 fn custom(
     registry: &Registry,
     provider: &str,
@@ -300,7 +300,7 @@ fn custom(
 }
 
 /// The models that `patterns` stand for, in their order, each once; and what to tell the user. Only
-/// usable models are offered, and the actor's if it is named.
+/// usable models are offered, and the faux provider's if it is named.
 pub fn scope<S: AsRef<str>>(
     registry: &Registry,
     usable: Usable<'_>,
@@ -322,7 +322,7 @@ pub fn scope<S: AsRef<str>>(
     for pattern in patterns {
         let pattern = pattern.as_ref();
         let before = chosen.len();
-        if glob::is_glob(pattern) {
+        if is_glob(pattern) {
             let (text, level) = match split_level(pattern) {
                 Some((text, level)) => (text, Some(level)),
                 None => (pattern, None),

@@ -11,7 +11,7 @@ fn usable(provider: &str) -> bool {
     KEYS.contains(&provider)
 }
 
-/// The catalogue and the actor.
+/// The catalogue and the faux provider.
 fn registry() -> Registry {
     let (mut registry, _) = Registry::load(Path::new("/nonexistent"));
     registry.add(crate::wire::faux::models());
@@ -118,10 +118,10 @@ fn keys_are_asked_for_once_a_provider() {
 }
 
 #[test]
-fn the_actor_is_found_only_by_name() {
+fn the_faux_provider_is_found_only_by_name() {
     let wanted = |model| Wanted { model: Some(model), ..Wanted::default() };
-    let with_actor = |provider: &str| provider == FAUX;
-    let found = |model| full(&resolve(&registry(), &with_actor, wanted(model)).unwrap().model);
+    let with_faux = |provider: &str| provider == FAUX;
+    let found = |model| full(&resolve(&registry(), &with_faux, wanted(model)).unwrap().model);
     assert_eq!(found("script"), "faux/script");
     assert_eq!(found("faux/ec"), "faux/echo");
     assert!(!found("e").starts_with("faux/"));
@@ -340,7 +340,7 @@ fn a_pattern_without_a_model_is_reported() {
 }
 
 #[test]
-fn the_actor_is_in_a_scope_only_by_name() {
+fn the_faux_provider_is_in_a_scope_only_by_name() {
     check_scope(&["faux/*:low"], &["faux/demo low", "faux/echo low", "faux/script low"], &[]);
     check_scope(
         &["demo", "*echo"],

@@ -6,15 +6,15 @@ use serde_json::Value;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compaction {
-    /// It happens by itself.
+    /// True if conversations are compacted without being asked.
     pub enabled: bool,
     /// Tokens kept free; none for the usual figure.
     pub reserve: Option<u64>,
-    /// Tokens kept as they are; none for the usual figure.
+    /// Tokens at the end that are not summarised; none for the usual figure.
     pub keep: Option<u64>,
-    /// Both for single models.
+    /// Reserve and keep for single models.
     pub overrides: Vec<Override>,
-    /// Who writes the summaries, as `provider/id`; none for the model of the session.
+    /// The model that writes the summaries, as `provider/id`; none for the model of the session.
     pub model: Option<String>,
     /// Tokens kept free when a branch is summarised.
     pub branch_reserve: u64,
@@ -47,8 +47,8 @@ impl Settings {
         let overrides = overrides.and_then(Value::as_object).into_iter().flatten();
         Compaction {
             enabled: self.flag("compaction.enabled"),
-            reserve: self.get("compaction.reserveTokens").and_then(whole),
-            keep: self.get("compaction.keepRecentTokens").and_then(whole),
+            reserve: self.whole("compaction.reserveTokens"),
+            keep: self.whole("compaction.keepRecentTokens"),
             overrides: overrides
                 .map(|(model, sizes)| Override {
                     model: model.clone(),

@@ -1,4 +1,4 @@
-//! The forms of values: what fits, how it is said, and how a word of the command line is read.
+//! The forms of values: which values fit, how a form is described, and how a word of the command line is read.
 
 use crate::llm::model::ThinkingLevel;
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub enum Form {
     Timeout,
     Text,
     Texts,
-    /// A list of whatever.
+    /// A list of any values.
     List,
     OneOf(&'static [&'static str]),
     /// A level for each name.
@@ -60,7 +60,7 @@ impl Form {
         }
     }
 
-    /// What a value must be: ends a sentence.
+    /// A description of the form that ends a sentence with "must be".
     pub fn describe(self) -> String {
         match self {
             Self::Flag => "true or false".into(),

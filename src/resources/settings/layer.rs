@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 /// The bytes of a settings file, none where there is no file, or why it cannot be read.
 pub type Content = Result<Option<Vec<u8>>, String>;
 
-/// What one file says.
+/// The settings of one file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layer {
     pub path: PathBuf,
-    /// Only what can be used.
+    /// The values that can be used.
     pub values: Map<String, Value>,
-    /// The file cannot be read: it is not to be written either.
+    /// True if the file cannot be read; such a file is not written.
     pub is_broken: bool,
 }
 
@@ -34,8 +34,8 @@ impl Layer {
         Self::of(path, &found, false)
     }
 
-    /// What a file holds that was read, or why it could not be. A missing or empty one sets nothing.
-    /// `is_project`: keys that are the user's alone do not count.
+    /// Parses the content of a file. A missing or empty file sets nothing. `is_project`: keys that only the user
+    /// can set do not count.
     pub fn of(path: PathBuf, found: &Content, is_project: bool) -> (Self, Vec<Diagnostic>) {
         let found = match found {
             Ok(bytes) => parse(&text(bytes.as_deref().unwrap_or_default())),
@@ -61,7 +61,7 @@ impl Layer {
     }
 }
 
-/// A present value at `path`; `null` is none.
+/// The value at `path`, unless it is `null`.
 pub fn look_up<'a>(values: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     let mut names = path.split('.');
     let first = values.get(names.next()?)?;
@@ -79,8 +79,8 @@ pub fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
     }
 }
 
-/// Changes settings in a file: each of `changes` sets the value at a path, or removes it. All else stays
-/// as it is, what other programs wrote in the meantime too.
+/// Changes settings in a file: each of `changes` sets the value at a path, or removes it. All other content
+/// stays, what other programs wrote in the meantime included.
 pub fn write(path: &Path, changes: &[(&str, Option<Value>)]) -> Result<(), String> {
     file::update(path, |old| {
         let old = old.map(|bytes| text(&bytes)).unwrap_or_default();
@@ -118,7 +118,7 @@ fn set(values: &mut Map<String, Value>, path: &str, value: Option<Value>) {
     }
 }
 
-/// The content of a settings file. An error names line and column.
+/// Parses a settings file. An error names line and column.
 pub fn parse(text: &str) -> Result<Map<String, Value>, String> {
     if text.is_empty() {
         return Ok(Map::new());
@@ -135,7 +135,7 @@ pub fn parse(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Takes out what cannot be used, and says so.
+/// Removes values that cannot be used. Gives a message for each.
 fn drop_wrong(values: &mut Map<String, Value>, is_project: bool) -> Vec<String> {
     let mut said = Vec::new();
     for key in table::keys() {

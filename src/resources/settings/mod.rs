@@ -1,8 +1,7 @@
-//! `settings.json` of the agent folder, and over it that of a project which is trusted.
+//! `settings.json` of the agent folder, overridden by `.pi/settings.json` of a trusted project.
 //!
-//! The files are strict JSON. What cannot be used is reported and left out, a whole file that cannot be
-//! read as well as one value of the wrong type; unknown keys are kept. Older forms of a setting are
-//! understood. What there is to set stands in [`table`].
+//! The files are strict JSON. A file that cannot be read and a value of the wrong type are reported and left out;
+//! unknown keys are kept. Older forms of a setting are understood. [`table`] has a row for each setting.
 
 mod compaction;
 pub mod form;
@@ -27,11 +26,11 @@ use std::time::Duration;
 pub struct Settings {
     user: Layer,
     project: Option<Layer>,
-    /// The project's over the user's.
+    /// The settings of the project over those of the user.
     values: Map<String, Value>,
 }
 
-/// Where a value comes from.
+/// The file that a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     Default,
@@ -56,11 +55,10 @@ pub struct Retry {
     pub max_retries: u64,
     pub base_delay_ms: u64,
     pub max_agent_delay_ms: u64,
-    /// Inside one request.
+    /// Attempts inside one request.
     pub provider_max_retries: u64,
     /// The longest wait that a server may ask for; 0 for any.
     pub provider_max_retry_delay_ms: u64,
-    pub provider_timeout_ms: Option<u64>,
 }
 
 impl Settings {
@@ -77,8 +75,7 @@ impl Settings {
         self.add_project_as(cwd, &read_project(cwd))
     }
 
-    /// Puts the settings of the project in `cwd` over the user's. Only for one that is trusted: `content` is
-    /// what the decision was about.
+    /// Puts the settings of the trusted project in `cwd` over the user's: `content`, which the decision was about.
     pub fn add_project_as(&mut self, cwd: &Path, content: &Content) -> Vec<Diagnostic> {
         let path = project_path(cwd);
         // In the home folder, or with a linked folder, both may be one file.
@@ -93,7 +90,7 @@ impl Settings {
         diagnostics
     }
 
-    /// With what the user's file says now. The project's settings stay what they were when the project was
+    /// The settings with what the user's file says now. Those of the project stay what they were when trust was
     /// decided on.
     pub fn again(&self) -> Self {
         let (user, _) = Layer::read(self.user.path.clone());
@@ -105,23 +102,23 @@ impl Settings {
         Self { user, project, values }
     }
 
-    /// What the user's file says, whatever a project puts over it.
+    /// The value in the user's file, whatever the project says.
     pub fn of_user(&self, path: &str) -> Option<&Value> {
         self.user.get(path)
     }
 
-    /// The project's settings count: it is trusted.
+    /// True if settings of a trusted project count.
     pub fn has_project(&self) -> bool {
         self.project.is_some()
     }
 
-    /// Back to the user's settings alone.
+    /// Drops the settings of the project.
     pub fn remove_project(&mut self) {
         self.project = None;
         self.values = self.user.values.clone();
     }
 
-    /// The user's file.
+    /// The path of the user's file.
     pub fn path(&self) -> &Path {
         &self.user.path
     }
@@ -142,7 +139,7 @@ impl Settings {
         }
     }
 
-    /// A list of resources as each file has it, the user's and the project's: both count.
+    /// A list of resources in the user's file and in the project's; both count.
     pub fn resources(&self, name: &str) -> (Vec<String>, Vec<String>) {
         let entries = |layer: &Layer| {
             let list = layer.get(name).and_then(Value::as_array);
@@ -153,36 +150,55 @@ impl Settings {
         (entries(&self.user), project.map(entries).unwrap_or_default())
     }
 
-    fn text(&self, path: &str) -> Option<&str> {
-        self.get(path)?.as_str().filter(|text| !text.is_empty())
+    /// The text that is set; none if it is empty.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.known(path)?.as_str().filter(|text| !text.is_empty())
     }
 
-    fn texts(&self, path: &str) -> Option<Vec<String>> {
-        let texts = self.get(path)?.as_array()?.iter();
+    /// The list of texts that is set.
+    pub fn texts(&self, path: &str) -> Option<Vec<String>> {
+        let texts = self.known(path)?.as_array()?.iter();
         Some(texts.filter_map(Value::as_str).map(str::to_owned).collect())
     }
 
-    /// The value, or the default that the table has.
-    fn effective(&self, path: &str) -> Option<Value> {
-        let preset = || table::find(path)?.preset.value();
-        self.get(path).cloned().or_else(preset)
+    /// The number that is set.
+    pub fn number(&self, path: &str) -> Option<f64> {
+        self.known(path)?.as_f64()
     }
 
-    fn flag(&self, path: &str) -> bool {
+    /// The whole number that is set.
+    pub fn whole(&self, path: &str) -> Option<u64> {
+        whole(self.known(path)?)
+    }
+
+    /// True or false, by the table if it is not set.
+    pub fn flag(&self, path: &str) -> bool {
         self.effective(path).is_some_and(|value| value == true)
     }
 
-    fn count(&self, path: &str) -> u64 {
+    /// A whole number, by the table if it is not set.
+    pub fn count(&self, path: &str) -> u64 {
         self.effective(path).as_ref().and_then(whole).unwrap_or(0)
     }
 
-    /// One of the words that the table has for it.
-    fn word(&self, path: &str) -> &str {
+    /// One of the words that the table allows, by the table if it is not set.
+    pub fn word(&self, path: &str) -> &str {
         let preset = || match table::find(path)?.preset {
             table::Preset::Text(text) => Some(text),
             _ => None,
         };
         self.text(path).or_else(preset).unwrap_or_default()
+    }
+
+    fn effective(&self, path: &str) -> Option<Value> {
+        let preset = || table::find(path)?.preset.value();
+        self.known(path).cloned().or_else(preset)
+    }
+
+    /// The value of a setting that the table has.
+    fn known(&self, path: &str) -> Option<&Value> {
+        debug_assert!(table::find(path).is_some(), "the table has no {path}");
+        self.get(path)
     }
 
     pub fn default_provider(&self) -> Option<&str> {
@@ -203,44 +219,21 @@ impl Settings {
         ThinkingLevel::parse(levels.get(format!("{provider}/{model}"))?.as_str()?)
     }
 
-    /// Tokens for a level.
+    /// The tokens for each thinking level that has a budget.
     pub fn thinking_budgets(&self) -> Vec<(ThinkingLevel, u64)> {
         let budgets = self.get("thinkingBudgets").and_then(Value::as_object);
         let budget = |(name, tokens): (&String, &Value)| Some((ThinkingLevel::parse(name)?, whole(tokens)?));
         budgets.into_iter().flatten().filter_map(budget).collect()
     }
 
-    /// Patterns; `None` for all models.
+    /// Patterns of the models to choose from; `None` for all models.
     pub fn enabled_models(&self) -> Option<Vec<String>> {
         self.texts("enabledModels")
-    }
-
-    /// Built-in tools; `None` for the usual ones.
-    pub fn default_tools(&self) -> Option<Vec<String>> {
-        self.texts("defaultTools")
     }
 
     /// `ask`, `always` or `never`: trust in projects that nothing is known about.
     pub fn default_project_trust(&self) -> &str {
         self.word("defaultProjectTrust")
-    }
-
-    pub fn session_dir(&self) -> Option<&str> {
-        self.text("sessionDir")
-    }
-
-    /// `always`, `turn` or `never`.
-    pub fn session_sync(&self) -> &str {
-        self.word("session.sync")
-    }
-
-    /// May begin with `~`.
-    pub fn shell_path(&self) -> Option<&str> {
-        self.text("shellPath")
-    }
-
-    pub fn shell_command_prefix(&self) -> Option<&str> {
-        self.text("shellCommandPrefix")
     }
 
     /// `all` or `one-at-a-time`.
@@ -253,7 +246,7 @@ impl Settings {
         self.word("followUpMode")
     }
 
-    /// For providers, where the environment names no proxy.
+    /// The proxy for providers, where the environment names none.
     pub fn http_proxy(&self) -> Option<&str> {
         self.text("httpProxy").map(str::trim).filter(|proxy| !proxy.is_empty())
     }
@@ -272,72 +265,10 @@ impl Settings {
         }
     }
 
-    /// Whether the user has said how long a server may take to begin.
+    /// True if a setting says how long a server may take to begin.
     pub fn chooses_request_timeout(&self) -> bool {
         let keys = ["retry.provider.timeoutMs", "httpIdleTimeoutMs"];
         keys.iter().any(|key| self.get(key).and_then(timeout_ms).is_some())
-    }
-
-    /// Whether routers that list their clients are told who asks.
-    pub fn names_itself(&self) -> bool {
-        self.flag("enableInstallTelemetry")
-    }
-
-    pub fn resize_images(&self) -> bool {
-        self.flag("images.autoResize")
-    }
-
-    /// No image is sent to a model.
-    pub fn block_images(&self) -> bool {
-        self.flag("images.blockImages")
-    }
-
-    pub fn hide_secrets(&self) -> bool {
-        self.flag("hideSecrets")
-    }
-
-    /// For commands whose call sets none.
-    pub fn bash_timeout_seconds(&self) -> Option<f64> {
-        self.get("bash.timeoutSeconds")?.as_f64()
-    }
-
-    /// Processes that outlive their call live on when pi ends.
-    pub fn bash_keep_background(&self) -> bool {
-        self.flag("bash.keepBackground")
-    }
-
-    /// Bytes kept of one command's output.
-    pub fn bash_output_cap_bytes(&self) -> u64 {
-        self.count("bash.outputCapBytes")
-    }
-
-    /// `off`, `workspace` or `read-only`.
-    pub fn sandbox_mode(&self) -> &str {
-        self.word("sandbox.mode")
-    }
-
-    pub fn sandbox_network(&self) -> bool {
-        self.flag("sandbox.network")
-    }
-
-    /// Folders, which may begin with `~`.
-    pub fn sandbox_writable(&self) -> Vec<String> {
-        self.texts("sandbox.writable").unwrap_or_default()
-    }
-
-    /// One of the whole numbers among the limits.
-    pub fn limit(&self, name: &str) -> Option<u64> {
-        whole(self.get(&format!("limits.{name}"))?)
-    }
-
-    /// One of the other numbers among the limits: more than 0.
-    pub fn limit_amount(&self, name: &str) -> Option<f64> {
-        self.get(&format!("limits.{name}"))?.as_f64()
-    }
-
-    /// Runs that repeat themselves are ended.
-    pub fn limit_loops(&self) -> bool {
-        self.flag("limits.loops")
     }
 
     pub fn retry(&self) -> Retry {
@@ -348,12 +279,11 @@ impl Settings {
             max_agent_delay_ms: self.count("retry.maxAgentDelayMs"),
             provider_max_retries: self.count("retry.provider.maxRetries"),
             provider_max_retry_delay_ms: self.count("retry.provider.maxRetryDelayMs"),
-            provider_timeout_ms: self.get("retry.provider.timeoutMs").and_then(timeout_ms),
         }
     }
 }
 
-/// A URL may hold a password: a list is no place to show it.
+/// `value` for a list: the password of a URL is hidden.
 pub fn without_password(value: &Value) -> Value {
     let url = value.as_str().and_then(|url| url.split_once("://"));
     match url.and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1))) {
@@ -362,7 +292,7 @@ pub fn without_password(value: &Value) -> Value {
     }
 }
 
-/// What the settings file of the project in `cwd` holds. It may lie elsewhere, but is no pipe and not huge.
+/// Reads the settings file of the project in `cwd`. The file may be a link, but is no pipe and not huge.
 pub fn read_project(cwd: &Path) -> Content {
     match file::read(&project_path(cwd), text_file::BYTES_MAX) {
         Ok(bytes) => Ok(Some(bytes)),

@@ -11,15 +11,15 @@ pub struct Key {
     pub path: &'static str,
     pub form: Form,
     pub preset: Preset,
-    /// A project cannot set it.
+    /// True if a project cannot set it.
     pub is_global: bool,
     pub help: &'static str,
 }
 
-/// What holds when nothing is set.
+/// The default of a setting.
 #[derive(Clone, Copy, Debug)]
 pub enum Preset {
-    /// Something that is no value; said in these words, which may be none.
+    /// No value; described in these words, which may be empty.
     Told(&'static str),
     Flag(bool),
     Count(u64),

@@ -42,14 +42,14 @@ fn without_a_file_the_defaults_hold() {
     for settings in [settings, load("").0, load("{}").0, load("\u{feff}{\"shellPath\":null}").0] {
         assert!(!settings.user.is_broken);
         assert_eq!(settings.default_model(), None);
-        assert_eq!(settings.shell_path(), None);
-        assert_eq!(settings.default_tools(), None);
+        assert_eq!(settings.text("shellPath"), None);
+        assert_eq!(settings.texts("defaultTools"), None);
         assert_eq!(settings.steering_mode(), "one-at-a-time");
-        assert_eq!(settings.session_sync(), "turn");
+        assert_eq!(settings.word("session.sync"), "turn");
         assert_eq!(settings.http_idle_timeout(), Some(Duration::from_secs(300)));
-        assert!(settings.resize_images() && !settings.block_images());
-        assert_eq!(settings.bash_output_cap_bytes(), 1 << 30);
-        assert_eq!(settings.bash_timeout_seconds(), None);
+        assert!(settings.flag("images.autoResize") && !settings.flag("images.blockImages"));
+        assert_eq!(settings.count("bash.outputCapBytes"), 1 << 30);
+        assert_eq!(settings.number("bash.timeoutSeconds"), None);
         let retry = settings.retry();
         assert_eq!((retry.max_retries, retry.base_delay_ms, retry.max_agent_delay_ms), (3, 2000, 60_000));
     }
@@ -67,7 +67,7 @@ fn a_file_that_cannot_be_read_is_told_with_the_place() {
         let (settings, diagnostics) = load(text);
         assert_eq!(diagnostics, [message]);
         assert!(settings.user.is_broken);
-        assert_eq!(settings.shell_path(), None);
+        assert_eq!(settings.text("shellPath"), None);
     }
 }
 
@@ -90,17 +90,17 @@ fn every_value_is_read() {
     assert_eq!(settings.model_thinking_level("p", "n"), None);
     assert_eq!(settings.thinking_budgets(), [(ThinkingLevel::Low, 1000)]);
     assert_eq!(settings.enabled_models(), Some(vec!["a*".to_owned()]));
-    assert_eq!(settings.default_tools(), Some(Vec::new()));
-    assert_eq!(settings.session_dir(), Some("~/s"));
-    assert_eq!(settings.shell_path(), Some("/bin/sh"));
-    assert_eq!(settings.shell_command_prefix(), Some("set -e"));
+    assert_eq!(settings.texts("defaultTools"), Some(Vec::new()));
+    assert_eq!(settings.text("sessionDir"), Some("~/s"));
+    assert_eq!(settings.text("shellPath"), Some("/bin/sh"));
+    assert_eq!(settings.text("shellCommandPrefix"), Some("set -e"));
     assert_eq!((settings.steering_mode(), settings.follow_up_mode()), ("all", "all"));
     assert_eq!(settings.http_idle_timeout(), None);
-    assert!(!settings.resize_images() && settings.block_images());
-    assert_eq!(settings.bash_timeout_seconds(), Some(0.5));
-    assert!(settings.bash_keep_background());
-    assert_eq!(settings.bash_output_cap_bytes(), 5);
-    assert_eq!(settings.session_sync(), "always");
+    assert!(!settings.flag("images.autoResize") && settings.flag("images.blockImages"));
+    assert_eq!(settings.number("bash.timeoutSeconds"), Some(0.5));
+    assert!(settings.flag("bash.keepBackground"));
+    assert_eq!(settings.count("bash.outputCapBytes"), 5);
+    assert_eq!(settings.word("session.sync"), "always");
     assert_eq!(settings.http_proxy(), Some("http://p"));
     assert_eq!(settings.get("theme"), Some(&json!("dark")));
     assert_eq!(
@@ -110,7 +110,6 @@ fn every_value_is_read() {
             max_retries: 1,
             base_delay_ms: 2,
             max_agent_delay_ms: 3,
-            provider_timeout_ms: Some(4),
             provider_max_retries: 5,
             provider_max_retry_delay_ms: 6,
         }
@@ -174,7 +173,7 @@ fn a_project_goes_over_the_user_but_not_in_everything() {
     assert_eq!(settings.resources("skills"), (vec!["u".to_owned()], vec!["p".to_owned()]));
     assert_eq!(settings.http_proxy(), Some("http://u"));
     assert_eq!(settings.default_project_trust(), "ask");
-    assert_eq!(settings.default_tools(), Some(vec!["read".to_owned()]));
+    assert_eq!(settings.texts("defaultTools"), Some(vec!["read".to_owned()]));
     let origin = |path| settings.origin(path);
     assert_eq!(origin("theme"), Origin::Project);
     assert_eq!(origin("retry.baseDelayMs"), Origin::User);

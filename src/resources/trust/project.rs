@@ -8,19 +8,19 @@ use crate::resources::text;
 use ring::digest;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use walkdir::WalkDir;
 
-/// What makes a project need trust, in its `.pi/`.
+/// Files and folders in `.pi/` for which a project needs trust.
 const SURFACES: [&str; 7] =
     ["settings.json", "extensions", "skills", "prompts", "themes", "SYSTEM.md", "APPEND_SYSTEM.md"];
 
-/// Settings that say what is run.
+/// Settings that name programs.
 const RUNNING_KEYS: [&str; 6] =
     ["shellPath", "shellCommandPrefix", "npmCommand", "externalEditor", "extensions", "packages"];
 
-/// Files that are hashed for one project; a hash of their names stands for the rest.
+/// The most files of a project that are hashed; a hash of a name stands for the rest.
 const FILES_MAX: usize = 2000;
 
 /// A project, by its real path.
@@ -30,7 +30,7 @@ pub struct Project {
     home: Option<PathBuf>,
 }
 
-/// What a project has at one moment: what is decided on is this, and this is what is used.
+/// What a project brings at one moment. The user decides on a snapshot, and the snapshot is what is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// Content of the project's settings file.
@@ -47,15 +47,15 @@ impl Snapshot {
         Self { settings: Ok(None), running: BTreeMap::new(), programs: Vec::new() }
     }
 
-    /// What the project would run, to be put below a question; empty where that is nothing.
-    pub fn told(&self) -> String {
+    /// A paragraph that lists what the project would run; empty if it would run nothing.
+    pub fn describe(&self) -> String {
         match self.runs() {
             lines if lines.is_empty() => String::new(),
             lines => format!("\n\nIt runs:\n{}", lines.join("\n")),
         }
     }
 
-    /// What the project would run, a line each.
+    /// A line for each thing that the project would run.
     pub(super) fn runs(&self) -> Vec<String> {
         let mut lines: Vec<String> = self
             .programs
@@ -69,7 +69,7 @@ impl Snapshot {
         lines
     }
 
-    /// True if nothing is run that was not known, or other than it was.
+    /// True if the project runs nothing that is new or changed since `known`.
     pub fn runs_no_more_than(&self, known: &Self) -> bool {
         self.running.iter().all(|(name, hash)| known.running.get(name) == Some(hash))
     }
@@ -93,7 +93,7 @@ fn shortened(text: &str) -> String {
 pub struct Answer {
     pub label: String,
     pub is_trusted: bool,
-    /// What is stored, by folder; `None` takes a decision away.
+    /// The decisions to store, by folder; `None` removes one.
     pub decisions: Vec<(PathBuf, Option<bool>)>,
 }
 
@@ -103,12 +103,12 @@ impl Project {
         Self { root: real(cwd), home: home.map(real) }
     }
 
-    /// The real path.
+    /// The real path of the project.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// What would be used if the project was trusted. Nothing: there is nothing to decide.
+    /// The files and folders that need trust; none if there is nothing to decide.
     pub fn surfaces(&self) -> Vec<PathBuf> {
         let config = self.root.join(".pi");
         let mut found: Vec<PathBuf> =
@@ -119,7 +119,7 @@ impl Project {
         found
     }
 
-    /// The ways to decide; those for one session store nothing.
+    /// The ways to decide. Those for one session store nothing, and are left out without `with_session`.
     pub fn answers(&self, with_session: bool) -> Vec<Answer> {
         let answer =
             |label: &str, is_trusted, decisions| Answer { label: label.to_owned(), is_trusted, decisions };
@@ -140,7 +140,7 @@ impl Project {
         answers
     }
 
-    /// What the project has now.
+    /// A snapshot of the project as it is now.
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot { settings: settings::read_project(&self.root), ..Snapshot::nothing() };
         if let Ok(Some(bytes)) = &snapshot.settings
@@ -160,24 +160,15 @@ impl Project {
     }
 
     fn add_extensions(&self, hashes: &mut BTreeMap<String, String>) {
-        let mut folders = vec![self.root.join(".pi/extensions")];
-        while let Some(folder) = folders.pop() {
-            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-            let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-            paths.sort();
-            for path in paths {
-                let name = name_of(path.strip_prefix(&self.root).unwrap_or(&path));
-                if hashes.len() >= FILES_MAX {
-                    hashes.insert("more".into(), hash(name.as_bytes()));
-                    return;
-                }
-                let is_link = fs::symlink_metadata(&path).is_ok_and(|about| about.is_symlink());
-                match fs::metadata(&path) {
-                    // A folder that is linked to could hold itself.
-                    Ok(about) if about.is_dir() && !is_link => folders.push(path),
-                    _ => drop(hashes.insert(name, hash_file(&path).unwrap_or_default())),
-                }
+        // Links are not followed: a folder that is linked to could hold itself.
+        let walk = WalkDir::new(self.root.join(".pi/extensions")).sort_by_file_name().into_iter().flatten();
+        for entry in walk.filter(|entry| !entry.file_type().is_dir()) {
+            let name = name_of(entry.path().strip_prefix(&self.root).unwrap_or(entry.path()));
+            if hashes.len() >= FILES_MAX {
+                hashes.insert("more".into(), hash(name.as_bytes()));
+                return;
             }
+            hashes.insert(name, hash_file(entry.path()).unwrap_or_default());
         }
     }
 }

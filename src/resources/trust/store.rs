@@ -29,7 +29,7 @@ impl Store {
         Self { path: agent.join("trust.json"), surfaces: agent.join("trust-surfaces.json") }
     }
 
-    /// What was decided for the project or the nearest folder above it. An error: the file cannot be used.
+    /// The decision on the project or the nearest folder above it. An error says that the file cannot be used.
     pub fn find(&self, project: &Project) -> Result<Option<Entry>, String> {
         let data = self.parse(read(&self.path)?)?;
         let entry = project.root().ancestors().find_map(|folder| {
@@ -40,7 +40,7 @@ impl Store {
         Ok(entry)
     }
 
-    /// Stores what was decided on seeing `snapshot`.
+    /// Stores a decision on `snapshot`.
     pub fn answer(&self, project: &Project, answer: &Answer, snapshot: &Snapshot) -> Result<(), String> {
         if answer.decisions.is_empty() {
             return Ok(());
@@ -67,8 +67,8 @@ impl Store {
         })
     }
 
-    /// True if the project would run something that it did not when it was trusted. One that is seen for
-    /// the first time counts as known from now on.
+    /// True if the project runs more or other things than when it was trusted. A project that is seen for the first
+    /// time is remembered.
     pub fn has_changed(&self, project: &Project, snapshot: &Snapshot) -> Result<bool, String> {
         let known = objects(read(&self.surfaces)?);
         let Some(known) = known.get(&name_of(project.root())).and_then(Value::as_object) else {
@@ -81,7 +81,7 @@ impl Store {
         Ok(!snapshot.running.iter().all(is_known))
     }
 
-    /// Takes what the project would run as decided on.
+    /// Remembers what the project runs as decided on.
     pub fn remember(&self, project: &Project, snapshot: &Snapshot) -> Result<(), String> {
         let root = name_of(project.root());
         let now = snapshot.running.clone();
@@ -123,7 +123,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
     }
 }
 
-/// What was remembered; nothing where that is damaged, which makes projects new again.
+/// The object in a file; empty for a damaged file, which makes every project new.
 fn objects(bytes: Option<Vec<u8>>) -> Map<String, Value> {
     let parsed = bytes.and_then(|bytes| serde_json::from_str(&text(&bytes)).ok());
     match parsed {

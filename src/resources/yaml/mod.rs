@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use value::{flow, quoted, scalar, uncomment};
 
-/// Deeper nesting is no head of a file.
+/// The deepest nesting that is read.
 const DEPTH_MAX: usize = 16;
 
 /// What cannot be read, and where: lines count from 1.
@@ -50,7 +50,7 @@ pub fn parse(text: &str) -> Result<Value> {
 struct Line<'a> {
     number: usize,
     indent: usize,
-    /// Without the indentation.
+    /// The text of the line, without the indentation.
     text: &'a str,
 }
 

@@ -3,7 +3,7 @@
 use super::DEPTH_MAX;
 use serde_json::{Map, Number, Value};
 
-/// Without a comment at the end.
+/// `text` without a comment at the end.
 pub fn uncomment(text: &str) -> &str {
     let cut = text
         .char_indices()

@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_secs(2);
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 const BUFFER_BYTES: usize = 256 << 10;
-/// What a timer of the reference can hold, 2^31 - 1 milliseconds.
+/// The longest timer of the reference, 2^31 - 1 milliseconds.
 const TIMEOUT_SECONDS_MAX: f64 = 2_147_483.647;
 
 /// Tell a command which session it runs in; those of an outer pi are removed.
@@ -308,7 +308,7 @@ impl Execution {
         self.output.full.as_ref()?.path.as_deref()
     }
 
-    /// What the model is told.
+    /// The result that the model is told.
     fn into_result(self, sandbox: Option<&Sandbox>) -> Result<ToolOutput, ToolError> {
         let status = match (self.ending, self.exit_code) {
             (Ending::Cancelled, _) => Some("Command aborted".to_owned()),

@@ -13,7 +13,7 @@ use memchr::memmem;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What a search looks past. Each step looks past what those before it do.
+/// Differences that a search ignores. A step ignores those of the steps before it, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     Exact,
@@ -26,7 +26,7 @@ impl Step {
     pub const ALL: [Self; 4] = [Self::Exact, Self::Endings, Self::TrailingBlanks, Self::Signs];
 }
 
-/// Where `wanted` is in `body`: for each text all its places in the order of the file, none when it is
+/// Finds `wanted` in `body`: for each text all its places in the order of the file, none when it is
 /// nowhere. Places of one text do not overlap, but if there would be one place, and another that
 /// overlaps it, both are given: the text is not unique.
 ///
@@ -52,7 +52,7 @@ pub fn find_all(body: &[u8], wanted: &[&str], cancel: &CancelToken) -> Vec<Vec<R
     found
 }
 
-/// Whether lines end in more than one way.
+/// True if lines end in more than one way.
 fn has_mixed_endings(body: &[u8]) -> bool {
     let mut seen = None;
     let mut rest = body;

@@ -127,7 +127,7 @@ pub fn texts(
     Some((lf(&file.body), lf(&body)))
 }
 
-/// One replacement that is asked for.
+/// A replacement in the arguments of a call.
 struct Edit {
     old: String,
     new: String,

@@ -9,13 +9,13 @@ mod tests;
 mod utf16;
 
 use super::backend::{Backend, Kind};
-use super::glob::Glob;
 use super::listing::{self, Listing, given_path, shown};
 use super::truncate::MAX_MATCH_CHARS;
 use super::walk::{Entry, SEARCH_TIME, Search, Stop, Walk};
 use super::{argument, path};
 use crate::agent::call::{Argument, Arguments, CallInfo, Subject};
 use crate::agent::tool::{Invocation, Serves, Tool, ToolError, ToolInfo, ToolOutput};
+use crate::base::glob::{Dialect, Glob};
 use crate::llm::message::ToolSpec;
 use crate::llm::secret::Set;
 use crate::tools::workspace::Workspace;
@@ -44,7 +44,7 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
             "properties": {
                 "pattern": {"type": "string", "description": "Regular expression, or text if literal is set"},
                 "path": {"type": "string", "description": "File or folder to search (default: the working folder)"},
-                "glob": {"type": "string", "description": "Only files that match, e.g. '*.ts' or 'src/**/*.rs'; with ! before it, only others"},
+                "glob": {"type": "string", "description": "Only files that match, e.g. '*.ts' or 'src/**/*.rs' below path; with ! before it, only others"},
                 "ignoreCase": {"type": "boolean", "description": "Ignore case (default: false)"},
                 "literal": {"type": "boolean", "description": "Take the pattern as plain text (default: false)"},
                 "context": {"type": "number", "description": "Lines to show before and after each match (default: 0)"},
@@ -113,12 +113,14 @@ impl Tool for Grep {
                 let glob = call.arguments.get("glob").and_then(Value::as_str);
                 let filter = glob
                     .filter(|glob| !glob.is_empty())
-                    .map(|glob| Filter::parse(glob, &target, &self.workspace.cwd))
+                    .map(Filter::parse)
                     .transpose()
                     .map_err(ToolError::new)?;
                 let secrets = self.workspace.vault.set();
+                // One more tells whether the limit left anything out.
+                let limit = result.limit.saturating_add(1);
                 let lines = Lines { backend, regex, context, filter, secrets };
-                let walk = Walk::new(&self.workspace, &target, call.cancel, result.limit, self.time);
+                let walk = Walk::new(&self.workspace, &target, call.cancel, limit, self.time);
                 let summary = walk
                     .run(&lines, &mut |matches| result.take(matches))
                     .map_err(|error| ToolError::new(format!("Cannot read directory: {error}")))?;
@@ -149,7 +151,7 @@ impl Grep {
         let deadline = Instant::now() + self.time;
         Stop::during(call.cancel, deadline, |stop| {
             let mut searcher = Searcher::new(regex, context, self.workspace.vault.set());
-            match searcher.search(&mut source, &label, result.limit, stop) {
+            match searcher.search(&mut source, &label, result.limit.saturating_add(1), stop) {
                 Ok(Found::Matches(matches)) => result.take(matches),
                 Ok(Found::Binary) => {
                     let notice = format!("{label} is a binary file and was not searched");
@@ -169,28 +171,33 @@ struct Collected {
     listing: Listing,
     limit: usize,
     matches: usize,
+    /// There were more than `limit` allows.
+    more: bool,
     cut: bool,
 }
 
 impl Collected {
     fn take(&mut self, matches: Vec<Match>) {
         for found in matches {
-            if self.matches >= self.limit {
+            let room = self.limit - self.matches;
+            self.more |= found.count > room;
+            if room == 0 {
                 return;
             }
-            self.matches += found.count;
+            self.matches += found.count.min(room);
             self.cut |= found.cut;
             if self.listing.has_room() {
                 self.listing.push(&found.text);
             } else {
-                self.listing.count(found.lines, found.bytes);
+                // Matches that are only counted have a line each.
+                self.listing.count(found.lines - found.count.saturating_sub(room), found.bytes);
             }
         }
     }
 
     fn finish(mut self) -> ToolOutput {
         let limit = self.limit;
-        if self.matches >= limit {
+        if self.more {
             let more = limit.saturating_mul(2);
             let notice =
                 format!("{limit} matches limit reached. Use limit={more} for more, or refine pattern");
@@ -206,7 +213,7 @@ impl Collected {
     }
 }
 
-/// What is looked for below a folder.
+/// The search for matching lines below a folder.
 struct Lines<'a> {
     backend: &'a dyn Backend,
     regex: Regex,
@@ -234,12 +241,12 @@ impl Search for Lines<'_> {
     }
 
     fn enters(&self, worker: &mut Worker, folder: &Entry<'_>) -> bool {
-        let filter = worker.filter.as_mut();
+        let filter = worker.filter.as_ref();
         !filter.is_some_and(|filter| filter.negated && filter.matches(folder))
     }
 
     fn wants(&self, worker: &mut Worker, entry: &Entry<'_>) -> bool {
-        let filter = worker.filter.as_mut();
+        let filter = worker.filter.as_ref();
         entry.kind == Kind::File && filter.is_none_or(|filter| filter.passes(entry))
     }
 
@@ -268,8 +275,7 @@ impl Search for Lines<'_> {
     }
 }
 
-/// A glob that chooses files: by name, or with a `/` by path, from the searched folder or the working
-/// folder on.
+/// A glob that chooses files: by name, or with a `/` by path from the searched folder on.
 #[derive(Clone)]
 struct Filter {
     glob: Glob,
@@ -277,13 +283,10 @@ struct Filter {
     negated: bool,
     by_name: bool,
     only_folders: bool,
-    /// A path from the working folder; its start, the searched folder, is fixed.
-    from_cwd: Vec<u8>,
-    folder_len: usize,
 }
 
 impl Filter {
-    fn parse(glob: &str, folder: &Path, cwd: &Path) -> Result<Self, String> {
+    fn parse(glob: &str) -> Result<Self, String> {
         let (negated, glob) = match glob.strip_prefix('!') {
             Some(glob) => (true, glob),
             None => (false, glob),
@@ -297,42 +300,22 @@ impl Filter {
         };
         let by_name = !whole.contains('/');
         let whole = whole.strip_prefix("./").unwrap_or(&whole);
-        let mut from_cwd = Vec::new();
-        if let Ok(below) = folder.strip_prefix(cwd)
-            && !below.as_os_str().is_empty()
-        {
-            from_cwd.extend_from_slice(below.as_os_str().as_bytes());
-            from_cwd.push(b'/');
-        }
         Ok(Self {
-            glob: Glob::new(whole.strip_prefix('/').unwrap_or(whole), false)?,
+            glob: Glob::new(whole.strip_prefix('/').unwrap_or(whole), Dialect::default())?,
             negated,
             by_name,
             only_folders,
-            folder_len: from_cwd.len(),
-            from_cwd,
         })
     }
 
-    fn passes(&mut self, file: &Entry<'_>) -> bool {
+    fn passes(&self, file: &Entry<'_>) -> bool {
         match self.negated {
             true => self.only_folders || !self.matches(file),
             false => self.matches(file),
         }
     }
 
-    fn matches(&mut self, entry: &Entry<'_>) -> bool {
-        if self.by_name {
-            return self.glob.is_match(entry.name());
-        }
-        if self.glob.is_match(entry.relative()) {
-            return true;
-        }
-        if self.folder_len == 0 {
-            return false;
-        }
-        self.from_cwd.truncate(self.folder_len);
-        self.from_cwd.extend_from_slice(entry.relative());
-        self.glob.is_match(&self.from_cwd)
+    fn matches(&self, entry: &Entry<'_>) -> bool {
+        self.glob.is_match(if self.by_name { entry.name() } else { entry.relative() })
     }
 }

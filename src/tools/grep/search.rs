@@ -22,7 +22,7 @@ const FIRST_BLOCK: usize = 64 * 1024;
 const MAX_BLOCK: usize = 16 << 20;
 /// A match in a longer line that crosses the edge of a block is found if it is no longer than this.
 const OVERLAP: usize = 64 * 1024;
-/// Memory that is kept from one file to the next.
+/// Memory that is kept between files.
 const KEPT_BYTES: usize = 1 << 20;
 
 /// Searches files one after the other.
@@ -45,7 +45,7 @@ pub(super) enum Found {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Match {
     pub count: usize,
-    /// Empty for those that are counted only.
+    /// The lines; empty for matches that are counted only.
     pub text: String,
     pub lines: usize,
     pub bytes: usize,
@@ -305,7 +305,8 @@ impl Matches<'_> {
         if self.stored_bytes > MAX_BYTES {
             new.push(self.label, ':', self.line, line);
             match self.list.last_mut() {
-                Some(rest) if rest.text.is_empty() => {
+                // The last one stays apart: it may be there only to tell that there are more.
+                Some(rest) if rest.text.is_empty() && self.count < self.limit => {
                     rest.count += 1;
                     rest.lines += 1;
                     rest.bytes += 1 + new.bytes;

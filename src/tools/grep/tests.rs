@@ -87,7 +87,8 @@ fn a_glob_chooses_files_and_brings_no_ignored_one_back() {
     assert_eq!(files("src/*.rs", "."), ["src/a.rs"]);
     assert_eq!(files("/src/*.rs", "."), ["src/a.rs"]);
     assert_eq!(files("./src/*.rs", "."), ["src/a.rs"]);
-    assert_eq!(files("src/**/*.rs", "src"), ["a.rs", "deep/b.rs"]);
+    assert_eq!(files("src/**/*.rs", "src"), ["No matches found"]);
+    assert_eq!(files("**/*.rs", "src"), ["a.rs", "deep/b.rs"]);
     assert_eq!(files("deep/*", "src"), ["deep/b.rs"]);
     assert_eq!(files("src/", "."), ["src/a.rs", "src/a.ts", "src/deep/b.rs"]);
     assert_eq!(files("!src", "."), ["a.rs"]);
@@ -121,6 +122,8 @@ fn notices_say_what_was_left_out() {
         grep(&tree, json!({"pattern": "x", "limit": 2})),
         (format!("f:1: x\nf:2: {notice}"), json!({"matchLimitReached": 2}))
     );
+    check(&tree, json!({"pattern": "x", "limit": 3}), "f:1: x\nf:2: x\nf:3: x");
+    check(&tree, json!({"pattern": "x", "path": "f", "limit": 3}), "f:1: x\nf:2: x\nf:3: x");
     let (text, _) = grep(&tree, json!({"pattern": "x", "limit": 0}));
     assert!(text.ends_with("[1 matches limit reached. Use limit=2 for more, or refine pattern]"));
 

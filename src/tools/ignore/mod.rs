@@ -9,13 +9,11 @@
 //! A search of a named folder does not ask whether that folder itself is ignored.
 
 mod git;
-mod pattern;
-mod rules;
 #[cfg(test)]
 mod tests;
 
 use super::backend::Backend;
-use rules::Rules;
+use crate::base::ignore::Rules;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -35,10 +33,10 @@ pub struct Scope {
     user: Arc<Rules>,
 }
 
-/// The rules of one file, and those that are asked when they are silent.
+/// The rules of an ignore file, and the rules that decide where these say nothing.
 struct Layer {
     rules: Arc<Rules>,
-    /// Where paths for these rules start.
+    /// The folder where paths for the rules start.
     start: usize,
     next: Option<Arc<Layer>>,
 }
@@ -108,7 +106,7 @@ impl Scope {
         self
     }
 
-    /// Whether an entry of the folder is left out. Its name starts at `name_at` of `path`.
+    /// True if an entry of the folder is left out. Its name starts at `name_at` of `path`.
     pub fn ignores(&self, path: &[u8], name_at: usize, is_dir: bool) -> bool {
         let name = path.get(name_at..).unwrap_or_default();
         [&self.own, &self.git, &self.shared]

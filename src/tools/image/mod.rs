@@ -94,13 +94,13 @@ fn is_bmp(head: &[u8]) -> Option<bool> {
     )
 }
 
-/// What a model takes.
+/// The images that a model takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Pixels.
+    /// The largest width, in pixels.
     pub width: u32,
     pub height: u32,
-    /// Of the base64 text, which must be shorter.
+    /// The length that the base64 text must stay below.
     pub bytes: u64,
     /// Images over the limits are scaled down; otherwise they are left out, and the limit on pixels is
     /// the one that providers have.
@@ -108,7 +108,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of `model`, where it has none those that every provider takes.
+    /// The limits of `model`; where it has none, limits that every provider accepts.
     pub fn of(model: &Model, resize: bool) -> Self {
         let images = model.input_limits.as_ref().and_then(|limits| limits.images.as_ref());
         let own = images.and_then(|images| images.resize.as_ref());

@@ -46,7 +46,7 @@ impl Number {
         false
     }
 
-    /// Whether there is a process in the group, or may be.
+    /// True if there is a process in the group, or may be.
     #[cfg(not(target_os = "linux"))]
     pub fn is_alive(self) -> bool {
         // SAFETY: no memory is involved, and signal 0 has no effect.

@@ -136,7 +136,7 @@ pub struct LocalChild {
     phase: Phase,
     /// When the shell's end was noticed.
     ended_at: Option<Instant>,
-    /// What was in the pipe then, and is not yet read.
+    /// Bytes that were in the pipe at the shell's end, and are not yet read.
     backlog_bytes: usize,
     last_output_at: Instant,
 }
@@ -328,7 +328,7 @@ impl LocalChild {
         }
     }
 
-    /// Whether output is left unread: what printed it lives on, and could print for ever.
+    /// True if the rest of the output is left unread: the process that prints it lives on, and could print for ever.
     fn has_read_enough(&self, now: Instant) -> bool {
         match self.phase {
             // What was in the pipe at the shell's end is read in any case.
@@ -342,7 +342,7 @@ impl LocalChild {
         }
     }
 
-    /// Whether nothing more is to come, when there is nothing to read.
+    /// True if nothing more is to come, when there is nothing to read.
     fn is_over(&mut self, now: Instant) -> bool {
         let settled = self.settles_at().is_some_and(|at| at <= now);
         match &mut self.phase {

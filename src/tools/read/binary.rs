@@ -15,7 +15,7 @@ pub fn kind(head: &[u8]) -> Option<Kind> {
 
 pub const UNKNOWN: Kind = ("binary data", "file, xxd PATH | head or strings");
 
-/// Where in the file, what stands there, and what that means.
+/// A signature: its place in the file, its bytes, and the kind of file that it means.
 const KINDS: &[(usize, &[u8], Kind)] = &[
     (0, b"%PDF-", ("a PDF document", "pdftotext PATH -")),
     (0, b"\x7fELF", ("an ELF program or library", "file, nm or objdump")),

@@ -176,7 +176,7 @@ impl ReadTool {
 struct File<'a> {
     source: Box<dyn Source>,
     path: &'a Path,
-    /// As the system says; more or less may come.
+    /// The length that the system says; more or less may come.
     length: u64,
 }
 

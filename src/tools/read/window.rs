@@ -39,7 +39,7 @@ enum Place {
     After,
 }
 
-/// What was found.
+/// The lines that were found, and how many there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lines {
     /// The start of the lines asked for: all of them, or more than can be shown.
@@ -51,7 +51,7 @@ pub struct Lines {
     pub damaged: bool,
     /// Lines asked for that are there, the empty piece after a final newline included.
     pub count: u64,
-    /// Lines of the file, counted in the same way.
+    /// Lines of the file, the empty piece after a final newline included.
     pub file_lines: u64,
 }
 

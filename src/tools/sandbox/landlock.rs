@@ -26,9 +26,9 @@ const TRUNCATE: u64 = 1 << 14;
 /// Version 5.
 const IOCTL_DEV: u64 = 1 << 15;
 
-/// What a rule on a folder that may be written gives: no new device, and nothing with an old one.
+/// Rights on a folder that may be written: no new device, and nothing with an old one.
 const IN_FOLDER: u64 = READ_FILE | WRITE_FILE | CHANGE_FOLDER & !(MAKE_CHAR | MAKE_BLOCK) | REFER | TRUNCATE;
-/// What a rule on a file that may be written gives.
+/// Rights on a file that may be written.
 const ON_FILE: u64 = READ_FILE | WRITE_FILE | TRUNCATE;
 
 /// Version 4: binding and connecting.

@@ -41,18 +41,18 @@ pub fn open(path: &Path) -> io::Result<(PathBuf, Root)> {
     Ok((name_of(&root)?, root))
 }
 
-/// Where an open file lies now.
+/// The present path of an open file.
 pub fn name_of(file: &File) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// What every command gets. Made once: what a name leads to later does not matter.
+/// The confinement of every command. Made once: what a name leads to later does not matter.
 #[derive(Debug)]
 pub struct Rules {
     /// The working folder, and how the policy named it.
     cwd: Root,
     cwd_name: PathBuf,
-    /// Where modes, owners and times may be changed; none where nothing may be written.
+    /// Folders below which modes, owners and times may be changed; none where nothing may be written.
     roots: Arc<Vec<Root>>,
     ruleset: landlock::Ruleset,
     filter: seccomp::Filter,
@@ -104,7 +104,7 @@ fn allow_reading(ruleset: &landlock::Ruleset) -> io::Result<()> {
     Ok(())
 }
 
-/// What belongs to a command until it has been started. To be dropped then.
+/// The confinement of a command until it has been started. Dropped then.
 #[derive(Debug, Default)]
 pub struct Confinement {
     /// The child's end of the channel that its listener comes over.
@@ -156,7 +156,7 @@ pub fn run<T: Send>(sandbox: &Sandbox, work: impl FnOnce() -> io::Result<T> + Se
     })
 }
 
-/// What a system call has given, as a result.
+/// The result of a system call, from what it returned.
 pub fn check(result: libc::c_long) -> io::Result<()> {
     match result {
         0 => Ok(()),

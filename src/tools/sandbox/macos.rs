@@ -35,7 +35,7 @@ impl Rules {
     }
 }
 
-/// What belongs to a command until it has been started: nothing here.
+/// The confinement of a command until it has been started: nothing on macOS.
 #[derive(Debug, Default)]
 pub struct Confinement;
 

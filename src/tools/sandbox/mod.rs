@@ -38,13 +38,13 @@ pub enum Mode {
     Workspace,
 }
 
-/// What is allowed.
+/// What tools and commands may do.
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub mode: Mode,
     /// The working folder. In a workspace it may be written in, with all below.
     pub cwd: PathBuf,
-    /// What else may be written in. Not looked at when nothing may be written.
+    /// Other folders that may be written in. Without effect when nothing may be written.
     pub writable: Vec<PathBuf>,
     pub network: bool,
     /// A command may open the terminals that are pi's input and output.
@@ -96,12 +96,12 @@ impl Sandbox {
         Ok(Self { mode, network, writable, gaps, rules: Arc::new(rules) })
     }
 
-    /// What stays open on this machine though the policy closes it.
+    /// Parts of the policy that this machine cannot enforce.
     pub fn gaps(&self) -> &[&'static str] {
         &self.gaps
     }
 
-    /// Whether `path`, with its links resolved, may be written.
+    /// True if `path`, with its links resolved, may be written.
     pub fn allows(&self, path: &Path) -> bool {
         self.writable.iter().any(|root| path.starts_with(root))
     }
@@ -139,7 +139,7 @@ impl Sandbox {
     }
 }
 
-/// What is allowed, in a sentence or two.
+/// The policy in a sentence or two.
 impl fmt::Display for Sandbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.mode {

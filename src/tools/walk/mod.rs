@@ -41,22 +41,22 @@ pub struct Walk<'a> {
     scope: Option<Scope>,
     cancel: &'a CancelToken,
     deadline: Instant,
-    /// The walk ends when so much is found.
+    /// The count of finds at which the walk ends.
     limit: usize,
 }
 
-/// What is looked for.
+/// A search of the entries below a folder.
 pub trait Search: Sync {
-    /// What one thread keeps for itself.
+    /// The state of one thread.
     type Worker;
     type Found: Send;
     /// Entries that a thread looks at in one task.
     const BATCH: usize;
 
     fn worker(&self) -> Self::Worker;
-    /// Whether a folder that is not ignored is entered.
+    /// True if a folder that is not ignored is to be entered.
     fn enters(&self, worker: &mut Self::Worker, folder: &Entry<'_>) -> bool;
-    /// Whether an entry is looked at, told from its path and kind.
+    /// True if an entry with this path and kind is to be looked at.
     fn wants(&self, worker: &mut Self::Worker, entry: &Entry<'_>) -> bool;
     /// Looks at an entry. More than `limit` finds are not needed, nor any when `stop` says so.
     fn look(
@@ -66,9 +66,9 @@ pub trait Search: Sync {
         limit: usize,
         stop: &Stop,
     ) -> io::Result<Option<Self::Found>>;
-    /// What counts towards the limit.
+    /// How much a find counts towards the limit.
     fn count(found: &Self::Found) -> usize;
-    /// Memory held, in bytes.
+    /// The memory that a find holds, in bytes.
     fn bytes(found: &Self::Found) -> usize;
 }
 

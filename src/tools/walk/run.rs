@@ -29,13 +29,13 @@ pub(super) enum Outcome<F> {
 }
 
 pub(super) struct Task {
-    /// From the root: of the folder, or of the first of the files.
+    /// The path from the root: of the folder, or of the first of the files.
     pub path: Vec<u8>,
     pub work: Work,
 }
 
 pub(super) enum Work {
-    /// With the rules of the folder above.
+    /// A folder, with the ignore rules of the folder above.
     Folder(Option<Scope>),
     Files(Vec<Item>),
 }
@@ -47,7 +47,7 @@ pub(super) struct Item {
     entered: bool,
 }
 
-/// What becomes of the entries of a folder, in order.
+/// What is done with an entry of a folder, or with several; steps keep the order of entries.
 enum Step {
     Look(Item),
     Task(u64),

@@ -24,7 +24,7 @@ pub(super) struct Schedule<'a, T, F> {
 /// A piece of a task's result.
 pub(super) enum Part<F> {
     Found(F),
-    /// What this task gives comes here.
+    /// The place for the results of this task.
     Task(u64),
 }
 
@@ -42,7 +42,7 @@ struct State<'a, T, F> {
     /// Results whose turn has not come.
     done: HashMap<u64, Vec<Part<F>>>,
     ahead_bytes: usize,
-    /// What is left of the results on the way from the first task to the one that is due.
+    /// The rest of the results of each task from the first one to the task that is due.
     open: Vec<std::vec::IntoIter<Part<F>>>,
     due: u64,
     sink: Sink<'a, F>,

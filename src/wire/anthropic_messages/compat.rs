@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// The switches of `compat` that this protocol reads.
 #[derive(Debug)]
 pub struct Compat<'a> {
-    /// Tools take `eager_input_streaming`; without, a beta header asks for the same.
+    /// Tools take `eager_input_streaming`; without it a beta header asks for eager streaming.
     pub eager_input_streaming: bool,
     pub supports_long_cache: bool,
     /// The header that leads a session's requests to the same cache.
@@ -25,7 +25,7 @@ pub struct Compat<'a> {
     pub adaptive_thinking: bool,
     /// The effort is said inside the conversation, so that a change leaves the cache as it was.
     pub effort_in_place: bool,
-    /// Models that may answer in this one's stead when it refuses.
+    /// Models that may answer where the one that was asked refuses.
     pub fallbacks: Vec<&'a Map<String, Value>>,
 }
 

@@ -1,6 +1,6 @@
 //! What a server sends: events of a stream, or a whole message.
 
-use crate::llm::lax::{Count, List, Object, Text};
+use crate::wire::parse::{Count, List, Object, Text};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 

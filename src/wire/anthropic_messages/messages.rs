@@ -5,8 +5,9 @@ use crate::llm::body::CacheControl;
 use crate::llm::context::Context;
 use crate::llm::message::SystemMessage;
 use crate::llm::model::Model;
+use crate::wire::ids;
 use crate::wire::transcript::{Transcript, update_text};
-use crate::wire::transform::{Answer, CallResult, Part, Said, Turn, text_of, transform};
+use crate::wire::transform::{Assistant, AssistantBlock, CallResult, Part, Turn, text_of, transform};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -86,7 +87,7 @@ pub fn convert<'a>(
     // A system message may not come between calls and their results, nor before the user's message that
     // it was written for: all wait for the next answer.
     let mut held = Vec::new();
-    for turn in transform(context, &transcript.messages, model, &legal_id) {
+    for turn in transform(context, &transcript.messages, model, &|id| ids::plain(id, ID_LIMIT)) {
         match turn {
             Turn::System(system) => held.extend(system_message(system, tool_changes)),
             Turn::User(user) => {
@@ -154,23 +155,25 @@ impl<'a> WireBlock<'a> {
         }
     }
 
-    fn of_said(said: Said<'a>, compat: &Compat<'_>) -> Option<Self> {
+    fn of_said(said: AssistantBlock<'a>, compat: &Compat<'_>) -> Option<Self> {
         let blank = |text: &str| text.trim().is_empty();
         match said {
-            Said::Text { text, .. } => (!blank(text)).then(|| Self::text(text)),
-            Said::Thinking { signature, redacted: true, .. } => {
+            AssistantBlock::Text { text, .. } => (!blank(text)).then(|| Self::text(text)),
+            AssistantBlock::Thinking { signature, redacted: true, .. } => {
                 let data = signature?;
                 Some(Self::new(BlockKind::RedactedThinking { data }))
             }
-            Said::Thinking { text, signature, .. } => match signature.filter(|signature| !blank(signature)) {
-                Some(signature) => Some(Self::new(BlockKind::Thinking { thinking: text, signature })),
-                None if blank(text) => None,
-                None if compat.allow_empty_signature => {
-                    Some(Self::new(BlockKind::Thinking { thinking: text, signature: "" }))
+            AssistantBlock::Thinking { text, signature, .. } => {
+                match signature.filter(|signature| !blank(signature)) {
+                    Some(signature) => Some(Self::new(BlockKind::Thinking { thinking: text, signature })),
+                    None if blank(text) => None,
+                    None if compat.allow_empty_signature => {
+                        Some(Self::new(BlockKind::Thinking { thinking: text, signature: "" }))
+                    }
+                    None => Some(Self::text(text)),
                 }
-                None => Some(Self::text(text)),
-            },
-            Said::Call(call) => {
+            }
+            AssistantBlock::Call(call) => {
                 Some(Self::new(BlockKind::ToolUse { id: call.id, name: call.name, input: call.arguments }))
             }
         }
@@ -215,17 +218,11 @@ fn system_message(system: &SystemMessage, tool_changes: bool) -> Option<WireMess
 }
 
 /// The effort that an earlier answer of this provider was asked for with.
-fn past_effort<'a>(answer: &Answer<'a>, model: &Model) -> Option<&'a str> {
+fn past_effort<'a>(answer: &Assistant<'a>, model: &Model) -> Option<&'a str> {
     let message = answer.message;
     if message.api != model.api || message.provider != model.provider {
         return None;
     }
     let effort = message.provider_thinking_level.as_deref()?;
     ["low", "medium", "high", "xhigh", "max"].contains(&effort).then_some(effort)
-}
-
-fn legal_id(id: &str) -> String {
-    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let chars = id.chars().map(|c| if legal(c) { c } else { '_' });
-    chars.take(ID_LIMIT).collect()
 }

@@ -14,6 +14,7 @@ use crate::llm::event::StreamError;
 use crate::llm::model::Model;
 use crate::llm::options::StreamOptions;
 use crate::llm::protocol::{Decoder, HttpRequest, Protocol};
+use crate::wire::answer::{Answer, AnswerDecoder};
 
 pub struct AnthropicMessages;
 
@@ -28,6 +29,7 @@ impl Protocol for AnthropicMessages {
     }
 
     fn decoder(&self, model: &Model, context: &Context, options: &StreamOptions) -> Box<dyn Decoder> {
-        Box::new(decoder::MessageDecoder::new(model, context, options))
+        let reader = decoder::MessageReader::new(model, options);
+        Box::new(AnswerDecoder::new(reader, Answer::new(model, context)))
     }
 }

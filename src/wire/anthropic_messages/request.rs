@@ -103,9 +103,7 @@ pub fn request(
 
 impl Request<'_> {
     fn headers(&self) -> Result<Vec<(String, String)>, StreamError> {
-        let mut headers = Headers::default();
-        headers.set("content-type", "application/json");
-        headers.set("accept", "application/json");
+        let mut headers = Headers::json("application/json");
         headers.set("anthropic-version", VERSION);
         if let Some(key) = self.options.api_key.as_ref().map(|key| key.expose()) {
             if self.is_oauth() || self.model.provider == "github-copilot" {
@@ -126,11 +124,8 @@ impl Request<'_> {
         if self.model.provider == "github-copilot" {
             endpoint::copilot_headers(&mut headers, self.context);
         }
-        endpoint::gateway_headers(&mut headers, self.model, self.options);
-        headers.merge_options(self.options);
-        let auth = ["x-api-key", "authorization", "cf-aig-authorization"];
-        headers.require_auth(self.model, &auth)?;
-        Ok(headers.into_vec())
+        let proofs = ["x-api-key", "authorization", "cf-aig-authorization"];
+        headers.finish(self.model, self.options, &proofs)
     }
 
     /// A token of a subscription, not a key.

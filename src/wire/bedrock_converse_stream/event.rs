@@ -1,6 +1,6 @@
 //! What a server sends.
 
-use crate::llm::lax::{Count, List, Object, Text};
+use crate::wire::parse::{Count, List, Object, Text};
 use serde::Deserialize;
 
 /// The data of any event; each has its own few fields.

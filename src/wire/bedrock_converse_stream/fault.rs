@@ -3,8 +3,8 @@
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::http;
 use crate::llm::http::fault;
-use crate::llm::message::now_ms;
-use serde_json::{Map, Value, json};
+use crate::wire::answer::diagnostics;
+use serde_json::{Map, Value};
 
 const RETENTION_DOCS: &str = "https://docs.aws.amazon.com/bedrock/latest/userguide/data-retention.html";
 
@@ -70,11 +70,8 @@ pub fn diagnose(error: &mut StreamError, answered: bool) {
         details.insert("requestId".into(), id.as_str().into());
     }
     if !details.is_empty() {
-        let entry = json!({
-            "type": "bedrock_response_failure", "timestamp": now_ms(), "details": details,
-        });
-        let entries = vec![entry].into();
-        error.extra.get_or_insert_default().insert("diagnostics".to_owned(), entries);
+        let extra = diagnostics("bedrock_response_failure", details);
+        error.extra.get_or_insert_default().extend(extra);
     }
 }
 

@@ -9,8 +9,9 @@ use crate::llm::context::Context;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::message::ImageContent;
 use crate::llm::model::Model;
+use crate::wire::ids;
 use crate::wire::transcript::Transcript;
-use crate::wire::transform::{CallResult, Part, Said, Turn, transform};
+use crate::wire::transform::{AssistantBlock, CallResult, Part, Turn, transform};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
@@ -98,7 +99,7 @@ pub fn convert<'a>(
     mark: Option<CachePoint>,
 ) -> Result<Vec<WireMessage<'a>>, StreamError> {
     let mut messages: Vec<WireMessage<'_>> = Vec::new();
-    for turn in transform(context, &transcript.messages, model, &legal_id) {
+    for turn in transform(context, &transcript.messages, model, &|id| ids::plain(id, ID_LIMIT)) {
         let (role, content) = match turn {
             Turn::System(_) => continue,
             Turn::User(user) => ("user", said_or_empty(user.parts)?),
@@ -158,17 +159,17 @@ impl<'a> WireBlock<'a> {
         }
     }
 
-    fn of_said(said: Said<'a>, family: &Family) -> Option<Self> {
+    fn of_said(said: AssistantBlock<'a>, family: &Family) -> Option<Self> {
         match said {
-            Said::Text { text, .. } => Self::text(text),
-            Said::Thinking { signature, redacted: true, .. } => {
+            AssistantBlock::Text { text, .. } => Self::text(text),
+            AssistantBlock::Thinking { signature, redacted: true, .. } => {
                 // What is no base64 was not written by Bedrock, and would have the request refused.
                 let sealed = signature
                     .filter(|sealed| BASE64_STANDARD.decode(sealed).is_ok_and(|bytes| !bytes.is_empty()))?;
                 Some(Self::ReasoningContent(Reasoning::RedactedContent(sealed)))
             }
-            Said::Thinking { text, .. } if text.trim().is_empty() => None,
-            Said::Thinking { text, signature, .. } => {
+            AssistantBlock::Thinking { text, .. } if text.trim().is_empty() => None,
+            AssistantBlock::Thinking { text, signature, .. } => {
                 let signature = signature.filter(|signature| !signature.trim().is_empty());
                 match (family.is_claude(), signature) {
                     // Without a signature Claude does not take it for its own.
@@ -179,7 +180,7 @@ impl<'a> WireBlock<'a> {
                     })),
                 }
             }
-            Said::Call(call) => {
+            AssistantBlock::Call(call) => {
                 Some(Self::ToolUse { tool_use_id: call.id, name: call.name, input: document(call.arguments) })
             }
         }
@@ -243,10 +244,4 @@ fn named(object: &Map<String, Value>) -> Map<String, Value> {
     }
     let fields = object.iter().filter(|(name, _)| !name.is_empty());
     fields.map(|(name, value)| (name.clone(), clean(value))).collect()
-}
-
-fn legal_id(id: &str) -> String {
-    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let chars = id.chars().map(|c| if legal(c) { c } else { '_' });
-    chars.take(ID_LIMIT).collect()
 }

@@ -4,7 +4,7 @@
 //! key. The answer is an AWS event stream (`llm::event_stream`); what models take beyond the common form
 //! is decided by their family ([`family`]).
 //!
-//! Not here: where the credentials, the region and the address come from (`llm::aws`).
+//! Not here: where the credentials, the region and the address come from (`auth::aws`).
 
 mod decoder;
 mod event;
@@ -21,6 +21,7 @@ use crate::llm::event::StreamError;
 use crate::llm::model::Model;
 use crate::llm::options::StreamOptions;
 use crate::llm::protocol::{Decoder, HttpRequest, Protocol};
+use crate::wire::answer::{Answer, AnswerDecoder};
 use crate::wire::sigv4;
 
 pub struct BedrockConverseStream;
@@ -39,7 +40,7 @@ impl Protocol for BedrockConverseStream {
     }
 
     fn decoder(&self, model: &Model, context: &Context, _: &StreamOptions) -> Box<dyn Decoder> {
-        Box::new(decoder::ConverseDecoder::new(model, context))
+        Box::new(AnswerDecoder::new(decoder::ConverseReader::default(), Answer::new(model, context)))
     }
 
     /// Headers that prove who asks are set here and nowhere else: the caller's are left out.

@@ -78,9 +78,7 @@ pub fn request(
     options: &StreamOptions,
 ) -> Result<HttpRequest, StreamError> {
     let path = format!("/model/{}/converse-stream", encode_id(model)?);
-    let mut headers = Headers::default();
-    headers.set("content-type", "application/json");
-    headers.set("accept", "application/vnd.amazon.eventstream");
+    let mut headers = Headers::json("application/vnd.amazon.eventstream");
     headers.merge_model(model.headers.as_ref());
     headers.merge_options(options);
     Ok(HttpRequest {

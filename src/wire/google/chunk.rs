@@ -1,9 +1,9 @@
 //! What the server sends: chunks of an answer, or the error that ends it.
 
-use crate::llm::lax;
-use crate::llm::lax::{Count, Flag, Lenient, List, Object, Text};
 use crate::llm::message::Usage;
 use crate::llm::model::Model;
+use crate::wire::parse;
+use crate::wire::parse::{Count, Flag, Lenient, List, Object, Text};
 use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -87,7 +87,7 @@ impl<'de: 'a, 'a> Lenient<'de> for Spoken<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Spoken<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        lax::read(deserializer)
+        parse::read(deserializer)
     }
 }
 

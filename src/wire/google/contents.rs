@@ -7,8 +7,9 @@ use super::family;
 use crate::llm::context::Context;
 use crate::llm::model::Model;
 use crate::wire::google::variant::Google;
+use crate::wire::ids;
 use crate::wire::transcript::Transcript;
-use crate::wire::transform::{Answer, CallResult, Part, Said, Turn, User, text_of, transform};
+use crate::wire::transform::{Assistant, AssistantBlock, CallResult, Part, Turn, User, text_of, transform};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -102,7 +103,7 @@ pub fn convert<'a>(
         }),
     };
     let call_id = |id: &str| {
-        if converter.ids { legal_id(id) } else { id.to_owned() }
+        if converter.ids { ids::plain(id, ID_LIMIT) } else { id.to_owned() }
     };
     let mut contents: Vec<WireContent<'a>> = Vec::new();
     for turn in transform(context, &transcript.messages, model, &call_id) {
@@ -153,14 +154,16 @@ impl<'a> WirePart<'a> {
 }
 
 impl Converter {
-    fn answer_parts<'a>(&self, answer: Answer<'a>) -> Vec<WirePart<'a>> {
+    fn answer_parts<'a>(&self, answer: Assistant<'a>) -> Vec<WirePart<'a>> {
         let mut parts = Vec::with_capacity(answer.blocks.len());
         let mut is_first_call = true;
         for block in answer.blocks {
             match block {
-                Said::Text { text, signature } => parts.extend(said(text, signature, None)),
-                Said::Thinking { text, signature, .. } => parts.extend(said(text, signature, Some(true))),
-                Said::Call(call) => {
+                AssistantBlock::Text { text, signature } => parts.extend(said(text, signature, None)),
+                AssistantBlock::Thinking { text, signature, .. } => {
+                    parts.extend(said(text, signature, Some(true)))
+                }
+                AssistantBlock::Call(call) => {
                     // Of calls made side by side only the first is signed.
                     let unsigned = self.unsigned.filter(|_| is_first_call);
                     is_first_call = false;
@@ -232,10 +235,4 @@ fn legal_signature(signature: Option<&str>) -> Option<&str> {
             && !digits.is_empty()
             && digits.chars().all(legal)
     })
-}
-
-fn legal_id(id: &str) -> String {
-    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let chars = id.chars().map(|c| if legal(c) { c } else { '_' });
-    chars.take(ID_LIMIT).collect()
 }

@@ -43,17 +43,12 @@ pub fn headers(
     model: &Model,
     options: &StreamOptions,
 ) -> Result<Vec<(String, String)>, StreamError> {
-    let mut headers = Headers::default();
-    headers.set("content-type", "application/json");
-    headers.set("accept", "text/event-stream");
+    let mut headers = Headers::json("text/event-stream");
     if let Some(key) = key(api, options) {
         headers.set(KEY_HEADER, key);
     }
     headers.merge_model(model.headers.as_ref());
-    endpoint::gateway_headers(&mut headers, model, options);
-    headers.merge_options(options);
-    headers.require_auth(model, &[KEY_HEADER, "authorization"])?;
-    Ok(headers.into_vec())
+    headers.finish(model, options, &[KEY_HEADER, "authorization"])
 }
 
 /// The key, if it is one. For Vertex AI the key may be a placeholder: then a token is meant.

@@ -24,6 +24,7 @@ use crate::llm::event::StreamError;
 use crate::llm::model::Model;
 use crate::llm::options::StreamOptions;
 use crate::llm::protocol::{Decoder, HttpRequest, Protocol};
+use crate::wire::answer::{Answer, AnswerDecoder};
 
 impl Protocol for Google {
     fn request(
@@ -40,6 +41,6 @@ impl Protocol for Google {
     }
 
     fn decoder(&self, model: &Model, context: &Context, _: &StreamOptions) -> Box<dyn Decoder> {
-        Box::new(decoder::ChunkDecoder::new(*self, model, context))
+        Box::new(AnswerDecoder::new(decoder::ChunkReader::new(*self), Answer::new(model, context)))
     }
 }

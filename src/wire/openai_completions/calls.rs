@@ -6,21 +6,21 @@
 //! known when its name is, and always has an id of its own.
 
 use super::chunk::{CallDelta, CustomDelta};
-use crate::llm::event::AssistantEvent;
+use crate::wire::answer::Answer;
 use crate::wire::balance::Balance;
 use crate::wire::grammar;
-use crate::wire::ids::Ids;
+use crate::wire::ids::NO_NAME;
 use serde_json::Value;
 use std::collections::HashMap;
 
-const NO_NAME: &str = "unknown";
+/// What some servers send for an id that they do not have.
+const NO_ID: &str = "null";
 
 /// What servers send before they know better.
 const PLACEHOLDER: &str = "{}";
 
 pub struct Calls {
     calls: Vec<Call>,
-    ids: Ids,
     /// The argument that the input of a custom tool stands for, by the tool's name.
     grammar: HashMap<String, String>,
     /// Each piece of arguments repeats all before it.
@@ -45,26 +45,26 @@ struct Call {
 }
 
 impl Calls {
-    pub fn new(ids: Ids, grammar: HashMap<String, String>, cumulative: bool) -> Self {
-        Self { calls: Vec::new(), ids, grammar, cumulative }
+    pub fn new(grammar: HashMap<String, String>, cumulative: bool) -> Self {
+        Self { calls: Vec::new(), grammar, cumulative }
     }
 
-    /// Takes one piece. `next_block` is the index that a new block gets; true when it was used.
-    pub fn take(&mut self, piece: &CallDelta<'_>, next_block: usize, out: &mut Vec<AssistantEvent>) -> bool {
+    /// Takes one piece.
+    pub fn take(&mut self, piece: &CallDelta<'_>, answer: &mut Answer) {
         let function = piece.function.0.as_ref();
         let custom = piece.custom.0.as_ref().filter(|_| function.is_none());
         let custom = custom.filter(|custom| custom.name.0.is_some() || custom.input.0.is_some());
-        let id = piece.id.as_str().unwrap_or_default();
+        let id = piece.id.as_str().filter(|id| *id != NO_ID).unwrap_or_default();
         let name = function
             .and_then(|function| function.name.as_str())
             .or_else(|| custom?.name.as_str())
             .unwrap_or_default();
         let arguments = function.and_then(|function| function.arguments.0.as_deref()).unwrap_or_default();
         let Some(at) = self.find(piece.index.0, id, name, arguments, custom.is_some()) else {
-            return false;
+            return;
         };
         let Some(call) = self.calls.get_mut(at) else {
-            return false;
+            return;
         };
         call.index = call.index.or(piece.index.0);
         if call.id.is_empty() {
@@ -77,74 +77,50 @@ impl Calls {
             Some(custom) => call.take_input(custom, &self.grammar),
             None => call.take_arguments(arguments, self.cumulative),
         }
-        let started = !call.name.is_empty() && self.start(at, next_block, out);
-        self.tell(at, false, out);
-        if started && let Some(before) = at.checked_sub(1) {
-            self.tell(before, true, out);
+        let starts = call.known.is_none() && !call.name.is_empty();
+        if starts {
+            call.start(answer);
         }
-        started
+        call.tell(false, answer);
+        if starts && let Some(before) = at.checked_sub(1).and_then(|at| self.calls.get_mut(at)) {
+            before.tell(true, answer);
+        }
     }
 
     /// No more pieces are expected: tells what waited for them.
-    pub fn settle(&mut self, out: &mut Vec<AssistantEvent>) {
-        for at in 0..self.calls.len() {
-            self.tell(at, true, out);
+    pub fn settle(&mut self, answer: &mut Answer) {
+        for call in &mut self.calls {
+            call.tell(true, answer);
         }
     }
 
     /// Takes a whole call that has neither index nor id.
-    pub fn take_whole(
-        &mut self,
-        name: &str,
-        arguments: String,
-        next_block: usize,
-        out: &mut Vec<AssistantEvent>,
-    ) {
-        self.calls.push(Call { name: name.to_owned(), waiting: arguments, ..Call::default() });
-        let at = self.calls.len() - 1;
-        self.start(at, next_block, out);
-        self.tell(at, true, out);
+    pub fn take_whole(&mut self, name: &str, arguments: String, answer: &mut Answer) {
+        let mut call = Call { name: name.to_owned(), waiting: arguments, ..Call::default() };
+        call.start(answer);
+        call.tell(true, answer);
+        self.calls.push(call);
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.calls.is_empty()
-    }
-
-    /// Makes known what never got a name. Gives the number of new blocks.
-    pub fn start_nameless(&mut self, next_block: usize, out: &mut Vec<AssistantEvent>) -> usize {
-        let mut started = 0;
-        for at in 0..self.calls.len() {
-            if let Some(call) = self.calls.get_mut(at)
-                && call.known.is_none()
-            {
-                NO_NAME.clone_into(&mut call.name);
-                self.start(at, next_block + started, out);
-                started += 1;
-            }
+    /// Makes known what never got a name.
+    pub fn start_nameless(&mut self, answer: &mut Answer) {
+        for call in self.calls.iter_mut().filter(|call| call.known.is_none()) {
+            NO_NAME.clone_into(&mut call.name);
+            call.start(answer);
         }
-        started
     }
 
     /// Ends the call with this block.
-    pub fn end(&mut self, block: usize, out: &mut Vec<AssistantEvent>) {
+    pub fn end(&mut self, block: usize, answer: &mut Answer) {
         let mut calls = self.calls.iter_mut();
         let Some(call) = calls.find(|call| call.known == Some(block)) else {
             return;
         };
         call.close_input();
-        let rest = std::mem::take(&mut call.waiting);
-        if !rest.is_empty() {
-            let index = block;
-            out.push(AssistantEvent::ToolCallDelta { index, delta: rest });
-        }
+        answer.tell(block, &std::mem::take(&mut call.waiting));
         // An id that came after the call was made known, and is nobody else's.
-        let id = Some(&call.id).filter(|id| self.ids.claim(id));
-        out.push(AssistantEvent::ToolCallEnd {
-            index: block,
-            id: id.cloned(),
-            name: None,
-            thought_signature: None,
-        });
+        let late_id = Some(call.id.clone()).filter(|id| answer.claim_id(id));
+        answer.end_call(block, late_id, None);
     }
 
     /// The call that a piece belongs to; a new one where it belongs to none. `None` for a piece that
@@ -186,41 +162,24 @@ impl Calls {
         self.calls.push(Call::default());
         Some(self.calls.len() - 1)
     }
+}
 
-    /// Makes a call known, if it is not yet.
-    fn start(&mut self, at: usize, block: usize, out: &mut Vec<AssistantEvent>) -> bool {
-        let Some(call) = self.calls.get_mut(at) else {
-            return false;
-        };
-        if call.known.is_some() {
-            return false;
-        }
-        let id = self.ids.take(&call.id, block);
-        call.known = Some(block);
-        let name = call.name.clone();
-        let index = block;
-        out.push(AssistantEvent::ToolCallStart { index, id, name });
-        true
+impl Call {
+    fn start(&mut self, answer: &mut Answer) {
+        self.known = Some(answer.begin_call(None, &self.id, &self.name));
     }
 
     /// Tells what waits, if the call is known. A placeholder waits for what may come in its place, until
     /// nothing does.
-    fn tell(&mut self, at: usize, settled: bool, out: &mut Vec<AssistantEvent>) {
-        let Some(call) = self.calls.get_mut(at) else {
-            return;
-        };
-        let Some(index) = call.known else {
-            return;
-        };
-        if !call.waiting.is_empty() && (settled || call.waiting != PLACEHOLDER) {
-            let delta = std::mem::take(&mut call.waiting);
-            out.push(AssistantEvent::ToolCallDelta { index, delta });
+    fn tell(&mut self, settled: bool, answer: &mut Answer) {
+        if let Some(index) = self.known
+            && (settled || self.waiting != PLACEHOLDER)
+        {
+            answer.tell(index, &std::mem::take(&mut self.waiting));
         }
     }
-}
 
-impl Call {
-    /// Whether a piece that has this call's index, or no index, begins another call. Only a piece with a
+    /// True if a piece that has this call's index, or no index, begins another call. Only a piece with a
     /// name can, and only between the arguments of calls, never inside.
     fn is_followed_by(&self, index: Option<u64>, id: &str, name: &str, arguments: &str) -> bool {
         let same_id = !id.is_empty() && id == self.id;

@@ -1,10 +1,9 @@
 //! What a server sends: one object for a piece of an answer, or for a whole one.
 
 use super::reasoning;
-use crate::llm::lax;
-use crate::llm::lax::{Count, Lenient, List, Object, Text};
 use crate::llm::message::Usage;
-use crate::llm::model::Model;
+use crate::wire::parse;
+use crate::wire::parse::{Count, Lenient, List, Object, Text};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -126,7 +125,7 @@ impl<'de: 'a, 'a> Lenient<'de> for Content<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        lax::read(deserializer)
+        parse::read(deserializer)
     }
 }
 
@@ -146,7 +145,7 @@ impl<'de: 'a, 'a> Lenient<'de> for ListedPart<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for ListedPart<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        lax::read(deserializer)
+        parse::read(deserializer)
     }
 }
 
@@ -182,7 +181,7 @@ impl<'de: 'a, 'a> Lenient<'de> for Arguments<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Arguments<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        lax::read(deserializer)
+        parse::read(deserializer)
     }
 }
 
@@ -215,7 +214,7 @@ struct CompletionDetails {
 impl RawUsage {
     /// Cached tokens are part of the prompt's, and each vendor says how many in a place of its own;
     /// tokens of thinking are part of the answer's.
-    pub fn to_usage(&self, model: &Model) -> Usage {
+    pub fn to_usage(&self) -> Usage {
         let details = self.prompt_tokens_details.0.as_ref();
         let cached = details.and_then(|details| details.cached_tokens.0);
         let cache_read =
@@ -226,7 +225,7 @@ impl RawUsage {
         let output = self.completion_tokens.or_zero();
         let thinking = self.completion_tokens_details.0.as_ref();
         let parts = [input, output, cache_read, cache_write];
-        let mut usage = Usage {
+        Usage {
             input,
             output,
             cache_read,
@@ -234,8 +233,6 @@ impl RawUsage {
             reasoning: Some(thinking.map_or(0, |details| details.reasoning_tokens.or_zero())),
             total_tokens: parts.into_iter().fold(0, u64::saturating_add),
             ..Usage::default()
-        };
-        model.price(&mut usage);
-        usage
+        }
     }
 }

@@ -18,7 +18,7 @@ pub struct Compat<'a> {
     pub supports_long_cache: bool,
     /// System messages may stand inside the conversation.
     pub system_in_place: bool,
-    /// ... and may bring tools.
+    /// System messages inside the conversation may bring tools.
     pub tools_in_place: bool,
     pub max_tokens_field: &'a str,
     pub tool_result_name: bool,
@@ -32,18 +32,18 @@ pub struct Compat<'a> {
     pub openrouter_routing: Option<&'a Value>,
     pub vercel_routing: Option<&'a Map<String, Value>>,
     pub zai_tool_stream: bool,
-    /// Says how much of the prompt it has read. Ours, for llama.cpp.
+    /// The server says how much of the prompt it has read, as llama.cpp does. Not in the reference.
     pub prompt_progress: bool,
     pub vllm_priority: Option<&'a Value>,
     /// Mark what is to be cached, as on Anthropic's own protocol.
     pub cache_markers: bool,
     pub session_headers: Option<SessionHeaders>,
-    /// `<think>` inside the content is thinking. Ours, and only guessed for servers nearby: a model may
+    /// `<think>` inside the content is thinking. Not in the reference; guessed only for servers nearby: a model may
     /// write about the tag.
     pub think_tags: bool,
-    /// A call of a known tool, written as text, is a call. Ours, guessed like `think_tags`.
+    /// A call of a known tool, written as text, is a call. Not in the reference; guessed only for servers nearby.
     pub text_tool_calls: bool,
-    /// Each piece of a call's arguments repeats all before it. Ours, never guessed.
+    /// Each piece of a call's arguments repeats all before it. Not in the reference; never guessed.
     pub cumulative_arguments: bool,
 }
 

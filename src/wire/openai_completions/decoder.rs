@@ -1,42 +1,57 @@
-//! An answer of chat completions, from its chunks to its events.
+//! An answer of chat completions.
 //!
-//! All text of an answer is one block and all thinking another, however they alternate; each call of a
-//! tool is a block of its own. The protocol does not say where a block ends: all end with the answer, in
-//! the order in which they began.
+//! By default all text of an answer is one block and all thinking another, however they alternate; each call
+//! of a tool is a block of its own. The protocol does not say where a block ends: all end with the answer,
+//! in the order in which they began. Where a profile keeps the order ([`Reading::in_order`]), each run of
+//! text or thinking is a block.
 
 use super::calls::Calls;
-use super::chunk::{CallDelta, Chunk, Content, Delta, RawUsage};
-use super::compat::Compat;
+use super::chunk::{Chunk, Content, Delta};
 use super::inline::{Inline, Piece, Tools};
 use super::reasoning;
 use crate::llm::context::Context;
-use crate::llm::event::{AssistantEvent, ErrorKind, Info, StreamError};
+use crate::llm::event::{Info, StreamError};
 use crate::llm::http::fault;
-use crate::llm::lax;
-use crate::llm::lax::Text;
 use crate::llm::message::StopReason;
 use crate::llm::model::Model;
-use crate::llm::protocol::{Decoder, Frame};
-use crate::wire::grammar;
+use crate::wire::answer::{Answer, AnswerDecoder, Kind, Reader};
 use crate::wire::ids::Ids;
+use crate::wire::{grammar, parse};
 use serde::Deserialize;
+use serde_json::Value;
 
-pub struct ChunkDecoder {
-    model: Model,
-    supports_finish_reason: bool,
-    answer: Answer,
+/// How a profile's answers are read.
+pub struct Reading {
+    /// What each `finish_reason` means.
+    pub stop_reason: fn(&str) -> Result<StopReason, StreamError>,
+    /// AssistantBlock of an answer that ends without a reason; `None` where servers give none.
+    pub no_reason: Option<&'static str>,
+    /// Turns an id made up for a call into one that the server takes back.
+    pub id_form: fn(&str) -> String,
+    /// A run of text or of thinking is a block.
+    pub in_order: bool,
+    /// What is no chunk is an error, instead of ignored.
+    pub is_strict: bool,
+    /// Usage says how many tokens were thinking, if only that none were.
+    pub counts_thinking: bool,
+    pub grammar_tools: bool,
+    pub think_tags: bool,
+    pub text_tool_calls: bool,
+    pub cumulative_arguments: bool,
+}
+
+pub struct ChunkReader {
+    provider: String,
+    reading: Reading,
+    blocks: Blocks,
     /// Looks into plain text, where that is wanted.
     inline: Option<Inline>,
-    response_id_told: bool,
-    response_model_told: bool,
-    finish: Option<Result<StopReason, String>>,
-    done: bool,
 }
 
 /// The blocks of the answer.
-struct Answer {
-    kinds: Vec<Kind>,
-    /// Indexes of the one block of text and the one of thinking.
+struct Blocks {
+    in_order: bool,
+    /// Indexes of the block of text and the block of thinking that pieces go to.
     text: Option<usize>,
     thinking: Option<usize>,
     /// The field that thinking came in.
@@ -47,107 +62,54 @@ struct Answer {
     unsure: Option<String>,
 }
 
-#[derive(Clone, Copy)]
-enum Kind {
-    Text,
-    Thinking,
-    Call,
-}
-
-impl ChunkDecoder {
-    pub fn new(model: &Model, context: &Context) -> Self {
-        let compat = Compat::of(model);
-        let grammar = grammar::owned_properties(context, compat.supports_grammar_tools);
-        let offered = if compat.text_tool_calls {
+impl ChunkReader {
+    pub fn decoder(reading: Reading, model: &Model, context: &Context) -> AnswerDecoder<Self> {
+        let grammar = grammar::owned_properties(context, reading.grammar_tools);
+        let offered = if reading.text_tool_calls {
             let tools = context.head().tools.into_iter();
             tools.map(|tool| (tool.name, tool.parameters)).collect()
         } else {
             Tools::new()
         };
-        let calls = Calls::new(Ids::new(context), grammar, compat.cumulative_arguments);
-        Self {
-            supports_finish_reason: compat.supports_finish_reason,
-            answer: Answer {
-                kinds: Vec::new(),
+        let answer = Answer::with_ids(model, Ids::with_form(context, reading.id_form));
+        let reader = Self {
+            provider: model.provider.clone(),
+            blocks: Blocks {
+                in_order: reading.in_order,
                 text: None,
                 thinking: None,
                 reasoning_field: None,
                 details: reasoning::Details::default(),
-                calls,
-                unsure: compat.think_tags.then(String::new),
+                calls: Calls::new(grammar, reading.cumulative_arguments),
+                unsure: reading.think_tags.then(String::new),
             },
-            inline: (compat.think_tags || !offered.is_empty())
-                .then(|| Inline::new(compat.think_tags, offered)),
-            response_id_told: false,
-            response_model_told: false,
-            finish: None,
-            done: false,
-            model: model.clone(),
-        }
+            inline: (reading.think_tags || !offered.is_empty())
+                .then(|| Inline::new(reading.think_tags, offered)),
+            reading,
+        };
+        AnswerDecoder::new(reader, answer)
     }
 
-    fn sse(&mut self, event: &str, data: &str, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
-        let data = data.trim();
-        if data.starts_with("[DONE]") {
-            self.done = true;
-            return Ok(());
-        }
-        if data.is_empty() {
-            return Ok(());
-        }
-        if event == "error" {
-            return Err(error_of(data));
-        }
-        if let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) {
-            return self.chunk(chunk, false, out);
-        }
-        let value = lax::value(data).map_err(|_| fault::not_understood("stream", data))?;
-        if !value.is_object() {
-            return Ok(());
-        }
-        let chunk = Chunk::deserialize(&value);
-        let chunk = chunk.map_err(|_| fault::not_understood("stream", data))?;
-        self.chunk(chunk, false, out)
-    }
-
-    fn body(&mut self, body: &str, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
-        let not_understood = |_| fault::not_understood("answer", body);
-        let value = lax::value(body).map_err(not_understood)?;
-        let chunk = Chunk::deserialize(&value).map_err(not_understood)?;
-        if chunk.error.is_none() && chunk.choices.0.is_empty() {
-            return Err(error_of(body));
-        }
-        self.done = true;
-        self.chunk(chunk, true, out)?;
-        // All of it is here, whatever it does not say.
-        self.finish.get_or_insert(Ok(StopReason::Stop));
-        Ok(())
-    }
-
-    fn chunk(
-        &mut self,
-        chunk: Chunk<'_>,
-        whole: bool,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+    fn chunk(&mut self, chunk: Chunk<'_>, whole: bool, answer: &mut Answer) -> Result<(), StreamError> {
         if let Some(error) = chunk.error.filter(|error| !fault::is_nothing(error)) {
             return Err(fault::provider_error(&error));
         }
-        self.tell_identity(&chunk.id, &chunk.model, out);
+        answer.identify(&chunk.id, &chunk.model);
         let choice = chunk.choices.0.into_iter().next();
         let choice = choice.and_then(|choice| choice.0).unwrap_or_default();
-        let usage = chunk.usage.0.as_ref().or(choice.usage.0.as_ref());
-        if let Some(usage) = usage {
-            self.tell_usage(usage, out);
+        if let Some(usage) = chunk.usage.0.as_ref().or(choice.usage.0.as_ref()) {
+            let mut usage = usage.to_usage();
+            usage.reasoning = usage.reasoning.filter(|tokens| *tokens > 0 || self.reading.counts_thinking);
+            answer.usage(usage);
         }
         if let Some(progress) = &chunk.prompt_progress.0 {
-            out.push(AssistantEvent::info(Info {
+            answer.info(Info {
                 prompt_progress: progress.processed.0.zip(progress.total.0),
                 ..Info::default()
-            }));
+            });
         }
         if let Some(reason) = choice.finish_reason.as_str() {
-            self.take_finish(reason, out);
+            answer.stop(reason, (self.reading.stop_reason)(reason));
         }
         let whole = whole || chunk.object.as_str() == Some("chat.completion");
         let delta = match choice.delta.0 {
@@ -155,54 +117,22 @@ impl ChunkDecoder {
             delta => delta,
         };
         if let Some(delta) = delta {
-            self.delta(delta, out);
+            self.delta(delta, answer);
         }
-        if self.finish.is_some() {
-            self.answer.calls.settle(out);
+        if answer.is_finished() {
+            self.blocks.calls.settle(answer);
         }
         Ok(())
     }
 
-    fn tell_identity(&mut self, id: &Text<'_>, model: &Text<'_>, out: &mut Vec<AssistantEvent>) {
-        let mut info = Info::default();
-        if let Some(id) = id.as_str().filter(|_| !self.response_id_told) {
-            self.response_id_told = true;
-            info.response_id = Some(id.to_owned());
-        }
-        let other = |model: &&str| *model != self.model.id;
-        if let Some(model) = model.as_str().filter(other)
-            && !self.response_model_told
-        {
-            self.response_model_told = true;
-            info.response_model = Some(model.to_owned());
-        }
-        if info.response_id.is_some() || info.response_model.is_some() {
-            out.push(AssistantEvent::info(info));
-        }
-    }
-
-    fn tell_usage(&self, usage: &RawUsage, out: &mut Vec<AssistantEvent>) {
-        out.push(AssistantEvent::info(Info { usage: Some(usage.to_usage(&self.model)), ..Info::default() }));
-    }
-
-    fn take_finish(&mut self, reason: &str, out: &mut Vec<AssistantEvent>) {
-        self.finish = Some(match reason {
-            "stop" | "end" => Ok(StopReason::Stop),
-            "length" => Ok(StopReason::Length),
-            "tool_calls" | "function_call" => Ok(StopReason::ToolUse),
-            other => Err(format!("Provider finish_reason: {other}")),
-        });
-        out.push(AssistantEvent::info(Info { raw_stop_reason: Some(reason.to_owned()), ..Info::default() }));
-    }
-
-    fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<AssistantEvent>) {
+    fn delta(&mut self, delta: Delta<'_>, answer: &mut Answer) {
         match delta.content {
             Content::None => {}
-            Content::Text(text) => self.text(&text, out),
+            Content::Text(text) => self.text(&text, answer),
             Content::Parts(parts) => {
                 for part in parts {
-                    self.answer.think(&part.thinking_text(), None, out);
-                    self.text(part.text.as_str().unwrap_or_default(), out);
+                    self.blocks.think(&part.thinking_text(), None, answer);
+                    self.text(part.text.or_empty(), answer);
                 }
             }
         }
@@ -214,184 +144,190 @@ impl ChunkDecoder {
         ];
         let said = fields.into_iter().find_map(|(name, text)| Some((name, text.as_str()?)));
         if let Some((name, text)) = said {
-            let field = reasoning::field(&self.model.provider, name);
-            self.answer.think(text, field, out);
+            let field = reasoning::field(&self.provider, name);
+            self.blocks.think(text, field, answer);
         }
         for call in delta.tool_calls.0.iter().filter_map(|call| call.0.as_ref()) {
-            self.answer.call(call, out);
+            self.blocks.end_runs(None, answer);
+            self.blocks.calls.take(call, answer);
         }
         for detail in delta.reasoning_details.0 {
-            if self.answer.details.push(detail) {
-                self.answer.thinking_block(out);
+            if self.blocks.details.push(detail) {
+                self.blocks.thinking(answer);
             }
         }
     }
 
-    fn text(&mut self, text: &str, out: &mut Vec<AssistantEvent>) {
-        let answer = &mut self.answer;
+    fn text(&mut self, text: &str, answer: &mut Answer) {
+        let blocks = &mut self.blocks;
         match &mut self.inline {
-            Some(inline) => inline.feed(text, &mut |piece| answer.piece(piece, out)),
-            None => answer.say(text, out),
+            Some(inline) => inline.feed(text, &mut |piece| blocks.piece(piece, answer)),
+            None => blocks.say(text, answer),
         }
     }
 }
 
-impl Decoder for ChunkDecoder {
-    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
-        if self.done {
+impl Reader for ChunkReader {
+    fn event(&mut self, event: &str, data: &str, answer: &mut Answer) -> Result<(), StreamError> {
+        let data = data.trim();
+        if data.starts_with("[DONE]") {
+            answer.done();
             return Ok(());
         }
-        match frame {
-            Frame::Sse { event, data } => self.sse(event, data, out),
-            Frame::Body(body) => self.body(body, out),
+        if data.is_empty() {
+            return Ok(());
         }
+        if event == "error" {
+            return Err(error_of(data, "answer"));
+        }
+        let not_understood = || fault::not_understood("stream", data);
+        if let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data)
+            && !(self.reading.is_strict && chunk.choices.0.is_empty())
+        {
+            return self.chunk(chunk, false, answer);
+        }
+        let value = parse::value(data).map_err(|_| not_understood())?;
+        if !value.is_object() {
+            return if self.reading.is_strict { Err(not_understood()) } else { Ok(()) };
+        }
+        let chunk = Chunk::deserialize(&value).map_err(|_| not_understood())?;
+        let says_nothing = chunk.choices.0.is_empty() && chunk.usage.0.is_none();
+        if self.reading.is_strict && says_nothing && is_error(&value) {
+            return Err(error_of(data, "stream"));
+        }
+        self.chunk(chunk, false, answer)
     }
 
-    fn end(&mut self, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
-        self.done = true;
-        let answer = &mut self.answer;
-        if let Some(inline) = &mut self.inline {
-            inline.end(&mut |piece| answer.piece(piece, out));
+    fn body(&mut self, body: &str, answer: &mut Answer) -> Result<(), StreamError> {
+        let not_understood = |_| fault::not_understood("answer", body);
+        let value = parse::value(body).map_err(not_understood)?;
+        let chunk = Chunk::deserialize(&value).map_err(not_understood)?;
+        if chunk.error.is_none() && chunk.choices.0.is_empty() {
+            return Err(error_of(body, "answer"));
         }
-        answer.end(out);
-        let has_calls = !answer.calls.is_empty();
-        let reason = match self.finish.take() {
-            Some(Ok(StopReason::Stop)) if has_calls => StopReason::ToolUse,
-            Some(Ok(reason)) => reason,
-            Some(Err(message)) => return Err(StreamError::new(ErrorKind::Provider, message)),
-            None if self.supports_finish_reason => {
-                return Err(fault::cut_short("Stream ended without finish_reason"));
-            }
-            None if has_calls => StopReason::ToolUse,
-            None => StopReason::Stop,
-        };
-        out.push(AssistantEvent::Done { reason });
+        self.chunk(chunk, true, answer)?;
+        // All of it is here, whatever it does not say.
+        if !answer.is_finished() {
+            answer.finish(Ok(StopReason::Stop));
+        }
         Ok(())
     }
 
-    fn is_done(&self) -> bool {
-        self.done
+    fn end(&mut self, answer: &mut Answer) -> Result<StopReason, StreamError> {
+        let blocks = &mut self.blocks;
+        if let Some(inline) = &mut self.inline {
+            inline.end(&mut |piece| blocks.piece(piece, answer));
+        }
+        blocks.end(answer);
+        if self.reading.no_reason.is_none() && !answer.is_finished() {
+            answer.finish(Ok(StopReason::Stop));
+        }
+        answer.reason(self.reading.no_reason.unwrap_or_default())
     }
 }
 
-impl Answer {
-    fn add(&mut self, kind: Kind) -> usize {
-        self.kinds.push(kind);
-        self.kinds.len() - 1
-    }
-
-    fn say(&mut self, text: &str, out: &mut Vec<AssistantEvent>) {
+impl Blocks {
+    fn say(&mut self, text: &str, answer: &mut Answer) {
         if text.is_empty() {
             return;
         }
-        let index = self.text.unwrap_or_else(|| {
-            let index = self.add(Kind::Text);
-            self.text = Some(index);
-            out.push(AssistantEvent::TextStart { index });
-            index
-        });
-        let delta = text.to_owned();
-        out.push(AssistantEvent::TextDelta { index, delta });
+        self.end_runs(self.text, answer);
+        let index = *self.text.get_or_insert_with(|| answer.begin(Kind::Text, None));
+        answer.tell(index, text);
     }
 
-    fn think(&mut self, text: &str, field: Option<&'static str>, out: &mut Vec<AssistantEvent>) {
+    fn think(&mut self, text: &str, field: Option<&'static str>, answer: &mut Answer) {
         if text.is_empty() {
             return;
         }
-        let index = self.thinking_block(out);
+        self.end_runs(self.thinking, answer);
+        let index = self.thinking(answer);
         self.reasoning_field = self.reasoning_field.or(field);
-        let delta = text.to_owned();
-        out.push(AssistantEvent::ThinkingDelta { index, delta });
+        answer.tell(index, text);
     }
 
-    fn thinking_block(&mut self, out: &mut Vec<AssistantEvent>) -> usize {
-        self.thinking.unwrap_or_else(|| {
-            let index = self.add(Kind::Thinking);
-            self.thinking = Some(index);
-            out.push(AssistantEvent::ThinkingStart { index });
-            index
-        })
+    /// The block of thinking, which begins if there is none.
+    fn thinking(&mut self, answer: &mut Answer) -> usize {
+        *self.thinking.get_or_insert_with(|| answer.begin(Kind::Thinking, None))
     }
 
-    fn call(&mut self, call: &CallDelta<'_>, out: &mut Vec<AssistantEvent>) {
-        if self.calls.take(call, self.kinds.len(), out) {
-            self.kinds.push(Kind::Call);
+    /// Ends the runs but `keep`, where the blocks are in order.
+    fn end_runs(&mut self, keep: Option<usize>, answer: &mut Answer) {
+        if !self.in_order {
+            return;
+        }
+        for run in [&mut self.text, &mut self.thinking] {
+            if let Some(index) = run.take_if(|index| Some(*index) != keep) {
+                answer.end(index);
+            }
         }
     }
 
-    /// What was found in plain text.
-    fn piece(&mut self, piece: Piece<'_>, out: &mut Vec<AssistantEvent>) {
+    /// Takes what was found in plain text.
+    fn piece(&mut self, piece: Piece<'_>, answer: &mut Answer) {
         match piece {
             Piece::Text(text) => {
                 if let Some(unsure) = &mut self.unsure {
                     unsure.push_str(text);
                 }
-                self.say(text, out);
+                self.say(text, answer);
             }
             Piece::Thinking(text) => {
                 self.unsure = None;
-                self.think(text, None, out);
+                self.think(text, None, answer);
             }
-            Piece::WasThinking => self.rethink(out),
+            Piece::WasThinking => self.rethink(answer),
             Piece::Call { name, arguments } => {
                 self.unsure = None;
                 let arguments = serde_json::to_string(&arguments).unwrap_or_default();
-                let block = self.kinds.len();
-                self.calls.take_whole(&name, arguments, block, out);
-                self.kinds.push(Kind::Call);
+                self.calls.take_whole(&name, arguments, answer);
             }
         }
     }
 
     /// The text so far was thinking: its block ends, and begins again as what it was.
-    fn rethink(&mut self, out: &mut Vec<AssistantEvent>) {
+    fn rethink(&mut self, answer: &mut Answer) {
         let Some(said) = self.unsure.take() else {
             return;
         };
         if self.thinking.is_some() {
             return;
         }
-        let Some(index) = self.text.take() else {
-            return;
-        };
-        let signature = None;
-        out.push(AssistantEvent::TextEnd { index, signature });
-        if let Some(kind) = self.kinds.get_mut(index) {
-            *kind = Kind::Thinking;
+        if let Some(index) = self.text.take() {
+            answer.restart(index, Kind::Thinking);
+            answer.tell(index, &said);
+            self.thinking = Some(index);
         }
-        self.thinking = Some(index);
-        out.push(AssistantEvent::ThinkingStart { index });
-        out.push(AssistantEvent::ThinkingDelta { index, delta: said });
     }
 
-    fn end(&mut self, out: &mut Vec<AssistantEvent>) {
-        for _ in 0..self.calls.start_nameless(self.kinds.len(), out) {
-            self.kinds.push(Kind::Call);
+    fn end(&mut self, answer: &mut Answer) {
+        self.end_runs(None, answer);
+        self.calls.start_nameless(answer);
+        if let Some(index) = self.thinking {
+            let field = self.reasoning_field.map(str::to_owned);
+            answer.set_signature(index, self.details.signature().or(field));
         }
-        for (index, kind) in self.kinds.iter().enumerate() {
-            match kind {
-                Kind::Text => out.push(AssistantEvent::TextEnd { index, signature: None }),
-                Kind::Thinking => {
-                    let field = self.reasoning_field.map(str::to_owned);
-                    out.push(AssistantEvent::ThinkingEnd {
-                        index,
-                        signature: self.details.signature().or(field),
-                        redacted: false,
-                    });
-                }
-                Kind::Call => self.calls.end(index, out),
+        for index in 0..answer.len() {
+            match answer.kind(index) {
+                Some(Kind::Call) => self.calls.end(index, answer),
+                _ => answer.end(index),
             }
         }
     }
 }
 
-/// An error that does not stand in a field of its own.
-fn error_of(data: &str) -> StreamError {
-    match lax::value(data) {
-        Ok(value) if value.get("error").is_some_and(|error| !fault::is_nothing(error)) => {
-            fault::provider_error(&value["error"])
+/// True for JSON that is an error, or holds one.
+fn is_error(value: &Value) -> bool {
+    value.get("error").is_some_and(|error| !fault::is_nothing(error)) || value.get("message").is_some()
+}
+
+/// The error in `data`, which may be the whole of it. `what` is how the data came.
+fn error_of(data: &str, what: &str) -> StreamError {
+    match parse::value(data) {
+        Ok(value) if is_error(&value) => {
+            let inside = value.get("error").filter(|error| !fault::is_nothing(error));
+            fault::provider_error(inside.unwrap_or(&value))
         }
-        Ok(value) if value.get("message").is_some() => fault::provider_error(&value),
-        _ => fault::not_understood("answer", data),
+        _ => fault::not_understood(what, data),
     }
 }

@@ -9,17 +9,17 @@ use crate::llm::event::StreamError;
 use crate::llm::model::Model;
 use crate::wire::transcript;
 use crate::wire::transcript::Transcript;
-use crate::wire::transform::{Answer, CallResult, Part, Said, Turn, User, text_of, transform};
-use crate::wire::{grammar, hash};
+use crate::wire::transform::{Assistant, AssistantBlock, CallResult, Part, Turn, User, text_of, transform};
+use crate::wire::{grammar, hash, ids};
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Said by nobody: some servers refuse a user's message right after a tool's result.
-const BRIDGE: &str = "I have processed the tool results.";
-const SEE_IMAGE: &str = "(see attached image)";
-const NO_OUTPUT: &str = "(no tool output)";
+/// AssistantBlock by nobody: some servers refuse a user's message right after a tool's result.
+pub const BRIDGE: &str = "I have processed the tool results.";
+pub const SEE_IMAGE: &str = "(see attached image)";
+pub const NO_OUTPUT: &str = "(no tool output)";
 const IMAGES_FOLLOW: &str = "Attached image(s) from tool result:";
 
 /// The longest id of a call that OpenAI takes, in characters.
@@ -202,9 +202,7 @@ impl<'a> WirePart<'a> {
     fn of(part: Part<'a>) -> Self {
         match part {
             Part::Text(text) => Self::text(text),
-            Part::Image(image) => Self::ImageUrl {
-                image_url: ImageUrl { url: format!("data:{};base64,{}", image.mime_type, image.data) },
-            },
+            Part::Image(image) => Self::ImageUrl { image_url: ImageUrl { url: image.data_url() } },
         }
     }
 }
@@ -241,7 +239,7 @@ fn user_message(user: User<'_>) -> Option<WireMessage<'_>> {
 
 /// `None` for an answer without text and calls.
 fn assistant_message<'a>(
-    answer: Answer<'a>,
+    answer: Assistant<'a>,
     model: &Model,
     compat: &Compat<'_>,
     grammar: &HashMap<&str, &str>,
@@ -253,9 +251,9 @@ fn assistant_message<'a>(
     let mut legacy_details = Vec::new();
     for block in answer.blocks {
         match block {
-            Said::Text { text, .. } if !text.trim().is_empty() => texts.push(text),
-            Said::Text { .. } => {}
-            Said::Thinking { text, signature, .. } => {
+            AssistantBlock::Text { text, .. } if !text.trim().is_empty() => texts.push(text),
+            AssistantBlock::Text { .. } => {}
+            AssistantBlock::Thinking { text, signature, .. } => {
                 if signed_details.is_none() {
                     signed_details = reasoning::parse_details(signature);
                 }
@@ -263,7 +261,7 @@ fn assistant_message<'a>(
                     thoughts.push((text, signature));
                 }
             }
-            Said::Call(call) => {
+            AssistantBlock::Call(call) => {
                 legacy_details.extend(reasoning::parse_legacy_detail(call.thought_signature));
                 message.tool_calls.push(match grammar.get(&*call.name) {
                     Some(property) => WireCall::Custom {
@@ -359,11 +357,7 @@ fn legal_id(provider: &str, id: &str) -> String {
         let limit = if provider == "openai" { ID_LIMIT } else { usize::MAX };
         return id.chars().take(limit).collect();
     };
-    let clean = |text: &str| -> String {
-        let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        text.chars().map(|c| if legal(c) { c } else { '_' }).collect()
-    };
-    let (call, item) = (clean(call), clean(item));
+    let (call, item) = (ids::plain(call, usize::MAX), ids::plain(item, usize::MAX));
     let both = if item.is_empty() { call.clone() } else { format!("{call}_{item}") };
     if both.len() <= ID_LIMIT {
         return both;

@@ -1,16 +1,18 @@
 //! OpenAI's chat completions, as spoken by OpenAI and by everyone who says so.
 //!
 //! The protocol is the common tongue of gateways and of servers on one's own machine, and most of this
-//! room is about their dialects: [`compat`] knows who differs in what, [`thinking`] how each is asked to
-//! think, [`inline`] what small models write into plain text.
+//! folder is about their dialects: [`compat`] knows who differs in what, [`thinking`] how each is asked to
+//! think, [`inline`] what small models write into plain text. A server that takes requests of another form
+//! and answers alike is a [`Profile`]: a file beside `mistral.rs` and a row in `wire`'s table.
 
-pub(super) mod calls;
-pub(super) mod chunk;
+mod calls;
+mod chunk;
 mod compat;
 mod decoder;
 mod inline;
 mod inline_call;
 mod messages;
+mod mistral;
 mod reasoning;
 mod request;
 #[cfg(test)]
@@ -18,30 +20,41 @@ mod tests;
 mod thinking;
 mod tools;
 
+pub use mistral::MISTRAL;
+pub use request::OPENAI;
+
 use crate::llm::context::Context;
 use crate::llm::event::StreamError;
 use crate::llm::model::Model;
 use crate::llm::options::StreamOptions;
 use crate::llm::protocol::{Decoder, HttpRequest, Protocol};
+use decoder::{ChunkReader, Reading};
 
-pub struct OpenAiCompletions;
+/// Who speaks chat completions, and how.
+pub struct Profile {
+    request: fn(&Model, &Context, &StreamOptions) -> Result<HttpRequest, StreamError>,
+    reading: fn(&Model) -> Reading,
+    /// An abort ends the blocks that are open.
+    closes_when_aborted: bool,
+}
 
-impl Protocol for OpenAiCompletions {
+pub struct ChatCompletions(pub &'static Profile);
+
+impl Protocol for ChatCompletions {
     fn request(
         &self,
         model: &Model,
         context: &Context,
         options: &StreamOptions,
     ) -> Result<HttpRequest, StreamError> {
-        request::request(model, context, options)
+        (self.0.request)(model, context, options)
     }
 
     fn decoder(&self, model: &Model, context: &Context, _: &StreamOptions) -> Box<dyn Decoder> {
-        Box::new(decoder::ChunkDecoder::new(model, context))
+        Box::new(ChunkReader::decoder((self.0.reading)(model), model, context))
     }
 
-    /// The reference's client library takes an abort for the end of the answer.
     fn closes_when_aborted(&self) -> bool {
-        true
+        self.0.closes_when_aborted
     }
 }

@@ -4,8 +4,8 @@
 //! same; some add `reasoning_details`, pieces of a record that is to be sent back whole. Either is kept
 //! in the block's signature: the field's name, or the record as JSON.
 
-use crate::llm::lax;
-use crate::llm::lax::{Lenient, Text};
+use crate::wire::parse;
+use crate::wire::parse::{Lenient, Text};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -200,7 +200,7 @@ impl<'de: 'a, 'a> Lenient<'de> for Piece<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        lax::read(deserializer)
+        parse::read(deserializer)
     }
 }
 

@@ -1,13 +1,15 @@
 //! A request for chat completions.
 
 use super::compat::{Compat, SessionHeaders};
+use super::decoder::Reading;
 use super::thinking::Thinking;
-use super::{messages, tools};
+use super::{Profile, messages, tools};
 use crate::llm::body::{Body, CacheControl};
 use crate::llm::context::Context;
 use crate::llm::event::StreamError;
+use crate::llm::http::fault;
 use crate::llm::limits;
-use crate::llm::message::Message;
+use crate::llm::message::{Message, StopReason};
 use crate::llm::model::Model;
 use crate::llm::options::{CacheRetention, StreamOptions, ToolChoice};
 use crate::llm::protocol::HttpRequest;
@@ -17,19 +19,44 @@ use crate::wire::transcript::Transcript;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The longest `prompt_cache_key` that OpenAI takes, in characters.
-const CACHE_KEY_LIMIT: usize = 64;
-
 #[derive(Serialize)]
 struct StreamSettings {
     include_usage: bool,
 }
 
-pub fn request(
-    model: &Model,
-    context: &Context,
-    options: &StreamOptions,
-) -> Result<HttpRequest, StreamError> {
+pub static OPENAI: Profile = Profile {
+    request,
+    reading,
+    // The reference's client library takes an abort for the end of the answer.
+    closes_when_aborted: true,
+};
+
+fn reading(model: &Model) -> Reading {
+    let compat = Compat::of(model);
+    Reading {
+        stop_reason,
+        no_reason: compat.supports_finish_reason.then_some("Stream ended without finish_reason"),
+        id_form: str::to_owned,
+        in_order: false,
+        is_strict: false,
+        counts_thinking: true,
+        grammar_tools: compat.supports_grammar_tools,
+        think_tags: compat.think_tags,
+        text_tool_calls: compat.text_tool_calls,
+        cumulative_arguments: compat.cumulative_arguments,
+    }
+}
+
+fn stop_reason(reason: &str) -> Result<StopReason, StreamError> {
+    match reason {
+        "stop" | "end" => Ok(StopReason::Stop),
+        "length" => Ok(StopReason::Length),
+        "tool_calls" | "function_call" => Ok(StopReason::ToolUse),
+        other => Err(fault::stopped(format!("Provider finish_reason: {other}"))),
+    }
+}
+
+fn request(model: &Model, context: &Context, options: &StreamOptions) -> Result<HttpRequest, StreamError> {
     let compat = Compat::of(model);
     Ok(HttpRequest {
         url: endpoint::url(model, options, "/chat/completions")?,
@@ -44,12 +71,8 @@ fn headers(
     options: &StreamOptions,
     compat: &Compat<'_>,
 ) -> Result<Vec<(String, String)>, StreamError> {
-    let mut headers = Headers::default();
-    headers.set("content-type", "application/json");
-    headers.set("accept", "application/json");
-    if let Some(key) = &options.api_key {
-        headers.set("authorization", format!("Bearer {}", key.expose()));
-    }
+    let mut headers = Headers::json("application/json");
+    headers.set_bearer(options);
     headers.merge_model(model.headers.as_ref());
     if model.provider == "github-copilot" {
         endpoint::copilot_headers(&mut headers, context);
@@ -64,10 +87,7 @@ fn headers(
             headers.set(name, session);
         }
     }
-    endpoint::gateway_headers(&mut headers, model, options);
-    headers.merge_options(options);
-    headers.require_auth(model, &["authorization", "cf-aig-authorization"])?;
-    Ok(headers.into_vec())
+    headers.finish(model, options, &["authorization", "cf-aig-authorization"])
 }
 
 fn body(
@@ -94,9 +114,7 @@ fn body(
     body.set("messages", &messages);
     body.set("stream", &true);
     if long || model.base_url.contains("api.openai.com") {
-        let key = limits::cache_session(options);
-        let key = key.map(|key| key.chars().take(CACHE_KEY_LIMIT).collect::<String>());
-        body.set_some("prompt_cache_key", key.as_ref());
+        body.set_some("prompt_cache_key", limits::cache_key(options).as_ref());
     }
     if long {
         body.set("prompt_cache_retention", "24h");
@@ -123,7 +141,7 @@ fn body(
         // Proxies before Anthropic's models want the field when the conversation holds calls.
         body.set("tools", &tools);
     }
-    body.set_some("tool_choice", options.tool_choice.map(tool_choice));
+    body.set_some("tool_choice", options.tool_choice.map(ToolChoice::name));
     body.set_some("priority", compat.vllm_priority);
     Thinking::new(model, compat, options, max_tokens).write(&mut body);
     body.set_some("provider", compat.openrouter_routing);
@@ -131,18 +149,8 @@ fn body(
         body.set("providerOptions", &routing);
     }
     // Last: what the user names outright wins.
-    for (name, value) in limits::sampling_params(model, options) {
-        body.set(name, value);
-    }
+    body.merge(limits::sampling_params(model, options));
     Ok(body)
-}
-
-fn tool_choice(choice: ToolChoice) -> &'static str {
-    match choice {
-        ToolChoice::Auto => "auto",
-        ToolChoice::None => "none",
-        ToolChoice::Required => "required",
-    }
 }
 
 fn has_tool_history(transcript: &Transcript<'_>) -> bool {

@@ -58,6 +58,12 @@ pub fn convert<'a>(tools: &'a [ToolSpec], compat: &Compat<'_>) -> Result<Vec<Wir
     tools.collect()
 }
 
+/// Tools as functions, for a server that takes strict schemas.
+pub fn functions(tools: &[ToolSpec]) -> Result<Vec<WireTool<'_>>, StreamError> {
+    let tools = tools.iter().map(|tool| Ok(WireTool { kind: function(tool, true)?, cache_control: None }));
+    tools.collect()
+}
+
 fn kind<'a>(tool: &'a ToolSpec, compat: &Compat<'_>) -> Result<Kind<'a>, StreamError> {
     if let Some(grammar) = schema::grammar(tool, compat.supports_grammar_tools)? {
         return Ok(Kind::Custom {
@@ -70,12 +76,16 @@ fn kind<'a>(tool: &'a ToolSpec, compat: &Compat<'_>) -> Result<Kind<'a>, StreamE
             },
         });
     }
-    let strict = schema::strict_parameters(tool, compat.supports_strict_mode)?;
+    function(tool, compat.supports_strict_mode)
+}
+
+fn function(tool: &ToolSpec, is_strict_known: bool) -> Result<Kind<'_>, StreamError> {
+    let strict = schema::strict_parameters(tool, is_strict_known)?;
     Ok(Kind::Function {
         function: Function {
             name: &tool.name,
             description: &tool.description,
-            strict: compat.supports_strict_mode.then_some(strict.is_some()),
+            strict: is_strict_known.then_some(strict.is_some()),
             parameters: strict.map_or_else(|| schema::parameters(tool), Cow::Owned),
         },
     })

@@ -4,7 +4,7 @@
 //! items go back under their names; those of other models get a name in the provider's form, or none.
 
 use crate::llm::model::Model;
-use crate::wire::hash;
+use crate::wire::{hash, ids};
 use std::collections::{HashMap, HashSet};
 
 /// The longest id that OpenAI takes, in characters.
@@ -36,10 +36,7 @@ pub fn legal(model: &Model, id: &str) -> String {
 }
 
 fn clean(id: &str) -> String {
-    let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let chars = id.chars().map(|c| if legal(c) { c } else { '_' });
-    let id: String = chars.take(LIMIT).collect();
-    id.trim_end_matches('_').to_owned()
+    ids::plain(id, LIMIT).trim_end_matches('_').to_owned()
 }
 
 /// What was sent for each call, for its result.

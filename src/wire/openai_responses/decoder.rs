@@ -1,24 +1,22 @@
-//! An answer of Responses, from its events to ours.
+//! An answer of Responses.
 //!
 //! The answer is whole when the server has said how it ended, with the finished response in that event.
 //! [`Blocks`] puts the items together; here is what concerns the answer as a whole.
 
-use super::blocks::{Blocks, Kind, Place};
+use super::blocks::{Blocks, Place};
 use super::compat::Compat;
 use super::{codex, usage};
 use crate::llm::context::Context;
-use crate::llm::event::{AssistantEvent, ErrorKind, Info, StreamError};
+use crate::llm::event::{Info, StreamError};
 use crate::llm::http::fault;
-use crate::llm::lax;
-use crate::llm::lax::{Count, Text};
 use crate::llm::limits;
 use crate::llm::message::{StopReason, now_ms};
 use crate::llm::model::Model;
 use crate::llm::options::StreamOptions;
-use crate::llm::protocol::{Decoder, Frame};
+use crate::wire::answer::{Answer, Kind, Reader};
 use crate::wire::grammar;
-use crate::wire::ids::Ids;
 use crate::wire::openai_responses::variant::Variant;
+use crate::wire::parse::{self, Count, Text};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -47,20 +45,17 @@ struct Event<'a> {
     error: Option<&'a RawValue>,
 }
 
-pub struct EventDecoder {
+pub struct EventReader {
     variant: Variant,
-    model: Model,
     /// The tier that was asked for.
     tier: Option<String>,
     blocks: Blocks,
     /// What was told.
     response_id: Option<String>,
     response_model: Option<String>,
-    finish: Option<Result<StopReason, StreamError>>,
-    done: bool,
 }
 
-impl EventDecoder {
+impl EventReader {
     pub fn new(variant: Variant, model: &Model, context: &Context, options: &StreamOptions) -> Self {
         let compat = Compat::of(variant, model);
         let grammar = grammar::owned_properties(context, compat.supports_grammar_tools);
@@ -68,91 +63,64 @@ impl EventDecoder {
         let tier = params.filter(|(name, _)| *name == "service_tier").last();
         Self {
             variant,
-            model: model.clone(),
             tier: tier.and_then(|(_, tier)| Some(tier.as_str()?.to_owned())),
-            blocks: Blocks::new(Ids::new(context), grammar),
+            blocks: Blocks::new(grammar),
             response_id: None,
             response_model: None,
-            finish: None,
-            done: false,
         }
     }
 
-    fn sse(&mut self, name: &str, data: &str, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
-        let data = data.trim();
-        if data.starts_with("[DONE]") {
-            self.done = true;
-            return Ok(());
-        }
-        if data.is_empty() {
-            return Ok(());
-        }
-        if let Ok(event) = serde_json::from_str::<Event<'_>>(data) {
-            return self.event(name, &event, data, out);
-        }
-        let value = lax::value(data).map_err(|_| fault::not_understood("stream", data))?;
-        if !value.is_object() {
-            return Ok(());
-        }
-        let data = value.to_string();
-        let event = serde_json::from_str::<Event<'_>>(&data);
-        let event = event.map_err(|_| fault::not_understood("stream", &data))?;
-        self.event(name, &event, &data, out)
-    }
-
-    fn event(
+    fn read(
         &mut self,
         name: &str,
         event: &Event<'_>,
         data: &str,
-        out: &mut Vec<AssistantEvent>,
+        answer: &mut Answer,
     ) -> Result<(), StreamError> {
         // Some servers leave the type out of the data; the event's name has it too.
         let kind = event.kind.as_str().unwrap_or(name);
-        let place = Place { output: event.output_index.0, item: event.item_id.as_str().unwrap_or_default() };
-        let piece = event.delta.as_str().unwrap_or_default();
+        let place = Place { output: event.output_index.0, item: event.item_id.or_empty() };
+        let piece = event.delta.or_empty();
         match kind {
             "response.output_text.delta" | "response.refusal.delta" => {
-                self.blocks.piece(Kind::Text, place, piece, out);
+                self.blocks.piece(Kind::Text, place, piece, answer);
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.blocks.piece(Kind::Thinking, place, piece, out);
+                self.blocks.piece(Kind::Thinking, place, piece, answer);
             }
             "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
-                self.blocks.piece(Kind::Call, place, piece, out);
+                self.blocks.piece(Kind::Call, place, piece, answer);
             }
             "response.reasoning_summary_part.done" | "response.content_part.done" => {
-                self.blocks.end_paragraph(place);
+                self.blocks.end_paragraph(place, answer);
             }
             "response.function_call_arguments.done" => {
-                let whole = event.arguments.as_str().unwrap_or_default();
-                self.blocks.complete(place, whole, out);
+                self.blocks.complete(place, event.arguments.or_empty(), answer);
             }
             "response.custom_tool_call_input.done" => {
-                let whole = event.input.as_str().unwrap_or_default();
-                self.blocks.complete(place, whole, out);
+                self.blocks.complete(place, event.input.or_empty(), answer);
             }
             "response.output_item.added" => {
                 let item = value(event.item);
-                self.blocks.begin(place.of(&item), &item, out);
+                self.blocks.begin(place.of(&item), &item, answer);
             }
             "response.output_item.done" => {
                 let item = value(event.item);
-                self.blocks.end(place.of(&item), &item, out);
+                self.blocks.end(place.of(&item), &item, answer);
             }
-            "response.created" => self.identify(&value(event.response), out),
+            "response.created" => self.identify(&value(event.response), answer),
             "response.completed"
             | "response.done"
             | "response.incomplete"
             | "response.failed"
             | "response.cancelled" => {
                 let status = kind.strip_prefix("response.").unwrap_or_default();
-                self.finish(status, &value(event.response), out);
+                self.finish(status, &value(event.response), answer);
             }
             _ => {
                 let error = event.error.map(|_| value(event.error));
                 if kind == "error" || error.as_ref().is_some_and(|error| !fault::is_nothing(error)) {
-                    let whole = || lax::value(data).unwrap_or_default();
+                    let whole = || parse::value(data).unwrap_or_default();
                     return Err(self.error_of(&error.unwrap_or_else(whole)));
                 }
             }
@@ -160,20 +128,7 @@ impl EventDecoder {
         Ok(())
     }
 
-    fn body(&mut self, body: &str, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
-        let response = lax::value(body).map_err(|_| fault::not_understood("answer", body))?;
-        if response["output"].is_array() || response["status"].is_string() {
-            self.finish("completed", &response, out);
-            return Ok(());
-        }
-        match &response["error"] {
-            error if !fault::is_nothing(error) => Err(self.error_of(error)),
-            _ if response["message"].is_string() => Err(self.error_of(&response)),
-            _ => Err(fault::not_understood("answer", body)),
-        }
-    }
-
-    fn identify(&mut self, response: &Value, out: &mut Vec<AssistantEvent>) {
+    fn identify(&mut self, response: &Value, answer: &mut Answer) {
         let new = |name: &str, told: &Option<String>| {
             let text = response[name].as_str().filter(|text| !text.is_empty());
             let text = text.filter(|text| told.as_deref() != Some(text));
@@ -181,52 +136,49 @@ impl EventDecoder {
         };
         let response_id = new("id", &self.response_id);
         let response_model = new("model", &self.response_model);
-        let response_model = response_model.filter(|model| *model != self.model.id);
+        let response_model = response_model.filter(|model| *model != answer.model.id);
         if response_id.is_none() && response_model.is_none() {
             return;
         }
         self.response_id = response_id.clone().or(self.response_id.take());
         self.response_model = response_model.clone().or(self.response_model.take());
-        out.push(AssistantEvent::info(Info { response_id, response_model, ..Info::default() }));
+        answer.info(Info { response_id, response_model, ..Info::default() });
     }
 
     /// The server has said how the answer ended. `event` is what the event's name says of it.
-    fn finish(&mut self, event: &str, response: &Value, out: &mut Vec<AssistantEvent>) {
-        self.done = true;
-        self.identify(response, out);
-        let told_whole = self.blocks.is_empty();
+    fn finish(&mut self, event: &str, response: &Value, answer: &mut Answer) {
+        answer.done();
+        self.identify(response, answer);
+        let told_whole = answer.is_empty();
         let items = response["output"].as_array().into_iter().flatten();
         for (number, item) in (0..).zip(items) {
             let place = Place { output: Some(number), item: "" };
             match told_whole {
-                true => self.blocks.end(place.of(item), item, out),
-                false => self.blocks.finished(place.of(item), item, out),
+                true => self.blocks.end(place.of(item), item, answer),
+                false => self.blocks.finished(place.of(item), item, answer),
             }
         }
-        self.blocks.end_all(out);
+        self.blocks.end_all(answer);
 
         const KNOWN: [&str; 6] = ["completed", "incomplete", "failed", "cancelled", "in_progress", "queued"];
         let status = response["status"].as_str();
         let raw = status.unwrap_or(event);
         let known = status.filter(|status| KNOWN.contains(status));
         let reason = response["incomplete_details"]["reason"].as_str();
-        out.push(AssistantEvent::info(Info {
-            usage: usage::of(response, self.variant, &self.model, self.tier.as_deref()),
+        answer.info(Info {
+            usage: usage::of(response, self.variant, &answer.model, self.tier.as_deref()),
             raw_stop_reason: Some(match reason {
                 Some(reason) => format!("{raw}.{reason}"),
                 None => raw.to_owned(),
             }),
             end_turn: response["end_turn"].as_bool(),
             ..Info::default()
-        }));
-        self.finish = Some(match (known.unwrap_or(event), reason) {
+        });
+        answer.finish(match (known.unwrap_or(event), reason) {
             _ if event == "failed" => Err(self.failure(response, reason)),
             ("incomplete", Some("max_output_tokens") | None) => Ok(StopReason::Length),
-            ("incomplete", Some(reason)) => {
-                Err(StreamError::new(ErrorKind::Provider, format!("Response incomplete: {reason}")))
-            }
+            ("incomplete", Some(reason)) => Err(fault::stopped(format!("Response incomplete: {reason}"))),
             ("failed" | "cancelled", _) => Err(self.failure(response, reason)),
-            _ if self.blocks.has_calls() => Ok(StopReason::ToolUse),
             _ => Ok(StopReason::Stop),
         });
     }
@@ -240,7 +192,7 @@ impl EventDecoder {
             (None, Some("cancelled")) => "The server cancelled the response".to_owned(),
             (None, _) => "The response failed, and the server did not say why".to_owned(),
         };
-        StreamError::new(ErrorKind::Provider, message)
+        fault::stopped(message)
     }
 
     fn error_of(&self, error: &Value) -> StreamError {
@@ -260,30 +212,45 @@ impl EventDecoder {
     }
 }
 
-impl Decoder for EventDecoder {
-    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
-        if self.done {
+impl Reader for EventReader {
+    fn event(&mut self, name: &str, data: &str, answer: &mut Answer) -> Result<(), StreamError> {
+        let data = data.trim();
+        if data.starts_with("[DONE]") {
+            answer.done();
             return Ok(());
         }
-        match frame {
-            Frame::Sse { event, data } => self.sse(event, data, out),
-            Frame::Body(body) => self.body(body, out),
+        if data.is_empty() {
+            return Ok(());
+        }
+        if let Ok(event) = serde_json::from_str::<Event<'_>>(data) {
+            return self.read(name, &event, data, answer);
+        }
+        let value = parse::value(data).map_err(|_| fault::not_understood("stream", data))?;
+        if !value.is_object() {
+            return Ok(());
+        }
+        // Raw values borrow from text.
+        let data = value.to_string();
+        let event = serde_json::from_str::<Event<'_>>(&data);
+        let event = event.map_err(|_| fault::not_understood("stream", &data))?;
+        self.read(name, &event, &data, answer)
+    }
+
+    fn body(&mut self, body: &str, answer: &mut Answer) -> Result<(), StreamError> {
+        let response = parse::value(body).map_err(|_| fault::not_understood("answer", body))?;
+        if response["output"].is_array() || response["status"].is_string() {
+            self.finish("completed", &response, answer);
+            return Ok(());
+        }
+        match &response["error"] {
+            error if !fault::is_nothing(error) => Err(self.error_of(error)),
+            _ if response["message"].is_string() => Err(self.error_of(&response)),
+            _ => Err(fault::not_understood("answer", body)),
         }
     }
 
-    fn end(&mut self, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
-        self.done = true;
-        let Some(finish) = self.finish.take() else {
-            let message = "The stream ended before a terminal response event";
-            return Err(fault::cut_short(message));
-        };
-        let reason = finish?;
-        out.push(AssistantEvent::Done { reason });
-        Ok(())
-    }
-
-    fn is_done(&self) -> bool {
-        self.done
+    fn end(&mut self, answer: &mut Answer) -> Result<StopReason, StreamError> {
+        answer.reason("The stream ended before a terminal response event")
     }
 }
 
@@ -297,6 +264,6 @@ impl<'a> Place<'a> {
 
 /// `null` for what cannot be read.
 fn value(raw: Option<&RawValue>) -> Value {
-    let value = raw.map(|raw| lax::value(raw.get()));
+    let value = raw.map(|raw| parse::value(raw.get()));
     value.and_then(Result::ok).unwrap_or_default()
 }

@@ -11,13 +11,13 @@ use super::compat::{Compat, ToolsInPlace};
 use super::tools::{self, WireTool};
 use crate::llm::context::Context;
 use crate::llm::event::StreamError;
-use crate::llm::lax;
 use crate::llm::message::{SystemMessage, ToolSpec};
 use crate::llm::model::Model;
 use crate::wire::openai_responses::variant::Variant;
+use crate::wire::parse;
 use crate::wire::transcript;
 use crate::wire::transcript::Transcript;
-use crate::wire::transform::{Answer, Call, CallResult, Part, Said, Turn, text_of, transform};
+use crate::wire::transform::{Assistant, AssistantBlock, Call, CallResult, Part, Turn, text_of, transform};
 use crate::wire::{grammar, hash};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -253,7 +253,7 @@ impl<'a> Conversion<'_, 'a> {
         Ok(())
     }
 
-    fn answer(&mut self, answer: Answer<'a>) -> Vec<Item<'a>> {
+    fn answer(&mut self, answer: Assistant<'a>) -> Vec<Item<'a>> {
         let message = answer.message;
         let sibling =
             !answer.same_model && message.provider == self.model.provider && message.api == self.model.api;
@@ -263,12 +263,12 @@ impl<'a> Conversion<'_, 'a> {
         let mut items: Vec<Item<'a>> = Vec::with_capacity(answer.blocks.len());
         for block in answer.blocks {
             match block {
-                Said::Thinking { signature, .. } => match signature.and_then(thought) {
+                AssistantBlock::Thinking { signature, .. } => match signature.and_then(thought) {
                     Some(thought) => items.push(Item::Thought(thought)),
                     None => whole = false,
                 },
-                Said::Text { text, .. } if text.trim().is_empty() => {}
-                Said::Text { text, signature } => {
+                AssistantBlock::Text { text, .. } if text.trim().is_empty() => {}
+                AssistantBlock::Text { text, signature } => {
                     let signature = signature.and_then(TextSignature::parse).unwrap_or_default();
                     let id = signature.id.filter(|_| whole);
                     let id = id.map_or_else(|| self.message_id(texts).into(), short_id);
@@ -281,7 +281,7 @@ impl<'a> Conversion<'_, 'a> {
                         phase: signature.phase,
                     }));
                 }
-                Said::Call(call) => {
+                AssistantBlock::Call(call) => {
                     let named = whole || (!answer.same_model && !sibling);
                     let same_model = answer.same_model;
                     items.push(Item::Typed(self.call(call, named, same_model)));
@@ -344,10 +344,7 @@ impl<'a> InputPart<'a> {
         match part {
             Part::Text("") => None,
             Part::Text(text) => Some(Self::text(text)),
-            Part::Image(image) => Some(Self::InputImage {
-                detail: "auto",
-                image_url: format!("data:{};base64,{}", image.mime_type, image.data),
-            }),
+            Part::Image(image) => Some(Self::InputImage { detail: "auto", image_url: image.data_url() }),
         }
     }
 
@@ -379,7 +376,7 @@ fn output<'a>(parts: &[Part<'a>]) -> Output<'a> {
 /// provider could make nothing of. It stores nothing itself, so the item has to hold the thought: sealed,
 /// or in the open, as servers of open models send it.
 fn thought(signature: &str) -> Option<Value> {
-    let mut item = lax::value(signature).ok()?;
+    let mut item = parse::value(signature).ok()?;
     let sealed = item["encrypted_content"].as_str();
     let open = item["content"].as_array();
     let holds_thought =

@@ -26,6 +26,7 @@ use crate::llm::event::StreamError;
 use crate::llm::model::Model;
 use crate::llm::options::StreamOptions;
 use crate::llm::protocol::{Decoder, HttpRequest, Protocol};
+use crate::wire::answer::{Answer, AnswerDecoder};
 
 pub struct OpenAiResponses(pub Variant);
 
@@ -40,7 +41,8 @@ impl Protocol for OpenAiResponses {
     }
 
     fn decoder(&self, model: &Model, context: &Context, options: &StreamOptions) -> Box<dyn Decoder> {
-        Box::new(decoder::EventDecoder::new(self.0, model, context, options))
+        let reader = decoder::EventReader::new(self.0, model, context, options);
+        Box::new(AnswerDecoder::new(reader, Answer::new(model, context)))
     }
 
     fn explain(&self, error: &mut StreamError, _: &[(String, String)], body: &str) {

@@ -16,9 +16,6 @@ use crate::wire::transcript::Transcript;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The longest `prompt_cache_key`, in characters.
-const CACHE_KEY_LIMIT: usize = 64;
-
 /// The least that OpenAI takes as a limit, in tokens.
 const MIN_OUTPUT_TOKENS: u64 = 16;
 
@@ -63,9 +60,7 @@ impl Request<'_> {
     fn headers(&self, url: &str) -> Result<Vec<(String, String)>, StreamError> {
         let Self { model, options, .. } = self;
         let key = options.api_key.as_ref().map(|key| key.expose());
-        let mut headers = Headers::default();
-        headers.set("content-type", "application/json");
-        headers.set("accept", "application/json");
+        let mut headers = Headers::json("application/json");
         match (self.variant, key) {
             (_, None) => {}
             (Variant::Azure, Some(key)) => headers.set("api-key", key),
@@ -84,7 +79,7 @@ impl Request<'_> {
             }
         }
         let session = match self.variant {
-            Variant::Codex => self.cache_key(),
+            Variant::Codex => limits::cache_key(options),
             _ => limits::cache_session(options).map(str::to_owned),
         };
         if let Some(session) = session {
@@ -133,21 +128,19 @@ impl Request<'_> {
         }
         let choice = options.tool_choice;
         let choice = choice.or(is_codex.then_some(ToolChoice::Auto));
-        body.set_some("tool_choice", choice.map(tool_choice));
+        body.set_some("tool_choice", choice.map(ToolChoice::name));
         if is_codex {
             body.set("parallel_tool_calls", &true);
             body.set("text", &json!({"verbosity": "low"}));
         }
         self.write_thinking(&mut body);
         // Last: what the user names outright wins.
-        for (name, value) in limits::sampling_params(model, options) {
-            body.set(name, value);
-        }
+        body.merge(limits::sampling_params(model, options));
         Ok(body)
     }
 
     fn write_cache(&self, body: &mut Body) {
-        body.set_some("prompt_cache_key", self.cache_key().as_ref());
+        body.set_some("prompt_cache_key", limits::cache_key(self.options).as_ref());
         if self.variant != Variant::OpenAi {
             return;
         }
@@ -194,18 +187,5 @@ impl Request<'_> {
             Some(Value::String(word)) => Some(word),
             Some(_) => None,
         }
-    }
-
-    fn cache_key(&self) -> Option<String> {
-        let session = limits::cache_session(self.options)?;
-        Some(session.chars().take(CACHE_KEY_LIMIT).collect())
-    }
-}
-
-fn tool_choice(choice: ToolChoice) -> &'static str {
-    match choice {
-        ToolChoice::Auto => "auto",
-        ToolChoice::None => "none",
-        ToolChoice::Required => "required",
     }
 }

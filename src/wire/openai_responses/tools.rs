@@ -33,7 +33,7 @@ pub enum WireTool<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Strict {
-    Said(bool),
+    AssistantBlock(bool),
     /// `null`: as the server finds right.
     Unsaid,
 }
@@ -73,7 +73,7 @@ fn wire<'a>(
     let strict = schema::strict_parameters(tool, compat.supports_strict_mode)?;
     let said = match variant {
         Variant::Codex if strict.is_none() => Strict::Unsaid,
-        _ => Strict::Said(strict.is_some()),
+        _ => Strict::AssistantBlock(strict.is_some()),
     };
     Ok(WireTool::Function {
         name: &tool.name,

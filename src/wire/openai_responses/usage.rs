@@ -1,9 +1,9 @@
 //! What an answer took, and what it costs.
 
-use crate::llm::lax::{Count, Object};
 use crate::llm::message::Usage;
 use crate::llm::model::Model;
 use crate::wire::openai_responses::variant::Variant;
+use crate::wire::parse::{Count, Object};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -1,111 +1,85 @@
-//! An answer from the gateway's events to ours.
+//! An answer of the gateway's events.
 //!
-//! They are nearly the same. What is made good here: blocks are numbered from zero without gaps, begin
-//! before they go on, and end once; and what comes only at a block's end is told before it.
+//! The events are nearly those that a decoder gives. What is made good here: blocks are numbered from zero
+//! without gaps, begin before they go on, and end once; and what comes only at a block's end is told before
+//! it.
 
 use super::event::{self, Event, RawCall};
-use crate::llm::context::Context;
-use crate::llm::event::{AssistantEvent, ErrorKind, Info, StreamError};
+use crate::llm::event::{Info, StreamError};
 use crate::llm::http::fault;
-use crate::llm::lax;
-use crate::llm::message::{Extra, StopReason, now_ms};
-use crate::llm::model::Model;
-use crate::llm::protocol::{Decoder, Frame};
-use crate::wire::ids::Ids;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use crate::llm::message::StopReason;
+use crate::wire::answer::{Answer, Kind, Reader, diagnostics};
+use crate::wire::parse;
+use serde_json::Value;
+use std::collections::HashSet;
 
-const NO_NAME: &str = "unknown";
-
-pub struct EventDecoder {
-    model: Model,
-    ids: Ids,
-    /// In their order, which is their index for us.
-    blocks: Vec<Block>,
-    finish: Option<StopReason>,
-    done: bool,
-}
-
-struct Block {
-    /// The gateway's index.
-    place: u64,
-    kind: Kind,
-    open: bool,
-    /// Bytes that were told.
-    told: usize,
-    /// The gateway gave the call an id at its start.
-    has_id: bool,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Text,
-    Thinking,
-    Call,
-}
-
-/// What a block's end may bring.
 #[derive(Default)]
-struct End {
-    signature: Option<String>,
-    redacted: bool,
-    id: Option<String>,
-    name: Option<String>,
+pub struct EventReader {
+    /// Calls that began with an id of the gateway's.
+    with_id: HashSet<usize>,
 }
 
-impl EventDecoder {
-    pub fn new(model: &Model, context: &Context) -> Self {
-        Self { model: model.clone(), ids: Ids::new(context), blocks: Vec::new(), finish: None, done: false }
+impl EventReader {
+    /// Begins a call. The block that is open at this place ends.
+    fn start_call(&mut self, place: u64, id: Option<&str>, name: &str, answer: &mut Answer) -> usize {
+        end_at(place, answer);
+        let index = answer.begin_call(place, id.unwrap_or_default(), name);
+        if id.is_some() {
+            self.with_id.insert(index);
+        }
+        index
     }
 
-    fn json(&mut self, json: &str, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
-        let not_understood = || fault::not_understood("stream", json);
-        if json.starts_with('{')
-            && let Ok(event) = serde_json::from_str::<Event<'_>>(json)
-        {
-            return self.event(event, json, out);
+    fn end_call(&mut self, place: u64, call: RawCall<'_>, answer: &mut Answer) {
+        let index = match answer.open_of(place, Kind::Call) {
+            Some(index) => index,
+            None if answer.knows(place) => return,
+            None => self.start_call(place, call.id.as_str(), "", answer),
+        };
+        if let Some(arguments) = call.arguments.0.filter(|_| answer.told(index) == 0) {
+            answer.tell(index, &Value::Object(arguments).to_string());
         }
-        let value = lax::value(json).map_err(|_| not_understood())?;
-        if !value.is_object() {
-            return Err(not_understood());
-        }
-        let event = Event::deserialize(&value).map_err(|_| not_understood())?;
-        self.event(event, json, out)
+        let late_id = call.id.to_owned().filter(|id| !self.with_id.contains(&index) && answer.claim_id(id));
+        answer.set_signature(index, call.thought_signature.to_owned());
+        answer.end_call(index, late_id, call.name.to_owned());
     }
+}
 
-    fn event(
-        &mut self,
-        event: Event<'_>,
-        json: &str,
-        out: &mut Vec<AssistantEvent>,
-    ) -> Result<(), StreamError> {
+impl Reader for EventReader {
+    fn event(&mut self, _: &str, json: &str, answer: &mut Answer) -> Result<(), StreamError> {
+        let json = json.trim();
+        if json.is_empty() || json == "[DONE]" {
+            return Ok(());
+        }
+        if !json.starts_with('{') {
+            return Err(fault::not_understood("stream", json));
+        }
+        let mut mended = Value::Null;
+        let event: Event<'_> = parse::event(json, &mut mended)?;
         let place = event.content_index.or_zero();
         match event.r#type.as_str() {
             Some("text_start") => {
-                self.start(place, Kind::Text, out);
+                start(place, Kind::Text, answer);
             }
             Some("thinking_start") => {
-                self.start(place, Kind::Thinking, out);
+                start(place, Kind::Thinking, answer);
             }
             Some("toolcall_start") => {
-                let (id, name) = (event.id.as_str(), event.tool_name.as_str());
-                self.start_as(place, Kind::Call, id, name, out);
+                self.start_call(place, event.id.as_str(), event.tool_name.or_empty(), answer);
             }
-            Some("text_delta") => self.delta(place, Kind::Text, &event.delta, out),
-            Some("thinking_delta") => self.delta(place, Kind::Thinking, &event.delta, out),
-            Some("toolcall_delta") => self.delta(place, Kind::Call, &event.delta, out),
-            Some("text_end") => self.end_said(place, Kind::Text, &event, out),
-            Some("thinking_end") => self.end_said(place, Kind::Thinking, &event, out),
-            Some("toolcall_end") => {
-                self.end_call(place, event.tool_call.0.unwrap_or_default(), out);
-            }
+            Some("text_delta") => delta(place, Kind::Text, &event.delta, answer),
+            Some("thinking_delta") => delta(place, Kind::Thinking, &event.delta, answer),
+            Some("toolcall_delta") => delta(place, Kind::Call, &event.delta, answer),
+            Some("text_end") => end_said(place, Kind::Text, &event, answer),
+            Some("thinking_end") => end_said(place, Kind::Thinking, &event, answer),
+            Some("toolcall_end") => self.end_call(place, event.tool_call.0.unwrap_or_default(), answer),
             Some("done") => {
-                self.tell_facts(&event, out);
-                self.finish = Some(stop_reason(event.reason.as_str().unwrap_or_default())?);
-                self.done = true;
+                tell_facts(&event, answer);
+                answer.finish(Ok(stop_reason(event.reason.or_empty())?));
+                answer.done();
             }
             Some("error") => {
-                self.tell_facts(&event, out);
+                tell_facts(&event, answer);
                 return Err(error_of(&event));
             }
             kind => match event.error.filter(|error| !fault::is_nothing(error)) {
@@ -118,171 +92,71 @@ impl EventDecoder {
         Ok(())
     }
 
-    /// The last block with this place.
-    fn find(&self, place: u64) -> Option<usize> {
-        self.blocks.iter().rposition(|block| block.place == place)
+    fn body(&mut self, body: &str, answer: &mut Answer) -> Result<(), StreamError> {
+        self.event("", body, answer)
     }
 
-    /// The open block with this place and kind.
-    fn find_open(&self, place: u64, kind: Kind) -> Option<usize> {
-        let is_it = |block: &Block| block.open && block.place == place && block.kind == kind;
-        self.blocks.iter().rposition(is_it)
-    }
-
-    /// Begins a block; one that is open at this place ends.
-    fn start(&mut self, place: u64, kind: Kind, out: &mut Vec<AssistantEvent>) -> usize {
-        self.start_as(place, kind, None, None, out)
-    }
-
-    /// `id` and `name` are those of a call.
-    fn start_as(
-        &mut self,
-        place: u64,
-        kind: Kind,
-        id: Option<&str>,
-        name: Option<&str>,
-        out: &mut Vec<AssistantEvent>,
-    ) -> usize {
-        if let Some(before) = self.find(place) {
-            self.close(before, End::default(), out);
-        }
-        let index = self.blocks.len();
-        self.blocks.push(Block { place, kind, open: true, told: 0, has_id: id.is_some() });
-        out.push(match kind {
-            Kind::Text => AssistantEvent::TextStart { index },
-            Kind::Thinking => AssistantEvent::ThinkingStart { index },
-            Kind::Call => AssistantEvent::ToolCallStart {
-                index,
-                id: self.ids.take(id.unwrap_or_default(), index),
-                name: name.unwrap_or(NO_NAME).to_owned(),
-            },
-        });
-        index
-    }
-
-    fn delta(&mut self, place: u64, kind: Kind, delta: &lax::Text<'_>, out: &mut Vec<AssistantEvent>) {
-        let Some(delta) = delta.as_str() else {
-            return;
-        };
-        let open = self.find_open(place, kind);
-        let index = open.unwrap_or_else(|| self.start(place, kind, out));
-        self.tell(index, delta, out);
-    }
-
-    fn tell(&mut self, index: usize, delta: &str, out: &mut Vec<AssistantEvent>) {
-        let Some(block) = self.blocks.get_mut(index) else {
-            return;
-        };
-        block.told += delta.len();
-        let delta = delta.to_owned();
-        out.push(match block.kind {
-            Kind::Text => AssistantEvent::TextDelta { index, delta },
-            Kind::Thinking => AssistantEvent::ThinkingDelta { index, delta },
-            Kind::Call => AssistantEvent::ToolCallDelta { index, delta },
-        });
-    }
-
-    fn end_said(&mut self, place: u64, kind: Kind, event: &Event<'_>, out: &mut Vec<AssistantEvent>) {
-        let index = match self.find_open(place, kind) {
-            Some(index) => index,
-            // It has ended, or never began.
-            None if self.find(place).is_some() => return,
-            None => self.start(place, kind, out),
-        };
-        let told = self.blocks.get(index).map_or(0, |block| block.told);
-        let rest = event.content.as_str().and_then(|content| content.get(told..));
-        if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
-            self.tell(index, rest, out);
-        }
-        let end = End {
-            signature: event.content_signature.as_str().map(str::to_owned),
-            redacted: event.redacted.0,
-            ..End::default()
-        };
-        self.close(index, end, out);
-    }
-
-    fn end_call(&mut self, place: u64, call: RawCall<'_>, out: &mut Vec<AssistantEvent>) {
-        let index = match self.find_open(place, Kind::Call) {
-            Some(index) => index,
-            None if self.find(place).is_some() => return,
-            None => self.start_as(place, Kind::Call, call.id.as_str(), None, out),
-        };
-        let Some(block) = self.blocks.get(index) else {
-            return;
-        };
-        let late_id = call.id.as_str().filter(|_| !block.has_id);
-        let untold = call.arguments.0.filter(|_| block.told == 0);
-        if let Some(arguments) = untold {
-            self.tell(index, &Value::Object(arguments).to_string(), out);
-        }
-        let end = End {
-            signature: call.thought_signature.as_str().map(str::to_owned),
-            id: late_id.filter(|id| self.ids.claim(id)).map(str::to_owned),
-            name: call.name.as_str().map(str::to_owned),
-            redacted: false,
-        };
-        self.close(index, end, out);
-    }
-
-    fn close(&mut self, index: usize, end: End, out: &mut Vec<AssistantEvent>) {
-        let Some(block) = self.blocks.get_mut(index).filter(|block| block.open) else {
-            return;
-        };
-        block.open = false;
-        let End { signature, redacted, id, name } = end;
-        out.push(match block.kind {
-            Kind::Text => AssistantEvent::TextEnd { index, signature },
-            Kind::Thinking => AssistantEvent::ThinkingEnd { index, signature, redacted },
-            Kind::Call => AssistantEvent::ToolCallEnd { index, id, name, thought_signature: signature },
-        });
-    }
-
-    fn tell_facts(&self, event: &Event<'_>, out: &mut Vec<AssistantEvent>) {
-        let usage = event.usage.as_ref();
-        let text = |text: &lax::Text<'_>| text.as_str().map(str::to_owned);
-        out.push(AssistantEvent::info(Info {
-            usage: usage.and_then(|usage| event::usage(usage, &self.model)),
-            response_id: text(&event.response_id),
-            provider_thinking_level: text(&event.provider_thinking_level),
-            extra: event.rewrite.0.as_ref().map(diagnostics).unwrap_or_default(),
-            ..Info::default()
-        }));
+    fn end(&mut self, answer: &mut Answer) -> Result<StopReason, StreamError> {
+        answer.end_all();
+        let missing = format!("{} stream ended without a terminal event", answer.model.provider);
+        answer.reason(&missing)
     }
 }
 
-impl Decoder for EventDecoder {
-    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
-        let (Frame::Sse { data, .. } | Frame::Body(data)) = frame;
-        let data = data.trim();
-        if self.done || data.is_empty() || data == "[DONE]" {
-            return Ok(());
-        }
-        self.json(data, out)
-    }
+/// Begins text or thinking. The block that is open at this place ends.
+fn start(place: u64, kind: Kind, answer: &mut Answer) -> usize {
+    end_at(place, answer);
+    answer.begin(kind, place)
+}
 
-    fn end(&mut self, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
-        self.done = true;
-        for index in 0..self.blocks.len() {
-            self.close(index, End::default(), out);
-        }
-        let has_calls = self.blocks.iter().any(|block| block.kind == Kind::Call);
-        let reason = match self.finish.take() {
-            Some(StopReason::Stop) if has_calls => StopReason::ToolUse,
-            Some(reason) => reason,
-            None => {
-                let provider = &self.model.provider;
-                let text = format!("{provider} stream ended without a terminal event");
-                return Err(fault::cut_short(&text));
-            }
-        };
-        out.push(AssistantEvent::Done { reason });
-        Ok(())
+fn end_at(place: u64, answer: &mut Answer) {
+    if let Some(open) = answer.open_at(place) {
+        answer.end(open);
     }
+}
 
-    fn is_done(&self) -> bool {
-        self.done
+/// Adds to the block at this place; one of another kind ends first.
+fn delta(place: u64, kind: Kind, delta: &parse::Text<'_>, answer: &mut Answer) {
+    let Some(delta) = delta.as_str() else {
+        return;
+    };
+    let index = match (answer.open_of(place, kind), kind) {
+        (Some(index), _) => index,
+        (None, Kind::Call) => {
+            end_at(place, answer);
+            answer.begin_call(place, "", "")
+        }
+        (None, _) => start(place, kind, answer),
+    };
+    answer.tell(index, delta);
+}
+
+fn end_said(place: u64, kind: Kind, event: &Event<'_>, answer: &mut Answer) {
+    let index = match answer.open_of(place, kind) {
+        Some(index) => index,
+        // It has ended, or never began.
+        None if answer.knows(place) => return,
+        None => start(place, kind, answer),
+    };
+    let told = answer.told(index);
+    answer.tell(index, event.content.or_empty().get(told..).unwrap_or_default());
+    answer.set_signature(index, event.content_signature.to_owned());
+    if event.redacted.0 {
+        answer.redact(index);
     }
+    answer.end(index);
+}
+
+fn tell_facts(event: &Event<'_>, answer: &mut Answer) {
+    let usage = event.usage.as_ref();
+    let rewrite = event.rewrite.0.clone();
+    answer.info(Info {
+        usage: usage.and_then(|usage| event::usage(usage, &answer.model)),
+        response_id: event.response_id.to_owned(),
+        provider_thinking_level: event.provider_thinking_level.to_owned(),
+        extra: rewrite.map(|rewrite| diagnostics("pi_messages_rewrite", rewrite)).unwrap_or_default(),
+        ..Info::default()
+    });
 }
 
 fn stop_reason(reason: &str) -> Result<StopReason, StreamError> {
@@ -290,10 +164,7 @@ fn stop_reason(reason: &str) -> Result<StopReason, StreamError> {
         "stop" => Ok(StopReason::Stop),
         "length" => Ok(StopReason::Length),
         "toolUse" => Ok(StopReason::ToolUse),
-        other => {
-            let text = format!("Provider stopped with: {other}");
-            Err(StreamError::new(ErrorKind::Provider, text))
-        }
+        other => Err(fault::stopped(format!("Provider stopped with: {other}"))),
     }
 }
 
@@ -306,10 +177,4 @@ fn error_of(event: &Event<'_>) -> StreamError {
         "The server sent an error without text"
     });
     fault::provider_error(&Value::from(text))
-}
-
-/// What the gateway changed in the request, as the message keeps it.
-fn diagnostics(rewrite: &serde_json::Map<String, Value>) -> Extra {
-    let entry = json!({"type": "pi_messages_rewrite", "timestamp": now_ms(), "details": rewrite});
-    Extra::from_iter([("diagnostics".to_owned(), Value::from(vec![entry]))])
 }

@@ -1,8 +1,8 @@
 //! What the server sends: one step of an answer.
 
-use crate::llm::lax::{Count, Flag, Object, Text};
 use crate::llm::message::Usage;
 use crate::llm::model::Model;
+use crate::wire::parse::{Count, Flag, Object, Text};
 use serde_json::Value;
 
 /// The fields of all kinds of events.

@@ -14,6 +14,7 @@ use crate::llm::event::StreamError;
 use crate::llm::model::Model;
 use crate::llm::options::StreamOptions;
 use crate::llm::protocol::{Decoder, HttpRequest, Protocol};
+use crate::wire::answer::{Answer, AnswerDecoder};
 
 pub struct PiMessages;
 
@@ -28,6 +29,6 @@ impl Protocol for PiMessages {
     }
 
     fn decoder(&self, model: &Model, context: &Context, _: &StreamOptions) -> Box<dyn Decoder> {
-        Box::new(decoder::EventDecoder::new(model, context))
+        Box::new(AnswerDecoder::new(decoder::EventReader::default(), Answer::new(model, context)))
     }
 }

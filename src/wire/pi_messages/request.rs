@@ -72,12 +72,8 @@ pub fn request(
 }
 
 fn headers(model: &Model, options: &StreamOptions) -> Result<Vec<(String, String)>, StreamError> {
-    let mut headers = Headers::default();
-    headers.set("content-type", "application/json");
-    headers.set("accept", "text/event-stream");
-    if let Some(key) = &options.api_key {
-        headers.set("authorization", format!("Bearer {}", key.expose()));
-    }
+    let mut headers = Headers::json("text/event-stream");
+    headers.set_bearer(options);
     headers.merge_model(model.headers.as_ref());
     headers.merge_options(options);
     headers.require_auth(model, &["authorization"])?;
@@ -96,11 +92,7 @@ fn body(model: &Model, context: &Context, options: &StreamOptions) -> Body {
             CacheRetention::Long => Some("long"),
         },
         session_id: options.session_id.as_deref(),
-        tool_choice: options.tool_choice.map(|choice| match choice {
-            ToolChoice::Auto => "auto",
-            ToolChoice::None => "none",
-            ToolChoice::Required => "required",
-        }),
+        tool_choice: options.tool_choice.map(ToolChoice::name),
     };
     let mut body = Body::default();
     body.set("model", &model.id);

@@ -13,6 +13,7 @@ use crate::llm::message::{
     AssistantMessage, Block, Content, ImageContent, Message, SystemMessage, ToolCall, ToolResultMessage,
 };
 use crate::llm::model::Model;
+use crate::wire::ids::{self, NO_NAME};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -20,7 +21,6 @@ use std::collections::HashSet;
 const NO_IMAGE: &str = "(image omitted: model does not support images)";
 const NO_TOOL_IMAGE: &str = "(tool image omitted: model does not support images)";
 const NO_RESULT: &str = "No result provided";
-const NO_NAME: &str = "unknown";
 
 /// The longest name of a tool that every provider takes, in characters.
 const NAME_LIMIT: usize = 64;
@@ -31,7 +31,7 @@ pub enum Turn<'a> {
     /// Only where the transcript keeps system messages in place.
     System(&'a SystemMessage),
     User(User<'a>),
-    Assistant(Answer<'a>),
+    Assistant(Assistant<'a>),
     /// One for each call of the answer before it.
     Results(Vec<CallResult<'a>>),
 }
@@ -50,15 +50,15 @@ pub enum Part<'a> {
 }
 
 #[derive(Debug)]
-pub struct Answer<'a> {
+pub struct Assistant<'a> {
     pub message: &'a AssistantMessage,
     /// The target said this itself: signatures are valid.
     pub same_model: bool,
-    pub blocks: Vec<Said<'a>>,
+    pub blocks: Vec<AssistantBlock<'a>>,
 }
 
 #[derive(Debug)]
-pub enum Said<'a> {
+pub enum AssistantBlock<'a> {
     Text {
         text: &'a str,
         signature: Option<&'a str>,
@@ -174,7 +174,7 @@ impl<'a> Transform<'_, 'a> {
         let mut blocks = Vec::with_capacity(message.content.len());
         for block in &message.content {
             match block {
-                Block::Text(block) => blocks.push(Said::Text {
+                Block::Text(block) => blocks.push(AssistantBlock::Text {
                     text: &block.text,
                     signature: block.text_signature.as_deref().filter(|_| same_model),
                 }),
@@ -184,20 +184,20 @@ impl<'a> Transform<'_, 'a> {
                     let signed = signature.is_some_and(|signature| !signature.is_empty());
                     let blank = block.thinking.trim().is_empty();
                     if same_model && (redacted || signed || !blank) {
-                        blocks.push(Said::Thinking { text: &block.thinking, signature, redacted });
+                        blocks.push(AssistantBlock::Thinking { text: &block.thinking, signature, redacted });
                     } else if !redacted && !blank {
-                        blocks.push(Said::Text { text: &block.thinking, signature: None });
+                        blocks.push(AssistantBlock::Text { text: &block.thinking, signature: None });
                     }
                 }
                 Block::ToolCall(call) => {
                     let (call, pending) = self.call(call, same_model);
-                    blocks.push(Said::Call(call));
+                    blocks.push(AssistantBlock::Call(call));
                     calls.push(pending);
                 }
                 Block::Image(_) | Block::Other(_) => {}
             }
         }
-        self.turns.push(Turn::Assistant(Answer { message, same_model, blocks }));
+        self.turns.push(Turn::Assistant(Assistant { message, same_model, blocks }));
         if !calls.is_empty() {
             self.batch = Some(Batch { calls, results: Vec::new(), held: Vec::new() });
         }
@@ -246,15 +246,14 @@ impl<'a> Transform<'_, 'a> {
     /// Names of tools that exist are sent as they are; one that a model made up may hold anything, and
     /// would have every later request refused.
     fn legal_name(&self, name: &'a str) -> Cow<'a, str> {
-        let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if name.is_empty() {
-            return Cow::Borrowed(NO_NAME);
+        match name {
+            "" => Cow::Borrowed(NO_NAME),
+            name if self.declared.contains(name) => Cow::Borrowed(name),
+            name => match ids::plain(name, NAME_LIMIT) {
+                plain if plain == name => Cow::Borrowed(name),
+                plain => Cow::Owned(plain),
+            },
         }
-        if self.declared.contains(name) || (name.len() <= NAME_LIMIT && name.chars().all(legal)) {
-            return Cow::Borrowed(name);
-        }
-        let name = name.chars().take(NAME_LIMIT);
-        Cow::Owned(name.map(|c| if legal(c) { c } else { '_' }).collect())
     }
 
     fn result(&mut self, result: &'a ToolResultMessage) {

@@ -41,9 +41,9 @@ fn shown(messages: &Value, model: &Model, call_id: &dyn Fn(&str) -> String) -> V
             Turn::User(user) => format!("user {}", text_of(&user.parts)),
             Turn::Assistant(answer) => {
                 let said = answer.blocks.iter().map(|block| match block {
-                    Said::Text { text, signature } => format!("text {text} {signature:?}"),
-                    Said::Thinking { text, redacted, .. } => format!("think {text} {redacted}"),
-                    Said::Call(call) => {
+                    AssistantBlock::Text { text, signature } => format!("text {text} {signature:?}"),
+                    AssistantBlock::Thinking { text, redacted, .. } => format!("think {text} {redacted}"),
+                    AssistantBlock::Call(call) => {
                         assert!(!call.id.is_empty() && !call.name.is_empty());
                         assert!(seen.insert(call.id.to_string()), "ids are unique");
                         open.push(call.id.to_string());

@@ -4,7 +4,7 @@
 //! under the lock of auth.json, which is read again first. The renewal has a thread of its own that an
 //! abort does not end: a server may already have replaced the old token, and a new one that nobody
 //! stored would sign the user out. A renewal that fails leaves the old token where it is, and a token
-//! that has not ended yet is used all the same.
+//! that has not ended yet is used nevertheless.
 
 use super::Credentials;
 use super::store::Store;
@@ -320,7 +320,7 @@ fn lasts(entry: &Value, time: Duration) -> bool {
     lasts_until(entry.get("expires"), time)
 }
 
-/// Whether `expires` is further away than `time`.
+/// True if `expires` is further away than `time`.
 fn lasts_until(expires: Option<&Value>, time: Duration) -> bool {
     let end = now_ms().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     #[allow(clippy::cast_precision_loss)] // milliseconds are far below 2^52

@@ -276,8 +276,8 @@ fn the_server_of_a_sign_in_is_used_unless_the_user_names_another() {
     );
     let folder = Folder::new(&auth);
     let credentials = Credentials::load(folder.path(), Env::of([]));
-    let shelf = crate::models::catalogue::Shelf::open("github-copilot").unwrap();
-    let mut model = shelf.models().remove(0);
+    let section = crate::models::catalogue::Section::of("github-copilot").unwrap();
+    let mut model = section.models().remove(0);
     let base_url = |model: &crate::llm::model::Model| {
         let got = credentials.resolve(model, &Configured::default(), &CancelToken::new());
         got.unwrap().base_url

@@ -326,7 +326,7 @@ impl<'a> Fitting<'a> {
         changed
     }
 
-    /// Whether `parameter` carries more in this request than the server's habit.
+    /// True if `parameter` carries more in this request than the server's habit.
     fn must_keep(&self, parameter: &Parameter, body: &Body) -> bool {
         match *parameter.words {
             // A call was demanded or forbidden.
@@ -347,7 +347,7 @@ impl<'a> Fitting<'a> {
         self.model.api.ends_with("-responses")
     }
 
-    /// Whether the user chose what `edit` takes away.
+    /// True if the user chose what `edit` takes away.
     fn is_missed(&self, edit: &Edit) -> bool {
         match edit {
             Edit::DropNamed(_) => true,
@@ -377,7 +377,7 @@ impl Edit {
 }
 
 impl Parameter {
-    /// Whether a server that names `path` means this parameter, or something inside it.
+    /// True if a server that names `path` means this parameter, or something inside it.
     fn is_meant(&self, path: &[String]) -> bool {
         let is_nested = self.places[0].len() > 1;
         self.words.iter().all(|word| path.iter().any(|part| part == word))

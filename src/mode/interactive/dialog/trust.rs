@@ -24,7 +24,7 @@ pub fn run(app: &mut App, _: &str) {
     if surfaces.is_empty() {
         text += "\nThe project brings nothing that needs trust.";
     }
-    text += &look.told();
+    text += &look.describe();
     let answers = project.answers(false);
     let is_saved = |answer: &Answer| {
         let first = answer.decisions.first();

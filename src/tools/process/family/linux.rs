@@ -119,9 +119,9 @@ fn numbers(folder: &Path) -> impl Iterator<Item = i32> {
 
 /// A line of `/proc/PID/stat`.
 struct Facts {
-    /// As plain text.
+    /// The name as plain text.
     name: String,
-    /// What follows the name, numbered as in proc(5): the first is the third.
+    /// The fields after the name, of which proc(5) numbers the first as the third.
     rest: Vec<String>,
 }
 
@@ -164,7 +164,7 @@ impl Facts {
         flags & (EXITING | KERNEL_THREAD) == 0
     }
 
-    /// Whether this may be the middle of an `execve`, where the environment is already the new one but
+    /// True if this may be the middle of an `execve`, where the environment is already the new one but
     /// cannot be seen yet: the process is at work, and has no place for variables.
     fn may_be_starting(&self) -> bool {
         let at_work = matches!(self.number(3), "R" | "D");

@@ -33,7 +33,7 @@ pub fn marker_of(process_mark: &str, id: u64) -> String {
     format!("{process_mark}.{id}")
 }
 
-/// What the markers of this pi begin with.
+/// The beginning of all markers of this process.
 pub fn process_mark() -> &'static str {
     static MARK: OnceLock<String> = OnceLock::new();
     MARK.get_or_init(|| {
@@ -43,12 +43,12 @@ pub fn process_mark() -> &'static str {
     })
 }
 
-/// All processes of one command. Clones are the same family.
+/// All processes of one command. Clones stand for one family.
 #[derive(Clone, Debug)]
 pub struct Family {
     id: u64,
     group: Arc<Group>,
-    /// What the last look has found.
+    /// The processes that were found last.
     known: Arc<Mutex<Known>>,
 }
 
@@ -67,13 +67,13 @@ impl Family {
         Arc::new(move || group.kill())
     }
 
-    /// Those that live now.
+    /// The processes that live now.
     pub fn members(&self) -> Vec<Survivor> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         look::members(&marker(self.id), self.group.number(), &mut known)
     }
 
-    /// Asks all to end. A stopped process goes on first, to hear of it.
+    /// Asks all processes to end. A stopped process is continued first, so that it notices.
     pub fn terminate(&self) {
         let members = self.members();
         let number = self.group.number();
@@ -87,12 +87,12 @@ impl Family {
         }
     }
 
-    /// Kills all. True when nothing is left that can be killed, false when that takes too long.
+    /// Kills all processes. True when nothing is left that can be killed, false when that takes too long.
     pub fn kill(&self) -> bool {
         until_none(KILL_TIME_MAX, || self.strike())
     }
 
-    /// Kills those that are there, without waiting. How many that were; another user's process (`sudo`)
+    /// Kills the processes that are there, without waiting. Gives their number; another user's process (`sudo`)
     /// refuses.
     pub fn strike(&self) -> usize {
         // Looked up first: a parent that is gone leads to nobody any more.
@@ -114,12 +114,12 @@ impl Orphans {
         Self { marker, number, known: Known::default() }
     }
 
-    /// As for a [`Family`].
+    /// Kills all processes, as [`Family::kill`] does.
     pub fn kill(&mut self) -> bool {
         until_none(KILL_TIME_MAX, || self.strike())
     }
 
-    /// As for a [`Family`].
+    /// Kills the processes that are there, as [`Family::strike`] does.
     pub fn strike(&mut self) -> usize {
         let members = self.members();
         self.number.signal(libc::SIGKILL);

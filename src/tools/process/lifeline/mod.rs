@@ -76,14 +76,14 @@ pub fn enable() {
     }
 }
 
-/// What a watcher can be started with.
+/// The means to start a watcher.
 #[must_use]
 pub struct Start {
     wire: PipeReader,
     terminal: Option<OwnedFd>,
 }
 
-/// A command is about to run. The first one gets the means to start the watcher.
+/// Tells the watcher that a command is about to run. The first command gets the means to start the watcher.
 pub fn begins(id: u64) -> Option<Start> {
     let mut lifeline = lifeline();
     let start = lifeline.open(None);
@@ -108,17 +108,17 @@ pub fn hold_terminal(tty: BorrowedFd<'_>, lost: Option<&Lost<'_>>) {
     }
 }
 
-/// The command runs, in this group.
+/// Tells the watcher that the command runs, in this group.
 pub fn began(id: u64, group: libc::pid_t) {
     lifeline().say(format_args!("+{id} {group}\n"));
 }
 
-/// The number of the command's group is about to be given back, and survivors are left.
+/// Tells the watcher that the number of the command's group is about to be given back, and survivors are left.
 pub fn outlived(id: u64) {
     lifeline().say(format_args!("~{id}\n"));
 }
 
-/// Nothing is left of the command, or it is to be kept.
+/// Tells the watcher that nothing is left of the command, or that it is to be kept.
 pub fn ended(id: u64) {
     lifeline().say(format_args!("-{id}\n"));
 }
@@ -154,7 +154,7 @@ impl Drop for Guarded {
     }
 }
 
-/// Nothing will be said any more. Returns when the watcher is gone, unless that takes long.
+/// Ends the watcher. Returns when it is gone, unless that takes long.
 pub fn end() {
     let over = {
         let mut lifeline = lifeline();

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use crate::base::poll;
 
-/// What is to be done to a terminal if pi is killed.
+/// How a terminal is restored if pi is killed.
 #[derive(Clone, Copy)]
 pub struct Lost<'a> {
-    /// As it was before.
+    /// The settings from before pi changed them.
     pub before: &'a libc::termios,
-    /// What switches off the modes that are on. Without line breaks.
+    /// The text that switches off the modes which are on. Without line breaks.
     pub off: &'a str,
     /// Another program uses the terminal.
     pub is_lent: bool,

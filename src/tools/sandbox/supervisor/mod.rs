@@ -156,7 +156,7 @@ fn ioctl<T>(listener: &OwnedFd, request: libc::Ioctl, value: &mut T) -> io::Resu
     }
 }
 
-/// What a call is about.
+/// The file that a system call is about.
 enum Target {
     /// An empty path stands for the folder itself, if it `may_be_empty`.
     Path {
@@ -171,7 +171,7 @@ enum Target {
 enum Change {
     Mode(libc::mode_t),
     Owner(libc::uid_t, libc::gid_t),
-    /// Where the times are in the memory of the process, and in which form; nowhere for now.
+    /// The address of the times in the memory of the process, and their form; address 0 means now.
     Times(u64, TimeForm),
 }
 
@@ -221,7 +221,7 @@ fn decide(listener: &OwnedFd, asked: &libc::seccomp_notif, roots: &[Root]) -> io
     }
 }
 
-/// Whether a file lies at or below one of the roots.
+/// True if a file lies at or below one of the roots.
 fn is_below(file: &File, roots: &[Root]) -> io::Result<bool> {
     let place = name_of(file)?;
     for root in roots {
@@ -234,7 +234,7 @@ fn is_below(file: &File, roots: &[Root]) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether `name` leads to `file` without any link. The name that the kernel gives for a file begins where
+/// True if `name` leads to `file` without any link. The name that the kernel gives for a file begins where
 /// its mount does: in a mount that hangs nowhere, or under another one, it is the name of another file.
 fn is_named(file: &File, name: &Path) -> io::Result<bool> {
     let name = CString::new(name.as_os_str().as_bytes())?;

@@ -79,7 +79,7 @@ const ARGUMENTS: &[Probe] = &[
     ("priority of another", |pid| call(libc::SYS_setpriority, [0, number(pid), 5, 0, 0]), libc::EPERM),
     ("priority of a group", |_| call(libc::SYS_setpriority, [1, 0, 5, 0, 0]), libc::EPERM),
     ("priority of a user", |_| call(libc::SYS_setpriority, [2, 0, 5, 0, 0]), libc::EPERM),
-    ("priority", |_| call(libc::SYS_setpriority, [0, 0, 5, 0, 0]), 0),
+    ("priority", |_| call(libc::SYS_setpriority, [0, 0, 19, 0, 0]), 0),
     ("disk priority of another", |pid| ioprio(1, pid), libc::EPERM),
     ("disk priority of a group", |_| ioprio(2, 0), libc::EPERM),
     ("disk priority of a user", |_| ioprio(3, 0), libc::EPERM),

@@ -1,15 +1,18 @@
 //! Requests compared field by field, and recorded answers decoded.
 
 mod habits;
+mod mistral;
 mod requests;
 mod streams;
 
-use super::OpenAiCompletions;
+use super::{ChatCompletions, OPENAI};
 use crate::llm::model::Model;
 use crate::llm::protocol::{Decoder, Protocol};
 use crate::wire::testing;
 use crate::wire::testing::Decoded;
 use serde_json::{Value, json};
+
+const OPENAI_API: ChatCompletions = ChatCompletions(&OPENAI);
 
 fn model(fields: Value) -> Model {
     testing::model(fields)
@@ -20,7 +23,7 @@ fn decoder(model: &Model) -> Box<dyn Decoder> {
         {"role": "system", "content": "s", "toolsAdded": [testing::tool("ls"), testing::tool("write")]},
         {"role": "user", "content": "q", "timestamp": 5},
     ]);
-    OpenAiCompletions.decoder(model, &testing::context(&messages), &testing::options())
+    OPENAI_API.decoder(model, &testing::context(&messages), &testing::options())
 }
 
 /// Decodes chunks in every way, and compares the answer.

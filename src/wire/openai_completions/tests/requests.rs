@@ -7,7 +7,7 @@ use crate::llm::options::{CacheRetention, StreamOptions, ToolChoice};
 use crate::wire::testing::{answer, body, call, header, options, result, tool};
 
 fn sent(model: &Model, messages: &Value, options: &StreamOptions) -> Value {
-    body(&OpenAiCompletions, model, messages, options)
+    body(&OPENAI_API, model, messages, options)
 }
 
 fn conversation(model: &Model) -> Value {
@@ -202,7 +202,7 @@ fn the_cache_key_goes_where_it_is_understood() {
 fn headers_carry_the_key_and_the_session() {
     let messages = json!([{"role": "user", "content": "q"}]);
     let find = |model: &Model, options: &StreamOptions, name: &str| {
-        header(&OpenAiCompletions, model, &messages, options, name)
+        header(&OPENAI_API, model, &messages, options, name)
     };
     let mut options = options();
     options.session_id = Some("sid".into());
@@ -221,10 +221,10 @@ fn headers_carry_the_key_and_the_session() {
     assert_eq!(find(&own, &options, "authorization").as_deref(), Some("Basic x"));
 
     options.api_key = None;
-    let far = OpenAiCompletions.request(&plain, &testing::context(&messages), &options);
+    let far = OPENAI_API.request(&plain, &testing::context(&messages), &options);
     assert_eq!(far.unwrap_err().message, "No API key for provider: acme");
     let near = model(json!({"baseUrl": "http://localhost:1234/v1/"}));
-    let near = OpenAiCompletions.request(&near, &testing::context(&messages), &options);
+    let near = OPENAI_API.request(&near, &testing::context(&messages), &options);
     assert_eq!(near.unwrap().url, "http://localhost:1234/v1/chat/completions");
 }
 
@@ -325,8 +325,6 @@ fn each_request_begins_with_the_one_before() {
                 result("0", "x"),
             ]);
         }
-        testing::check_growth(&OpenAiCompletions, &m, &Value::from(std::mem::take(&mut messages)), &|_| {
-            false
-        });
+        testing::check_growth(&OPENAI_API, &m, &Value::from(std::mem::take(&mut messages)), &|_| false);
     }
 }

@@ -3,6 +3,8 @@
 //! A field of the wrong kind counts as absent and never spoils its neighbours. Strings are borrowed from
 //! the frame wherever they hold no escapes, so that a small delta costs no allocation but its own.
 
+use crate::llm::event::StreamError;
+use crate::llm::http::fault::not_understood;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -99,6 +101,14 @@ pub struct Text<'a>(pub Option<Cow<'a, str>>);
 impl Text<'_> {
     pub fn as_str(&self) -> Option<&str> {
         self.0.as_deref()
+    }
+
+    pub fn or_empty(&self) -> &str {
+        self.as_str().unwrap_or_default()
+    }
+
+    pub fn to_owned(&self) -> Option<String> {
+        self.as_str().map(str::to_owned)
     }
 }
 
@@ -266,15 +276,13 @@ fn unicode_escape(text: &str) -> (&str, usize) {
     }
 }
 
-/// The beginning of what a server sent, for an error message.
-pub fn excerpt(text: &str) -> String {
-    const CHARS: usize = 200;
-    let text = text.trim();
-    let mut excerpt: String = text.chars().take(CHARS).collect();
-    if excerpt.len() < text.len() {
-        excerpt.push('…');
+/// `T` from JSON that may be broken: read as it is, else mended. `mended` keeps what `T` borrows from then.
+pub fn event<'a, T: Deserialize<'a>>(json: &'a str, mended: &'a mut Value) -> Result<T, StreamError> {
+    if let Ok(event) = serde_json::from_str(json) {
+        return Ok(event);
     }
-    excerpt
+    *mended = value(json).map_err(|_| not_understood("stream", json))?;
+    T::deserialize(&*mended).map_err(|_| not_understood("stream", json))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 /// A rule of an ignore file.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub struct Pattern {
     /// `!`: takes back what an earlier rule ignored.
     pub negated: bool,
     /// Trailing `/`.
@@ -34,7 +34,7 @@ enum Token {
 
 /// What the last part of every path that a pattern matches looks like.
 #[derive(Debug, PartialEq)]
-pub(super) enum Name {
+pub enum Name {
     Exactly(Vec<u8>),
     /// `*.txt`: what follows the last dot.
     Extension(Vec<u8>),

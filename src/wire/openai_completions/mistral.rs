@@ -1,25 +1,110 @@
-//! The conversation in Mistral's form.
+//! Mistral's chat completions: the profile behind the api `mistral-conversations`.
+//!
+//! What a server sends is read as at OpenAI. What it takes differs: ids of calls have nine letters and
+//! digits, thinking is a part of content, a user does not speak right after a tool, and models think by a
+//! mode or by an effort.
 
+use super::decoder::Reading;
+use super::messages::{BRIDGE, NO_OUTPUT, SEE_IMAGE};
+use super::{Profile, tools};
+use crate::llm::body::Body;
 use crate::llm::context::Context;
+use crate::llm::event::StreamError;
+use crate::llm::http::fault;
+use crate::llm::limits;
+use crate::llm::message::StopReason;
 use crate::llm::model::Model;
+use crate::llm::options::{StreamOptions, ToolChoice};
+use crate::llm::protocol::HttpRequest;
+use crate::wire::endpoint::{self, Headers};
 use crate::wire::hash;
-use crate::wire::transcript;
-use crate::wire::transcript::Transcript;
-use crate::wire::transform::{Answer, CallResult, Part, Said, Turn, User, text_of, transform};
+use crate::wire::transcript::{self, Transcript};
+use crate::wire::transform::{Assistant, AssistantBlock, CallResult, Part, Turn, User, text_of, transform};
 use serde::Serialize;
+use serde_json::Value;
 use std::borrow::Cow;
 
-/// Said by nobody: a user's message right after a tool's result is refused.
-const BRIDGE: &str = "I have processed the tool results.";
-const SEE_IMAGE: &str = "(see attached image)";
-const NO_OUTPUT: &str = "(no tool output)";
+pub static MISTRAL: Profile = Profile { request, reading: |_| READING, closes_when_aborted: false };
+
+const READING: Reading = Reading {
+    stop_reason,
+    no_reason: Some("Mistral stream ended without a finish reason"),
+    id_form: legal_id,
+    in_order: true,
+    is_strict: true,
+    counts_thinking: false,
+    grammar_tools: false,
+    think_tags: false,
+    text_tool_calls: false,
+    cumulative_arguments: false,
+};
+
+/// Sent where the model's map has no word for a level: there is one effort.
+const EFFORT: &str = "high";
+
+/// Models that think by effort. The others are switched to a mode.
+const THINKS_BY_EFFORT: [&str; 3] = ["mistral-small-2603", "mistral-small-latest", "zai-glm-5-2"];
+const THINKS_BY_EFFORT_FAMILY: &str = "mistral-medium-";
+
 const TOOL_ERROR: &str = "[tool error] ";
 
 /// Every id of a call has this many letters and digits, and nothing else.
 const ID_LENGTH: usize = 9;
 
+fn stop_reason(reason: &str) -> Result<StopReason, StreamError> {
+    match reason {
+        "stop" => Ok(StopReason::Stop),
+        "length" | "model_length" => Ok(StopReason::Length),
+        "tool_calls" => Ok(StopReason::ToolUse),
+        other => Err(fault::stopped(format!("Provider stopped with: {other}"))),
+    }
+}
+
+fn request(model: &Model, context: &Context, options: &StreamOptions) -> Result<HttpRequest, StreamError> {
+    let mut headers = Headers::json("text/event-stream");
+    headers.set_bearer(options);
+    if let Some(session) = limits::cache_session(options) {
+        headers.set("x-affinity", session);
+    }
+    headers.merge_model(model.headers.as_ref());
+    Ok(HttpRequest {
+        url: endpoint::url(model, options, "/v1/chat/completions")?,
+        headers: headers.finish(model, options, &["authorization"])?,
+        body: body(model, context, options)?.into_bytes(),
+    })
+}
+
+fn body(model: &Model, context: &Context, options: &StreamOptions) -> Result<Body, StreamError> {
+    let in_place = model.compat.as_ref().and_then(|compat| compat.get("supportsMidConvoSystemMessages"));
+    let transcript = Transcript::new(context, in_place == Some(&Value::Bool(true)));
+    let tools = tools::functions(&transcript.current_tools)?;
+
+    let mut body = Body::default();
+    body.set("model", &model.id);
+    body.set("messages", &convert(model, context, &transcript));
+    body.set("stream", &true);
+    if !tools.is_empty() {
+        body.set("tools", &tools);
+    }
+    body.set_some("temperature", options.temperature.as_ref());
+    body.set_some("max_tokens", limits::output_tokens(model, context, options).as_ref());
+    body.set_some("tool_choice", options.tool_choice.map(ToolChoice::name));
+    if let Some(level) = limits::thinking_level(model, options) {
+        let id = &*model.id;
+        if THINKS_BY_EFFORT.contains(&id) || id.starts_with(THINKS_BY_EFFORT_FAMILY) {
+            body.set("reasoning_effort", model.thinking_word(level).unwrap_or(EFFORT));
+        } else {
+            body.set("prompt_mode", "reasoning");
+        }
+    }
+    body.set_some("prompt_cache_key", limits::cache_key(options).as_ref());
+    // Last: what the user names outright wins.
+    body.merge(limits::sampling_params(model, options));
+    Ok(body)
+}
+
 #[derive(Default, Serialize)]
-pub struct WireMessage<'a> {
+struct WireMessage<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<Cow<'a, str>>,
@@ -70,7 +155,7 @@ struct WireFunction<'a> {
     arguments: String,
 }
 
-pub fn convert<'a>(model: &Model, context: &'a Context, transcript: &Transcript<'a>) -> Vec<WireMessage<'a>> {
+fn convert<'a>(model: &Model, context: &'a Context, transcript: &Transcript<'a>) -> Vec<WireMessage<'a>> {
     let turns = transform(context, &transcript.messages, model, &legal_id);
     let mut messages = Vec::with_capacity(turns.len() + 1);
     if !transcript.prompt.is_empty() {
@@ -117,9 +202,7 @@ impl<'a> WirePart<'a> {
     fn of(part: Part<'a>) -> Self {
         match part {
             Part::Text(text) => Self::Text { text: Cow::Borrowed(text) },
-            Part::Image(image) => {
-                Self::ImageUrl { image_url: format!("data:{};base64,{}", image.mime_type, image.data) }
-            }
+            Part::Image(image) => Self::ImageUrl { image_url: image.data_url() },
         }
     }
 }
@@ -137,17 +220,18 @@ fn user_message(user: User<'_>) -> Option<WireMessage<'_>> {
 }
 
 /// `None` for an answer without text, thinking and calls.
-fn assistant_message(answer: Answer<'_>) -> Option<WireMessage<'_>> {
+fn assistant_message(answer: Assistant<'_>) -> Option<WireMessage<'_>> {
     let mut parts = Vec::new();
     let mut tool_calls = Vec::new();
     for block in answer.blocks {
         match block {
-            Said::Text { text, .. } | Said::Thinking { text, .. } if text.trim().is_empty() => {}
-            Said::Text { text, .. } => parts.push(WirePart::of(Part::Text(text))),
-            Said::Thinking { text, .. } => {
+            AssistantBlock::Text { text, .. } | AssistantBlock::Thinking { text, .. }
+                if text.trim().is_empty() => {}
+            AssistantBlock::Text { text, .. } => parts.push(WirePart::of(Part::Text(text))),
+            AssistantBlock::Thinking { text, .. } => {
                 parts.push(WirePart::Thinking { thinking: [Thought::Text { text }] })
             }
-            Said::Call(call) => tool_calls.push(WireCall {
+            AssistantBlock::Call(call) => tool_calls.push(WireCall {
                 id: call.id,
                 r#type: "function",
                 function: WireFunction {

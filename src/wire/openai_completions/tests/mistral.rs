@@ -1,13 +1,29 @@
-//! What is sent.
+//! Mistral's profile: requests compared field by field, and answers as Mistral sends them.
 
-use super::*;
-use crate::llm::model::ThinkingLevel;
+use super::super::mistral::{MISTRAL, legal_id};
+use super::ChatCompletions;
+use crate::llm::event::ErrorKind;
+use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::options::{CacheRetention, StreamOptions, ToolChoice};
-use crate::wire::mistral_conversations::messages::legal_id;
-use crate::wire::testing::{answer, body, call, header, options, result, tool};
+use crate::llm::protocol::{Decoder, Frame, Protocol};
+use crate::wire::testing::{self, Decoded, answer, body, call, header, options, result, tool};
+use serde_json::{Value, json};
+
+const MISTRAL_API: ChatCompletions = ChatCompletions(&MISTRAL);
+
+fn model(fields: Value) -> Model {
+    let mut all = json!({"id": "devstral", "api": "mistral-conversations", "provider": "mistral", "baseUrl": "https://api.mistral.ai"});
+    testing::merge(&mut all, fields);
+    testing::model(all)
+}
+
+fn mistral() -> Box<dyn Decoder> {
+    let messages = json!([{"role": "user", "content": "q", "timestamp": 5}]);
+    MISTRAL_API.decoder(&model(json!({})), &testing::context(&messages), &options())
+}
 
 fn sent(model: &Model, messages: &Value, options: &StreamOptions) -> Value {
-    body(&MistralConversations, model, messages, options)
+    body(&MISTRAL_API, model, messages, options)
 }
 
 fn user(content: &str) -> Value {
@@ -22,16 +38,16 @@ fn image_url(data: &str) -> Value {
     json!({"type": "image_url", "image_url": format!("data:image/png;base64,{data}")})
 }
 
-fn text(text: &str) -> Value {
+fn part(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
 fn conversation(model: &Model) -> Value {
     json!([
         {"role": "system", "content": "Be brief.", "toolsAdded": [tool("ls")]},
-        {"role": "user", "content": [text("hi"), image("AA=="), text("")]},
+        {"role": "user", "content": [part("hi"), image("AA=="), part("")]},
         answer(model, json!([
-            {"type": "thinking", "thinking": "hm"}, {"type": "thinking", "thinking": " "}, text("a"), text(" "),
+            {"type": "thinking", "thinking": "hm"}, {"type": "thinking", "thinking": " "}, part("a"), part(" "),
             call("abcDEF123", "ls", json!({"path": "é"})), call("abcDEF124", "ls", json!({}))
         ])),
         result("abcDEF123", " out\n"),
@@ -49,13 +65,13 @@ fn a_conversation_in_the_protocol_s_form() {
         "model": "devstral",
         "messages": [
             {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": [text("hi"), image_url("AA==")]},
-            {"role": "assistant", "prefix": false, "content": [{"type": "thinking", "thinking": [text("hm")]}, text("a")], "tool_calls": [
+            {"role": "user", "content": [part("hi"), image_url("AA==")]},
+            {"role": "assistant", "prefix": false, "content": [{"type": "thinking", "thinking": [part("hm")]}, part("a")], "tool_calls": [
                 {"id": "abcDEF123", "type": "function", "function": function("{\"path\":\"é\"}"), "index": 0},
                 {"id": "abcDEF124", "type": "function", "function": function("{}"), "index": 0},
             ]},
-            {"role": "tool", "tool_call_id": "abcDEF123", "name": "ls", "content": [text("out")]},
-            {"role": "tool", "tool_call_id": "abcDEF124", "name": "ls", "content": [text("[tool error] (see attached image)"), image_url("BB==")]},
+            {"role": "tool", "tool_call_id": "abcDEF123", "name": "ls", "content": [part("out")]},
+            {"role": "tool", "tool_call_id": "abcDEF124", "name": "ls", "content": [part("[tool error] (see attached image)"), image_url("BB==")]},
             {"role": "assistant", "content": "I have processed the tool results."},
             {"role": "user", "content": "thanks"},
         ],
@@ -73,13 +89,13 @@ fn a_growing_conversation_keeps_its_beginning() {
     let mut messages = conversation(&m);
     let other = model(json!({"id": "other"}));
     let more = [
-        answer(&other, json!([text("t"), call("x|y", "ls", json!({}))])),
+        answer(&other, json!([part("t"), call("x|y", "ls", json!({}))])),
         result("x|y", "z"),
-        answer(&m, json!([text("done")])),
+        answer(&m, json!([part("done")])),
         user("next"),
     ];
     messages.as_array_mut().unwrap().extend(more);
-    testing::check_growth(&MistralConversations, &m, &messages, &|_| false);
+    testing::check_growth(&MISTRAL_API, &m, &messages, &|_| false);
 }
 
 #[test]
@@ -92,9 +108,9 @@ fn nothing_empty_is_sent_and_results_say_something() {
         call("000000003", "ls", json!({})),
     ];
     let messages = json!([
-        user(""), {"role": "user", "content": [text("")]}, answer(&m, json!([text("")])),
+        user(""), {"role": "user", "content": [part("")]}, answer(&m, json!([part("")])),
         user("q"), answer(&m, json!(calls)),
-        empty("000000001", json!([])), empty("000000002", json!([text(" ")])), empty("000000003", json!([image("A")])),
+        empty("000000001", json!([])), empty("000000002", json!([part(" ")])), empty("000000003", json!([image("A")])),
     ]);
     let sent = sent(&m, &messages, &options());
     let messages = sent["messages"].as_array().unwrap();
@@ -144,11 +160,11 @@ fn a_conversation_of_any_other_protocol_is_legal_here() {
     for (api, id) in others {
         let said = json!([
             {"type": "thinking", "thinking": "deep", "thinkingSignature": "s"}, {"type": "thinking", "thinking": "[r]", "thinkingSignature": "x", "redacted": true},
-            text("t"), call(id, "ls", json!({"path": "a"})), call("abc-DEF-123", "bad name é", json!({})), call("abc-DEF-123", "ls", json!({}))
+            part("t"), call(id, "ls", json!({"path": "a"})), call("abc-DEF-123", "bad name é", json!({})), call("abc-DEF-123", "ls", json!({}))
         ]);
         let mut foreign = answer(&model(json!({"id": "zz"})), said);
         foreign["api"] = json!(api);
-        let mut failed = answer(&m, json!([text("half"), call("lost", "ls", json!({}))]));
+        let mut failed = answer(&m, json!([part("half"), call("lost", "ls", json!({}))]));
         failed["stopReason"] = json!("error");
         let messages = json!([
             {"role": "system", "content": "s", "toolsAdded": [tool("ls")]},
@@ -179,7 +195,7 @@ fn a_conversation_of_any_other_protocol_is_legal_here() {
             assert!(content.is_string() || content.as_array().is_some_and(|c| !c.is_empty()));
             before = role;
         }
-        assert_eq!(messages[2]["content"], json!([text("deep"), text("t")]), "{api}");
+        assert_eq!(messages[2]["content"], json!([part("deep"), part("t")]), "{api}");
         assert_eq!(messages[2]["tool_calls"].as_array().unwrap().len(), 3);
     }
 }
@@ -220,8 +236,7 @@ fn a_conversation_finds_its_cache_again() {
         headers: headers.iter().map(|(name, value)| ((*name).to_owned(), value.map(str::to_owned))).collect(),
         ..options()
     };
-    let affinity =
-        |options: &StreamOptions| header(&MistralConversations, &m, &messages, options, "x-affinity");
+    let affinity = |options: &StreamOptions| header(&MISTRAL_API, &m, &messages, options, "x-affinity");
     let short = of(CacheRetention::Short, &[]);
     assert_eq!(affinity(&short), short.session_id);
     assert_eq!(sent(&m, &messages, &short)["prompt_cache_key"], "s".repeat(64));
@@ -248,7 +263,7 @@ fn what_the_caller_asks_for() {
             tool_choice: Some(choice),
             ..options()
         };
-        let request = MistralConversations.request(&m, &testing::context(&messages), &options).unwrap();
+        let request = MISTRAL_API.request(&m, &testing::context(&messages), &options).unwrap();
         assert_eq!(request.url, "https://proxy.test/mistral/v1/chat/completions");
         let body = sent(&m, &messages, &options);
         assert_eq!(body["tool_choice"], word);
@@ -258,7 +273,7 @@ fn what_the_caller_asks_for() {
         assert_eq!(body["tools"][0]["function"]["parameters"]["additionalProperties"], false);
     }
     let keyless = StreamOptions::default();
-    let refused = MistralConversations.request(&model(json!({})), &testing::context(&messages), &keyless);
+    let refused = MISTRAL_API.request(&model(json!({})), &testing::context(&messages), &keyless);
     assert_eq!(refused.unwrap_err().message, "No API key for provider: mistral");
 }
 
@@ -277,4 +292,181 @@ fn later_system_messages_stay_where_they_are_if_the_model_takes_them() {
     assert_eq!(roles(json!({})), "system user assistant tool assistant user");
     let takes = json!({"compat": {"supportsMidConvoSystemMessages": true}});
     assert_eq!(roles(takes), "system user assistant tool assistant system user");
+}
+
+#[track_caller]
+fn check(chunks: &[Value], expected: &str) -> Decoded {
+    let data: Vec<String> = chunks.iter().map(Value::to_string).collect();
+    let mut frames: Vec<(&str, &str)> = data.iter().map(|data| ("", data.as_str())).collect();
+    let decoded = testing::decode_and_torture(&mistral, &frames);
+    assert_eq!(decoded.shown(), expected);
+    frames.push(("", "[DONE]"));
+    frames.push(("", "{\"choices\":[{\"delta\":{\"content\":\"late\"}}]}"));
+    let frames: Vec<Frame<'_>> = frames.iter().map(|&(event, data)| Frame::Sse { event, data }).collect();
+    assert_eq!(testing::decode(mistral(), &frames).shown(), expected);
+    decoded
+}
+
+fn chunk(delta: Value) -> Value {
+    json!({"id": "cmpl-1", "object": "chat.completion.chunk", "model": "devstral", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
+}
+
+fn said(content: Value) -> Value {
+    chunk(json!({ "content": content }))
+}
+
+fn pieces(calls: Value) -> Value {
+    chunk(json!({ "content": "", "tool_calls": calls }))
+}
+
+fn call_piece(index: u64, id: &str, name: &str, arguments: Value) -> Value {
+    json!({"index": index, "id": id, "function": {"name": name, "arguments": arguments}})
+}
+
+fn thinking(text: &str) -> Value {
+    json!([{"type": "thinking", "thinking": [{"type": "text", "text": text}]}])
+}
+
+fn end(reason: &str) -> Value {
+    json!({"id": "cmpl-1", "model": "devstral", "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": reason}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120, "prompt_tokens_details": {"cached_tokens": 40}}})
+}
+
+#[test]
+fn text_and_thinking_in_their_order() {
+    let decoded = check(
+        &[
+            chunk(json!({"role": "assistant", "content": ""})),
+            said(thinking("h")),
+            said(thinking("m")),
+            said(json!("Hel")),
+            said(json!(["lo", {"type": "text", "text": " é"}, {"type": "reference", "reference_ids": [1]}])),
+            said(thinking("again")),
+            said(json!([{"type": "text", "text": "b"}])),
+            end("stop"),
+        ],
+        r#"think "hm" -; text "Hello é"; think "again" -; text "b"; stop"#,
+    );
+    let message = &decoded.message;
+    assert_eq!(message.response_id.as_deref(), Some("cmpl-1"));
+    assert_eq!(message.response_model, None);
+    assert_eq!(message.raw_stop_reason.as_deref(), Some("stop"));
+}
+
+#[test]
+fn calls_whole_and_in_pieces() {
+    check(
+        &[
+            said(json!("a")),
+            pieces(json!([
+                call_piece(0, "abcDEF123", "ls", json!("{\"path\":\"é\"}")),
+                call_piece(1, "abcDEF124", "rm", json!({"path": "b"}))
+            ])),
+            end("tool_calls"),
+        ],
+        r#"text "a"; call abcDEF123 ls {"path":"é"}; call abcDEF124 rm {"path":"b"}; tooluse"#,
+    );
+    check(
+        &[
+            pieces(json!([call_piece(0, "abcDEF123", "ls", json!("{\"pa"))])),
+            pieces(json!([call_piece(1, "abcDEF124", "rm", json!(""))])),
+            pieces(json!([{"index": 0, "id": "null", "function": {"name": "", "arguments": "th\":1}"}}])),
+            pieces(json!([{"index": 1, "id": "null", "function": {"name": "", "arguments": "{}"}}])),
+            end("tool_calls"),
+        ],
+        r#"call abcDEF123 ls {"path":1}; call abcDEF124 rm {}; tooluse"#,
+    );
+    // All with one index, as older models send them; and text after a call.
+    check(
+        &[
+            pieces(json!([
+                call_piece(0, "abcDEF123", "ls", json!("{}")),
+                call_piece(0, "abcDEF124", "ls", json!("{}"))
+            ])),
+            said(json!("after")),
+            end("stop"),
+        ],
+        r#"call abcDEF123 ls {}; call abcDEF124 ls {}; text "after"; tooluse"#,
+    );
+}
+
+#[test]
+fn calls_without_ids_get_ones_that_mistral_takes_back() {
+    let decoded = check(
+        &[
+            pieces(json!([call_piece(0, "null", "ls", json!("{}")), call_piece(1, "", "ls", json!("{}"))])),
+            end("tool_calls"),
+        ],
+        "call 1dn5g5usi ls {}; call 1mccoaa1s ls {}; tooluse",
+    );
+    for call in decoded.message.tool_calls() {
+        assert!(call.id.len() == 9 && call.id.chars().all(|c| c.is_ascii_alphanumeric()));
+    }
+}
+
+#[test]
+fn how_an_answer_ends() {
+    for (reason, expected) in [
+        ("stop", "stop"),
+        ("length", "length"),
+        ("model_length", "length"),
+        ("error", "error Provider stopped with: error"),
+        ("content_filter", "error Provider stopped with: content_filter"),
+    ] {
+        check(&[said(json!("a")), end(reason)], &format!("text \"a\"; {expected}"));
+    }
+    let cut = check(&[said(json!("a"))], r#"text "a"; error Mistral stream ended without a finish reason"#);
+    assert_eq!(cut.error.unwrap().kind, ErrorKind::Transport);
+    check(&[], "error Mistral stream ended without a finish reason");
+}
+
+#[test]
+fn errors_inside_the_stream_keep_their_text() {
+    let errors = [
+        json!({"object": "error", "message": "Slow down.", "type": "rate_limit_error", "code": "1300"}),
+        json!({"error": {"message": "Slow down.", "code": 429}}),
+    ];
+    for error in errors {
+        let decoded = check(&[said(json!("a")), error], r#"text "a"; error Slow down."#);
+        let error = decoded.error.unwrap();
+        assert_eq!((error.kind, error.status), (ErrorKind::Provider, Some(429)));
+    }
+    for data in ["<html>", "{", "1", "null", "[]"] {
+        let frame = Frame::Sse { event: "", data };
+        let decoded = testing::decode(mistral(), &[frame]);
+        assert_eq!(decoded.error.unwrap().kind, ErrorKind::Protocol, "{data}");
+    }
+}
+
+#[test]
+fn usage_counts_each_token_once() {
+    let places = [
+        json!({"prompt_tokens_details": {"cached_tokens": 40}}),
+        json!({"prompt_token_details": {"cached_tokens": 40}}),
+        json!({"num_cached_tokens": 40}),
+    ];
+    for place in places {
+        let mut usage = json!({"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120});
+        testing::merge(&mut usage, place);
+        let mut last = end("stop");
+        last["usage"] = usage;
+        let decoded = check(&[last], "stop");
+        let usage = &decoded.message.usage;
+        assert_eq!((usage.input, usage.cache_read, usage.output), (60, 40, 20));
+        assert_eq!((usage.total_tokens, usage.reasoning), (120, None));
+        assert!((usage.cost.total - 0.000_12).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn an_answer_may_come_whole() {
+    let answer = json!({"id": "c", "object": "chat.completion", "model": "devstral-2", "choices": [{"index": 0, "finish_reason": "tool_calls",
+        "message": {"role": "assistant", "content": "a", "tool_calls": [call_piece(0, "abcDEF123", "ls", json!("{}"))]}}]});
+    let body = answer.to_string();
+    let decoded = testing::decode(mistral(), &[Frame::Body(&body)]);
+    assert_eq!(decoded.shown(), r#"text "a"; call abcDEF123 ls {}; tooluse"#);
+    assert_eq!(decoded.message.response_model.as_deref(), Some("devstral-2"));
+    let body = "{\"message\":\"no\"}";
+    let refused = testing::decode(mistral(), &[Frame::Body(body)]);
+    assert_eq!(refused.shown(), "error no");
 }

@@ -1,10 +1,14 @@
 //! The rules of one ignore file, with an index so that an entry meets few of them.
 
-use super::pattern::{Name, Pattern};
+mod pattern;
+#[cfg(test)]
+mod tests;
+
+use pattern::{Name, Pattern};
 use std::collections::HashMap;
 
 #[derive(Debug, Default)]
-pub(super) struct Rules {
+pub struct Rules {
     patterns: Vec<Pattern>,
     /// Places in `patterns`, each list rising.
     by_name: HashMap<Vec<u8>, Vec<u32>>,

@@ -1,0 +1,54 @@
+//! A sign-in under way: its requests, and what is told to the user and asked of the user.
+
+use super::entry::{cancelled, failed};
+use super::interaction::{Answer, Choice, Event, Interaction, Prompt};
+use super::wire::Wire;
+use crate::llm::event::StreamError;
+
+/// A sign-in under way.
+pub(super) struct Flow<'a> {
+    pub(super) wire: Wire<'a>,
+    pub(super) interaction: &'a dyn Interaction,
+}
+
+impl Flow<'_> {
+    pub(super) fn tell(&self, event: Event) {
+        self.interaction.tell(&event);
+    }
+
+    pub(super) fn progress(&self, text: impl Into<String>) {
+        self.tell(Event::Progress(text.into()));
+    }
+
+    /// The chosen way; the first where nobody can be asked.
+    pub(super) fn choose(
+        &self,
+        message: &str,
+        options: &[(&'static str, &str)],
+    ) -> Result<&'static str, StreamError> {
+        let choices =
+            options.iter().map(|(id, label)| Choice { id: (*id).to_owned(), label: (*label).to_owned() });
+        let prompt = Prompt::Select { message: message.to_owned(), options: choices.collect() };
+        let ids = || options.iter().map(|(id, _)| *id);
+        let chosen = match self.interaction.ask(&prompt, self.wire.cancel) {
+            Answer::Text(id) => ids().find(|known| *known == id.trim()),
+            Answer::Nobody => ids().next(),
+            Answer::Cancelled => return Err(cancelled()),
+        };
+        chosen.ok_or_else(no_such_way)
+    }
+
+    /// A line of text; nothing where nobody can be asked.
+    pub(super) fn line(&self, message: &str, placeholder: &str) -> Result<String, StreamError> {
+        let prompt = Prompt::Text { message: message.to_owned(), placeholder: placeholder.to_owned() };
+        match self.interaction.ask(&prompt, self.wire.cancel) {
+            Answer::Text(line) => Ok(line.trim().to_owned()),
+            Answer::Nobody => Ok(String::new()),
+            Answer::Cancelled => Err(cancelled()),
+        }
+    }
+}
+
+pub(super) fn no_such_way() -> StreamError {
+    failed("there is no such way to sign in")
+}

@@ -1,0 +1,144 @@
+//! Commands that look at the session and change nothing of it.
+
+use super::reply::Reply;
+use super::server::Server;
+use crate::mode::REFERENCE_VERSION;
+use crate::runtime::Tool;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The version of the protocol that `get_state` and `ready` name.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// What this program can do beyond the commands of the TypeScript pi.
+pub const CAPABILITIES: &[&str] = &[
+    "abort_and_prompt",
+    "interrupt_mode",
+    "navigate_tree",
+    "active_tools",
+    "paged_messages",
+    "cumulative_events",
+    "attachments",
+    "reload",
+    "tool_approval",
+    "host_tools",
+];
+
+pub fn state(server: &Server, (): (), reply: Reply) {
+    let now = server.control.snapshot();
+    let mut state = json!({
+        "model": now.model.shown(),
+        "thinkingLevel": now.thinking,
+        "isStreaming": now.is_streaming,
+        "isCompacting": now.is_compacting,
+        "steeringMode": now.steering_mode.name(),
+        "followUpMode": now.follow_up_mode.name(),
+    });
+    if let Some(path) = &now.session_file {
+        state["sessionFile"] = path.to_string_lossy().into();
+    }
+    state["sessionId"] = now.session_id.into();
+    if let Some(name) = now.session_name {
+        state["sessionName"] = name.into();
+    }
+    state["autoCompactionEnabled"] = now.switches.auto_compaction.into();
+    state["messageCount"] = now.message_count.into();
+    state["pendingMessageCount"] = now.pending_message_count.into();
+    state["interruptMode"] = now.switches.interrupt.name().into();
+    state["autoRetryEnabled"] = now.switches.auto_retry.into();
+    state["activeTools"] = now.active_tools.into();
+    state["cwd"] = now.cwd.to_string_lossy().into();
+    state["protocolVersion"] = PROTOCOL_VERSION.into();
+    state["capabilities"] = CAPABILITIES.into();
+    state["version"] = env!("CARGO_PKG_VERSION").into();
+    state["referenceVersion"] = REFERENCE_VERSION.into();
+    reply.data(state);
+}
+
+/// Gives all messages, or with a field those of a page.
+pub fn messages(server: &Server, (offset, limit): (Option<usize>, Option<usize>), reply: Reply) {
+    let all = server.control.messages();
+    if offset.is_none() && limit.is_none() {
+        return reply.data(json!({"messages": all}));
+    }
+    let offset = offset.unwrap_or(0);
+    let end = offset.saturating_add(limit.unwrap_or(usize::MAX)).min(all.len());
+    let part = all.get(offset..end).unwrap_or_default();
+    let next = (end < all.len()).then_some(end);
+    reply.data(json!({"messages": part, "total": all.len(), "nextOffset": next}));
+}
+
+pub fn entries(server: &Server, since: Option<String>, reply: Reply) {
+    match server.control.entries(since.as_deref()) {
+        Some((entries, leaf)) => reply.data(json!({"entries": entries, "leafId": leaf})),
+        None => reply.fail(format_args!("Entry not found: {}", since.unwrap_or_default())),
+    }
+}
+
+/// Gives the tree as its JSON text, without parsing it.
+pub fn tree(server: &Server, (): (), reply: Reply) {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Tree {
+        tree: Box<RawValue>,
+        leaf_id: Option<String>,
+    }
+    let (tree, leaf_id) = server.control.tree_json();
+    reply.give(RawValue::from_string(tree).map(|tree| Tree { tree, leaf_id }));
+}
+
+pub fn available_models(server: &Server, (): (), reply: Reply) {
+    let models = server.control.available_models();
+    let models: Vec<_> = models.iter().map(|model| model.shown()).collect();
+    reply.data(json!({"models": models}));
+}
+
+pub fn thinking_levels(server: &Server, (): (), reply: Reply) {
+    reply.data(json!({"levels": server.control.thinking_levels()}));
+}
+
+pub fn session_stats(server: &Server, (): (), reply: Reply) {
+    reply.data(server.control.stats());
+}
+
+pub fn export_html(server: &Server, path: Option<String>, reply: Reply) {
+    let control = server.control.clone();
+    server.beside("export", reply, move |reply| {
+        let written = control.export(path.as_deref().map(Path::new));
+        reply.give(written.map(|path| json!({"path": path.to_string_lossy()})));
+    });
+}
+
+pub fn fork_messages(server: &Server, (): (), reply: Reply) {
+    let points = server.control.fork_points().into_iter();
+    let messages: Vec<Value> =
+        points.map(|point| json!({"entryId": point.entry_id, "text": point.text})).collect();
+    reply.data(json!({"messages": messages}));
+}
+
+pub fn last_assistant_text(server: &Server, (): (), reply: Reply) {
+    reply.data(json!({"text": server.control.last_assistant_text()}));
+}
+
+pub fn commands(server: &Server, (): (), reply: Reply) {
+    reply.data(json!({"commands": server.control.commands()}));
+}
+
+pub fn tools(server: &Server, (): (), reply: Reply) {
+    let describe = |(tool, active): (Arc<dyn Tool>, bool)| {
+        let info = tool.info();
+        json!({
+            "name": info.spec.name,
+            "label": info.label,
+            "description": info.spec.description,
+            "parameters": info.spec.parameters,
+            "active": active,
+            "readOnly": info.reads_only,
+        })
+    };
+    let tools: Vec<Value> = server.control.tools().into_iter().map(describe).collect();
+    reply.data(json!({"tools": tools}));
+}

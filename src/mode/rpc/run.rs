@@ -1,0 +1,147 @@
+//! Prompts and shell commands: how they begin, and how they are ended.
+
+use super::field::{Fields, Prompt};
+use super::reply::Reply;
+use super::server::Server;
+use crate::mode::event_json::Line;
+use crate::mode::output::Output;
+use crate::mode::report;
+use crate::runtime::AgentMessage;
+use crate::runtime::control::{Begin, Streaming, Ticket, user_message};
+use crate::runtime::event::Event;
+use crate::runtime::session::Session;
+use serde_json::json;
+
+pub fn prompt(server: &Server, (prompt, streaming): (Prompt, Option<Streaming>), reply: Reply) {
+    let prompt = server.expand(prompt);
+    let message = || queued(prompt.clone());
+    match server.control.begin(streaming, message, &mut server.listener()) {
+        Ok(Begin::Run(ticket)) => server.hand_over(reply, |session, output, reply| {
+            answer(session, output, ticket, prompt, reply);
+        }),
+        Ok(Begin::Queued) => reply.done(),
+        Err(reason) => reply.fail(reason),
+    }
+}
+
+/// Asks the model as the first protocol does: a prompt is never refused for coming during a run.
+pub fn message(server: &Server, message: Prompt, reply: Reply) {
+    prompt(server, (message, Some(Streaming::FollowUp)), reply);
+}
+
+pub fn steer(server: &Server, prompt: Prompt, reply: Reply) {
+    server.control.steer(queued(server.expand(prompt)), &mut server.listener());
+    reply.done();
+}
+
+pub fn follow_up(server: &Server, prompt: Prompt, reply: Reply) {
+    server.control.follow_up(queued(server.expand(prompt)), &mut server.listener());
+    reply.done();
+}
+
+pub fn clear_queue(server: &Server, (): (), reply: Reply) {
+    let (steering, follow_up) = server.control.clear_queue(&mut server.listener());
+    reply.data(json!({"steering": steering, "followUp": follow_up}));
+}
+
+pub fn abort(server: &Server, (): (), reply: Reply) {
+    server.control.abort();
+    server.control.when_idle(|| reply.done());
+}
+
+/// Aborts as the first protocol does, with a response of its own.
+pub fn interrupt(server: &Server, (): (), reply: Reply) {
+    server.control.abort();
+    server.control.when_idle(|| reply.interrupted());
+}
+
+pub fn abort_and_prompt(server: &Server, prompt: Prompt, reply: Reply) {
+    let prompt = server.expand(prompt);
+    server.control.abort();
+    server.hand_over(reply, |session, output, reply| {
+        let nothing = || user_message(String::new(), Vec::new());
+        let begun = session.control().begin(None, nothing, &mut |_| {});
+        match begun {
+            Ok(Begin::Run(ticket)) => answer(session, output, ticket, prompt, reply),
+            Ok(Begin::Queued) => reply.done(),
+            Err(reason) => reply.fail(reason),
+        }
+    });
+}
+
+/// Asks the model, on the session's thread.
+fn answer(session: &mut Session, output: &Output, ticket: Ticket, prompt: Prompt, reply: Reply) {
+    let (images, hints) = session.prepare_images(prompt.images, &ticket.cancel);
+    let mut text = prompt.text;
+    if !hints.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(&hints.join("\n"));
+    }
+    let mut reply = Some(reply);
+    let mut accepted = || {
+        if let Some(reply) = reply.take() {
+            reply.done();
+        }
+    };
+    let asked = session.ask(ticket, user_message(text, images), &mut accepted, &mut output.listener());
+    match (asked, reply) {
+        (Ok(()), _) => {}
+        (Err(reason), Some(reply)) => reply.fail(reason),
+        // The client was told by an event.
+        (Err(reason), None) => report::error(reason),
+    }
+}
+
+fn queued(prompt: Prompt) -> AgentMessage {
+    user_message(prompt.text, prompt.images)
+}
+
+pub fn abort_retry(server: &Server, (): (), reply: Reply) {
+    server.control.abort_retry();
+    reply.done();
+}
+
+pub fn bash(server: &Server, (command, exclude): (String, Option<bool>), reply: Reply) {
+    let shell = match server.control.begin_shell() {
+        Ok(shell) => shell,
+        Err(reason) => return reply.fail(reason),
+    };
+    let output = server.output.clone();
+    server.beside("shell", reply, move |reply| {
+        let ran = shell.run(&command, exclude, &mut |delta| {
+            let _ = output.event(&Event::BashUpdate { id: reply.id(), delta });
+        });
+        reply.give(ran.map(|(result, message)| {
+            if output.is_cumulative() {
+                let _ = output.line(&Line::BashEnd { message: &message });
+            }
+            result
+        }));
+    });
+}
+
+pub fn abort_bash(server: &Server, (): (), reply: Reply) {
+    server.control.abort_shells();
+    reply.done();
+}
+
+/// Takes the answer to a question of the program.
+pub fn answered(server: &Server, answer: Fields, reply: Reply) {
+    if let Some(id) = reply.id() {
+        server.dialog.answer(id, answer);
+    }
+}
+
+/// Takes what there is of the result of a call that the client runs.
+pub fn tool_updated(server: &Server, update: Fields, reply: Reply) {
+    if let Some(id) = reply.id() {
+        server.host_tools.update(id, update);
+    }
+}
+
+/// Takes the result of a call that the client runs.
+pub fn tool_ended(server: &Server, result: Fields, reply: Reply) {
+    if let Some(id) = reply.id() {
+        server.host_tools.respond(id, result);
+    }
+}

@@ -1,0 +1,77 @@
+//! What handlers of commands work with: the session's control, its thread, and stdout.
+
+use super::dialog::Dialog;
+use super::field::Prompt;
+use super::host_tool::HostTools;
+use super::reply::Reply;
+use crate::mode::output::Output;
+use crate::mode::report;
+use crate::runtime::control::Control;
+use crate::runtime::event::Event;
+use crate::runtime::session::Session;
+use crossbeam_channel::{Receiver, Sender, TrySendError};
+use std::sync::Arc;
+use std::thread;
+
+pub struct Server {
+    pub control: Control,
+    pub output: Arc<Output>,
+    pub dialog: Arc<Dialog>,
+    pub host_tools: Arc<HostTools>,
+    pub jobs: Sender<Job>,
+    /// Held by every thread of [`Server::beside`]; the receiver knows when the last one has gone.
+    pub alive: Sender<()>,
+}
+
+/// A command that the session's thread answers.
+pub struct Job {
+    reply: Reply,
+    run: Run,
+}
+
+type Run = Box<dyn FnOnce(&mut Session, &Output, Reply) + Send>;
+
+/// Runs jobs in turn; gives the session back when no more can come.
+pub fn work(mut session: Session, jobs: &Receiver<Job>, output: &Output) -> Session {
+    for Job { reply, run } in jobs {
+        run(&mut session, output, reply);
+        session.take_notices().iter().for_each(report::warning);
+    }
+    session
+}
+
+impl Server {
+    /// A listener that writes the events which a command causes.
+    pub fn listener(&self) -> impl FnMut(&Event<'_>) {
+        // A reader that has gone ends the program by the output's token.
+        |event| drop(self.output.event_of_command(event))
+    }
+
+    /// Puts skills and templates in place of their names.
+    pub fn expand(&self, prompt: Prompt) -> Prompt {
+        let (text, diagnostic) = self.control.expand(prompt.text);
+        diagnostic.iter().for_each(report::warning);
+        Prompt { text, ..prompt }
+    }
+
+    /// Lets the session's thread answer, which may have other commands before this one.
+    pub fn hand_over(&self, reply: Reply, run: impl FnOnce(&mut Session, &Output, Reply) + Send + 'static) {
+        let job = Job { reply, run: Box::new(run) };
+        if let Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) = self.jobs.try_send(job) {
+            drop(job.run);
+            job.reply.fail("Too many commands wait for the session");
+        }
+    }
+
+    /// Answers on a thread of its own.
+    pub fn beside(&self, name: &str, reply: Reply, run: impl FnOnce(Reply) + Send + 'static) {
+        let (alive, spare) = (self.alive.clone(), reply.again());
+        let run = move || {
+            run(reply);
+            drop(alive);
+        };
+        if let Err(error) = thread::Builder::new().name(name.into()).spawn(run) {
+            spare.fail(format_args!("Cannot start a thread: {error}"));
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! Builds the events of an answer out of the blocks and facts that a wire protocol reads.
+//!
+//! A protocol reads frames ([`Reader`]) and tells an [`Answer`] what they say. The answer numbers its
+//! blocks from zero without gaps and holds the rules of the stream: a block begins once, takes no piece
+//! after its end, and no id is given to two calls.
+//!
+//! Not here: what the frames of a protocol look like (the protocol), and broken JSON (`wire::parse`).
+
+use super::ids::{Ids, NO_NAME};
+use super::parse::Text;
+use crate::llm::context::Context;
+use crate::llm::event::{AssistantEvent, Info, StreamError};
+use crate::llm::http::fault;
+use crate::llm::message::{Extra, StopReason, Usage, now_ms};
+use crate::llm::model::Model;
+use crate::llm::protocol::{Decoder, Frame};
+use serde_json::{Value, json};
+
+/// Shown for thinking that the provider sends encrypted.
+const REDACTED: &str = "[Reasoning redacted]";
+
+/// Reads the frames of one protocol.
+pub trait Reader: Send {
+    /// Reads one event of a stream.
+    fn event(&mut self, name: &str, data: &str, answer: &mut Answer) -> Result<(), StreamError>;
+
+    /// Reads an answer that came whole, from a server that does not stream.
+    fn body(&mut self, body: &str, answer: &mut Answer) -> Result<(), StreamError>;
+
+    /// The server has said all it will say: ends the open blocks, and gives the reason or what is missing.
+    fn end(&mut self, answer: &mut Answer) -> Result<StopReason, StreamError>;
+}
+
+/// The decoder that a [`Reader`] makes.
+pub struct AnswerDecoder<R> {
+    reader: R,
+    answer: Answer,
+}
+
+impl<R: Reader> AnswerDecoder<R> {
+    pub fn new(reader: R, answer: Answer) -> Self {
+        Self { reader, answer }
+    }
+
+    /// Runs `read` with the events going straight into `out`.
+    fn into<T>(
+        &mut self,
+        out: &mut Vec<AssistantEvent>,
+        read: impl FnOnce(&mut R, &mut Answer) -> Result<T, StreamError>,
+    ) -> Result<T, StreamError> {
+        std::mem::swap(&mut self.answer.events, out);
+        let result = read(&mut self.reader, &mut self.answer);
+        std::mem::swap(&mut self.answer.events, out);
+        result
+    }
+}
+
+impl<R: Reader> Decoder for AnswerDecoder<R> {
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
+        if self.answer.is_done {
+            return Ok(());
+        }
+        self.into(out, |reader, answer| match frame {
+            Frame::Sse { event, data } => reader.event(event, data, answer),
+            Frame::Body(body) => {
+                reader.body(body, answer)?;
+                answer.done();
+                Ok(())
+            }
+        })
+    }
+
+    fn end(&mut self, out: &mut Vec<AssistantEvent>) -> Result<(), StreamError> {
+        self.into(out, |reader, answer| {
+            let reason = reader.end(answer);
+            answer.done();
+            answer.events.push(AssistantEvent::Done { reason: reason? });
+            Ok(())
+        })
+    }
+
+    fn is_done(&self) -> bool {
+        self.answer.is_done
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    Thinking,
+    Call,
+}
+
+/// An answer as far as it was read.
+pub struct Answer {
+    /// Answers, and sets the prices.
+    pub model: Model,
+    ids: Ids,
+    blocks: Vec<Block>,
+    has_response_id: bool,
+    has_response_model: bool,
+    finish: Option<Result<StopReason, StreamError>>,
+    is_done: bool,
+    events: Vec<AssistantEvent>,
+}
+
+struct Block {
+    kind: Kind,
+    /// The server's number for the block.
+    number: Option<u64>,
+    is_open: bool,
+    /// Bytes of the pieces so far.
+    told: usize,
+    signature: Option<String>,
+    redacted: bool,
+    /// Arguments of a call that count if no piece comes.
+    default: Option<String>,
+}
+
+impl Block {
+    fn new(kind: Kind, number: Option<u64>) -> Self {
+        Self { kind, number, is_open: true, told: 0, signature: None, redacted: false, default: None }
+    }
+}
+
+impl Answer {
+    pub fn new(model: &Model, context: &Context) -> Self {
+        Self::with_ids(model, Ids::new(context))
+    }
+
+    pub fn with_ids(model: &Model, ids: Ids) -> Self {
+        Self {
+            model: model.clone(),
+            ids,
+            blocks: Vec::new(),
+            has_response_id: false,
+            has_response_model: false,
+            finish: None,
+            is_done: false,
+            events: Vec::new(),
+        }
+    }
+
+    /// The number of blocks, which is the index of the next.
+    pub fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    pub fn has_calls(&self) -> bool {
+        self.blocks.iter().any(|block| block.kind == Kind::Call)
+    }
+
+    pub fn kind(&self, index: usize) -> Option<Kind> {
+        self.blocks.get(index).map(|block| block.kind)
+    }
+
+    pub fn is_open(&self, index: usize) -> bool {
+        self.blocks.get(index).is_some_and(|block| block.is_open)
+    }
+
+    /// Bytes of the block's pieces so far.
+    pub fn told(&self, index: usize) -> usize {
+        self.blocks.get(index).map_or(0, |block| block.told)
+    }
+
+    /// True if a block with the server's `number` has begun.
+    pub fn knows(&self, number: u64) -> bool {
+        self.blocks.iter().any(|block| block.number == Some(number))
+    }
+
+    /// The open block with the server's `number`.
+    pub fn open_at(&self, number: u64) -> Option<usize> {
+        self.blocks.iter().rposition(|block| block.is_open && block.number == Some(number))
+    }
+
+    /// The open block with the server's `number`, if it is of this kind.
+    pub fn open_of(&self, number: u64, kind: Kind) -> Option<usize> {
+        self.open_at(number).filter(|index| self.kind(*index) == Some(kind))
+    }
+
+    /// The open block with the server's `number`; where there is none, text and thinking begin. `None` if the open
+    /// block is of another kind, and for a call, which cannot begin without a name.
+    pub fn open_or_begin(&mut self, number: u64, kind: Kind) -> Option<usize> {
+        match self.open_at(number) {
+            Some(index) => Some(index).filter(|index| self.kind(*index) == Some(kind)),
+            None if kind == Kind::Call => None,
+            None => Some(self.begin(kind, number)),
+        }
+    }
+
+    /// Begins text or thinking, and gives its index. `number` is the server's, where it has any.
+    pub fn begin(&mut self, kind: Kind, number: impl Into<Option<u64>>) -> usize {
+        let index = self.add(kind, number.into());
+        self.events.push(start_of(kind, index));
+        index
+    }
+
+    /// Begins a call under `id`, or under an id made up where `id` is empty or taken.
+    pub fn begin_call(&mut self, number: impl Into<Option<u64>>, id: &str, name: &str) -> usize {
+        let id = self.ids.take(id, self.len());
+        self.begin_call_as(number, id, name)
+    }
+
+    /// Begins a call under exactly `id`.
+    pub fn begin_call_as(&mut self, number: impl Into<Option<u64>>, id: String, name: &str) -> usize {
+        let index = self.add(Kind::Call, number.into());
+        let name = if name.is_empty() { NO_NAME } else { name }.to_owned();
+        self.events.push(AssistantEvent::ToolCallStart { index, id, name });
+        index
+    }
+
+    fn add(&mut self, kind: Kind, number: Option<u64>) -> usize {
+        self.blocks.push(Block::new(kind, number));
+        self.blocks.len() - 1
+    }
+
+    /// The id for a call that begins next: `given`, or one made up where `given` is empty or taken.
+    pub fn take_id(&mut self, given: &str) -> String {
+        self.ids.take(given, self.len())
+    }
+
+    /// Takes exactly `given` for a call; false if it is empty or taken.
+    pub fn claim_id(&mut self, given: &str) -> bool {
+        self.ids.claim(given)
+    }
+
+    /// Adds a piece to an open block. An empty piece is no event.
+    pub fn tell(&mut self, index: usize, piece: &str) {
+        let Some(block) = self.blocks.get_mut(index).filter(|block| block.is_open && !piece.is_empty())
+        else {
+            return;
+        };
+        block.told += piece.len();
+        let delta = piece.to_owned();
+        self.events.push(match block.kind {
+            Kind::Text => AssistantEvent::TextDelta { index, delta },
+            Kind::Thinking => AssistantEvent::ThinkingDelta { index, delta },
+            Kind::Call => AssistantEvent::ToolCallDelta { index, delta },
+        });
+    }
+
+    /// Arguments that came whole with the beginning of a call, for a server that sends no pieces of them.
+    pub fn set_default(&mut self, index: usize, arguments: Option<String>) {
+        if let Some(block) = self.blocks.get_mut(index) {
+            block.default = arguments;
+        }
+    }
+
+    /// Adds a piece to the block's signature.
+    pub fn sign(&mut self, index: usize, piece: &str) {
+        if let Some(block) = self.blocks.get_mut(index) {
+            block.signature.get_or_insert_default().push_str(piece);
+        }
+    }
+
+    /// Sets the block's signature: of a call, that of the thought before it.
+    pub fn set_signature(&mut self, index: usize, signature: Option<String>) {
+        if let Some(block) = self.blocks.get_mut(index) {
+            block.signature = signature;
+        }
+    }
+
+    /// Marks thinking as encrypted.
+    pub fn redact(&mut self, index: usize) {
+        if let Some(block) = self.blocks.get_mut(index) {
+            block.redacted = true;
+        }
+    }
+
+    /// Marks thinking as encrypted, with a text in its place.
+    pub fn tell_redacted(&mut self, index: usize) {
+        if self.blocks.get(index).is_some_and(|block| !block.redacted) {
+            self.tell(index, REDACTED);
+            self.redact(index);
+        }
+    }
+
+    /// Ends a block that is open.
+    pub fn end(&mut self, index: usize) {
+        self.end_call(index, None, None);
+    }
+
+    /// Ends a block that is open; `id` and `name` replace those that a call began with.
+    pub fn end_call(&mut self, index: usize, id: Option<String>, name: Option<String>) {
+        let Some(block) = self.blocks.get_mut(index).filter(|block| block.is_open) else {
+            return;
+        };
+        block.is_open = false;
+        if let Some(delta) = block.default.take().filter(|_| block.told == 0) {
+            self.events.push(AssistantEvent::ToolCallDelta { index, delta });
+        }
+        let signature = block.signature.take();
+        self.events.push(match block.kind {
+            Kind::Text => AssistantEvent::TextEnd { index, signature },
+            Kind::Thinking => AssistantEvent::ThinkingEnd { index, signature, redacted: block.redacted },
+            Kind::Call => AssistantEvent::ToolCallEnd { index, id, name, thought_signature: signature },
+        });
+    }
+
+    /// Ends the blocks that are open, in their order.
+    pub fn end_all(&mut self) {
+        for index in 0..self.blocks.len() {
+            self.end(index);
+        }
+    }
+
+    /// Ends a block, and begins it again under the same index as what it was.
+    pub fn restart(&mut self, index: usize, kind: Kind) {
+        self.end(index);
+        if let Some(block) = self.blocks.get_mut(index) {
+            *block = Block::new(kind, block.number);
+            self.events.push(start_of(kind, index));
+        }
+    }
+
+    pub fn info(&mut self, info: Info) {
+        self.events.push(AssistantEvent::info(info));
+    }
+
+    /// Tells the usage of the answer so far, priced.
+    pub fn usage(&mut self, mut usage: Usage) {
+        self.model.price(&mut usage);
+        self.info(Info { usage: Some(usage), ..Info::default() });
+    }
+
+    /// Tells the answer's id, and its model where that is another than was asked; each once.
+    pub fn identify(&mut self, id: &Text<'_>, model: &Text<'_>) {
+        let response_id = id.to_owned().filter(|_| !self.has_response_id);
+        let other = |model: &String| *model != self.model.id && !self.has_response_model;
+        let response_model = model.to_owned().filter(other);
+        self.has_response_id |= response_id.is_some();
+        self.has_response_model |= response_model.is_some();
+        if response_id.is_some() || response_model.is_some() {
+            self.info(Info { response_id, response_model, ..Info::default() });
+        }
+    }
+
+    /// The server has said why the answer ends, in the word `raw`.
+    pub fn stop(&mut self, raw: &str, reason: Result<StopReason, StreamError>) {
+        self.finish(reason);
+        self.info(Info { raw_stop_reason: Some(raw.to_owned()), ..Info::default() });
+    }
+
+    /// Sets why the answer ends.
+    pub fn finish(&mut self, reason: Result<StopReason, StreamError>) {
+        self.finish = Some(reason);
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    /// Why the answer ended; an error that says `missing` where the server did not say why. An answer with calls
+    /// ends for their sake.
+    pub fn reason(&mut self, missing: &str) -> Result<StopReason, StreamError> {
+        match self.finish.take() {
+            Some(Ok(StopReason::Stop)) if self.has_calls() => Ok(StopReason::ToolUse),
+            Some(reason) => reason,
+            None => Err(fault::cut_short(missing)),
+        }
+    }
+
+    /// The end of the answer was seen: what follows on the wire is not waited for.
+    pub fn done(&mut self) {
+        self.is_done = true;
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+}
+
+/// A record of something beside the answer, as messages keep it.
+pub fn diagnostics(kind: &str, details: impl Into<Value>) -> Extra {
+    let entry = json!({"type": kind, "timestamp": now_ms(), "details": details.into()});
+    Extra::from_iter([("diagnostics".to_owned(), Value::from(vec![entry]))])
+}
+
+/// The start of text or thinking.
+fn start_of(kind: Kind, index: usize) -> AssistantEvent {
+    match kind {
+        Kind::Text => AssistantEvent::TextStart { index },
+        Kind::Thinking | Kind::Call => AssistantEvent::ThinkingStart { index },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::event::Fold;
+    use crate::llm::message::{AssistantMessage, Block as Content};
+
+    fn answer() -> Answer {
+        Answer::new(&Model { id: "m".into(), ..Model::default() }, &Context::default())
+    }
+
+    #[test]
+    fn a_block_takes_nothing_after_its_end_and_ends_once() {
+        let mut answer = answer();
+        let text = answer.begin(Kind::Text, 7);
+        answer.tell(text, "a");
+        answer.tell(text, "");
+        answer.end(text);
+        answer.tell(text, "b");
+        answer.end(text);
+        answer.end_all();
+        let index = text;
+        assert_eq!(
+            answer.events,
+            [
+                AssistantEvent::TextStart { index },
+                AssistantEvent::TextDelta { index, delta: "a".into() },
+                AssistantEvent::TextEnd { index, signature: None },
+            ]
+        );
+        assert!(answer.knows(7) && answer.open_at(7).is_none() && answer.told(text) == 1);
+    }
+
+    #[test]
+    fn only_text_and_thinking_begin_unannounced() {
+        let mut answer = answer();
+        assert_eq!(answer.open_or_begin(1, Kind::Call), None);
+        assert_eq!(answer.open_or_begin(1, Kind::Thinking), Some(0));
+        assert_eq!(answer.open_or_begin(1, Kind::Text), None);
+        assert_eq!(answer.begin_call(2, "", ""), 1);
+        assert_eq!(answer.open_or_begin(2, Kind::Call), Some(1));
+    }
+
+    #[test]
+    fn what_begins_again_keeps_its_place() {
+        let mut answer = answer();
+        let index = answer.begin(Kind::Text, None);
+        answer.tell(index, "hm");
+        answer.restart(index, Kind::Thinking);
+        answer.tell(index, "hm");
+        answer.tell_redacted(index);
+        answer.tell_redacted(index);
+        answer.sign(index, "s");
+        answer.end_all();
+        let mut fold = Fold::new(AssistantMessage::default());
+        answer.events.iter().for_each(|event| fold.apply(event));
+        let message = fold.into_message();
+        let [Content::Thinking(thinking)] = message.content.as_slice() else {
+            panic!("{message:?}");
+        };
+        assert_eq!(thinking.thinking, format!("hm{REDACTED}"));
+        assert_eq!((thinking.thinking_signature.as_deref(), thinking.redacted), (Some("s"), Some(true)));
+    }
+
+    #[test]
+    fn an_answer_without_a_reason_lacks_its_end_and_calls_are_a_reason() {
+        let mut answer = answer();
+        assert_eq!(answer.reason("cut").unwrap_err().message, "cut");
+        answer.stop("stop", Ok(StopReason::Stop));
+        assert_eq!(answer.reason(""), Ok(StopReason::Stop));
+        answer.begin_call(None, "a", "ls");
+        answer.finish(Ok(StopReason::Stop));
+        assert_eq!(answer.reason(""), Ok(StopReason::ToolUse));
+        answer.finish(Err(fault::stopped("no")));
+        assert_eq!(answer.reason("").unwrap_err().message, "no");
+    }
+
+    #[test]
+    fn id_and_model_are_told_once() {
+        let mut answer = answer();
+        let text = |text: &'static str| Text(Some(text.into()));
+        answer.identify(&Text(None), &text("m"));
+        answer.identify(&text("1"), &text("m"));
+        answer.identify(&text("2"), &text("other"));
+        answer.identify(&text("3"), &text("third"));
+        let told: Vec<_> = answer
+            .events
+            .iter()
+            .map(|event| match event {
+                AssistantEvent::Info(info) => (info.response_id.as_deref(), info.response_model.as_deref()),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(told, [(Some("1"), None), (None, Some("other"))]);
+    }
+}
