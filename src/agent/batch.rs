@@ -63,21 +63,21 @@ pub(super) fn run(
     };
     if message.stop_reason == StopReason::Length {
         for call in &calls {
-            tell_start(host, call)?;
+            emit_start(host, call)?;
             let finished = failed(format!(
                 "Tool call \"{}\" was not executed: the response hit the output token limit, so its arguments may \
                  be truncated. Re-issue the tool call with complete arguments.",
                 call.name
             ));
-            tell_end(host, call, &finished)?;
+            emit_end(host, call, &finished)?;
             keep(host, call, finished)?;
         }
     } else if sequential {
         for (index, call) in calls.iter().enumerate() {
             let finished = if index > 0 && !cancel.is_cancelled() && host.is_interrupted() {
-                tell_start(host, call)?;
+                emit_start(host, call)?;
                 let finished = failed(SKIPPED.to_owned());
-                tell_end(host, call, &finished)?;
+                emit_end(host, call, &finished)?;
                 finished
             } else {
                 run_calls(agent, &[call], host, cancel)?.remove(0)
@@ -113,7 +113,7 @@ fn run_calls(
         let mut conduct = || {
             let mut threads = 0;
             for (index, call) in calls.iter().enumerate() {
-                tell_start(host, call)?;
+                emit_start(host, call)?;
                 match prepare(agent, index, call, cancel) {
                     Ok(prepared) => {
                         if jobs.send(prepared).is_ok() && threads < THREADS_MAX {
@@ -126,14 +126,14 @@ fn run_calls(
                                 Err(error) => {
                                     let text = format!("Cannot start a thread for the tool: {error}");
                                     let immediate = failed(text);
-                                    tell_end(host, call, &immediate)?;
+                                    emit_end(host, call, &immediate)?;
                                     finished[index] = Some(immediate);
                                 }
                             }
                         }
                     }
                     Err(immediate) => {
-                        tell_end(host, call, &immediate)?;
+                        emit_end(host, call, &immediate)?;
                         finished[index] = Some(*immediate);
                     }
                 }
@@ -153,7 +153,7 @@ fn run_calls(
                 }
                 Note::End(index, result) => {
                     let ended = conclude(result);
-                    let told = tell_end(host, calls[index], &ended);
+                    let told = emit_end(host, calls[index], &ended);
                     finished[index] = Some(ended);
                     told
                 }
@@ -259,11 +259,11 @@ fn refused(message: String) -> Box<Finished> {
     Box::new(failed(message))
 }
 
-fn tell_start(host: &mut dyn Host, call: &ToolCall) -> Result<(), Fatal> {
+fn emit_start(host: &mut dyn Host, call: &ToolCall) -> Result<(), Fatal> {
     host.event(&AgentEvent::ToolStart { id: &call.id, name: &call.name, arguments: &call.arguments })
 }
 
-fn tell_end(host: &mut dyn Host, call: &ToolCall, finished: &Finished) -> Result<(), Fatal> {
+fn emit_end(host: &mut dyn Host, call: &ToolCall, finished: &Finished) -> Result<(), Fatal> {
     let Finished { output, is_error } = finished;
     host.event(&AgentEvent::ToolEnd { id: &call.id, name: &call.name, output, is_error: *is_error })
 }

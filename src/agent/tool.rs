@@ -70,7 +70,7 @@ where
 pub struct ToolInfo {
     /// What the model is told: name, description, schema.
     pub spec: ToolSpec,
-    /// For people.
+    /// Name for people.
     pub label: String,
     /// One line for the system prompt; tools without one are not listed there.
     pub snippet: Option<String>,
@@ -110,7 +110,7 @@ pub struct Invocation<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
     pub content: Vec<Block>,
-    /// For people and programs, never sent to the model.
+    /// Data for people and programs, never sent to the model.
     pub details: Option<Value>,
     pub usage: Option<Usage>,
     /// Asks the agent to stop after this batch; it does if every result of the batch asks.

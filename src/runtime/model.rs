@@ -30,14 +30,14 @@ impl Control {
         models.collect()
     }
 
-    /// The providers of these models.
+    /// Providers whose models a request can be sent to.
     pub fn usable_providers(&self) -> Vec<String> {
         let (config, current) = {
             let state = self.state();
             (state.config.clone(), state.model.provider.clone())
         };
         let services = &config.services;
-        let offered = |name: &str| match services.is_actor(name) {
+        let offered = |name: &str| match services.is_faux(name) {
             true => current == name,
             false => services.usable(name),
         };
@@ -80,7 +80,7 @@ impl Control {
         Ok(Some(model))
     }
 
-    /// The next of the models to step through, or the one before. `None` when there is no other one.
+    /// Steps to the next model, or back to the previous one. `None` when there is no other model.
     pub fn cycle_model(&self, is_forward: bool, emit: Emit<'_>) -> Result<Option<Cycled>, Fatal> {
         let (config, current) = {
             let state = self.state();

@@ -22,7 +22,7 @@ pub enum Way {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Door {
     pub provider: String,
-    /// For people.
+    /// Name for people.
     pub name: String,
     pub way: Way,
     /// What one signs in with; empty for a key.
@@ -103,7 +103,7 @@ impl Control {
         own.or_else(|| Some(provider::find(id)?.name.to_owned())).unwrap_or_else(|| id.to_owned())
     }
 
-    /// Signs in, and stores what comes of it. Waits for the user.
+    /// Signs in, and stores the credential. Waits for the user.
     pub fn sign_in(
         &self,
         provider: &str,
@@ -115,7 +115,7 @@ impl Control {
         let configured = services.registry.configured(provider, None);
         let credentials = &services.credentials;
         credentials.sign_in(provider, &configured, interaction, cancel)?;
-        self.take_up_accounts();
+        self.use_allowed_models();
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl Control {
         let config = self.config();
         let credentials = &config.services.credentials;
         credentials.store_key(provider, &key, cancel)?;
-        self.take_up_accounts();
+        self.use_allowed_models();
         Ok(())
     }
 
@@ -133,7 +133,7 @@ impl Control {
     pub fn sign_out(&self, provider: &str, cancel: &CancelToken) -> Result<bool, Failure> {
         let config = self.config();
         let removed = config.services.credentials.remove(provider, cancel)?;
-        self.take_up_accounts();
+        self.use_allowed_models();
         Ok(removed)
     }
 
@@ -153,8 +153,8 @@ impl Control {
             .or_else(|| registry.offered_of(provider).into_iter().next())
     }
 
-    /// Accounts say which models they may use.
-    fn take_up_accounts(&self) {
+    /// Offers only the models that the accounts may use.
+    fn use_allowed_models(&self) {
         self.change_config(|config| {
             let allowed = config.services.credentials.allowed_models();
             config.services.registry.set_allowed(allowed);

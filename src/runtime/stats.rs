@@ -58,7 +58,7 @@ pub struct Context {
 /// How much of the model's window the conversation takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContextUsage {
-    /// Not known from a compaction to the next answer.
+    /// `None` from a compaction to the next answer.
     pub tokens: Option<u64>,
     pub window: u64,
 }

@@ -19,7 +19,7 @@ use crate::session::compaction::prompt;
 use crate::session::entry::{Body, BranchSummary, Entry};
 use serde_json::Value;
 
-/// How to go.
+/// How to move in the tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Move<'a> {
     /// Sums up the branch that is left.
@@ -28,7 +28,7 @@ pub struct Move<'a> {
     pub instructions: Option<&'a str>,
     /// The instructions are all that is asked.
     pub replace_instructions: bool,
-    /// For the summary, or for the target when there is none.
+    /// Label of the summary, or of the target when there is no summary.
     pub label: Option<&'a str>,
 }
 
@@ -103,7 +103,7 @@ impl Session {
                 }
             }
         }
-        let (to, editor_text) = match said(&entry.body) {
+        let (to, editor_text) = match prompt_text(&entry.body) {
             Some(text) => (entry.parent_id, Some(text)),
             None => (Some(entry.id), None),
         };
@@ -160,7 +160,7 @@ impl Control {
 }
 
 /// The text of an entry that is gone to in order to be said anew.
-fn said(body: &Body) -> Option<String> {
+fn prompt_text(body: &Body) -> Option<String> {
     let joined = |content: &Content| match content {
         Content::Text(text) => text.clone(),
         Content::Blocks(blocks) => blocks.iter().filter_map(Block::as_text).collect(),

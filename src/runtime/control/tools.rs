@@ -15,7 +15,7 @@ impl Control {
         all.iter().map(|tool| (tool.clone(), is_active(tool))).collect()
     }
 
-    /// Makes these tools the active ones. Unknown names are left out; gives the names that are active now.
+    /// Makes the tools with these names the active ones. Unknown names are left out; gives the names that are active now.
     pub fn set_active_tools(&self, names: &[String]) -> Vec<String> {
         self.state().activate(names)
     }

@@ -92,7 +92,7 @@ fn exact(control: &Control, reference: &str) -> Option<Arc<Model>> {
         let config = control.config();
         let services = &config.services;
         let model = services.registry.find(provider, id)?;
-        (services.is_actor(provider)).then_some(model)
+        (services.is_faux(provider)).then_some(model)
     })
 }
 
