@@ -185,7 +185,7 @@ impl Host for Conductor<'_> {
                     ..CustomMessage::default()
                 }));
                 // A listener that fails here fails at the next event too, where it can end the run.
-                self.control.steer(note, &mut |event| drop((self.listener)(event)));
+                self.control.queue().steer(note, &mut |event| drop((self.listener)(event)));
             }
             Verdict::End(reason) => {
                 *self.ended_by = Some(reason);

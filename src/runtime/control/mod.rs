@@ -8,12 +8,14 @@
 //! Not here: models and thinking levels (`model`), shell commands of the user (`shell`), sums over the
 //! log (`stats`).
 
+mod part;
 mod preference;
 mod queue;
 mod state;
 mod ticket;
 mod tools;
 
+pub use part::{Models, Preferences, Queue, SignIns, Tools, Tree};
 pub use state::{InterruptMode, Parts, Switches};
 pub use ticket::{Begin, Streaming, Ticket};
 
