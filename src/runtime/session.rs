@@ -175,7 +175,7 @@ impl Session {
         };
         // The log may have had to go on in another file.
         self.update_child_env();
-        let told = listener(&Event::AgentSettled);
+        let told = listener(&Event::AgentSettled { aborted: cancel.is_cancelled() });
         ticket.wake_idle();
         outcome.and(told)
     }
