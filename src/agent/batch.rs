@@ -67,21 +67,21 @@ pub(super) fn run(
     };
     if message.stop_reason == StopReason::Length {
         for call in &calls {
-            tell_start(host, call)?;
+            emit_start(host, call)?;
             let finished = failed(format!(
                 "Tool call \"{}\" was not executed: the response hit the output token limit, so its arguments may \
                  be truncated. Re-issue the tool call with complete arguments.",
                 call.name
             ));
-            tell_end(host, call, &finished)?;
+            emit_end(host, call, &finished)?;
             keep(host, call, finished)?;
         }
     } else if sequential {
         for (index, call) in calls.iter().enumerate() {
             let finished = if index > 0 && !cancel.is_cancelled() && host.is_interrupted() {
-                tell_start(host, call)?;
+                emit_start(host, call)?;
                 let finished = failed(SKIPPED.to_owned());
-                tell_end(host, call, &finished)?;
+                emit_end(host, call, &finished)?;
                 finished
             } else {
                 run_calls(agent, &[call], host, cancel)?.remove(0)
@@ -117,7 +117,7 @@ fn run_calls(
         let mut conduct = || {
             let mut threads = 0;
             for (index, call) in calls.iter().enumerate() {
-                tell_start(host, call)?;
+                emit_start(host, call)?;
                 match prepare(agent, index, call, cancel) {
                     Ok(prepared) => {
                         if jobs.send(prepared).is_ok() && threads < THREADS_MAX {
@@ -130,14 +130,14 @@ fn run_calls(
                                 Err(error) => {
                                     let text = format!("Cannot start a thread for the tool: {error}");
                                     let immediate = failed(text);
-                                    tell_end(host, call, &immediate)?;
+                                    emit_end(host, call, &immediate)?;
                                     finished[index] = Some(immediate);
                                 }
                             }
                         }
                     }
                     Err(immediate) => {
-                        tell_end(host, call, &immediate)?;
+                        emit_end(host, call, &immediate)?;
                         finished[index] = Some(*immediate);
                     }
                 }
@@ -155,9 +155,15 @@ fn run_calls(
                     let (id, name, arguments) = (call.id.as_str(), call.name.as_str(), &call.arguments);
                     host.event(&AgentEvent::ToolUpdate { id, name, arguments, output: &output })
                 }
+<<<<<<< HEAD
                 Note::End(index, result, took) => {
                     let ended = Finished { duration_ms: took.map(milliseconds), ..conclude(result) };
                     let told = tell_end(host, calls[index], &ended);
+=======
+                Note::End(index, result) => {
+                    let ended = conclude(result);
+                    let told = emit_end(host, calls[index], &ended);
+>>>>>>> 02d5dc71c95f42d2350f5b78aef6fcddb9163d15
                     finished[index] = Some(ended);
                     told
                 }
@@ -270,14 +276,20 @@ fn refused(message: String) -> Box<Finished> {
     Box::new(failed(message))
 }
 
-fn tell_start(host: &mut dyn Host, call: &ToolCall) -> Result<(), Fatal> {
+fn emit_start(host: &mut dyn Host, call: &ToolCall) -> Result<(), Fatal> {
     host.event(&AgentEvent::ToolStart { id: &call.id, name: &call.name, arguments: &call.arguments })
 }
 
+<<<<<<< HEAD
 fn tell_end(host: &mut dyn Host, call: &ToolCall, finished: &Finished) -> Result<(), Fatal> {
     let (id, name) = (call.id.as_str(), call.name.as_str());
     let Finished { output, is_error, duration_ms } = finished;
     host.event(&AgentEvent::ToolEnd { id, name, output, is_error: *is_error, duration_ms: *duration_ms })
+=======
+fn emit_end(host: &mut dyn Host, call: &ToolCall, finished: &Finished) -> Result<(), Fatal> {
+    let Finished { output, is_error } = finished;
+    host.event(&AgentEvent::ToolEnd { id: &call.id, name: &call.name, output, is_error: *is_error })
+>>>>>>> 02d5dc71c95f42d2350f5b78aef6fcddb9163d15
 }
 
 fn result_message(call: &ToolCall, finished: Finished) -> AgentMessage {

@@ -70,7 +70,7 @@ where
 pub struct ToolInfo {
     /// What the model is told: name, description, schema.
     pub spec: ToolSpec,
-    /// For people.
+    /// Name for people.
     pub label: String,
     /// One line for the system prompt; tools without one are not listed there.
     pub snippet: Option<String>,
@@ -110,7 +110,7 @@ pub struct Invocation<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
     pub content: Vec<Block>,
-    /// For people and programs, never sent to the model.
+    /// Data for people and programs, never sent to the model.
     pub details: Option<Value>,
     /// The result as data, for programs that follow the events; not part of the conversation.
     pub structured: Option<Value>,

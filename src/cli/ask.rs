@@ -2,7 +2,7 @@
 //! stays clean.
 
 use super::flags::RunArgs;
-use crate::mode::interactive::question::{self, Answer, Ground};
+use crate::mode::interactive::question::{self, Answer, Context};
 use crate::mode::report;
 use crate::runtime::plain_text;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -17,7 +17,7 @@ pub fn is_drawn(args: &RunArgs) -> bool {
 }
 
 /// Lets the user choose from a drawn list; none if nothing was chosen.
-pub fn choose_drawn(screen: Ground<'_>, title: &str, text: &str, answers: &[String]) -> Option<usize> {
+pub fn choose_drawn(screen: Context<'_>, title: &str, text: &str, answers: &[String]) -> Option<usize> {
     given(question::choose(screen, title, text, answers))
 }
 

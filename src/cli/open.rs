@@ -213,7 +213,7 @@ impl Opening<'_> {
     fn pick(&self, inputs: &Inputs) -> Result<PathBuf, String> {
         if let Some(screen) = self.launch.screen(inputs) {
             return match ask::given(question::pick(screen, &self.store)) {
-                Some(info) => Ok(info.path),
+                Some(path) => Ok(path),
                 None => ask::leave("No session selected"),
             };
         }
@@ -281,7 +281,7 @@ pub fn path_of(found: Found) -> PathBuf {
 }
 
 /// Asks about a draft. Gives its prompt if the user wants it, and removes the draft unless it is kept.
-fn offer_draft(screen: question::Ground<'_>, draft: &Stored) -> Option<String> {
+fn offer_draft(screen: question::Context<'_>, draft: &Stored) -> Option<String> {
     const SHOWN: usize = 400;
     let log = Log::open_to_read(&draft.path).ok()?;
     let prompt = log.fork_points().pop()?.text;

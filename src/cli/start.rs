@@ -152,8 +152,8 @@ impl Launch {
     }
 
     /// What questions are drawn with; none where they are not drawn.
-    pub fn screen<'a>(&self, inputs: &'a Inputs) -> Option<question::Ground<'a>> {
-        (self.asks == Asks::Drawn).then_some(question::Ground {
+    pub fn screen<'a>(&self, inputs: &'a Inputs) -> Option<question::Context<'a>> {
+        (self.asks == Asks::Drawn).then_some(question::Context {
             dirs: &inputs.dirs,
             settings: &inputs.settings,
             cwd: &inputs.cwd,

@@ -232,7 +232,7 @@ impl Fold {
             }
             AssistantEvent::ToolCallStart { index, id, name } => {
                 let call = ToolCall { id: id.clone(), name: name.clone(), ..ToolCall::default() };
-                self.put(*index, Block::ToolCall(call));
+                self.put(*index, Block::ToolCall(Box::new(call)));
                 self.arguments.push((*index, PartialJson::new()));
             }
             AssistantEvent::ToolCallDelta { index, delta } => {
@@ -256,7 +256,9 @@ impl Fold {
                 self.message.stop_reason = if aborted { StopReason::Aborted } else { StopReason::Error };
                 self.message.error_message = Some(error.message.clone());
                 if let Some(extra) = &error.extra {
-                    self.message.extra.extend(Extra::clone(extra));
+                    self.message
+                        .extra
+                        .extend(extra.iter().map(|(name, value)| (name.clone(), value.clone())));
                 }
             }
         }
@@ -335,7 +337,7 @@ impl Fold {
                 _ => {}
             }
         }
-        for (key, value) in &info.extra {
+        for (key, value) in info.extra.iter() {
             message.extra.insert(key.clone(), value.clone());
         }
     }

@@ -3,12 +3,14 @@
 //! The JSON is that of the reference's message types, field for field; fields that are not known here
 //! are kept in `extra` and written back. Timestamps are Unix milliseconds.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, LazyLock};
 
-/// Fields of a newer version, kept for the way back.
-pub type Extra = Map<String, Value>;
+/// Fields of a newer version, kept for the way back. Small while there are none: every block has them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Extra(Option<Box<Map<String, Value>>>);
 
 /// A message that a provider understands. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +29,8 @@ pub enum Block {
     Text(TextContent),
     Thinking(ThinkingContent),
     Image(ImageContent),
-    ToolCall(ToolCall),
+    /// Boxed, since a list of blocks has room for the largest kind in each place.
+    ToolCall(Box<ToolCall>),
     /// A kind that is not known here: kept, never sent.
     #[serde(untagged)]
     Other(Value),
@@ -179,8 +182,9 @@ pub struct AssistantMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_turn: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub diagnostics: Option<Value>,
+    pub diagnostics: Option<Box<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+<<<<<<< HEAD
     pub deferred: Option<Value>,
     /// Milliseconds from `timestamp` to the end of the answer, by a monotonic clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,6 +192,9 @@ pub struct AssistantMessage {
     /// The thinking level that the agent asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<String>,
+=======
+    pub deferred: Option<Box<Value>>,
+>>>>>>> 02d5dc71c95f42d2350f5b78aef6fcddb9163d15
     #[serde(flatten)]
     pub extra: Extra,
 }
@@ -280,6 +287,60 @@ fn exact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Block>, D::Er
     let mut blocks = Vec::deserialize(deserializer)?;
     blocks.shrink_to_fit();
     Ok(blocks)
+}
+
+impl Extra {
+    pub const fn new() -> Self {
+        Self(None)
+    }
+}
+
+impl From<Map<String, Value>> for Extra {
+    fn from(fields: Map<String, Value>) -> Self {
+        Self((!fields.is_empty()).then(|| Box::new(fields)))
+    }
+}
+
+impl FromIterator<(String, Value)> for Extra {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(fields: I) -> Self {
+        Map::from_iter(fields).into()
+    }
+}
+
+impl IntoIterator for Extra {
+    type Item = (String, Value);
+    type IntoIter = serde_json::map::IntoIter;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.map_or_else(Map::new, |fields| *fields).into_iter()
+    }
+}
+
+impl Deref for Extra {
+    type Target = Map<String, Value>;
+
+    fn deref(&self) -> &Self::Target {
+        static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
+impl DerefMut for Extra {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.0.get_or_insert_default()
+    }
+}
+
+impl Serialize for Extra {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(&**self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Extra {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Map::deserialize(deserializer).map(Self::from)
+    }
 }
 
 impl Default for Content {

@@ -17,7 +17,7 @@ pub type Emit<'a> = &'a mut dyn FnMut(&Event<'_>);
 /// Why a conversation is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It was asked for.
+    /// The user asked for it.
     Manual,
     /// The context left less room than is to be kept free.
     Threshold,

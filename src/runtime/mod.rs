@@ -54,7 +54,7 @@ pub use crate::base::executable;
 pub use crate::llm::event::{AssistantEvent, Fold};
 pub use crate::llm::json_stream::PartialJson;
 pub use crate::llm::message::{
-    AssistantMessage, Block, StopReason, ToolCall, ToolResultMessage as ToolResult, ToolSpec, Usage,
+    AssistantMessage, Block, StopReason, ToolResultMessage as ToolResult, ToolSpec, Usage,
 };
 pub use crate::llm::model::{Model, ThinkingLevel};
 pub use crate::models::local::explain_refused_tools;

@@ -81,7 +81,7 @@ pub(super) fn hidden(vault: &Vault, mut message: AgentMessage) -> AgentMessage {
 }
 
 impl Config {
-    /// The prompt for these tools. While secrets are known it says what a placeholder is.
+    /// The prompt for `tools`. While secrets are known the prompt says what a placeholder is.
     pub(super) fn sections(&self, tools: &[Arc<dyn Tool>]) -> Map<String, Value> {
         let mut sections = (self.prompt)(tools);
         if let Some(set) = self.services.vault().set() {

@@ -160,7 +160,7 @@ impl Session {
             Ok(()) => Ok(()),
             Err(Fatal(reason)) => {
                 // A listener that has failed itself need not be told.
-                let _ = open.fail(&self.control.model(), &reason, cancel.is_cancelled(), listener);
+                let _ = open.fail(&self.control.models().current(), &reason, cancel.is_cancelled(), listener);
                 ticket.finish(true).and(Err(Fatal(reason)))
             }
         };
@@ -182,7 +182,7 @@ impl Session {
 
     /// Says why the model cannot be asked, where that is known without running a command.
     pub fn check_key(&self, cancel: &CancelToken) -> Result<(), Fatal> {
-        let checked = self.config.services.check(&self.control.model(), cancel);
+        let checked = self.config.services.check(&self.control.models().current(), cancel);
         checked.map_err(|error| Fatal(error.to_string()))
     }
 
@@ -276,7 +276,7 @@ impl Session {
         let thinking = self.control.state().thinking;
         Ok(Compactor {
             control: &self.control,
-            model: self.control.model(),
+            model: self.control.models().current(),
             thinking,
             services: &self.config.services,
             state: &mut self.compaction,

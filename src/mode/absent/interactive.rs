@@ -39,13 +39,12 @@ pub fn keys() -> String {
 pub mod question {
     //! Questions that are drawn: none.
 
-    use crate::runtime::stored::Info;
     use crate::runtime::{Dirs, Settings, Store};
     use std::io;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     #[derive(Clone, Copy)]
-    pub struct Ground<'a> {
+    pub struct Context<'a> {
         pub dirs: &'a Dirs,
         pub settings: &'a Settings,
         pub cwd: &'a Path,
@@ -57,11 +56,11 @@ pub mod question {
         End(u8),
     }
 
-    pub fn choose(_: Ground<'_>, _: &str, _: &str, _: &[String]) -> io::Result<Answer<usize>> {
+    pub fn choose(_: Context<'_>, _: &str, _: &str, _: &[String]) -> io::Result<Answer<usize>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub fn pick(_: Ground<'_>, _: &Store) -> io::Result<Answer<Info>> {
+    pub fn pick(_: Context<'_>, _: &Store) -> io::Result<Answer<PathBuf>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

@@ -12,8 +12,8 @@ pub struct Activity {
     /// The model reads the prompt: tokens, of all.
     reading: Option<(u64, u64)>,
     answer: Answer,
-    /// Something else that was begun by the user, with its name.
-    pub other: Option<(String, Instant)>,
+    /// Name of other work that the user began.
+    pub other: Option<(&'static str, Instant)>,
 }
 
 /// The answer under way.
@@ -58,7 +58,7 @@ impl Activity {
         }
     }
 
-    /// What to say of it, and for how long it has been so.
+    /// A label for the editor's border, and for how long it has been true.
     pub fn label(&self, now: Instant) -> Option<(String, Duration)> {
         let since = |then: Instant| now.saturating_duration_since(then);
         if let Some(retry) = &self.retry {
@@ -79,7 +79,7 @@ impl Activity {
             return Some((label.to_owned(), since(then)));
         }
         if let Some((label, then)) = &self.other {
-            return Some((label.clone(), since(*then)));
+            return Some(((*label).to_owned(), since(*then)));
         }
         let label = match self.reading.filter(|(_, total)| *total > 0) {
             Some((processed, total)) => {
@@ -97,7 +97,7 @@ impl Activity {
         (tokens > 1 && took > 0.0).then(|| tokens as f64 / took)
     }
 
-    /// It waits, or does what nobody asked for just now: that it can be ended is worth a word.
+    /// True while a retry waits or a compaction runs: the label then names the key that ends it.
     pub fn names_escape(&self) -> bool {
         self.retry.is_some() || self.compaction.is_some()
     }

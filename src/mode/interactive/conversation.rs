@@ -1,13 +1,14 @@
 //! The whole conversation, item by item: what is in the log, and what the program said between.
 //!
-//! Only the places of logged messages are held; a message is read and laid out when it is looked at. A
-//! call is shown with its result, which is an entry of its own.
+//! Only the places of logged messages are held; a message is read when it is looked at, and goes through the
+//! transcript as if it came just then. A call is shown with its result, which is an entry of its own.
 
-use super::card::{self, Call, Weight};
+use super::card::{self, Weight};
 use super::look::Look;
+use super::transcript::stored_lines;
 use crate::runtime::control::Control;
 use crate::runtime::reading::{Part, Place};
-use crate::runtime::{AgentMessage, AssistantMessage, Block, StopReason, ToolResult};
+use crate::runtime::{AgentMessage, Block, ToolResult};
 use crate::tui::line::Line;
 use crate::tui::wrap::wrap;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ pub struct Conversation {
     items: Vec<Item>,
     /// How far the log is taken in.
     leaf: Option<Arc<str>>,
-    /// It is taken in at all; what is said before stands above it.
+    /// True once the log is taken in. Notices from before stand above it.
     has_begun: bool,
 }
 
@@ -30,12 +31,12 @@ pub enum Item {
 }
 
 impl Conversation {
-    /// Takes in what the log has got since, or all of it if the conversation is another one now. True then.
+    /// Takes in new entries of the log. True if the log is another conversation's, which is then taken in whole.
     pub fn follow(&mut self, control: &Control) -> bool {
         if !self.has_begun {
             return false;
         }
-        if let Some((new, leaf)) = control.places(self.leaf.as_deref())
+        if let Some((new, leaf)) = control.tree().places(self.leaf.as_deref())
             && (leaf.is_some() || self.leaf.is_none())
         {
             self.items.extend(new.into_iter().map(Item::Stored));
@@ -48,7 +49,7 @@ impl Conversation {
 
     /// Takes in the log of another conversation, or another branch. Gives the first item of it.
     pub fn begin(&mut self, control: &Control) -> usize {
-        let (places, leaf) = control.places(None).unwrap_or_default();
+        let (places, leaf) = control.tree().places(None).unwrap_or_default();
         if std::mem::replace(&mut self.has_begun, true) {
             self.items.clear();
         }
@@ -74,7 +75,7 @@ impl Conversation {
     /// The words of an item: of an answer, what it said and what it called.
     pub fn text(&self, at: usize, control: &Control) -> Option<String> {
         let message = match self.items.get(at)? {
-            Item::Stored(place) => control.shown(&place.entry)?,
+            Item::Stored(place) => control.tree().shown(&place.entry)?,
             Item::Said(_, text) => return Some(text.to_string()),
             Item::Printed(lines) => {
                 let texts: Vec<&str> = lines.iter().map(|line| line.text().trim_end()).collect();
@@ -117,12 +118,19 @@ impl Conversation {
             Some(Item::Said(weight, text)) => card::notice(*weight, text, look),
             Some(Item::Printed(lines)) => lines.iter().flat_map(|line| wrap(line, look.width)).collect(),
             Some(Item::Stored(place)) if place.part == Part::Result => Vec::new(),
-            Some(Item::Stored(place)) => match control.shown(&place.entry) {
-                Some(AgentMessage::Assistant(answer)) => {
-                    let results = self.results(at, control);
-                    return answer_lines(&answer, &results, look, is_busy, live);
+            Some(Item::Stored(place)) => match control.tree().shown(&place.entry) {
+                Some(message) => {
+                    let mut is_final = true;
+                    let lines = stored_lines(message, self.results(at, control), look, &mut |call| {
+                        let lines = live(&call.id);
+                        is_final &= lines.is_none() && !is_busy;
+                        if lines.is_none() && !is_busy {
+                            call.fail("No result", None);
+                        }
+                        lines
+                    });
+                    return (lines, is_final);
                 }
-                Some(message) => card::message(&message, look),
                 None => card::notice(Weight::Warning, "A damaged entry is not shown", look),
             },
         };
@@ -137,14 +145,14 @@ impl Conversation {
             if place.part != Part::Result {
                 break;
             }
-            if let Some(AgentMessage::ToolResult(result)) = control.shown(&place.entry) {
+            if let Some(AgentMessage::ToolResult(result)) = control.tree().shown(&place.entry) {
                 results.push(result);
             }
         }
         results
     }
 
-    /// The end of it, not before item `from`: at least `rows` lines if it has as many, and how many prompts and
+    /// The end of the conversation, not before item `from`: at least `rows` lines if it has as many, and how many prompts and
     /// answers are above.
     pub fn end(&self, from: usize, rows: usize, control: &Control, look: &Look<'_>) -> (Vec<Line>, usize) {
         let mut blocks = Vec::new();
@@ -164,48 +172,6 @@ impl Conversation {
         let above = self.items.iter().take(first).filter(is_message).count();
         (blocks.into_iter().rev().flatten().collect(), above)
     }
-}
-
-fn answer_lines(
-    answer: &AssistantMessage,
-    results: &[Arc<ToolResult>],
-    look: &Look<'_>,
-    is_busy: bool,
-    live: &mut dyn FnMut(&str) -> Option<Vec<Line>>,
-) -> (Vec<Line>, bool) {
-    let mut out = Vec::new();
-    let mut is_final = true;
-    for block in &answer.content {
-        match block {
-            Block::Text(block) if !block.text.trim().is_empty() => {
-                out.extend(card::text(&block.text, look));
-            }
-            Block::Thinking(block) if !block.thinking.trim().is_empty() => {
-                out.extend(card::thinking(&block.thinking, look));
-            }
-            Block::ToolCall(call) => {
-                let result = results.iter().find(|result| result.tool_call_id == call.id);
-                let mut stored = Call::stored(call, result.map(|result| &**result));
-                if result.is_none() {
-                    if matches!(answer.stop_reason, StopReason::Aborted | StopReason::Error) {
-                        stored.fail(&card::reason(answer), None);
-                    } else if let Some(lines) = live(&call.id) {
-                        is_final = false;
-                        out.extend(lines);
-                        continue;
-                    } else if is_busy {
-                        is_final = false;
-                    } else {
-                        stored.fail("No result", None);
-                    }
-                }
-                out.extend(stored.lines(look, None, None));
-            }
-            _ => {}
-        }
-    }
-    out.extend(card::ending(answer, look));
-    (out, is_final)
 }
 
 #[cfg(test)]
@@ -254,12 +220,16 @@ mod tests {
         bench
     }
 
+    fn end(bench: &Bench, rows: usize, look: &Look<'_>) -> (Vec<Line>, usize) {
+        bench.app.view.conversation().end(0, rows, &bench.app.control, look)
+    }
+
     #[test]
     fn a_stored_conversation_is_drawn_as_it_was() {
         let mut bench = bench();
-        bench.app.conversation.begin(&bench.app.control);
-        let look = bench.app.stage.look().within(40);
-        let (lines, above) = bench.app.conversation.end(0, 1000, &bench.app.control, &look);
+        bench.app.view.begin();
+        let look = bench.app.config.look().within(40);
+        let (lines, above) = end(&bench, 1000, &look);
         assert_eq!(above, 0);
         assert!(lines.iter().all(|line| line.width() <= 40));
         let texts: Vec<&str> = lines.iter().map(|line| line.text().trim()).collect();
@@ -293,23 +263,23 @@ mod tests {
     #[test]
     fn only_the_end_is_laid_out_and_the_rest_is_counted() {
         let mut bench = bench();
-        bench.app.conversation.begin(&bench.app.control);
-        let look = bench.app.stage.look().within(40);
-        let (lines, above) = bench.app.conversation.end(0, 1, &bench.app.control, &look);
+        bench.app.view.begin();
+        let look = bench.app.config.look().within(40);
+        let (lines, above) = end(&bench, 1, &look);
         assert_eq!((lines.len(), above), (2, 3));
     }
 
     #[test]
     fn the_words_of_an_item_can_be_taken_away() {
         let mut bench = bench();
-        bench.app.conversation.begin(&bench.app.control);
+        bench.app.view.begin();
         bench.app.say(Weight::Info, "noted");
-        let text = |at| bench.app.conversation.text(at, &bench.app.control);
+        let text = |at| bench.app.view.conversation().text(at, &bench.app.control);
         assert_eq!(text(0).as_deref(), Some("look **around**"));
         let answer = text(1).unwrap();
         assert!(answer.starts_with("I will.\n\nls {"), "{answer}");
         assert!(answer.ends_with("ENOENT: none\n\na.rs\nb.rs"), "{answer}");
-        let last = bench.app.conversation.items().len() - 1;
+        let last = bench.app.view.conversation().items().len() - 1;
         assert_eq!(text(last).as_deref(), Some("noted"));
         assert_eq!(text(last + 1), None);
     }

@@ -4,9 +4,10 @@
 //! taken yet are joined, and of the states of a running tool only the last is kept: however far the drawing
 //! is behind, the mailbox holds little more than the text itself.
 //!
-//! Putting never waits: some is told while locks are held that the drawing thread takes too.
+//! Putting never waits: some news comes while locks are held that the drawing thread takes too.
 
-use super::app::App;
+use super::card::Weight;
+use super::effect::Effect;
 use crate::runtime::event::{Event, Reason};
 use crate::runtime::{AgentEvent, AgentMessage, AssistantEvent, ToolOutput};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -14,9 +15,6 @@ use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// Something the drawing thread is to do.
-pub type Task = Box<dyn FnOnce(&mut App) + Send>;
 
 /// Which text a piece belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +51,12 @@ pub enum News {
     },
     /// Tokens of the prompt that the model has read, of all.
     PromptProgress(u64, u64),
+    /// A call whose arguments are whole.
+    ToolWritten {
+        id: String,
+        name: String,
+        arguments: Map<String, Value>,
+    },
     ToolStarted {
         id: String,
         name: String,
@@ -96,7 +100,8 @@ pub enum News {
     ThinkingChanged,
     /// A command of the user printed something.
     ShellPrinted(String),
-    Task(Task),
+    /// Something the drawing thread is to do.
+    Effect(Box<Effect>),
 }
 
 pub struct Feed {
@@ -109,7 +114,7 @@ impl Feed {
         Self { waiting: Mutex::default(), wake: bounded(1) }
     }
 
-    /// Something was put in.
+    /// Receives when something was put in.
     pub fn woken(&self) -> &Receiver<()> {
         &self.wake.1
     }
@@ -141,9 +146,13 @@ impl Feed {
         let _ = self.wake.0.try_send(());
     }
 
-    /// Lets the drawing thread do something.
-    pub fn task(&self, task: impl FnOnce(&mut App) + Send + 'static) {
-        self.put(News::Task(Box::new(task)));
+    /// Has the drawing thread do something.
+    pub fn effect(&self, effect: Effect) {
+        self.put(News::Effect(Box::new(effect)));
+    }
+
+    pub fn say(&self, weight: Weight, text: String) {
+        self.effect(Effect::Say(weight, text));
     }
 
     pub fn event(&self, event: &Event<'_>) {
@@ -173,7 +182,7 @@ fn replaced(waiting: &mut VecDeque<News>, id: &str, new: ToolOutput) -> Option<T
     Some(new)
 }
 
-/// What of an event is seen.
+/// The news of an event, if the screen shows it.
 fn news(event: &Event<'_>) -> Option<News> {
     Some(match event {
         Event::Agent(event) => return of_agent(event),

@@ -1,10 +1,12 @@
 //! Files of the project for `@`: listed on a thread, kept for as long as one types, ranked for each key.
 
-use super::app::App;
-use crate::runtime::{CancelToken, each_path};
+use super::effect::Effect;
+use super::feed::Feed;
+use crate::runtime::{CancelToken, Workspace, each_path};
 use crate::tui::complete::{Candidate, Token, rank};
 use crate::tui::select::Item;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Files that are looked at.
@@ -39,58 +41,74 @@ impl Drop for Files {
     }
 }
 
-/// What fits the beginning of a path behind `@`.
-pub fn offer(app: &mut App, token: &Token) -> Vec<Item> {
-    // What is typed may go on below a folder that is.
-    let (typed, query) = token.parts();
-    let folder = app.folder(typed);
-    let (typed, query, folder) = match typed.is_empty() || !folder.is_dir() {
-        true => ("", token.path.as_str(), app.stage.cwd.clone()),
-        false => (typed, query, folder),
-    };
-    if app.files.is_stale(&folder) {
-        app.list_files(folder);
-    }
-    let candidates = app.files.found.iter().map(|path| candidate(path));
-    token.file_items(typed, rank(candidates, query, OFFERED).into_iter())
-}
-
 fn candidate(path: &str) -> Candidate<'_> {
     let folder = path.strip_suffix('/');
     Candidate { path: folder.unwrap_or(path), is_folder: folder.is_some() }
 }
 
+/// What a listing needs.
+pub struct Lister<'a> {
+    pub cwd: &'a Path,
+    pub home: &'a Path,
+    pub workspace: Arc<Workspace>,
+    pub feed: &'a Arc<Feed>,
+    /// Cancelled when the program is to end.
+    pub cancel: &'a CancelToken,
+}
+
+impl Lister<'_> {
+    /// A folder as it was typed.
+    pub fn folder(&self, typed: &str) -> PathBuf {
+        match typed.strip_prefix("~/") {
+            Some(rest) => self.home.join(rest),
+            None => self.cwd.join(typed),
+        }
+    }
+}
+
 impl Files {
+    /// What fits the beginning of a path behind `@`.
+    pub fn offer(&mut self, token: &Token, lister: &Lister<'_>) -> Vec<Item> {
+        // What is typed may go on below a folder that is.
+        let (typed, query) = token.parts();
+        let folder = lister.folder(typed);
+        let (typed, query, folder) = match typed.is_empty() || !folder.is_dir() {
+            true => ("", token.path.as_str(), lister.cwd.to_owned()),
+            false => (typed, query, folder),
+        };
+        if self.is_stale(&folder) {
+            self.list(folder, lister);
+        }
+        let candidates = self.found.iter().map(|path| candidate(path));
+        token.file_items(typed, rank(candidates, query, OFFERED).into_iter())
+    }
+
     fn is_stale(&self, folder: &Path) -> bool {
         let is_old = self.begun.is_none_or(|then| then.elapsed() > FRESH);
         self.folder != folder || (self.is_whole && is_old)
     }
-}
 
-impl App {
-    fn list_files(&mut self, folder: PathBuf) {
-        let files = &mut self.files;
-        if let Some(cancel) = files.cancel.take() {
+    fn list(&mut self, folder: PathBuf, lister: &Lister<'_>) {
+        if let Some(cancel) = self.cancel.take() {
             cancel.cancel();
         }
-        if files.folder != folder {
-            files.found.clear();
+        if self.folder != folder {
+            self.found.clear();
         }
-        files.folder.clone_from(&folder);
-        files.begun = Some(Instant::now());
-        files.is_whole = false;
-        files.listing += 1;
-        let cancel = self.cancel.child();
-        files.cancel = Some(cancel.clone());
-        let listing = files.listing;
-        let (feed, workspace) = (self.feed.clone(), self.control.config().workspace.clone());
+        self.folder.clone_from(&folder);
+        self.begun = Some(Instant::now());
+        self.is_whole = false;
+        self.listing += 1;
+        let cancel = lister.cancel.child();
+        self.cancel = Some(cancel.clone());
+        let (listing, feed, workspace) = (self.listing, lister.feed.clone(), lister.workspace.clone());
         let list = move || {
             let mut batch = Vec::new();
             let mut is_first = true;
             let mut give = |batch: &mut Vec<String>, is_whole| {
                 let found = std::mem::take(batch);
-                let begins = std::mem::replace(&mut is_first, false);
-                feed.task(move |app| app.found_files(listing, found, begins, is_whole));
+                let is_first = std::mem::replace(&mut is_first, false);
+                feed.effect(Effect::ListFiles { listing, found, is_first, is_whole });
             };
             let mut each = |path: String| {
                 batch.push(path);
@@ -103,25 +121,23 @@ impl App {
             give(&mut batch, true);
         };
         if std::thread::Builder::new().name("files".into()).spawn(list).is_err() {
-            self.files.is_whole = true;
+            self.is_whole = true;
         }
     }
 
-    fn found_files(&mut self, listing: u64, found: Vec<String>, begins: bool, is_whole: bool) {
-        let files = &mut self.files;
-        if files.listing != listing {
-            return;
+    /// Takes in files that were found; false if another folder is listed meanwhile.
+    pub fn take(&mut self, listing: u64, found: Vec<String>, is_first: bool, is_whole: bool) -> bool {
+        if self.listing != listing {
+            return false;
         }
-        if begins {
-            files.found.clear();
+        if is_first {
+            self.found.clear();
         }
-        files.found.extend(found);
-        files.is_whole = is_whole;
+        self.found.extend(found);
+        self.is_whole = is_whole;
         if is_whole {
-            files.cancel = None;
+            self.cancel = None;
         }
-        if self.completion.wants_files(self.editor.around_cursor().0, self.editor.is_in_first_line()) {
-            self.offer(false);
-        }
+        true
     }
 }

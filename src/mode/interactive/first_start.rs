@@ -13,12 +13,12 @@ const WAYS: [(&str, &str); 4] = [
     ("/model faux/demo", "no model, but a look at how it works"),
 ];
 
-/// Says it, if there is no model.
+/// Prints what can be done, if there is no model.
 pub fn print(app: &mut App) {
-    if !app.control.model().is_none() {
+    if !app.control.models().current().is_none() {
         return;
     }
-    let look = app.stage.look();
+    let look = app.config.look();
     let (warning, accent, text) =
         (look.style(Role::Warning), look.style(Role::Accent), look.style(Role::Text));
     let width = look.width.saturating_sub(2).max(1);

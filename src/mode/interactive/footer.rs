@@ -1,10 +1,10 @@
 //! The two rows at the bottom: folder, branch and session; tokens, cost, context and model.
 
+use super::effect::Effect;
 use super::feed::Feed;
 use super::look::Look;
-use super::stage::Stage;
 use crate::runtime::control::Control;
-use crate::runtime::stats::Context;
+use crate::runtime::stats::{Context, Stats};
 use crate::runtime::{Model, ThinkingLevel, Usage, git_branch};
 use crate::tui::line::Line;
 use crate::tui::style::Style;
@@ -48,10 +48,10 @@ struct Spent {
 }
 
 impl Footer {
-    pub fn new(control: &Control, stage: &Stage, feed: &Arc<Feed>) -> Self {
+    pub fn new(control: &Control, cwd: PathBuf, feed: &Arc<Feed>) -> Self {
         let now = control.snapshot();
         let mut footer = Self {
-            cwd: stage.cwd.clone(),
+            cwd,
             branch: None,
             name: None,
             spent: Spent::default(),
@@ -68,7 +68,7 @@ impl Footer {
         footer
     }
 
-    /// Another conversation: sums up what it has cost. All else is for [`Self::refresh`].
+    /// Sums up what another conversation has cost. All else is for [`Self::refresh`].
     pub fn begin(&mut self, control: &Control, feed: &Arc<Feed>) {
         self.count_providers(control);
         self.spent = Spent::default();
@@ -83,33 +83,34 @@ impl Footer {
         }
         let (control, feed, changes) = (control.clone(), feed.clone(), self.changes);
         let sum = move || {
-            let stats = control.stats();
-            feed.task(move |app| match app.footer.changes == changes {
-                true => {
-                    let hit_rate = app.footer.spent.hit_rate;
-                    app.footer.spent = Spent { hit_rate, ..Spent::of(&stats) };
-                }
-                // Whether what came meanwhile is in it cannot be known.
-                false => app.footer.sum(&app.control, &app.feed),
-            });
+            let stats = Box::new(control.stats());
+            feed.effect(Effect::Summed { changes, stats });
         };
         // Without the thread the sums are missing, nothing else.
         let _ = std::thread::Builder::new().name("sums".into()).spawn(sum);
     }
 
-    /// Looks again at how many providers could be used.
-    pub fn count_providers(&mut self, control: &Control) {
-        self.names_provider = control.usable_providers().len() > 1;
+    /// Takes in a sum; begins again where something was spent meanwhile, which may be in it or not.
+    pub fn summed(&mut self, changes: u64, stats: &Stats, control: &Control, feed: &Arc<Feed>) {
+        match self.changes == changes {
+            true => self.spent = Spent { hit_rate: self.spent.hit_rate, ..Spent::of(stats) },
+            false => self.sum(control, feed),
+        }
     }
 
-    /// Looks at the session again; costs nothing that grows with its file.
+    /// Looks again at how many providers could be used.
+    pub fn count_providers(&mut self, control: &Control) {
+        self.names_provider = control.models().usable_providers().len() > 1;
+    }
+
+    /// Reads the state of the session again, at a cost that does not grow with its file.
     pub fn refresh(&mut self, control: &Control) {
         let now = control.snapshot();
         (self.cwd, self.name) = (now.cwd, now.session_name);
         (self.model, self.thinking) = (now.model, now.thinking);
         self.compacts = now.switches.auto_compaction;
         self.branch = git_branch(&self.cwd);
-        self.is_subscribed = control.is_subscribed(&self.model);
+        self.is_subscribed = control.models().is_subscribed(&self.model);
         self.context = control.context_usage().map(|usage| Context {
             tokens: usage.tokens,
             context_window: usage.window,
@@ -219,7 +220,7 @@ impl Footer {
 }
 
 impl Spent {
-    fn of(stats: &crate::runtime::stats::Stats) -> Self {
+    fn of(stats: &Stats) -> Self {
         let tokens = &stats.tokens;
         Self {
             input: tokens.input,

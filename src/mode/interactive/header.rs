@@ -1,8 +1,9 @@
 //! What stands above the first prompt: how to begin, and what was loaded for this folder.
 
 use super::app::App;
+use super::config::flag;
 use super::look::{Look, indented};
-use super::stage::flag;
+use crate::mode::interactive::keymap::AppAction;
 use crate::runtime::config::Config;
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
@@ -10,13 +11,13 @@ use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 
-/// Prints it, unless the user wants a quiet start.
+/// Prints the header, unless the user wants a quiet start.
 pub fn print(app: &mut App, is_verbose: bool) {
     let config = app.control.config();
     if flag(&config.settings, "quietStartup").unwrap_or(false) && !is_verbose {
         return;
     }
-    let lines = lines(&config, &app.stage.look());
+    let lines = lines(&config, &app.config.look());
     app.print(lines);
 }
 
@@ -34,8 +35,8 @@ fn lines(config: &Config, look: &Look<'_>) -> Vec<Line> {
             keys.push(format!("{} {about}", shown.join("/")));
         }
     };
-    key(&[Action::Interrupt], "interrupt");
-    key(&[Action::Clear, Action::Exit], "clear/exit");
+    key(&[AppAction::INTERRUPT], "interrupt");
+    key(&[AppAction::CLEAR, AppAction::EXIT], "clear/exit");
     keys.push("/ commands".to_owned());
     keys.push("! bash".to_owned());
     keys.push("@ files".to_owned());

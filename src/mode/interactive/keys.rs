@@ -1,252 +1,236 @@
 //! What the keys do that are not the editor's, and what becomes of what was typed.
 
 use super::app::App;
-use super::card::Weight;
-use super::complete::Completed;
-use super::dialog::Viewer;
-use super::{command, shell, stage};
-use crate::runtime::Fatal;
+use super::command::{self, clipboard, editor, models, shell, thinking};
+use super::complete;
+use super::composer::Completed;
+use super::config;
+use super::keymap::{AppAction, MAIN};
+use super::news::carry_out;
+use super::viewer::Asked;
 use crate::runtime::control::Streaming;
 use crate::tui::editor::Outcome;
 use crate::tui::image::Pixels;
 use crate::tui::key::{Action as Event, Input, Key, Mouse, MouseKind, Reply};
-use crate::tui::keymap::{self, Action};
+use crate::tui::keymap::Action;
 use crate::tui::theme::Backdrop;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Lines that a step of the mouse's wheel scrolls.
 const WHEEL: isize = 3;
 
-/// Two presses within this are a double one.
-const DOUBLE: Duration = Duration::from_millis(500);
-
-impl App {
-    pub fn input(&mut self, input: Input, now: Instant) {
-        self.look_at_theme(now);
-        match input {
-            Input::Key(key) if key.action == Event::Release => {}
-            Input::Key(key) if self.has_dialog() => self.dialog_key(&key),
-            Input::Key(key) => self.key(&key, now),
-            Input::Paste(text) if self.has_dialog() => self.dialog_paste(&text),
-            Input::Paste(text) => {
-                self.editor.paste(&text);
-                self.offer(false);
+pub fn input(app: &mut App, input: Input, now: Instant) {
+    look_at_theme(app, now);
+    match input {
+        Input::Key(key) if key.action == Event::Release => {}
+        Input::Key(key) if !app.dialogs.is_empty() => {
+            for effect in app.dialogs.key(&key, &app.config) {
+                carry_out(app, effect, now);
             }
-            Input::Focus(focused) => self.is_focused = focused,
-            Input::Reply(reply) => self.reply(&reply),
-            Input::Mouse(mouse) if self.stage.is_fullscreen => self.mouse(mouse, now),
-            Input::Mouse(_) => {}
+        }
+        Input::Key(key) if app.view.has_viewer() => viewer_key(app, &key, now),
+        Input::Key(key) => prompt_key(app, &key, now),
+        Input::Paste(text) if !app.dialogs.is_empty() => app.dialogs.paste(&text),
+        Input::Paste(text) if app.view.has_viewer() => app.view.paste_into_viewer(&text),
+        Input::Paste(text) => {
+            app.composer.editor.paste(&text);
+            complete::offer(app, false);
+        }
+        Input::Focus(focused) => app.status.is_focused = focused,
+        Input::Reply(reply) => take_reply(app, &reply),
+        Input::Mouse(mouse) if app.config.is_fullscreen => scroll(app, mouse, now),
+        Input::Mouse(_) => {}
+    }
+}
+
+/// Takes the theme's file up again, if it has changed.
+fn look_at_theme(app: &mut App, now: Instant) {
+    match app.config.themes.changed(now) {
+        Some(Ok(theme)) => app.config.theme = theme,
+        Some(Err(problem)) => app.warn(&format!("Warning: {problem}")),
+        None => {}
+    }
+}
+
+fn take_reply(app: &mut App, reply: &Reply) {
+    let backdrop = match *reply {
+        Reply::Background(red, green, blue) => Backdrop::of(red, green, blue),
+        Reply::Scheme { dark: true } => Backdrop::Dark,
+        Reply::Scheme { dark: false } => Backdrop::Light,
+        Reply::Cell { width, height } if width > 0 && height > 0 => {
+            app.config.cell = Pixels { width, height };
+            return;
+        }
+        _ => return,
+    };
+    if backdrop != app.config.backdrop {
+        app.config.backdrop = backdrop;
+        if app.config.themes.follows() {
+            // What is wrong with the setting was said at the start.
+            let _ = app.config.choose_theme();
         }
     }
+}
 
-    fn reply(&mut self, reply: &Reply) {
-        let backdrop = match *reply {
-            Reply::Background(red, green, blue) => Backdrop::of(red, green, blue),
-            Reply::Scheme { dark: true } => Backdrop::Dark,
-            Reply::Scheme { dark: false } => Backdrop::Light,
-            Reply::Cell { width, height } if width > 0 && height > 0 => {
-                self.stage.cell = Pixels { width, height };
-                return;
+fn viewer_key(app: &mut App, key: &Key, now: Instant) {
+    match app.view.viewer_key(key, &app.config.keymap, app.config.look(), now) {
+        Asked::Nothing | Asked::Close => {}
+        Asked::ToggleThinking => app.config.options.hides_thinking = !app.config.options.hides_thinking,
+        Asked::Copy(text) => clipboard::copy(app, text, "Copied to clipboard"),
+    }
+}
+
+fn prompt_key(app: &mut App, key: &Key, now: Instant) {
+    let is_escape = app.config.keymap.is(key, AppAction::INTERRUPT);
+    if !is_escape {
+        app.composer.last_escape.forget();
+    }
+    match app.composer.complete_key(key, &app.config.keymap) {
+        Completed::Ignored => {}
+        Completed::Handled => return,
+        // In a folder one goes on.
+        Completed::Goes => return complete::offer(app, false),
+        Completed::Send => return edit(app, key, now),
+    }
+    let keymap = &app.config.keymap;
+    if app.config.is_fullscreen {
+        let look = app.config.window_look();
+        if app.view.with_window(look, now, |window, pages| window.key(key, keymap, pages)) {
+            return;
+        }
+    }
+    // Before the editor, which deletes with the same key.
+    if app.composer.editor.is_empty() && keymap.is(key, AppAction::EXIT) {
+        app.requests.ends = true;
+        return;
+    }
+    edit(app, key, now);
+}
+
+fn scroll(app: &mut App, mouse: Mouse, now: Instant) {
+    let by = match mouse.kind {
+        MouseKind::ScrollUp => -WHEEL,
+        MouseKind::ScrollDown => WHEEL,
+        _ => return,
+    };
+    app.view.with_window(app.config.window_look(), now, |window, pages| window.scroll(by, pages));
+}
+
+fn edit(app: &mut App, key: &Key, now: Instant) {
+    match app.composer.editor.handle(key, &app.config.keymap) {
+        Outcome::Handled => app.composer.close_completion(),
+        Outcome::Edited => complete::offer(app, false),
+        Outcome::Complete => complete::offer(app, true),
+        Outcome::Submit(text) => {
+            app.composer.close_completion();
+            submit(app, text, Streaming::Steer);
+        }
+        Outcome::Ignored => {
+            if let Some(action) = app.config.keymap.action(key, MAIN) {
+                act(app, action, now);
             }
-            _ => return,
+        }
+    }
+}
+
+/// Takes what was typed and sent.
+pub fn submit(app: &mut App, text: String, streaming: Streaming) {
+    if text.is_empty() {
+        return;
+    }
+    app.composer.editor.remember(&text);
+    if command::run(app, &text) {
+        return;
+    }
+    match text.strip_prefix('!') {
+        Some(command) => shell::run(app, command),
+        None => app.prompt(text, Vec::new(), streaming),
+    }
+}
+
+fn act(app: &mut App, action: Action, now: Instant) {
+    let call = match action {
+        AppAction::INTERRUPT => return interrupt(app, now),
+        AppAction::CLEAR => return clear(app, now),
+        AppAction::EXIT => return app.requests.ends |= app.composer.editor.is_empty(),
+        AppAction::SUSPEND => return app.requests.suspends = true,
+        AppAction::EXTERNAL_EDITOR => return editor::ask(app),
+        AppAction::MESSAGE_FOLLOW_UP => {
+            let text = app.composer.take_text();
+            return submit(app, text, Streaming::FollowUp);
+        }
+        AppAction::MESSAGE_DEQUEUE => {
+            return match app.take_back() {
+                0 => app.info("No queued messages to restore"),
+                _ => app.composer.close_completion(),
+            };
+        }
+        AppAction::TOOLS_EXPAND => return open_or_fold(app),
+        AppAction::THINKING_TOGGLE => {
+            let hides = !app.config.options.hides_thinking;
+            app.config.options.hides_thinking = hides;
+            app.set("hideThinkingBlock", hides.into());
+            return app.info(&format!("Thinking blocks: {}", if hides { "hidden" } else { "shown" }));
+        }
+        AppAction::THINKING_CYCLE => return thinking::cycle(app),
+        AppAction::MODEL_CYCLE_FORWARD => return models::cycle(app, true),
+        AppAction::MODEL_CYCLE_BACKWARD => return models::cycle(app, false),
+        AppAction::PASTE_IMAGE => return clipboard::paste(app),
+        AppAction::SESSION_NEW => "/new",
+        AppAction::SESSION_TREE => "/tree",
+        AppAction::SESSION_FORK => "/fork",
+        AppAction::SESSION_RESUME => "/resume",
+        AppAction::MODEL_SELECT => "/model",
+        AppAction::MESSAGE_COPY => "/copy",
+        _ => return,
+    };
+    command::run(app, call);
+}
+
+/// Escape: ends what runs; in an empty editor, twice, what the settings say.
+fn interrupt(app: &mut App, now: Instant) {
+    if app.status.activity.is_busy() || !app.control.is_idle() {
+        app.take_back();
+        app.control.abort();
+        return;
+    }
+    if app.view.shell().is_some() {
+        app.control.abort_shells();
+        return;
+    }
+    if !app.composer.editor.is_empty() {
+        if app.composer.editor.text().starts_with('!') {
+            app.composer.editor.set_text("");
+        }
+        return;
+    }
+    if app.composer.last_escape.is_double(now) {
+        app.composer.last_escape.forget();
+        let config = app.control.config();
+        match config.settings.get("doubleEscapeAction").and_then(serde_json::Value::as_str) {
+            Some("fork") => command::run(app, "/fork"),
+            Some("none") => false,
+            _ => command::run(app, "/tree"),
         };
-        if backdrop != self.stage.backdrop {
-            self.stage.backdrop = backdrop;
-            if self.stage.themes.follows() {
-                // What is wrong with the setting was said at the start.
-                let _ = self.stage.choose_theme();
-            }
-        }
     }
+}
 
-    fn key(&mut self, key: &Key, now: Instant) {
-        let is_escape = self.stage.keymap.is(key, Action::Interrupt);
-        if !is_escape {
-            self.last_escape = None;
-        }
-        match self.complete_key(key) {
-            Completed::Ignored => {}
-            Completed::Handled => return,
-            Completed::Send => return self.edit(key, now),
-        }
-        if self.stage.is_fullscreen && self.window_key(key, now) {
-            return;
-        }
-        // Before the editor, which deletes with the same key.
-        if self.editor.is_empty() && self.stage.keymap.is(key, Action::Exit) {
-            self.is_over = true;
-            return;
-        }
-        self.edit(key, now);
+/// Ctrl+C: empties the editor; twice, the end.
+fn clear(app: &mut App, now: Instant) {
+    if app.composer.last_clear.is_double(now) {
+        app.requests.ends = true;
+        return;
     }
+    app.composer.close_completion();
+    app.composer.editor.set_text("");
+}
 
-    /// A key for the window on the conversation, in fullscreen mode.
-    fn window_key(&mut self, key: &Key, now: Instant) -> bool {
-        let mut scroll = std::mem::take(&mut self.scroll);
-        let (is_open, width) = (self.stage.is_open, self.stage.window_width());
-        let is_done = self.view_key(&mut scroll, key, is_open, width, now);
-        self.scroll = scroll;
-        is_done
-    }
-
-    fn mouse(&mut self, mouse: Mouse, now: Instant) {
-        let by = match mouse.kind {
-            MouseKind::ScrollUp => -WHEEL,
-            MouseKind::ScrollDown => WHEEL,
-            _ => return,
-        };
-        let mut scroll = std::mem::take(&mut self.scroll);
-        let (is_open, width) = (self.stage.is_open, self.stage.window_width());
-        self.with_pages(&mut scroll, is_open, width, now, |scroll, pages| {
-            scroll.scroll(by, pages);
-        });
-        self.scroll = scroll;
-    }
-
-    fn edit(&mut self, key: &Key, now: Instant) {
-        match self.editor.handle(key, &self.stage.keymap) {
-            Outcome::Handled => self.completion.close(),
-            Outcome::Edited => self.offer(false),
-            Outcome::Complete => self.offer(true),
-            Outcome::Submit(text) => {
-                self.completion.close();
-                self.submit(text, Streaming::Steer);
-            }
-            Outcome::Ignored => {
-                if let Some(action) = self.stage.keymap.action(key, keymap::MAIN) {
-                    self.act(action, now);
-                }
-            }
-        }
-    }
-
-    /// Takes what was typed and sent.
-    pub fn submit(&mut self, text: String, streaming: Streaming) {
-        if text.is_empty() {
-            return;
-        }
-        self.editor.remember(&text);
-        if command::run(self, &text) {
-            return;
-        }
-        match text.strip_prefix('!') {
-            Some(command) => shell::run(self, command),
-            None => self.prompt(text, streaming),
-        }
-    }
-
-    pub fn act(&mut self, action: Action, now: Instant) {
-        match action {
-            Action::Interrupt => self.interrupt(now),
-            Action::Clear => self.clear(now),
-            Action::Exit if self.editor.is_empty() => self.is_over = true,
-            Action::Suspend => self.suspends = true,
-            Action::ExternalEditor => self.edit_elsewhere(),
-            Action::MessageFollowUp => {
-                let text = self.editor.expanded().trim().to_owned();
-                self.editor.set_text("");
-                self.completion.close();
-                self.submit(text, Streaming::FollowUp);
-            }
-            Action::MessageDequeue => match self.take_back() {
-                0 => self.say(Weight::Info, "No queued messages to restore"),
-                _ => self.completion.close(),
-            },
-            Action::ToolsExpand => self.open_or_fold(),
-            Action::ThinkingToggle => {
-                self.stage.hides_thinking = !self.stage.hides_thinking;
-                let state = if self.stage.hides_thinking { "hidden" } else { "shown" };
-                self.set("hideThinkingBlock", self.stage.hides_thinking.into());
-                self.say(Weight::Info, &format!("Thinking blocks: {state}"));
-            }
-            Action::ThinkingCycle => {
-                let feed = self.feed.clone();
-                let cycled = self.control.cycle_thinking(&mut |event| feed.event(event));
-                match cycled {
-                    Ok(Some(level)) => self.say(Weight::Info, &format!("Thinking level: {}", level.name())),
-                    Ok(None) => self.say(Weight::Info, "Current model does not support thinking"),
-                    Err(Fatal(reason)) => self.say(Weight::Error, &reason),
-                }
-                self.refresh();
-            }
-            Action::ModelCycleForward => self.cycle_model(true),
-            Action::ModelCycleBackward => self.cycle_model(false),
-            Action::SessionNew => self.call("/new"),
-            Action::SessionTree => self.call("/tree"),
-            Action::SessionFork => self.call("/fork"),
-            Action::SessionResume => self.call("/resume"),
-            Action::ModelSelect => self.call("/model"),
-            Action::MessageCopy => self.call("/copy"),
-            Action::PasteImage => self.paste_image(),
-            _ => {}
-        }
-    }
-
-    /// Does what a slash command does.
-    pub fn call(&mut self, line: &str) {
-        command::run(self, line);
-    }
-
-    fn cycle_model(&mut self, is_forward: bool) {
-        let feed = self.feed.clone();
-        match self.control.cycle_model(is_forward, &mut |event| feed.event(event)) {
-            Ok(Some(cycled)) => {
-                let text = format!("Switched to {}", cycled.model.name);
-                self.say(Weight::Info, &text);
-            }
-            Ok(None) => self.say(Weight::Info, "Only one model available"),
-            Err(Fatal(reason)) => self.say(Weight::Error, &reason),
-        }
-        self.refresh();
-    }
-
-    /// Escape: ends what runs; in an empty editor, twice, what the settings say.
-    fn interrupt(&mut self, now: Instant) {
-        if self.activity.is_busy() || !self.control.is_idle() {
-            self.take_back();
-            self.control.abort();
-            return;
-        }
-        if self.transcript.shell().is_some() {
-            self.control.abort_shells();
-            return;
-        }
-        if !self.editor.is_empty() {
-            if self.editor.text().starts_with('!') {
-                self.editor.set_text("");
-            }
-            return;
-        }
-        let is_double = self.last_escape.is_some_and(|last| now.saturating_duration_since(last) < DOUBLE);
-        self.last_escape = (!is_double).then_some(now);
-        if is_double {
-            let config = self.control.config();
-            match config.settings.get("doubleEscapeAction").and_then(serde_json::Value::as_str) {
-                Some("fork") => self.call("/fork"),
-                Some("none") => {}
-                _ => self.call("/tree"),
-            }
-        }
-    }
-
-    /// Ctrl+C: empties the editor; twice, the end.
-    fn clear(&mut self, now: Instant) {
-        let is_double = self.last_clear.is_some_and(|last| now.saturating_duration_since(last) < DOUBLE);
-        if is_double {
-            self.is_over = true;
-            return;
-        }
-        self.last_clear = Some(now);
-        self.completion.close();
-        self.editor.set_text("");
-    }
-
-    /// Opens what is folded: in place what still is there, else in the viewer.
-    fn open_or_fold(&mut self) {
-        if self.stage.is_fullscreen || self.transcript.has_calls() || stage::is_dumb() {
-            self.stage.is_open = !self.stage.is_open;
-        } else {
-            self.open(Viewer::new());
-        }
+/// Opens what is folded: in place what still is there, else in the viewer.
+fn open_or_fold(app: &mut App) {
+    if app.config.is_fullscreen || app.view.has_calls() || config::is_dumb() {
+        app.config.options.is_open = !app.config.options.is_open;
+    } else {
+        app.composer.close_completion();
+        app.view.open_viewer();
     }
 }

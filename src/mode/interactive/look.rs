@@ -248,11 +248,12 @@ pub fn padded(lines: impl IntoIterator<Item = Line>, pad: usize) -> Vec<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mode::interactive::keymap::defaults;
     use crate::tui::theme::Theme;
 
     #[test]
     fn paths_are_short_and_lead_to_the_file() {
-        let (theme, keymap) = (Theme::dark(), Keymap::default());
+        let (theme, keymap) = (Theme::dark(), defaults());
         let look = Look::testing(&theme, &keymap, 40);
         for (given, shown, link) in [
             ("src/a b.rs", "src/a b.rs", "file:///home/u/p/src/a%20b.rs"),

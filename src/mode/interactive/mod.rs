@@ -14,39 +14,43 @@
 
 mod activity;
 mod app;
+mod approver;
 mod card;
-mod clipboard;
+mod client;
 mod command;
 mod complete;
+mod composer;
+mod config;
 mod conversation;
 mod dialog;
-mod external;
+mod effect;
+mod event_loop;
 mod feed;
 mod files;
 mod first_start;
 mod footer;
 mod header;
+mod keymap;
 mod keys;
 mod look;
-mod navigate;
+mod news;
 mod pace;
 mod paint;
 mod position;
 mod program;
 pub mod question;
-mod resume;
+mod screen;
 mod scroll;
 mod search;
-mod serve;
-mod session_command;
-mod shell;
-mod stage;
+mod status;
+mod terminal;
 #[cfg(test)]
 pub mod testing;
 mod themes;
 mod title;
 mod transcript;
-mod undo;
+mod view;
+mod viewer;
 mod work;
 
 use super::exit::{DONE, EndsChildren, FAILED};
@@ -56,13 +60,13 @@ use crate::runtime::control::Streaming;
 use crate::runtime::session::Session;
 use crate::runtime::{Block, CancelToken, Dirs, Fatal, Store};
 use crate::tui::terminal::{Modes, Terminal};
-use app::{App, Parts};
+use app::{App, Threads};
+use approver::ByScreen;
 use card::Weight;
+use config::{Places, UiConfig};
 use crossbeam_channel::bounded;
-use dialog::approve::ByScreen;
+use event_loop::EventLoop;
 use feed::Feed;
-use serve::Serving;
-use stage::{Places, Stage};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -92,7 +96,7 @@ pub fn theme_colors() -> impl Iterator<Item = (&'static str, Option<&'static str
     roles.map(|role| (role.name(), role.fallback().map(|fallback| fallback.name())))
 }
 
-/// How it begins.
+/// How the interactive mode starts.
 pub struct Options {
     pub dirs: Dirs,
     pub store: Store,
@@ -110,7 +114,7 @@ pub struct Options {
 
 /// Every action of the terminal with its keys, for the manual.
 pub fn keys() -> String {
-    crate::tui::keymap::Keymap::default().reference()
+    keymap::defaults().reference()
 }
 
 /// Serves the terminal until the user leaves. Gives the exit code.
@@ -120,11 +124,11 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     let feed = Arc::new(Feed::new());
     let (jobs, waiting) = bounded(JOBS_MAX);
     let control = session.control().clone();
-    let modes = match stage::is_dumb() {
+    let modes = match config::is_dumb() {
         true => Modes::usual(true),
         false => Modes::usual(false) | Modes::SCHEME,
     };
-    let mut terminal = match Terminal::open(modes, external::keep) {
+    let mut terminal = match Terminal::open(modes, terminal::keep) {
         Ok(terminal) => terminal,
         Err(error) => {
             // What there is of the session is worth more than a second error.
@@ -134,7 +138,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     };
     let diverted = {
         let feed = feed.clone();
-        report::divert(move |text| work::say(&feed, Weight::Warning, text))
+        report::divert(move |text| feed.say(Weight::Warning, text))
     };
     control.set_approver(Arc::new(ByScreen(feed.clone())));
     let worker = {
@@ -150,35 +154,28 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         agent: options.dirs.agent().to_owned(),
     };
     let config = control.config();
-    let (mut stage, problems) = Stage::new(places, &config.settings, &config.themes, terminal.size());
-    stage.describer = control.describer();
-    let mut app = App::new(Parts {
-        control: control.clone(),
-        jobs,
-        feed,
-        dirs: options.dirs,
-        store: options.store,
-        cancel: cancel.clone(),
-        stage,
-    });
+    let (mut config, problems) = UiConfig::new(places, &config.settings, &config.themes, terminal.size());
+    config.describer = control.tools().describer();
+    let threads = Threads::new(jobs, feed, cancel.clone());
+    let mut app = App::new(control.clone(), options.dirs, options.store, threads, config);
     app.ask_for_backdrop();
     if let Some(wanted) = options.fullscreen {
-        app.stage.is_fullscreen = wanted && !stage::is_dumb();
+        app.config.is_fullscreen = wanted && !config::is_dumb();
     }
     header::print(&mut app, options.verbose);
     for warning in &problems {
-        app.say(Weight::Warning, &format!("Warning: {warning}"));
+        app.warn(&format!("Warning: {warning}"));
     }
     first_start::print(&mut app);
     app.show_conversation();
     if let Some(draft) = &options.draft {
-        app.editor.set_text(draft);
+        app.composer.editor.set_text(draft);
     }
     let rest = options.prompts.into_iter().map(|text| (text, Vec::new()));
     for (text, images) in options.first.into_iter().chain(rest) {
-        app.ask(text, images, Streaming::FollowUp);
+        app.prompt(text, images, Streaming::FollowUp);
     }
-    let served = Serving::new(&mut app, &mut terminal).serve(cancel);
+    let served = EventLoop::new(&mut app, &mut terminal, false).run(cancel);
     drop(terminal);
     drop(diverted);
 
@@ -191,7 +188,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
         path.map(|path| (path, log.header().id.clone()))
     };
     let sessions = app.store.named().map(Path::to_owned);
-    let threads = app.threads();
+    let threads = app.ended();
     drop(app);
     let _ = threads.recv_timeout(THREADS);
     let closed = match worker.join() {

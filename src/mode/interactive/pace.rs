@@ -25,15 +25,15 @@ const ANSWER: Duration = Duration::from_secs(10);
 pub struct Pace {
     /// Something is to be drawn.
     is_wanted: bool,
-    /// It was asked for by a key.
+    /// A key asked for the next frame.
     is_urgent: bool,
-    /// Not before.
+    /// Earliest time of the next frame.
     next: Instant,
     /// The last frame may still be on its way.
     on_its_way: Option<Instant>,
-    /// When it was sent.
+    /// When the last frame was sent.
     sent: Instant,
-    /// The frame before it took long to arrive.
+    /// The last frame that was traced took long to arrive.
     is_slow: bool,
 }
 
@@ -86,7 +86,7 @@ impl Pace {
         self.next = from + (took * SHARE).clamp(FRAME, SLOWEST);
     }
 
-    /// What happened may be taken in; else how long it has to wait.
+    /// How long news has to wait for the last frame to arrive; none if it need not.
     pub fn held_for(&self, now: Instant) -> Option<Duration> {
         let until = self.on_its_way.filter(|until| *until > now)?;
         Some(until.saturating_duration_since(now))

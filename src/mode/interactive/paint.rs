@@ -1,169 +1,114 @@
 //! One frame: the unfinished part of the conversation, what waits, the editor or a dialog, the footer.
 
 use super::app::App;
+use super::config::is_dumb;
+use super::keymap::AppAction;
 use super::look::Look;
 use super::transcript::Printed;
-use crate::runtime::ThinkingLevel;
-use crate::tui::keymap::Action;
 use crate::tui::line::Line;
-use crate::tui::select::{loader, loader_changes_in};
-use crate::tui::style::{Attributes, Style};
+use crate::tui::select::loader_changes_in;
+use crate::tui::style::Style;
 use crate::tui::theme::Role;
 use std::time::{Duration, Instant};
 
-/// Rows of the editor, at least.
-const EDITOR_ROWS_MIN: usize = 5;
+/// What is to be printed for good.
+pub fn settled(app: &mut App, now: Instant) -> Vec<Printed> {
+    let pictures = app.config.pictures();
+    app.view.take_finished(&app.config.look(), now, pictures.as_ref())
+}
 
-impl App {
-    /// What is to be printed for good.
-    pub fn settle(&mut self, now: Instant) -> Vec<Printed> {
-        let pictures = self.stage.pictures();
-        let look = self.stage.look();
-        self.transcript.settle(&look, now, pictures.as_ref())
+/// Everything that may still change, from top to bottom.
+pub fn live(app: &mut App, now: Instant) -> Vec<Line> {
+    let rows = app.config.size.rows;
+    let mut lines = app.view.live(&app.config.look(), now, rows);
+    lines.extend(dock(app, now));
+    lines
+}
+
+/// What is below the conversation.
+fn dock(app: &mut App, now: Instant) -> Vec<Line> {
+    let rows = app.config.size.rows;
+    let look = app.config.look();
+    let mut lines = app.composer.waiting(&look);
+    lines.push(Line::new());
+    let footer = app.status.footer.lines(&look);
+    let room = rows.saturating_sub(footer.len() + 1).max(1);
+    let dialog = app.dialogs.lines(&look, room);
+    lines.extend(dialog.unwrap_or_else(|| {
+        let status = (&app.status.activity, app.status.footer.thinking);
+        app.composer.lines(&look, rows, app.config.options.padding, status, now)
+    }));
+    lines.extend(footer);
+    lines
+}
+
+/// True if all of the terminal's other screen is drawn, for the viewer or in fullscreen mode.
+pub fn is_full(app: &App) -> bool {
+    !is_dumb() && (app.config.is_fullscreen || (app.view.has_viewer() && app.dialogs.is_empty()))
+}
+
+/// The whole of the other screen.
+pub fn whole(app: &mut App, now: Instant) -> Vec<Line> {
+    if !app.view.has_viewer() || !app.dialogs.is_empty() {
+        return fullscreen(app, now);
     }
+    app.view.viewer_lines(app.config.look(), app.config.size.rows, now, &app.threads.feed)
+}
 
-    /// Everything that may still change, from top to bottom.
-    pub fn live(&mut self, now: Instant) -> Vec<Line> {
-        let rows = self.stage.size.rows;
-        let mut lines = self.transcript.live(&self.stage.look(), now, rows);
-        lines.extend(self.dock(now));
-        lines
+/// The screen in fullscreen mode: a window on the conversation, and below it what always is.
+fn fullscreen(app: &mut App, now: Instant) -> Vec<Line> {
+    app.view.drop_stored();
+    let size = app.config.size;
+    let mut dock = dock(app, now);
+    if let Some(search) = app.view.search_line(&app.config.look()) {
+        // It is typed into, not the editor.
+        dock.iter_mut().for_each(|line| line.cursor = None);
+        dock.insert(0, search);
     }
-
-    /// What is below the conversation.
-    fn dock(&mut self, now: Instant) -> Vec<Line> {
-        let rows = self.stage.size.rows;
-        let mut lines = self.waiting();
-        lines.push(Line::new());
-        let footer = self.footer.lines(&self.stage.look());
-        let room = rows.saturating_sub(footer.len() + 1).max(1);
-        let (dialog, stage) = self.dialog_and_stage();
-        match dialog {
-            Some(dialog) => lines.extend(dialog.lines(&stage.look(), room)),
-            None => lines.extend(self.editor_lines(rows, now)),
-        }
-        lines.extend(footer);
-        lines
+    let surplus = (dock.len() + 1).saturating_sub(size.rows);
+    dock.drain(..surplus.min(dock.len()));
+    let rows = size.rows.saturating_sub(dock.len()).max(1);
+    let look = app.config.window_look();
+    let (mut lines, percent, is_at_end) = app.view.with_window(look, now, |window, pages| {
+        window.look_for(pages, &app.threads.feed);
+        let lines = window.frame(pages, rows);
+        (lines, window.percent(pages), window.is_at_end())
+    });
+    lines.resize_with(rows, Line::new);
+    if !is_at_end && let Some(last) = lines.last_mut() {
+        *last = to_latest(&look);
     }
-
-    /// The whole screen in fullscreen mode: a window on the conversation, and below it what always is.
-    pub fn fullscreen(&mut self, now: Instant) -> Vec<Line> {
-        self.transcript.drop_stored();
-        let size = self.stage.size;
-        let mut dock = self.dock(now);
-        let mut scroll = std::mem::take(&mut self.scroll);
-        let width = self.stage.window_width();
-        if let Some(search) = &mut scroll.search {
-            // It is typed into, not the editor.
-            dock.iter_mut().for_each(|line| line.cursor = None);
-            dock.insert(0, search.line(&self.stage.look()));
-        }
-        let surplus = (dock.len() + 1).saturating_sub(size.rows);
-        dock.drain(..surplus.min(dock.len()));
-        let rows = size.rows.saturating_sub(dock.len()).max(1);
-        let is_open = self.stage.is_open;
-        self.search(&mut scroll, is_open, width);
-        let (mut lines, percent) = self.with_pages(&mut scroll, is_open, width, now, |scroll, pages| {
-            (scroll.frame(pages, rows), scroll.percent(pages))
-        });
-        lines.resize_with(rows, Line::new);
-        let look = self.stage.look();
-        if !scroll.is_at_end()
-            && let Some(last) = lines.last_mut()
-        {
-            *last = to_latest(&look.within(width));
-        }
-        if self.stage.scrollbar_width() > 0 && (self.stage.scrollbar == "always" || !scroll.is_at_end()) {
-            let thumb = percent * rows.saturating_sub(1) / 100;
-            for (row, line) in lines.iter_mut().enumerate() {
-                let (mark, role) = match row == thumb {
-                    true => ("┃", Role::ScrollbarThumb),
-                    false => ("│", Role::ScrollbarTrack),
-                };
-                line.pad_to(width, Style::PLAIN);
-                line.push(mark, look.style(role));
-            }
-        }
-        self.scroll = scroll;
-        lines.extend(dock);
-        lines
-    }
-
-    /// When the frame looks different without anything having happened.
-    pub fn changes_in(&self, now: Instant) -> Option<Duration> {
-        let looks = self.stage.look().looks();
-        let shows_time = self.transcript.is_running();
-        match self.activity.label(now) {
-            Some((_, running)) if !self.has_dialog() => loader_changes_in(running, &looks),
-            _ if shows_time && !looks.is_plain => Some(Duration::from_millis(100)),
-            _ => None,
+    if app.config.scrollbar_width() > 0 && (app.config.options.scrollbar == "always" || !is_at_end) {
+        let thumb = percent * rows.saturating_sub(1) / 100;
+        for (row, line) in lines.iter_mut().enumerate() {
+            let (mark, role) = match row == thumb {
+                true => ("┃", Role::ScrollbarThumb),
+                false => ("│", Role::ScrollbarTrack),
+            };
+            line.pad_to(look.width, Style::PLAIN);
+            line.push(mark, look.style(role));
         }
     }
+    lines.extend(dock);
+    lines
+}
 
-    /// What is queued, and how to take it back.
-    fn waiting(&self) -> Vec<Line> {
-        let look = self.stage.look();
-        let dim = look.style(Role::Dim);
-        let row = |mark: &str, text: &str| {
-            let first = text.lines().next().unwrap_or_default();
-            Line::of(&format!(" {mark}: {first}"), dim).cut(look.width)
-        };
-        let (steering, follow_up) = &self.queues;
-        let mut lines: Vec<Line> = steering.iter().map(|text| row("Steering", text)).collect();
-        lines.extend(follow_up.iter().map(|text| row("Follow-up", text)));
-        lines.extend(self.held.iter().map(|(text, _)| row("Queued", text)));
-        if !lines.is_empty() {
-            lines.insert(0, Line::new());
-            if let Some(key) = self.stage.keymap.shown(Action::MessageDequeue) {
-                lines.push(Line::of(&format!(" ↳ {key} to edit all queued messages"), dim));
-            }
+/// When the frame looks different without anything having happened.
+pub fn changes_in(app: &App, now: Instant) -> Option<Duration> {
+    let looks = app.config.look().looks();
+    let shows_time = app.view.is_running();
+    match app.status.activity.label(now) {
+        Some((_, running)) if app.dialogs.is_empty() && !app.view.has_viewer() => {
+            loader_changes_in(running, &looks)
         }
-        lines
-    }
-
-    fn editor_lines(&mut self, rows: usize, now: Instant) -> Vec<Line> {
-        let is_shell = self.editor.text().starts_with('!');
-        let look = self.stage.look();
-        let border = look.style(match is_shell {
-            true => Role::BashMode,
-            false => of_level(self.footer.thinking),
-        });
-        let activity = self.activity.label(now);
-        let padding = self.stage.padding.min(look.width / 4);
-        let width = look.width.saturating_sub(2 * padding).max(1);
-        let rows_max = (rows * 3 / 10).max(EDITOR_ROWS_MIN);
-        let marker = look.style(Role::Accent);
-        let view = self.editor.render(width, rows_max, look.style(Role::Text), marker);
-        let top = match activity {
-            Some((label, running)) => {
-                let mut label = loader(&label, running, &look.looks());
-                let key = look.keymap.keys(Action::Interrupt).first();
-                if let Some(key) = key.filter(|_| self.activity.names_escape()) {
-                    label.push(&format!(" ({key} to cancel)"), look.style(Role::Muted));
-                }
-                border_with(&label, view.above, &look, border)
-            }
-            None => border_with(&Line::new(), view.above, &look, border),
-        };
-        let mut lines = vec![top];
-        lines.extend(view.lines.into_iter().map(|line| match padding {
-            0 => line,
-            padding => {
-                let mut row = Line::of(&" ".repeat(padding), Style::PLAIN);
-                row.append(&line);
-                row
-            }
-        }));
-        lines.push(border_with(&Line::new(), view.below, &look, border));
-        let looks = look.looks();
-        lines.extend(self.completion.lines(self.stage.size.columns, &looks));
-        lines
+        _ if shows_time && !looks.is_plain => Some(Duration::from_millis(100)),
+        _ => None,
     }
 }
 
 /// Says that the conversation goes on below.
 fn to_latest(look: &Look<'_>) -> Line {
-    let key = look.keymap.shown(Action::ViewBottom);
+    let key = look.keymap.shown(AppAction::VIEW_BOTTOM);
     let key = key.map_or_else(String::new, |key| format!(" · {key}"));
     let style = look.style(Role::Text).over(look.style(Role::SelectedBg));
     let label = Line::of(&format!(" ↓ Jump to latest message{key} "), style).cut(look.width);
@@ -171,34 +116,4 @@ fn to_latest(look: &Look<'_>) -> Line {
     line.pad_to(look.width.saturating_sub(label.width()) / 2, Style::PLAIN);
     line.append(&label);
     line
-}
-
-/// A rule with a label in it, and how many rows are not shown.
-fn border_with(label: &Line, hidden: usize, look: &Look<'_>, style: Style) -> Line {
-    let mark = if look.is_plain { "-" } else { "─" };
-    let mut line = Line::new();
-    if !label.is_empty() {
-        line.push(&format!("{} ", mark.repeat(2)), style);
-        line.append(&label.cut(look.width.saturating_sub(8)));
-        line.push(" ", style);
-    }
-    if hidden > 0 {
-        line.push(&format!("{} {hidden} more ", mark.repeat(2)), style.with(Attributes::DIM));
-    }
-    let left = look.width.saturating_sub(line.width());
-    line.push(&mark.repeat(left), style);
-    line.cut(look.width)
-}
-
-/// The border's colour says how much the model thinks.
-fn of_level(level: ThinkingLevel) -> Role {
-    match level {
-        ThinkingLevel::Off => Role::ThinkingOff,
-        ThinkingLevel::Minimal => Role::ThinkingMinimal,
-        ThinkingLevel::Low => Role::ThinkingLow,
-        ThinkingLevel::Medium => Role::ThinkingMedium,
-        ThinkingLevel::High => Role::ThinkingHigh,
-        ThinkingLevel::Xhigh => Role::ThinkingXhigh,
-        ThinkingLevel::Max => Role::ThinkingMax,
-    }
 }

@@ -40,7 +40,7 @@ pub enum Meaning {
     Place,
     /// Here is the cursor since the size has changed.
     Resize,
-    /// It is not known what has been drawn since.
+    /// Something may have been drawn since the question: the answer means nothing.
     Nothing,
 }
 

@@ -23,7 +23,7 @@ pub struct Job<'a> {
     pub cancel: &'a CancelToken,
 }
 
-/// What came of it.
+/// The result of a program.
 pub struct Ran {
     pub is_success: bool,
     pub output: Vec<u8>,

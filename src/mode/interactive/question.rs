@@ -1,34 +1,32 @@
 //! Questions from before there is a conversation: which session, whether a project is trusted.
 //!
-//! Each takes the terminal, is drawn in place below what is there, goes away when it is answered, and gives the
-//! terminal back.
+//! Each is a dialog that has the terminal to itself: it is drawn in place below what is there, goes away when it is
+//! answered, and gives the terminal back.
 
-use super::dialog::Choice;
-use super::dialog::sessions::picker::{Link, Picked, Picker, Place, Task};
-use super::look::Look;
-use super::stage::{self, Places, Stage};
+use super::config::{Places, UiConfig, is_dumb};
+use super::dialog::question::question;
+use super::dialog::sessions::picker::{Picker, Place};
+use super::dialog::{Dialog, Dialogs};
+use super::effect::Effect;
+use super::event_loop::{Client, EventLoop};
+use super::feed::{Feed, News};
+use super::screen::{Frame, Screen};
+use super::terminal::keep;
 use crate::runtime::config::Themes;
-use crate::runtime::stored::Info;
 use crate::runtime::{CancelToken, Dirs, Settings, Store};
 use crate::tui::key::{Action, Code, Input, Key, Modifiers, Reply};
-use crate::tui::keymap::Keymap;
 use crate::tui::line::Line;
-use crate::tui::screen::Screen;
-use crate::tui::select;
-use crate::tui::terminal::{Event, Inputs, Modes, Terminal};
+use crate::tui::screen::{Abilities, Size};
+use crate::tui::terminal::{Modes, Terminal};
 use crate::tui::theme::Backdrop;
-use crossbeam_channel::{Receiver, after, bounded, never, select};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What threads have for the list that is not taken in yet; then they wait.
-const TASKS_MAX: usize = 16;
-
 /// What questions are drawn with.
 #[derive(Clone, Copy)]
-pub struct Ground<'a> {
+pub struct Context<'a> {
     pub dirs: &'a Dirs,
     pub settings: &'a Settings,
     pub cwd: &'a Path,
@@ -38,178 +36,170 @@ pub struct Ground<'a> {
 #[derive(Debug)]
 pub enum Answer<T> {
     Given(T),
-    /// None was wanted.
+    /// The question was left without an answer.
     Left,
     /// The program is to end, with this exit code.
     End(u8),
 }
 
 /// Lets the user choose one of some answers.
-pub fn choose(ground: Ground<'_>, title: &str, text: &str, answers: &[String]) -> io::Result<Answer<usize>> {
-    ask(ground, Choice::new(title, text, answers), &never())
+pub fn choose(
+    context: Context<'_>,
+    title: &str,
+    text: &str,
+    answers: &[String],
+) -> io::Result<Answer<usize>> {
+    let dialog = question(title, text, answers, |answer| answer.map(Effect::Answer).into_iter().collect());
+    let answer = ask(context, dialog, Arc::new(Feed::new()))?;
+    Ok(answer.map(|effect| match effect {
+        Effect::Answer(index) => Some(index),
+        _ => None,
+    }))
 }
 
-/// Lets the user choose a stored session.
-pub fn pick(ground: Ground<'_>, store: &Store) -> io::Result<Answer<Info>> {
-    let (sender, tasks) = bounded::<Task>(TASKS_MAX);
-    let link: Link = Arc::new(move |task| {
-        // Nobody may ask any more.
-        let _ = sender.send(task);
-    });
+/// Lets the user choose a stored session. Gives its file.
+pub fn pick(context: Context<'_>, store: &Store) -> io::Result<Answer<PathBuf>> {
+    let feed = Arc::new(Feed::new());
     let cancel = CancelToken::new();
     let place =
-        Place { store: store.clone(), cwd: ground.cwd.to_owned(), current: None, cancel: cancel.clone() };
-    let answer = ask(ground, Picker::new(place, link), &tasks);
+        Place { store: store.clone(), cwd: context.cwd.to_owned(), current: None, cancel: cancel.clone() };
+    let answer = ask(context, Picker::new(place, feed.clone()), feed);
     cancel.cancel();
-    answer
+    Ok(answer?.map(|effect| match effect {
+        Effect::Open(session) => Some(session.path),
+        _ => None,
+    }))
 }
 
-/// Something that can be asked.
-trait Asked {
-    type Answer;
-    /// What threads have for it.
-    type Task;
-
-    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line>;
-    /// The answer, once there is one; none inside of it where it was left.
-    fn key(&mut self, key: &Key, keymap: &Keymap) -> Option<Option<Self::Answer>>;
-    fn paste(&mut self, text: &str);
-    fn take(&mut self, task: Self::Task);
-}
-
-impl Asked for Choice {
-    type Answer = usize;
-    type Task = ();
-
-    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
-        Self::lines(self, look, rows)
-    }
-
-    fn key(&mut self, key: &Key, keymap: &Keymap) -> Option<Option<usize>> {
-        match self.handle(key, keymap) {
-            select::Picked::Chosen(index) => Some(Some(index)),
-            select::Picked::Cancelled => Some(None),
-            select::Picked::Ignored | select::Picked::Moved => None,
+impl Answer<Effect> {
+    fn map<T>(self, read: impl FnOnce(Effect) -> Option<T>) -> Answer<T> {
+        match self {
+            Self::Given(effect) => read(effect).map_or(Answer::Left, Answer::Given),
+            Self::Left => Answer::Left,
+            Self::End(code) => Answer::End(code),
         }
     }
-
-    fn paste(&mut self, _: &str) {}
-
-    fn take(&mut self, (): ()) {}
 }
 
-impl Asked for Picker {
-    type Answer = Info;
-    type Task = Task;
-
-    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
-        Self::lines(self, look, rows)
-    }
-
-    fn key(&mut self, key: &Key, keymap: &Keymap) -> Option<Option<Info>> {
-        match self.handle(key, keymap) {
-            Picked::Chosen(info) => Some(Some(*info)),
-            Picked::Leave => Some(None),
-            Picked::Stay | Picked::RenameCurrent(_) => None,
-        }
-    }
-
-    fn paste(&mut self, text: &str) {
-        Self::paste(self, text);
-    }
-
-    fn take(&mut self, task: Task) {
-        task(self);
-    }
+/// A dialog that is asked for its answer.
+struct Asking {
+    dialogs: Dialogs,
+    config: UiConfig,
+    feed: Arc<Feed>,
+    answer: Option<Answer<Effect>>,
 }
 
-fn ask<A: Asked>(
-    ground: Ground<'_>,
-    mut asked: A,
-    tasks: &Receiver<A::Task>,
-) -> io::Result<Answer<A::Answer>> {
-    let mut terminal = Terminal::open(Modes::usual(stage::is_dumb()), super::external::keep)?;
+fn ask(context: Context<'_>, dialog: impl Dialog + 'static, feed: Arc<Feed>) -> io::Result<Answer<Effect>> {
+    let mut terminal = Terminal::open(Modes::usual(is_dumb()), keep)?;
     let places = Places {
-        cwd: ground.cwd.to_owned(),
-        home: ground.dirs.home().unwrap_or(Path::new("/")).to_owned(),
-        agent: ground.dirs.agent().to_owned(),
+        cwd: context.cwd.to_owned(),
+        home: context.dirs.home().unwrap_or(Path::new("/")).to_owned(),
+        agent: context.dirs.agent().to_owned(),
     };
     // Themes of files are not known yet, and what is wrong with keys is said by the conversation's screen.
-    let themes = Themes::default();
-    let (mut stage, _) = Stage::new(places, ground.settings, &themes, terminal.size());
-    let mut screen = Screen::new(terminal.size(), stage.abilities());
-    let mut inputs = Inputs::new(|name| std::env::var(name).ok());
-    let events = terminal.events().clone();
-    let answer = loop {
-        let lines = asked.lines(&stage.look(), stage.size.rows.saturating_sub(1).max(1));
-        terminal.write(&screen.draw(&[], &lines))?;
-        let timer =
-            inputs.deadline().map_or_else(never, |at| after(at.saturating_duration_since(Instant::now())));
-        let mut came = Vec::new();
-        select! {
-            recv(events) -> event => match event {
-                Ok(Event::Bytes(bytes)) => came = inputs.push(&bytes, Instant::now()),
-                Ok(Event::Resized) => {
-                    terminal.write(&screen.clear())?;
-                    stage.size = terminal.size();
-                    screen = Screen::new(stage.size, stage.abilities());
-                }
-                Ok(Event::Suspend) => {
-                    terminal.write(&screen.clear())?;
-                    terminal.suspend()?;
-                }
-                Ok(Event::Resumed) => terminal.take()?,
-                Ok(Event::Signal(signal)) => {
-                    break Answer::End(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)));
-                }
-                Ok(Event::End) | Err(_) => break Answer::End(1),
-            },
-            recv(tasks) -> task => if let Ok(task) = task {
-                asked.take(task);
-                tasks.try_iter().for_each(|task| asked.take(task));
-            },
-            recv(timer) -> _ => came = inputs.expire(),
-        }
-        let mut answer = None;
-        for input in came {
-            if let Input::Reply(reply) = &input {
-                terminal.answer(reply)?;
-            }
-            answer = take(&mut asked, &mut stage, input);
-            if answer.is_some() {
-                break;
-            }
-        }
-        if let Some(answer) = answer {
-            break answer;
-        }
-    };
-    terminal.write(&screen.clear())?;
-    Ok(answer)
+    let (config, _) = UiConfig::new(places, context.settings, &Themes::default(), terminal.size());
+    let mut dialogs = Dialogs::default();
+    dialogs.open(dialog);
+    let mut asking = Asking { dialogs, config, feed, answer: None };
+    EventLoop::new(&mut asking, &mut terminal, true).run(&CancelToken::new())?;
+    Ok(asking.answer.unwrap_or(Answer::End(1)))
 }
 
-fn take<A: Asked>(asked: &mut A, stage: &mut Stage, input: Input) -> Option<Answer<A::Answer>> {
-    match input {
-        Input::Key(key) if key.action == Action::Release => None,
-        Input::Key(key) if is_interrupt(&key) => Some(Answer::End(130)),
-        Input::Key(key) => {
-            let answer = asked.key(&key, &stage.keymap)?;
-            Some(answer.map_or(Answer::Left, Answer::Given))
+impl Asking {
+    fn key(&mut self, key: &Key) {
+        if key.action == Action::Release {
+            return;
         }
-        Input::Paste(text) => {
-            asked.paste(&text);
-            None
+        // Ctrl+C ends the program, as it does where nothing is drawn.
+        if key.code == Code::Char('c') && key.modifiers == Modifiers::CTRL {
+            self.answer = Some(Answer::End(130));
+            return;
         }
-        Input::Reply(Reply::Background(red, green, blue)) => {
-            stage.backdrop = Backdrop::of(red, green, blue);
-            let _ = stage.choose_theme();
-            None
+        let mut effects = self.dialogs.key(key, &self.config);
+        if self.dialogs.is_empty() {
+            self.answer = Some(effects.pop().map_or(Answer::Left, Answer::Given));
         }
-        Input::Focus(_) | Input::Reply(_) | Input::Mouse(_) => None,
     }
 }
 
-/// Ctrl+C ends the program, as it does where nothing is drawn.
-fn is_interrupt(key: &Key) -> bool {
-    key.code == Code::Char('c') && key.modifiers == Modifiers::CTRL
+impl Frame for Asking {
+    fn abilities(&self) -> Abilities {
+        self.config.abilities()
+    }
+
+    fn set_size(&mut self, size: Size) {
+        self.config.size = size;
+    }
+
+    fn live(&mut self, _: Instant) -> Vec<Line> {
+        let rows = self.config.size.rows.saturating_sub(1).max(1);
+        self.dialogs.lines(&self.config.look(), rows).unwrap_or_default()
+    }
+}
+
+impl Client for Asking {
+    fn feed(&self) -> Arc<Feed> {
+        self.feed.clone()
+    }
+
+    fn input(&mut self, input: Input, _: Instant) {
+        match input {
+            Input::Key(key) => self.key(&key),
+            Input::Paste(text) => self.dialogs.paste(&text),
+            Input::Reply(Reply::Background(red, green, blue)) => {
+                self.config.backdrop = Backdrop::of(red, green, blue);
+                let _ = self.config.choose_theme();
+            }
+            Input::Focus(_) | Input::Reply(_) | Input::Mouse(_) => {}
+        }
+    }
+
+    fn take(&mut self, news: News, _: Instant) {
+        if let News::Effect(effect) = news
+            && let Effect::Update(update) = *effect
+        {
+            self.dialogs.update(update, &self.config);
+        }
+    }
+
+    fn signal(&mut self, signal: i32) {
+        let code = 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0));
+        self.answer = Some(Answer::End(code));
+    }
+
+    fn is_over(&self) -> bool {
+        self.answer.is_some()
+    }
+
+    fn end(&mut self, screen: &mut Screen<'_>, now: Instant) -> io::Result<()> {
+        screen.end(self, Vec::new(), "", now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_answer_a_question_before_there_is_a_conversation() {
+        for (key, expected) in [("enter", "Given(0)"), ("escape", "Left"), ("ctrl+c", "End(130)")] {
+            let home = PathBuf::from("/nowhere");
+            let places = Places { cwd: home.clone(), home: home.clone(), agent: home };
+            let size = Size { columns: 40, rows: 20 };
+            let (config, _) = UiConfig::new(places, &Settings::default(), &Themes::default(), size);
+            let mut dialogs = Dialogs::default();
+            dialogs.open(question("Trust?", "", &["Yes", "No"], |answer| {
+                answer.map(Effect::Answer).into_iter().collect()
+            }));
+            let mut asking = Asking { dialogs, config, feed: Arc::new(Feed::new()), answer: None };
+            let now = Instant::now();
+            assert!(asking.live(now).iter().any(|line| line.text().contains("Yes")));
+            asking.input(Input::Key(Key::parse(key).unwrap()), now);
+            let answer = asking.answer.unwrap().map(|effect| match effect {
+                Effect::Answer(index) => Some(index),
+                _ => None,
+            });
+            assert_eq!(format!("{answer:?}"), expected);
+        }
+    }
 }

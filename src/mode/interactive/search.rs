@@ -1,9 +1,10 @@
 //! A search through the lines of the conversation.
 //!
-//! A thread lays out all of it, from the end to the beginning, and tells what it finds piece by piece. Letters
+//! A thread lays out all of it, from the end to the beginning, and gives what it finds piece by piece. Letters
 //! of ASCII are found in either case.
 
 use super::conversation::Conversation;
+use super::effect::Effect;
 use super::feed::Feed;
 use super::look::{Kept, Look};
 use crate::runtime::CancelToken;
@@ -15,7 +16,7 @@ use crate::tui::theme::Role;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Items that are looked through before what was found is told.
+/// Items that are looked through before results are given.
 const PIECE: usize = 64;
 
 pub struct Search {
@@ -27,9 +28,9 @@ pub struct Search {
     current: Option<usize>,
     /// Items that were there when the thread began; those behind are looked through as they come.
     searched: usize,
-    /// The thread is still at it.
+    /// The thread is still searching.
     is_under_way: bool,
-    /// What it has found and nobody has taken.
+    /// What the thread has found and nobody has taken.
     inbox: Arc<Mutex<Vec<Found>>>,
     /// The lines are not those that were looked through.
     pub is_stale: bool,
@@ -40,7 +41,7 @@ pub struct Search {
 
 /// What a thread has found.
 struct Found {
-    /// Of the search that it is for.
+    /// Number of the search that this is a result of.
     number: u64,
     hits: Vec<(usize, usize)>,
     is_over: bool,
@@ -108,7 +109,7 @@ impl Search {
                 if is_over || (at % PIECE == 0 && !hits.is_empty()) {
                     let found = Found { number, hits: std::mem::take(&mut hits), is_over };
                     inbox.lock().unwrap_or_else(PoisonError::into_inner).push(found);
-                    feed.task(|_| {});
+                    feed.effect(Effect::Draw);
                 }
             }
         };

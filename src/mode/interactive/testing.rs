@@ -1,11 +1,14 @@
 //! A screen for tests: the real state over a session that is held in memory, without a terminal.
 //!
-//! Jobs for the session's thread, and what threads post, are done when the test says [`Bench::settle`]. Nothing
+//! Jobs for the session's thread, and what threads post, are done when the test says [`Bench::run_all`]. Nothing
 //! of the machine's environment shows but keys of providers.
 
-use super::app::{App, Parts};
+use super::app::{App, Threads};
+use super::config::{Places, UiConfig};
+use super::event_loop::Client;
 use super::feed::Feed;
-use super::stage::{Places, Stage};
+use super::keys;
+use super::screen::Frame;
 use super::transcript::Printed;
 use super::work::Job;
 use crate::runtime::session::Session;
@@ -67,27 +70,21 @@ impl Bench {
         let places =
             Places { cwd: dir.path().to_owned(), home: dir.path().to_owned(), agent: dir.path().to_owned() };
         let config = control.config();
-        let (mut stage, _) = Stage::new(places, &config.settings, &config.themes, size);
-        stage.is_plain = false;
-        let app = App::new(Parts {
-            control,
-            jobs,
-            feed: Arc::new(Feed::new()),
-            dirs: Dirs::at(dir.path()),
-            store: Store::new(dir.path(), None, SyncMode::Never),
-            cancel,
-            stage,
-        });
+        let (mut config, _) = UiConfig::new(places, &config.settings, &config.themes, size);
+        config.is_plain = false;
+        let threads = Threads::new(jobs, Arc::new(Feed::new()), cancel);
+        let store = Store::new(dir.path(), None, SyncMode::Never);
+        let app = App::new(control, Dirs::at(dir.path()), store, threads, config);
         Self { app, session, dir, waiting }
     }
 
     /// Does the jobs that wait, and takes in what was posted.
-    pub fn settle(&mut self) {
+    pub fn run_all(&mut self) {
         loop {
             while let Ok(job) = self.waiting.try_recv() {
-                job(&mut self.session, &self.app.feed.clone());
+                job(&mut self.session, &self.app.threads.feed.clone());
             }
-            let news = self.app.feed.take();
+            let news = self.app.threads.feed.take();
             if news.is_empty() {
                 return;
             }
@@ -100,9 +97,9 @@ impl Bench {
     /// Waits for a thread to post something, and takes it in.
     #[track_caller]
     pub fn wait(&mut self) {
-        let woken = self.app.feed.woken().clone();
+        let woken = self.app.threads.feed.woken().clone();
         woken.recv_timeout(Duration::from_secs(5)).unwrap();
-        self.settle();
+        self.run_all();
     }
 
     /// Presses keys, named as in `keybindings.json` with spaces between.
@@ -112,7 +109,11 @@ impl Bench {
             let key = Key::parse(name).unwrap_or_else(|| panic!("{name} is no key"));
             self.app.input(Input::Key(key), Instant::now());
         }
-        self.settle();
+        self.run_all();
+    }
+
+    pub fn paste(&mut self, text: &str) {
+        self.app.input(Input::Paste(text.to_owned()), Instant::now());
     }
 
     pub fn type_text(&mut self, text: &str) {
@@ -120,20 +121,20 @@ impl Bench {
             let key = Key::plain(crate::tui::key::Code::Char(letter));
             self.app.input(Input::Key(key), Instant::now());
         }
-        self.settle();
+        self.run_all();
     }
 
     /// Types a line, such as a command, and sends it.
     pub fn send(&mut self, line: &str) {
-        self.app.submit(line.to_owned(), crate::runtime::control::Streaming::Steer);
-        self.settle();
+        keys::submit(&mut self.app, line.to_owned(), crate::runtime::control::Streaming::Steer);
+        self.run_all();
     }
 
     /// The frame in so many columns; no line may be wider.
     #[track_caller]
     pub fn screen(&mut self, columns: usize) -> String {
-        self.app.stage.size.columns = columns;
-        let rows = self.app.stage.size.rows;
+        self.app.config.size.columns = columns;
+        let rows = self.app.config.size.rows;
         let lines = self.app.live(Instant::now());
         for line in &lines {
             assert!(line.width() <= columns, "{:?}", line.text());
@@ -147,7 +148,7 @@ impl Bench {
 
     /// What was printed for good since this was last asked.
     pub fn printed(&mut self) -> String {
-        let printed = self.app.settle(Instant::now()).into_iter();
+        let printed = self.app.printed(Instant::now()).into_iter();
         let lines: Vec<Line> = printed
             .flat_map(|printed| match printed {
                 Printed::Lines(lines) => lines,

@@ -1,8 +1,8 @@
 //! What the terminal shows around the screen: its title, its progress, a notification.
 
-use super::app::App;
-use super::stage::{flag, is_dumb, name_of};
-use crate::runtime::plain_text;
+use super::config::{flag, is_dumb, name_of};
+use crate::runtime::{Settings, plain_text};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A run that took less needs no notification.
@@ -35,74 +35,77 @@ impl Title {
 const PROGRESS_ON: &str = "\x1b]9;4;3;\x07";
 const PROGRESS_OFF: &str = "\x1b]9;4;0;\x07";
 
-impl App {
-    /// Says what has changed around the screen.
-    pub fn tell_terminal(&mut self, now: Instant) {
+impl Title {
+    /// What has changed around the screen, as sequences.
+    pub fn update(&mut self, state: &State<'_>, now: Instant) -> String {
+        let mut out = String::new();
         if is_dumb() {
-            return;
+            return out;
         }
-        let folder = name_of(&self.stage.cwd);
-        let title = match &self.footer.name {
+        let folder = name_of(state.cwd);
+        let title = match state.name {
             Some(name) => format!("π - {name} - {folder}"),
             None => format!("π - {folder}"),
         };
-        if title != self.title.shown {
+        if title != self.shown {
             let text = plain_text(title.as_bytes()).replace('\n', " ");
-            self.sequences.push_str(&format!("\x1b]0;{text}\x07"));
-            self.title.shown = title;
+            out.push_str(&format!("\x1b]0;{text}\x07"));
+            self.shown = title;
         }
-        let is_busy = self.activity.is_busy();
-        let config = self.control.config();
-        let shows = flag(&config.settings, "terminal.showTerminalProgress").unwrap_or(false);
-        if self.title.has_progress != (is_busy && shows) {
-            self.title.has_progress = is_busy && shows;
-            self.sequences.push_str(match self.title.has_progress {
-                true => PROGRESS_ON,
-                false => PROGRESS_OFF,
-            });
+        let is_busy = state.is_busy;
+        let shows = flag(state.settings, "terminal.showTerminalProgress").unwrap_or(false);
+        if self.has_progress != (is_busy && shows) {
+            self.has_progress = is_busy && shows;
+            out.push_str(if self.has_progress { PROGRESS_ON } else { PROGRESS_OFF });
         }
-        match (self.title.busy_since, is_busy) {
-            (None, true) => self.title.busy_since = Some(now),
+        match (self.busy_since, is_busy) {
+            (None, true) => self.busy_since = Some(now),
             (Some(since), false) => {
-                self.title.busy_since = None;
+                self.busy_since = None;
                 let is_long = now.saturating_duration_since(since) >= LONG;
-                let wanted = flag(&config.settings, "terminal.notify").unwrap_or(false);
-                if is_long && wanted && !self.is_focused {
-                    self.sequences.push_str("\x1b]9;pi has finished\x07");
+                let wanted = flag(state.settings, "terminal.notify").unwrap_or(false);
+                if is_long && wanted && !state.is_focused {
+                    out.push_str("\x1b]9;pi has finished\x07");
                 }
             }
             _ => {}
         }
+        out
     }
+}
+
+/// What a title depends on.
+pub struct State<'a> {
+    pub cwd: &'a Path,
+    /// The name of the session.
+    pub name: Option<&'a str>,
+    pub is_busy: bool,
+    pub is_focused: bool,
+    pub settings: &'a Settings,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mode::interactive::feed::News;
-    use crate::mode::interactive::testing::Bench;
+    use crate::runtime::TempDir;
 
     #[test]
     fn progress_is_shown_as_long_as_a_run_goes_on_and_the_setting_says_so() {
-        let mut bench = Bench::new();
-        let app = &mut bench.app;
-        let now = Instant::now();
-        let said = |app: &mut App, news: Option<News>, shows: bool| {
-            app.set("terminal.showTerminalProgress", shows.into());
-            news.into_iter().for_each(|news| app.take(news, now));
-            app.tell_terminal(now);
-            let said = std::mem::take(&mut app.sequences);
-            (said.contains(PROGRESS_ON), said.contains(PROGRESS_OFF))
-        };
+        let (mut title, now) = (Title::default(), Instant::now());
+        let (on, off) = (TempDir::create(), Settings::default());
+        on.write("settings.json", r#"{"terminal": {"showTerminalProgress": true}}"#);
+        let (on, _) = Settings::load(on.path());
         let expected = |on, off| if is_dumb() { (false, false) } else { (on, off) };
-        for (news, shows, on, off) in [
-            (None, true, false, false),
-            (Some(News::RunStarted), true, true, false),
-            (None, false, false, true),
-            (None, true, true, false),
-            (Some(News::Settled), true, false, true),
+        for (is_busy, settings, shown, hidden) in [
+            (false, &on, false, false),
+            (true, &on, true, false),
+            (true, &off, false, true),
+            (true, &on, true, false),
+            (false, &on, false, true),
         ] {
-            assert_eq!(said(app, news, shows), expected(on, off));
+            let state = State { cwd: Path::new("/x"), name: None, is_busy, is_focused: true, settings };
+            let text = title.update(&state, now);
+            assert_eq!((text.contains(PROGRESS_ON), text.contains(PROGRESS_OFF)), expected(shown, hidden));
         }
     }
 }

@@ -7,13 +7,14 @@
 use super::card::{self, Call, Pictures, Shell, State, Weight};
 use super::feed::{Kind, News};
 use super::look::{Layout, Look, padded};
-use crate::runtime::{AgentMessage, Describer, StopReason, call};
+use crate::runtime::{AgentMessage, Block, Describer, StopReason, ToolResult, call};
 use crate::tui::image::Ids;
 use crate::tui::line::Line;
 use crate::tui::markdown_view::Stream;
 use crate::tui::screen::Raw;
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Instant;
 
 pub struct Transcript {
@@ -42,16 +43,16 @@ struct Part {
     /// The block of the answer that streams.
     index: Option<usize>,
     body: Body,
-    /// Nothing of it changes any more.
+    /// Nothing of the part changes any more.
     is_final: bool,
-    /// What it shows is in the conversation.
+    /// The conversation has what the part shows.
     is_stored: bool,
     /// Lines that are final, in wait for the parts before.
     ready: Vec<Line>,
 }
 
 enum Body {
-    /// All of it is in `ready`.
+    /// Lines that are final from the start.
     Lines,
     Text {
         stream: Stream,
@@ -59,7 +60,7 @@ enum Body {
         /// Something but line ends came.
         has_begun: bool,
         has_lines: bool,
-        /// All of it, for views that are laid out otherwise.
+        /// The whole text, for views that are laid out otherwise.
         source: String,
         view: Option<View>,
     },
@@ -157,6 +158,11 @@ impl Transcript {
             News::BlockStarted { index, kind, id, name } => self.begin(*index, *kind, id, name),
             News::Piece { index, text, .. } => self.grow(*index, text, look),
             News::BlockEnded { index } => self.end_block(*index, look),
+            News::ToolWritten { id, name, arguments } => {
+                let call = self.call(id, name);
+                call.set_arguments(std::mem::take(arguments));
+                call.written();
+            }
             News::ToolStarted { id, name, arguments } => {
                 let call = self.call(id, name);
                 call.set_arguments(std::mem::take(arguments));
@@ -310,7 +316,12 @@ impl Transcript {
     }
 
     /// What can be printed for good; it is not held any more. Images are drawn as `pictures` says.
-    pub fn settle(&mut self, look: &Look<'_>, now: Instant, pictures: Option<&Pictures>) -> Vec<Printed> {
+    pub fn take_finished(
+        &mut self,
+        look: &Look<'_>,
+        now: Instant,
+        pictures: Option<&Pictures>,
+    ) -> Vec<Printed> {
         let mut out = Vec::new();
         let mut lines = Vec::new();
         while let Some(part) = self.parts.front_mut() {
@@ -363,7 +374,7 @@ impl Transcript {
         let mut blocks = Vec::new();
         let mut count = 0;
         for part in self.parts.iter().rev() {
-            let block = part.lines(look, now, rows);
+            let block = part.lines(look, Some(now), Some(rows));
             count += block.len();
             blocks.push(block);
             if count >= rows {
@@ -467,9 +478,9 @@ impl Part {
         }
     }
 
-    /// How it looks now; of what is final, the last rows.
-    fn lines(&self, look: &Look<'_>, now: Instant, rows: usize) -> Vec<Line> {
-        let first = self.ready.len().saturating_sub(rows);
+    /// The lines of the part as it is now; of what is final, the last rows.
+    fn lines(&self, look: &Look<'_>, now: Option<Instant>, rows: Option<usize>) -> Vec<Line> {
+        let first = rows.map_or(0, |rows| self.ready.len().saturating_sub(rows));
         let mut out = self.ready.get(first..).unwrap_or_default().to_vec();
         match &self.body {
             Body::Lines => {}
@@ -483,8 +494,8 @@ impl Part {
                     push_text(&mut out, &mut has_lines.clone(), open, look);
                 }
             }
-            Body::Call(call) => out.extend(call.lines(look, Some(now), Some(rows))),
-            Body::Shell(shell) => out.extend(shell.lines(look, Some(now), Some(rows))),
+            Body::Call(call) => out.extend(call.lines(look, now, rows)),
+            Body::Shell(shell) => out.extend(shell.lines(look, now, rows)),
         }
         out
     }
@@ -508,6 +519,54 @@ impl Part {
             Body::Lines | Body::Shell(_) => {}
         }
     }
+}
+
+/// The lines of a message of the log with the results of its calls: what would be printed of it had it come just
+/// now. A call without a result is shown as `unfinished` says, or else as it is then.
+pub fn stored_lines(
+    message: AgentMessage,
+    results: Vec<Arc<ToolResult>>,
+    look: &Look<'_>,
+    unfinished: &mut dyn FnMut(&mut Call) -> Option<Vec<Line>>,
+) -> Vec<Line> {
+    let (mut transcript, now) = (Transcript::default(), Instant::now());
+    for mut news in replayed(message, results) {
+        transcript.take(&mut news, look, now);
+    }
+    let lines = transcript.parts.iter_mut().flat_map(|part| {
+        let lines = match &mut part.body {
+            Body::Call(call) if !call.is_done() => unfinished(call),
+            _ => None,
+        };
+        lines.unwrap_or_else(|| part.lines(look, None, None))
+    });
+    lines.collect()
+}
+
+/// What happens when a message comes whole, with the results of its calls.
+fn replayed(message: AgentMessage, results: Vec<Arc<ToolResult>>) -> Vec<News> {
+    let AgentMessage::Assistant(answer) = &message else {
+        return vec![News::MessageStarted(message)];
+    };
+    let mut news = Vec::new();
+    for (index, block) in answer.content.iter().enumerate() {
+        let (kind, text) = match block {
+            Block::Text(block) => (Kind::Text, block.text.trim().to_owned()),
+            Block::Thinking(block) => (Kind::Thinking, block.thinking.trim().to_owned()),
+            Block::ToolCall(call) => {
+                let (id, name, arguments) = (call.id.clone(), call.name.clone(), call.arguments.clone());
+                news.push(News::ToolWritten { id, name, arguments });
+                continue;
+            }
+            _ => continue,
+        };
+        news.push(News::BlockStarted { index, kind, id: String::new(), name: String::new() });
+        news.push(News::Piece { index, kind, text });
+        news.push(News::BlockEnded { index });
+    }
+    news.extend(results.into_iter().map(|result| News::MessageEnded(AgentMessage::ToolResult(result))));
+    news.push(News::MessageEnded(message));
+    news
 }
 
 /// The first lines of a text come behind an empty row.

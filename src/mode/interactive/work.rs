@@ -1,6 +1,7 @@
 //! The session's thread: what takes the conversation on, or puts another in its place, one after another.
 
 use super::card::Weight;
+use super::effect::Effect;
 use super::feed::Feed;
 use crate::runtime::control::Ticket;
 use crate::runtime::event::Event;
@@ -17,7 +18,7 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, feed: &Arc<Feed>) -> Ses
     for job in jobs {
         job(&mut session, feed);
         for notice in session.take_notices() {
-            say(feed, Weight::Warning, notice.to_string());
+            feed.say(Weight::Warning, notice.to_string());
         }
     }
     session
@@ -28,24 +29,20 @@ pub fn ask(ticket: Ticket, message: AgentMessage, typed: String) -> Job {
     Box::new(move |session, feed| {
         let mut is_accepted = false;
         let asked = session.ask(ticket, message, &mut || is_accepted = true, &mut listener(feed));
-        // What fails later is told by events.
+        // Events say what fails later.
         if let Err(Fatal(reason)) = asked
             && !is_accepted
         {
-            feed.task(move |app| app.refuse(&reason, Some(&typed)));
+            feed.effect(Effect::Refuse { reason, typed });
         }
     })
 }
 
-/// Tells the screen of events.
+/// Puts events into the feed.
 pub fn listener(feed: &Arc<Feed>) -> impl FnMut(&Event<'_>) -> Result<(), Fatal> + use<> {
     let feed = feed.clone();
     move |event| {
         feed.event(event);
         Ok(())
     }
-}
-
-pub fn say(feed: &Feed, weight: Weight, text: String) {
-    feed.task(move |app| app.say(weight, &text));
 }

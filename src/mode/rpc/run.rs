@@ -39,6 +39,7 @@ pub fn message(server: &Server, message: Prompt, reply: Reply) {
 }
 
 pub fn steer(server: &Server, prompt: Prompt, reply: Reply) {
+<<<<<<< HEAD
     server.control.steer(queued(server.expand(prompt)), &mut server.listener());
     reply.data(Begun::Queued);
 }
@@ -46,10 +47,19 @@ pub fn steer(server: &Server, prompt: Prompt, reply: Reply) {
 pub fn follow_up(server: &Server, prompt: Prompt, reply: Reply) {
     server.control.follow_up(queued(server.expand(prompt)), &mut server.listener());
     reply.data(Begun::Queued);
+=======
+    server.control.queue().steer(queued(server.expand(prompt)), &mut server.listener());
+    reply.done();
+}
+
+pub fn follow_up(server: &Server, prompt: Prompt, reply: Reply) {
+    server.control.queue().follow_up(queued(server.expand(prompt)), &mut server.listener());
+    reply.done();
+>>>>>>> 02d5dc71c95f42d2350f5b78aef6fcddb9163d15
 }
 
 pub fn clear_queue(server: &Server, (): (), reply: Reply) {
-    let (steering, follow_up) = server.control.clear_queue(&mut server.listener());
+    let (steering, follow_up) = server.control.queue().clear(&mut server.listener());
     reply.data(json!({"steering": steering, "followUp": follow_up}));
 }
 

@@ -8,12 +8,14 @@
 //! Not here: models and thinking levels (`model`), shell commands of the user (`shell`), sums over the
 //! log (`stats`).
 
+mod part;
 mod preference;
 mod queue;
 mod state;
 mod ticket;
 mod tools;
 
+pub use part::{Models, Preferences, Queue, SignIns, Tools, Tree};
 pub use state::{InterruptMode, Parts, Switches};
 pub use ticket::{Begin, Streaming, Ticket};
 
@@ -127,7 +129,7 @@ impl Control {
         self.state().config.clone()
     }
 
-    /// Who is asked about tool calls that need approval.
+    /// Sets who is asked about tool calls that need approval.
     pub fn set_approver(&self, approver: Arc<dyn Approver>) {
         self.0.approvals.set_approver(approver);
     }
@@ -221,7 +223,7 @@ impl Control {
         Ok(())
     }
 
-    /// The session goes on with another conversation; gives the one before. What is queued is gone.
+    /// Goes on with another conversation, and gives the previous one. Queued messages are dropped.
     pub(super) fn replace(&self, parts: Parts) -> Conversation {
         let (next, conversation) = State::new(parts);
         let mut queues = self.queues();
@@ -259,30 +261,30 @@ impl Control {
         }
     }
 
-    /// While the guard lives, the session is compacting.
+    /// Marks the session as compacting while the guard lives.
     pub(super) fn compacting(&self) -> Compacting {
         self.state().compacting += 1;
         Compacting(self.clone())
     }
 
-    /// A compaction that was asked for is over. Before its listeners are told: they may go on at once.
+    /// Ends a compaction that was asked for. To be called before its listeners are told: they may go on at once.
     pub(super) fn end_compaction(&self) {
         self.state().compaction = None;
     }
 
-    /// What a prompt stands for; and what is wrong, if it cannot be found out.
+    /// Expands a prompt that calls a skill or a template. The diagnostic says why that failed.
     pub fn expand(&self, text: String) -> (String, Option<Diagnostic>) {
         let config = self.state().config.clone();
         config.commands.expand(text)
     }
 
-    /// What a prompt can begin with, in the form that other programs are told.
+    /// Skills and templates that a prompt can call, as JSON for other programs.
     pub fn commands(&self) -> Vec<Value> {
         let config = self.state().config.clone();
         config.commands.list()
     }
 
-    /// A wait before a retry: true when it was ended early.
+    /// Waits before a retry. True when the wait was ended early.
     pub(super) fn wait_to_retry(&self, run: &CancelToken, delay: std::time::Duration) -> bool {
         let wait = run.child();
         self.state().retry = Some(wait.clone());

@@ -1,4 +1,4 @@
-//! What a session is made from, and what of it changes while it lives.
+//! What a session is made from, and the part that changes while the session lives.
 
 use crate::agent::message::AgentMessage;
 use crate::agent::tool::Tool;
@@ -44,7 +44,7 @@ pub(crate) struct State {
     pub when_idle: Vec<Box<dyn FnOnce() + Send>>,
 }
 
-/// What a command can switch on and off; it outlives a change of the conversation.
+/// What a command can switch on and off. Switches outlive a change of the conversation.
 #[derive(Clone, Copy, Debug)]
 pub struct Switches {
     pub auto_retry: bool,
@@ -53,7 +53,7 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// As the settings have them.
+    /// Switches as the settings have them.
     pub(super) fn of(config: &Config, interrupt: InterruptMode) -> Self {
         Self {
             auto_retry: config.services.retry.enabled,

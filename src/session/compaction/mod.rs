@@ -69,7 +69,7 @@ impl Sizes {
         Self { reserve, keep }
     }
 
-    /// Whether a context of `tokens` leaves less than the reserve.
+    /// True if a context of `tokens` leaves less than the reserve.
     pub fn is_over(self, tokens: u64, window: u64) -> bool {
         tokens > window.saturating_sub(self.reserve)
     }

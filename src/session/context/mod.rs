@@ -66,7 +66,7 @@ pub struct Projection {
 pub struct Projected {
     pub entry: Arc<str>,
     pub kind: Kind,
-    /// As edits leave them. Two for a compaction with a prompt, none or one for the others.
+    /// The entry's messages as edits leave them: two for a compaction with a prompt, none or one for other kinds.
     pub messages: Vec<AgentMessage>,
     /// An edit leaves its message out.
     pub omitted: bool,

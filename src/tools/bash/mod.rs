@@ -21,10 +21,10 @@ use super::truncate::{Limits, Truncation};
 use crate::agent::CancelToken;
 use crate::agent::call::{Argument, Arguments, Body, CallInfo, Kind};
 use crate::agent::tool::{Invocation, Serves, Tool, ToolError, ToolInfo, ToolOutput};
-use crate::llm::message::ToolSpec;
+use crate::llm::message::{Extra, ToolSpec};
 use crate::llm::secret::Hider;
 use crate::tools::workspace::{Options, Workspace};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -88,7 +88,7 @@ pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
                 description: description.into(),
                 parameters,
                 constrained_sampling: Some(argument::strict_if_possible()),
-                extra: Map::new(),
+                extra: Extra::new(),
             },
             label: "bash".into(),
             snippet: Some("Run shell commands (tests, git, builds, searches)".into()),

@@ -46,7 +46,7 @@ impl Popup {
             Some(item) => Answer::Chosen { item: item.clone(), sends },
             None => Answer::Closed,
         };
-        if keymap.is(key, Action::Tab) {
+        if keymap.is(key, Action::TAB) {
             return chosen(&self.list, false);
         }
         match self.list.handle(key, keymap) {

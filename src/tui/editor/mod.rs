@@ -191,8 +191,8 @@ impl Editor {
         }
         if let Some(jump) = self.jump.take() {
             let own = match jump {
-                Jump::Forward => Action::JumpForward,
-                Jump::Backward => Action::JumpBackward,
+                Jump::Forward => Action::JUMP_FORWARD,
+                Jump::Backward => Action::JUMP_BACKWARD,
             };
             if action == Some(own) {
                 return Outcome::Handled;
@@ -205,12 +205,12 @@ impl Editor {
         }
         match action {
             // Where Enter makes lines and Shift+Enter sends, a backslash sends too.
-            Some(Action::NewLine)
+            Some(Action::NEW_LINE)
                 if key.code == Code::Enter
-                    && keymap.is(&SHIFT_ENTER, Action::Submit)
+                    && keymap.is(&SHIFT_ENTER, Action::SUBMIT)
                     && self.is_behind_backslash() =>
             {
-                self.act(Action::DeleteCharBackward);
+                self.act(Action::DELETE_CHAR_BACKWARD);
                 self.submit()
             }
             Some(action) => self.act(action),
@@ -239,40 +239,40 @@ impl Editor {
             return Outcome::Ignored;
         }
         match action {
-            Action::Tab => return Outcome::Complete,
-            Action::Submit if self.is_behind_backslash() && !self.is_single => {
-                self.act(Action::DeleteCharBackward);
+            Action::TAB => return Outcome::Complete,
+            Action::SUBMIT if self.is_behind_backslash() && !self.is_single => {
+                self.act(Action::DELETE_CHAR_BACKWARD);
                 self.new_line();
             }
-            Action::Submit => return self.submit(),
-            Action::NewLine => self.new_line(),
-            Action::Undo => self.take_back(),
-            Action::Redo => self.do_again(),
-            Action::Yank => self.yank(),
-            Action::YankPop => self.yank_pop(),
-            Action::DeleteCharBackward => self.delete(Self::left),
-            Action::DeleteCharForward => self.delete(Self::right),
-            Action::DeleteWordBackward => self.kill(Self::word_left),
-            Action::DeleteWordForward => self.kill(Self::word_right),
-            Action::DeleteToLineStart => self.kill(Self::to_line_start),
-            Action::DeleteToLineEnd => self.kill(Self::to_line_end),
-            Action::CursorLeft => self.go(Self::left),
-            Action::CursorRight => self.go(Self::right),
-            Action::CursorWordLeft => self.go(Self::word_left),
-            Action::CursorWordRight => self.go(Self::word_right),
-            Action::CursorLineStart => self.go(Self::line_start),
-            Action::CursorLineEnd => self.go(Self::line_end),
-            Action::CursorUp => self.up(),
-            Action::CursorDown => self.down(),
-            Action::PageUp => self.page(Direction::Older),
-            Action::PageDown => self.page(Direction::Newer),
-            Action::JumpForward => self.jump = Some(Jump::Forward),
-            Action::JumpBackward => self.jump = Some(Jump::Backward),
-            Action::HistoryPrevious => self.browse(Direction::Older, false),
-            Action::HistoryNext => self.browse(Direction::Newer, false),
-            Action::HistoryPrefixPrevious => self.browse(Direction::Older, true),
-            Action::HistoryPrefixNext => self.browse(Direction::Newer, true),
-            Action::HistorySearch => self.begin_search(),
+            Action::SUBMIT => return self.submit(),
+            Action::NEW_LINE => self.new_line(),
+            Action::UNDO => self.take_back(),
+            Action::REDO => self.do_again(),
+            Action::YANK => self.yank(),
+            Action::YANK_POP => self.yank_pop(),
+            Action::DELETE_CHAR_BACKWARD => self.delete(Self::left),
+            Action::DELETE_CHAR_FORWARD => self.delete(Self::right),
+            Action::DELETE_WORD_BACKWARD => self.kill(Self::word_left),
+            Action::DELETE_WORD_FORWARD => self.kill(Self::word_right),
+            Action::DELETE_TO_LINE_START => self.kill(Self::to_line_start),
+            Action::DELETE_TO_LINE_END => self.kill(Self::to_line_end),
+            Action::CURSOR_LEFT => self.go(Self::left),
+            Action::CURSOR_RIGHT => self.go(Self::right),
+            Action::CURSOR_WORD_LEFT => self.go(Self::word_left),
+            Action::CURSOR_WORD_RIGHT => self.go(Self::word_right),
+            Action::CURSOR_LINE_START => self.go(Self::line_start),
+            Action::CURSOR_LINE_END => self.go(Self::line_end),
+            Action::CURSOR_UP => self.up(),
+            Action::CURSOR_DOWN => self.down(),
+            Action::PAGE_UP => self.page(Direction::Older),
+            Action::PAGE_DOWN => self.page(Direction::Newer),
+            Action::JUMP_FORWARD => self.jump = Some(Jump::Forward),
+            Action::JUMP_BACKWARD => self.jump = Some(Jump::Backward),
+            Action::HISTORY_PREVIOUS => self.browse(Direction::Older, false),
+            Action::HISTORY_NEXT => self.browse(Direction::Newer, false),
+            Action::HISTORY_PREFIX_PREVIOUS => self.browse(Direction::Older, true),
+            Action::HISTORY_PREFIX_NEXT => self.browse(Direction::Newer, true),
+            Action::HISTORY_SEARCH => self.begin_search(),
             _ => return Outcome::Ignored,
         }
         Outcome::Handled
@@ -450,17 +450,17 @@ const SHIFT_ENTER: Key = Key::new(Code::Enter, Modifiers::SHIFT);
 fn is_for_one_line(action: Action) -> bool {
     !matches!(
         action,
-        Action::NewLine
-            | Action::Tab
-            | Action::CursorUp
-            | Action::CursorDown
-            | Action::PageUp
-            | Action::PageDown
-            | Action::HistoryPrevious
-            | Action::HistoryNext
-            | Action::HistoryPrefixPrevious
-            | Action::HistoryPrefixNext
-            | Action::HistorySearch
+        Action::NEW_LINE
+            | Action::TAB
+            | Action::CURSOR_UP
+            | Action::CURSOR_DOWN
+            | Action::PAGE_UP
+            | Action::PAGE_DOWN
+            | Action::HISTORY_PREVIOUS
+            | Action::HISTORY_NEXT
+            | Action::HISTORY_PREFIX_PREVIOUS
+            | Action::HISTORY_PREFIX_NEXT
+            | Action::HISTORY_SEARCH
     )
 }
 

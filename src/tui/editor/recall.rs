@@ -104,17 +104,17 @@ impl Editor {
         action: Option<Action>,
         keymap: &Keymap,
     ) -> Option<Outcome> {
-        if keymap.is(key, Action::SelectCancel) || keymap.is(key, Action::Interrupt) {
+        if keymap.leaves(key) {
             self.show_draft();
             self.recall.stop();
             return Some(Outcome::Handled);
         }
         match action {
-            Some(Action::HistorySearch) => {
+            Some(Action::HISTORY_SEARCH) => {
                 let next = self.recall.shown.map_or(0, |shown| shown + 1);
                 self.find(next);
             }
-            Some(Action::DeleteCharBackward) => {
+            Some(Action::DELETE_CHAR_BACKWARD) => {
                 if let Some(search) = &mut self.recall.search {
                     search.query.pop();
                 }

@@ -148,7 +148,7 @@ fn enter_sends_and_makes_lines() {
     check("a\\|b", "enter", "a\n|b");
     check("a|", "ctrl+j", "a\n|");
     let swapped = serde_json::json!({"tui.input.submit": "shift+enter", "tui.input.newLine": "enter"});
-    let keymap = Keymap::load(&swapped, keymap::Platform::Unix).0;
+    let keymap = Keymap::load(&swapped, keymap::Platform::Unix, keymap::Application::NONE).0;
     let mut editor = self::editor("a\\|");
     let enter = Key::plain(Code::Enter);
     assert_eq!(editor.handle(&enter, &keymap), Outcome::Submit("a".to_owned()));

@@ -3,151 +3,115 @@
 //! Components ask for actions, never for keys: [`Keymap::action`] finds the action of a key among those of a
 //! scope, a list in which the first wins. A key that the user has given to an action wins over the
 //! defaults of its scope. The names, and the defaults, are those of `keybindings.json`.
+//!
+//! Here are the actions of editor and lists. An application brings its own as [`Application`].
 
 mod table;
 
-pub use table::Action;
+pub(crate) use table::actions;
+pub use table::{OLD_IDS, ROWS};
 
 use super::key::{Action as Event, Code, Key, Modifiers};
 use serde_json::Value;
+use std::collections::HashMap;
 use std::fmt::Write;
-use table::{OLD_IDS, TABLE};
+
+/// What a key can be for, by its name in `keybindings.json`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Action(&'static str);
+
+impl Action {
+    pub const fn named(id: &'static str) -> Self {
+        Self(id)
+    }
+
+    /// The name in `keybindings.json`.
+    pub fn id(self) -> &'static str {
+        self.0
+    }
+}
+
+/// An action in the table: what `keybindings.json`, `/hotkeys` and the manual say of it.
+#[derive(Debug)]
+pub struct Row {
+    /// Heading of the actions that are listed together.
+    pub group: &'static str,
+    pub id: &'static str,
+    pub keys: &'static [&'static str],
+    /// Other defaults on Linux inside of Windows.
+    pub wsl: Option<&'static [&'static str]>,
+    pub about: &'static str,
+}
+
+/// The actions that an application has besides those of this room.
+#[derive(Debug)]
+pub struct Application {
+    pub rows: &'static [Row],
+    /// Names from before today's, each with the name of today.
+    pub old_ids: &'static [(&'static str, &'static str)],
+    /// Looked up where [`EDITOR`] had no use for a key. A key that the user has given to one of these is no
+    /// default of the editor.
+    pub beside_editor: &'static [Action],
+    /// Leaves what is open, as [`Action::SELECT_CANCEL`] does.
+    pub interrupt: Option<Action>,
+    /// Scopes that are looked up together: no key should have two meanings in one of these.
+    pub together: &'static [&'static [&'static [Action]]],
+}
+
+impl Application {
+    /// No application: the keys of editor and lists alone.
+    pub const NONE: &'static Self = &Self {
+        rows: &[],
+        old_ids: &[],
+        beside_editor: &[],
+        interrupt: None,
+        together: &[&[EDITOR], &[SELECT]],
+    };
+}
 
 /// In the editor, before the application looks at a key.
 pub const EDITOR: &[Action] = &[
-    Action::Copy,
-    Action::Undo,
-    Action::Redo,
-    Action::Tab,
-    Action::DeleteToLineEnd,
-    Action::DeleteToLineStart,
-    Action::DeleteWordBackward,
-    Action::DeleteWordForward,
-    Action::DeleteCharBackward,
-    Action::DeleteCharForward,
-    Action::Yank,
-    Action::YankPop,
-    Action::HistoryPrevious,
-    Action::HistoryNext,
-    Action::HistoryPrefixPrevious,
-    Action::HistoryPrefixNext,
-    Action::HistorySearch,
-    Action::CursorLineStart,
-    Action::CursorLineEnd,
-    Action::CursorWordLeft,
-    Action::CursorWordRight,
-    Action::NewLine,
-    Action::Submit,
-    Action::CursorUp,
-    Action::CursorDown,
-    Action::CursorRight,
-    Action::CursorLeft,
-    Action::PageUp,
-    Action::PageDown,
-    Action::JumpForward,
-    Action::JumpBackward,
-];
-
-/// In the editor, for the application.
-pub const MAIN: &[Action] = &[
-    Action::Interrupt,
-    Action::Clear,
-    Action::Exit,
-    Action::Suspend,
-    Action::ExternalEditor,
-    Action::PasteImage,
-    Action::SessionNew,
-    Action::SessionTree,
-    Action::SessionFork,
-    Action::SessionResume,
-    Action::ModelSelect,
-    Action::ModelCycleForward,
-    Action::ModelCycleBackward,
-    Action::ThinkingCycle,
-    Action::ThinkingToggle,
-    Action::ToolsExpand,
-    Action::MessageCopy,
-    Action::MessageFollowUp,
-    Action::MessageDequeue,
+    Action::COPY,
+    Action::UNDO,
+    Action::REDO,
+    Action::TAB,
+    Action::DELETE_TO_LINE_END,
+    Action::DELETE_TO_LINE_START,
+    Action::DELETE_WORD_BACKWARD,
+    Action::DELETE_WORD_FORWARD,
+    Action::DELETE_CHAR_BACKWARD,
+    Action::DELETE_CHAR_FORWARD,
+    Action::YANK,
+    Action::YANK_POP,
+    Action::HISTORY_PREVIOUS,
+    Action::HISTORY_NEXT,
+    Action::HISTORY_PREFIX_PREVIOUS,
+    Action::HISTORY_PREFIX_NEXT,
+    Action::HISTORY_SEARCH,
+    Action::CURSOR_LINE_START,
+    Action::CURSOR_LINE_END,
+    Action::CURSOR_WORD_LEFT,
+    Action::CURSOR_WORD_RIGHT,
+    Action::NEW_LINE,
+    Action::SUBMIT,
+    Action::CURSOR_UP,
+    Action::CURSOR_DOWN,
+    Action::CURSOR_RIGHT,
+    Action::CURSOR_LEFT,
+    Action::PAGE_UP,
+    Action::PAGE_DOWN,
+    Action::JUMP_FORWARD,
+    Action::JUMP_BACKWARD,
 ];
 
 /// In a list to choose from, and in the popup of completions.
 pub const SELECT: &[Action] = &[
-    Action::SelectUp,
-    Action::SelectDown,
-    Action::SelectPageUp,
-    Action::SelectPageDown,
-    Action::SelectConfirm,
-    Action::SelectCancel,
-];
-
-/// In the list of sessions.
-pub const SESSIONS: &[Action] = &[
-    Action::SessionTogglePath,
-    Action::SessionToggleSort,
-    Action::SessionToggleNamedFilter,
-    Action::SessionRename,
-    Action::SessionDelete,
-    Action::SessionDeleteNoninvasive,
-];
-
-/// In the list of models to switch between.
-pub const MODELS: &[Action] = &[
-    Action::ModelsSave,
-    Action::ModelsEnableAll,
-    Action::ModelsClearAll,
-    Action::ModelsToggleProvider,
-    Action::ModelsReorderUp,
-    Action::ModelsReorderDown,
-];
-
-/// In the choice of a thinking level.
-pub const THINKING: &[Action] = &[Action::ThinkingSave];
-
-/// In the tree of a session.
-pub const TREE: &[Action] = &[
-    Action::MessageCopy,
-    Action::TreeFoldOrUp,
-    Action::TreeUnfoldOrDown,
-    Action::TreeEditLabel,
-    Action::TreeToggleLabelTimestamp,
-    Action::TreeFilterDefault,
-    Action::TreeFilterNoTools,
-    Action::TreeFilterUserOnly,
-    Action::TreeFilterLabeledOnly,
-    Action::TreeFilterAll,
-    Action::TreeFilterCycleForward,
-    Action::TreeFilterCycleBackward,
-];
-
-/// In the viewer, and in the transcript of the fullscreen mode, before the editor.
-pub const VIEWER: &[Action] = &[
-    Action::ViewPageUp,
-    Action::ViewPageDown,
-    Action::ViewHalfPageUp,
-    Action::ViewHalfPageDown,
-    Action::ViewLineUp,
-    Action::ViewLineDown,
-    Action::ViewPreviousPrompt,
-    Action::ViewNextPrompt,
-    Action::ViewSearch,
-    Action::ViewTop,
-    Action::ViewBottom,
-];
-
-/// While the viewer is searched.
-pub const VIEWER_SEARCH: &[Action] =
-    &[Action::ViewSearchNext, Action::ViewSearchPrevious, Action::ViewSearchClose];
-
-/// What is looked up together: in one of these no key should have two meanings.
-const TOGETHER: &[&[&[Action]]] = &[
-    &[EDITOR, MAIN],
-    &[SELECT, SESSIONS],
-    &[SELECT, MODELS],
-    &[SELECT, THINKING],
-    &[SELECT, TREE],
-    &[VIEWER],
-    &[VIEWER_SEARCH],
+    Action::SELECT_UP,
+    Action::SELECT_DOWN,
+    Action::SELECT_PAGE_UP,
+    Action::SELECT_PAGE_DOWN,
+    Action::SELECT_CONFIRM,
+    Action::SELECT_CANCEL,
 ];
 
 /// Where defaults differ, since the terminals there keep some keys for themselves.
@@ -171,50 +135,56 @@ impl Platform {
 
 #[derive(Clone, Debug)]
 pub struct Keymap {
-    /// In the order of the table.
+    /// In the order of the tables.
     bindings: Vec<Binding>,
+    by_action: HashMap<Action, usize>,
+    application: &'static Application,
 }
 
 #[derive(Clone, Debug)]
 struct Binding {
+    row: &'static Row,
     keys: Vec<Key>,
     is_users: bool,
 }
 
 impl Default for Keymap {
     fn default() -> Self {
-        Self::new(Platform::Unix)
+        Self::new(Platform::Unix, Application::NONE)
     }
 }
 
 impl Keymap {
-    pub fn new(platform: Platform) -> Self {
-        let defaults = |row: &table::Row| match (platform, row.wsl) {
-            (Platform::Wsl, Some(keys)) => keys,
-            _ => row.keys,
+    pub fn new(platform: Platform, application: &'static Application) -> Self {
+        let binding = |row: &'static Row| {
+            let keys = match (platform, row.wsl) {
+                (Platform::Wsl, Some(keys)) => keys,
+                _ => row.keys,
+            };
+            let keys = keys.iter().filter_map(|key| Key::parse(key).map(normal)).collect();
+            Binding { row, keys, is_users: false }
         };
-        let binding = |row| Binding {
-            keys: defaults(row).iter().filter_map(|key| Key::parse(key).map(normal)).collect(),
-            is_users: false,
-        };
-        Self { bindings: TABLE.iter().map(binding).collect() }
+        let bindings: Vec<Binding> = ROWS.iter().chain(application.rows).map(binding).collect();
+        let numbered = bindings.iter().enumerate();
+        let by_action = numbered.map(|(at, binding)| (Action(binding.row.id), at)).collect();
+        Self { bindings, by_action, application }
     }
 
     /// The defaults with what `keybindings.json` says, and what in it is of no use, a line each.
-    pub fn load(file: &Value, platform: Platform) -> (Self, Vec<String>) {
-        let mut keymap = Self::new(platform);
+    pub fn load(file: &Value, platform: Platform, application: &'static Application) -> (Self, Vec<String>) {
+        let mut keymap = Self::new(platform, application);
         let mut problems = Vec::new();
         let Some(entries) = file.as_object() else {
             problems.push("must hold an object: actions with their keys".to_owned());
             return (keymap, problems);
         };
         for (name, value) in entries {
-            let id = OLD_IDS.iter().find(|(old, _)| old == name).map_or(&**name, |&(_, id)| id);
+            let mut old_ids = OLD_IDS.iter().chain(application.old_ids);
+            let id = old_ids.find(|(old, _)| old == name).map_or(&**name, |&(_, id)| id);
             if id != name && entries.contains_key(id) {
                 continue;
             }
-            let row = TABLE.iter().position(|row| row.id == id);
-            let Some(binding) = row.and_then(|row| keymap.bindings.get_mut(row)) else {
+            let Some(binding) = keymap.bindings.iter_mut().find(|binding| binding.row.id == id) else {
                 problems.push(format!("{name}: no such action"));
                 continue;
             };
@@ -237,7 +207,7 @@ impl Keymap {
             }
             // A list with nothing but mistakes must not take an action's keys away.
             if !keys.is_empty() || texts.is_empty() {
-                *binding = Binding { keys, is_users: true };
+                (binding.keys, binding.is_users) = (keys, true);
             }
         }
         problems.extend(keymap.conflicts());
@@ -247,7 +217,7 @@ impl Keymap {
     /// Keys that the user has given to two actions which are there at the same time.
     fn conflicts(&self) -> Vec<String> {
         let mut found = Vec::new();
-        for scopes in TOGETHER {
+        for scopes in self.application.together {
             let actions: Vec<Action> = scopes.iter().copied().flatten().copied().collect();
             for (index, &first) in actions.iter().enumerate() {
                 for &second in actions.iter().skip(index + 1) {
@@ -265,7 +235,7 @@ impl Keymap {
     }
 
     fn binding(&self, action: Action) -> Option<&Binding> {
-        self.bindings.get(action as usize)
+        self.bindings.get(*self.by_action.get(&action)?)
     }
 
     fn user_keys(&self, action: Action) -> &[Key] {
@@ -285,6 +255,12 @@ impl Keymap {
         key.action != Event::Release && meanings(key).any(|key| keys.contains(&key))
     }
 
+    /// True if the key leaves what is open: a list, a search.
+    pub fn leaves(&self, key: &Key) -> bool {
+        let interrupt = self.application.interrupt;
+        self.is(key, Action::SELECT_CANCEL) || interrupt.is_some_and(|action| self.is(key, action))
+    }
+
     /// What the key means among these actions.
     pub fn action(&self, key: &Key, scope: &[Action]) -> Option<Action> {
         if key.action == Event::Release {
@@ -300,10 +276,11 @@ impl Keymap {
         meanings(key).find_map(users)
     }
 
-    /// What the key means in the editor of the prompt. A key that the user has given to an action of [`MAIN`] is
-    /// no default of the editor.
+    /// What the key means in the editor of the prompt. A key that the user has given to an action of the
+    /// application is no default of the editor.
     pub fn prompt_action(&self, key: &Key) -> Option<Action> {
-        let is_left = self.user_action(key, EDITOR).is_none() && self.user_action(key, MAIN).is_some();
+        let beside = self.application.beside_editor;
+        let is_left = self.user_action(key, EDITOR).is_none() && self.user_action(key, beside).is_some();
         if is_left { None } else { self.action(key, EDITOR) }
     }
 
@@ -327,10 +304,11 @@ impl Keymap {
     }
 
     /// A table for each group, with those rows that there are.
-    fn tables(&self, head: &str, line: impl Fn(&table::Row, &str) -> Option<String>) -> String {
+    fn tables(&self, head: &str, line: impl Fn(&Row, &str) -> Option<String>) -> String {
         let mut text = String::new();
         let mut group = None;
-        for (row, binding) in TABLE.iter().zip(&self.bindings) {
+        for binding in &self.bindings {
+            let row = binding.row;
             let keys: Vec<String> = binding
                 .keys
                 .iter()
@@ -344,22 +322,11 @@ impl Keymap {
             };
             if group.replace(row.group) != Some(row.group) {
                 let gap = if text.is_empty() { "" } else { "\n" };
-                let _ = write!(text, "{gap}**{}**\n\n{head}", row.group.title());
+                let _ = write!(text, "{gap}**{}**\n\n{head}", row.group);
             }
             text.push_str(&line);
         }
         text
-    }
-}
-
-impl Action {
-    fn row(self) -> Option<&'static table::Row> {
-        TABLE.get(self as usize)
-    }
-
-    /// Its name in `keybindings.json`.
-    pub fn id(self) -> &'static str {
-        self.row().map_or("", |row| row.id)
     }
 }
 
@@ -403,6 +370,3 @@ pub fn shown(key: &Key) -> String {
     }
     shown
 }
-
-#[cfg(test)]
-mod tests;

@@ -20,6 +20,10 @@ pub struct Item {
     /// Behind the label, less conspicuous.
     pub badge: String,
     pub about: Option<String>,
+    /// Stands in a column behind all labels; what it is about follows.
+    pub setting: Option<String>,
+    /// The heading that it stands under; nothing for none.
+    pub group: &'static str,
     /// What is searched in place of what is shown.
     pub search: Option<String>,
 }
@@ -37,6 +41,15 @@ impl Item {
     pub fn search(self, text: String) -> Self {
         let search = Some(text);
         Self { search, ..self }
+    }
+
+    /// With a value in a column of its own.
+    pub fn setting(self, value: &str) -> Self {
+        Self { setting: Some(value.to_owned()), ..self }
+    }
+
+    pub fn group(self, group: &'static str) -> Self {
+        Self { group, ..self }
     }
 
     /// With a description, of which one line is shown.
@@ -71,9 +84,9 @@ pub struct List {
 
 /// A choice in a list of which only some rows are shown.
 #[derive(Debug)]
-pub(super) struct Roll {
-    pub(super) at: usize,
-    pub(super) rows: usize,
+struct Roll {
+    at: usize,
+    rows: usize,
 }
 
 impl Roll {
@@ -81,11 +94,11 @@ impl Roll {
     pub(super) fn act(&mut self, action: Action, count: usize) -> bool {
         let last = count.saturating_sub(1);
         self.at = match action {
-            Action::SelectUp => self.at.checked_sub(1).unwrap_or(last),
-            Action::SelectDown if self.at >= last => 0,
-            Action::SelectDown => self.at + 1,
-            Action::SelectPageUp => self.at.saturating_sub(self.rows),
-            Action::SelectPageDown => (self.at + self.rows).min(last),
+            Action::SELECT_UP => self.at.checked_sub(1).unwrap_or(last),
+            Action::SELECT_DOWN if self.at >= last => 0,
+            Action::SELECT_DOWN => self.at + 1,
+            Action::SELECT_PAGE_UP => self.at.saturating_sub(self.rows),
+            Action::SELECT_PAGE_DOWN => (self.at + self.rows).min(last),
             _ => return false,
         };
         true
@@ -215,8 +228,8 @@ impl List {
 
     pub fn handle(&mut self, key: &Key, keymap: &Keymap) -> Picked {
         match keymap.action(key, keymap::SELECT) {
-            Some(Action::SelectCancel) => Picked::Cancelled,
-            Some(Action::SelectConfirm) => match self.selected_index() {
+            Some(Action::SELECT_CANCEL) => Picked::Cancelled,
+            Some(Action::SELECT_CONFIRM) => match self.selected_index() {
                 Some(index) => Picked::Chosen(index),
                 None => Picked::Ignored,
             },
@@ -263,7 +276,16 @@ impl List {
         let widest = labels.clone().map(cells).max();
         let cells = &self.label_cells;
         let column = (widest.unwrap_or(0) + 2).clamp(cells.start, cells.end);
+        let settings = self.items.iter().filter(|item| item.setting.is_some());
+        let widest = settings.map(|item| width::width(&item.label)).max();
+        let column = widest.map_or(column, |widest| widest.min(width / 2) + 2);
+        let is_searched = self.search.as_ref().is_some_and(|search| !search.text().is_empty());
+        let mut group = "";
         for (at, item) in window.clone().zip(labels) {
+            if item.group != group && !is_searched {
+                group = item.group;
+                lines.push(Line::of(group, looks.muted).cut(width));
+            }
             lines.push(row(item, at == self.roll.at, column, width, looks));
         }
         if window.len() < self.shown.len() {
@@ -301,6 +323,15 @@ fn row(item: &Item, is_selected: bool, column: usize, width: usize, looks: &Look
         label.push(" ", style);
         label.push(&item.badge, looks.muted);
     }
+    if let Some(value) = &item.setting {
+        line.append(&label.cut(column - 2));
+        line.pad_to(begin + column, style);
+        line.push(value, if is_selected { style } else { looks.accent });
+        if let Some(note) = &item.about {
+            line.push(&format!("  {note}"), looks.muted);
+        }
+        return line.cut(width);
+    }
     let has_about = width > begin + column + ABOUT_CELLS_MIN;
     match item.about.as_ref().filter(|_| has_about) {
         Some(about) => {
@@ -314,7 +345,7 @@ fn row(item: &Item, is_selected: bool, column: usize, width: usize, looks: &Look
 }
 
 /// What is before a row.
-pub(super) fn mark(is_selected: bool, looks: &Looks) -> &'static str {
+fn mark(is_selected: bool, looks: &Looks) -> &'static str {
     match (is_selected, looks.is_plain) {
         (true, false) => "→ ",
         (true, true) => "selected: ",

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::tui::key::Key;
-use crate::tui::keymap::{Action, Keymap};
+use crate::tui::keymap::{Action, Application, Keymap, Platform};
 use crate::tui::line::Line;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -90,52 +90,20 @@ fn descriptions_stand_in_a_column() {
     assert_eq!(list.render(20, &plain)[0].text(), "selected: a");
 }
 
-fn settings() -> Settings {
-    let setting = |id: &str, values: &[&str]| Setting {
-        id: id.to_owned(),
-        label: id.to_owned(),
-        value: values.first().copied().unwrap_or("none").to_owned(),
-        values: values.iter().map(|value| (*value).to_owned()).collect(),
-        help: format!("What {id} does."),
-        ..Setting::default()
-    };
-    Settings::new(
-        vec![
-            setting("theme", &["dark", "light"]),
-            setting("model", &[]),
-            setting("steering", &["one", "all", "none"]),
-        ],
-        2,
-    )
-}
-
 #[test]
-fn settings_change_in_place_or_are_opened() {
-    let keymap = Keymap::default();
-    let mut settings = settings();
+fn values_stand_in_a_column_under_their_headings() {
+    let items = vec![
+        Item::new("a", "theme").setting("dark"),
+        Item::new("b", "model").setting("none").about("project: x"),
+        Item::new("c", "steering").setting("one").group("Queues"),
+    ];
+    let mut list = List::new(items).searchable();
     assert_eq!(
-        texts(&settings.render(40, &Looks::default())),
-        ["Type to search: ", "→ theme     dark", "  model     none", "  (1/3)", "", "What theme does."]
+        texts(&list.render(40, &Looks::default())),
+        ["Type to search: ", "→ theme     dark", "  model     none  project: x", "Queues", "  steering  one"]
     );
-    for (pressed, expected) in [
-        ("enter", Changed::Value(0)),
-        ("down", Changed::Moved),
-        ("space", Changed::Open(1)),
-        ("down", Changed::Moved),
-        ("left", Changed::Value(2)),
-        ("f5", Changed::Ignored),
-        ("escape", Changed::Closed),
-    ] {
-        assert_eq!(settings.handle(&key(pressed), &keymap), expected, "{pressed}");
-    }
-    assert_eq!(settings.get(0).unwrap().value, "light");
-    assert_eq!(settings.get(2).unwrap().value, "none");
-    settings.set_value(1, "faux/demo");
-    for letter in ["m", "o"] {
-        assert_eq!(settings.handle(&key(letter), &keymap), Changed::Moved);
-    }
-    assert_eq!(settings.render(40, &Looks::default())[1].text(), "→ model     faux/demo");
-    assert_eq!(settings.handle(&key("enter"), &keymap), Changed::Open(1));
+    list.set_query("steer");
+    assert_eq!(texts(&list.render(40, &Looks::default()))[1..], ["→ steering  one"]);
 }
 
 #[test]
@@ -181,8 +149,9 @@ fn waiting_shows_how_long() {
 #[test]
 fn hints_name_the_keys_that_there_are() {
     let file = serde_json::json!({"tui.select.up": []});
-    let keymap = Keymap::load(&file, crate::tui::keymap::Platform::Unix).0;
-    let keys = [(Action::SelectUp, "up"), (Action::SelectConfirm, "choose"), (Action::SelectCancel, "leave")];
+    let keymap = Keymap::load(&file, Platform::Unix, Application::NONE).0;
+    let keys =
+        [(Action::SELECT_UP, "up"), (Action::SELECT_CONFIRM, "choose"), (Action::SELECT_CANCEL, "leave")];
     let line = hints(&keys, &keymap, &Looks::default());
     assert_eq!(line.text(), "enter choose · escape leave");
 }
@@ -214,9 +183,10 @@ proptest! {
     ) {
         let keymap = Keymap::default();
         let looks = Looks { is_plain, ..Looks::default() };
+        let setting = |label: &String| Item::new(label, label).setting(label).about(label).group("x");
+        let mut settings = List::new(labels.iter().map(setting).collect());
         let items = labels.iter().map(|label| Item::new(label, label).about(label)).collect();
         let mut list = List::new(items).rows(4).searchable();
-        let mut settings = settings();
         for name in keys {
             let key = key(KEYS[name]);
             list.handle(&key, &keymap);

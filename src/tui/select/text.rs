@@ -48,16 +48,16 @@ impl TextInput {
 
     /// Gives the key to the text; false if it is none for it.
     pub(super) fn edit(&mut self, key: &Key, keymap: &Keymap) -> bool {
-        if keymap.is(key, Action::Submit) {
+        if keymap.is(key, Action::SUBMIT) {
             return false;
         }
         self.editor.handle(key, keymap) != Outcome::Ignored
     }
 
     pub fn handle(&mut self, key: &Key, keymap: &Keymap) -> Entered {
-        if keymap.is(key, Action::SelectConfirm) {
+        if keymap.is(key, Action::SELECT_CONFIRM) {
             Entered::Text(self.text())
-        } else if keymap.is(key, Action::SelectCancel) {
+        } else if keymap.is(key, Action::SELECT_CANCEL) {
             Entered::Cancelled
         } else if self.edit(key, keymap) {
             Entered::Handled

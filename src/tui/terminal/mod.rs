@@ -200,9 +200,9 @@ impl Terminal {
     }
 
     /// As [`Self::pause`], for a program that changes the terminal's modes.
-    pub fn lend(&mut self) {
+    pub fn hand_over(&mut self) {
         self.pause();
-        self.tty.lend(self.modes != Modes::NONE);
+        self.tty.hand_over(self.modes != Modes::NONE);
     }
 
     /// Takes the terminal again.

@@ -210,7 +210,7 @@ impl Tty {
     }
 
     /// Another program uses the terminal, until it is taken again.
-    pub(super) fn lend(&self, knows_sequences: bool) {
+    pub(super) fn hand_over(&self, knows_sequences: bool) {
         let off = match knows_sequences {
             true => format!("{}{LENT_OFF}{PLAIN}{}", Modes::ALL.off(), self.farewell()),
             false => String::new(),

@@ -13,7 +13,7 @@ use crate::llm::options::StreamOptions;
 use crate::wire::answer::{Answer, Kind, Reader, diagnostics};
 use crate::wire::parse;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub struct MessageReader {
     /// Prices of models that may answer in the place of the one that was asked.
@@ -277,9 +277,9 @@ fn changes(transformations: &[Value]) -> Extra {
             let value = transformation.get(name).filter(|value| !value.is_null())?;
             Some((name.to_owned(), value.clone()))
         });
-        Value::from(fields.collect::<Extra>())
+        Value::from(fields.collect::<Map<String, Value>>())
     });
-    let known = Extra::from_iter([("transformations".to_owned(), known.collect())]);
+    let known = Map::from_iter([("transformations".to_owned(), known.collect())]);
     diagnostics("anthropic_input_transformations", known)
 }
 

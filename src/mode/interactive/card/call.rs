@@ -1,9 +1,10 @@
 //! A tool call, from the first byte of its arguments to its result.
 
-use super::{plain, spaced, tool};
+use super::block::{plain, spaced};
+use super::tool;
 use crate::mode::interactive::look::{Look, boxed};
 use crate::runtime::call::CallInfo;
-use crate::runtime::{Block, Describer, PartialJson, ToolCall, ToolOutput, ToolResult, image_size};
+use crate::runtime::{Block, Describer, PartialJson, ToolOutput, ToolResult, image_size};
 use crate::tui::image::{self, Picture, Pixels};
 use crate::tui::line::Line;
 use crate::tui::theme::Role;
@@ -14,9 +15,9 @@ use std::time::{Duration, Instant};
 /// How far a call has come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum State {
-    /// Its arguments are still coming.
+    /// The arguments are still coming.
     Writing,
-    /// Its turn has not come.
+    /// The arguments are whole, and the call has not begun.
     Waiting,
     Running {
         since: Instant,
@@ -37,9 +38,9 @@ pub struct Call {
     pub state: State,
     /// The conversation has its result, or will never have one.
     pub is_recorded: bool,
-    /// The last that is known of it.
+    /// The output so far.
     output: Option<ToolOutput>,
-    /// The sizes of the images in it.
+    /// Sizes of the images in the output.
     pixels: Vec<Pixels>,
     /// What an edit would change, found out before it runs.
     pub preview: Option<String>,
@@ -58,17 +59,6 @@ impl Call {
             pixels: Vec::new(),
             preview: None,
         }
-    }
-
-    /// One of a stored answer, with its result if there is one.
-    pub fn stored(call: &ToolCall, result: Option<&ToolResult>) -> Self {
-        let mut stored = Self::new(&call.id, &call.name);
-        stored.arguments = call.arguments.clone();
-        stored.state = State::Waiting;
-        if let Some(result) = result {
-            stored.finish(result, None);
-        }
-        stored
     }
 
     /// The arguments, as far as they are known.
@@ -94,14 +84,14 @@ impl Call {
         self.json.get_or_insert_with(PartialJson::new).push(piece);
     }
 
-    /// There is no more of the arguments.
+    /// The arguments are whole.
     pub fn written(&mut self) {
         if self.state == State::Writing {
             self.state = State::Waiting;
         }
     }
 
-    /// What is known of its result.
+    /// Sets what is known of the result so far.
     pub fn set_output(&mut self, output: ToolOutput) {
         let images = output.content.iter().filter_map(|block| match block {
             Block::Image(image) => Some(image_size(&image.data).unwrap_or((0, 0))),
@@ -120,7 +110,7 @@ impl Call {
         self.state = State::Done { is_error, took };
     }
 
-    /// Its result, as the conversation has it.
+    /// Ends the call with its result.
     pub fn finish(&mut self, result: &ToolResult, now: Option<Instant>) {
         self.set_output(ToolOutput {
             content: result.content.clone(),
@@ -130,7 +120,7 @@ impl Call {
         self.end(result.is_error, now);
     }
 
-    /// It has not run, or not to its end.
+    /// Ends a call that has not run, or not to its end.
     pub fn fail(&mut self, reason: &str, now: Option<Instant>) {
         self.output.get_or_insert_with(ToolOutput::default).content.push(Block::text(reason));
         self.end(true, now);

@@ -1,10 +1,10 @@
 //! Messages as lines: of the user, of the model, of extensions, and the summaries that stand for others.
 
+use super::block::{Weight, boxed_text, notice, spaced};
 use super::shell::Shell;
-use super::{Weight, boxed_text, notice, spaced};
+use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::{Look, boxed, padded};
 use crate::runtime::{AgentMessage, AssistantMessage, CalledSkill, StopReason};
-use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::markdown_view;
 use crate::tui::style::{Attributes, Style};
@@ -102,7 +102,7 @@ fn label_style(look: &Look<'_>) -> Style {
 
 /// ` (ctrl+o to expand)`, if there is such a key.
 fn to_expand(look: &Look<'_>) -> String {
-    let key = look.key(Action::ToolsExpand);
+    let key = look.key(AppAction::TOOLS_EXPAND);
     key.map_or_else(String::new, |key| format!(" ({key} to expand)"))
 }
 
@@ -136,21 +136,13 @@ pub fn answer_look<'a>(is_thinking: bool, look: &Look<'a>) -> markdown_view::Loo
     look.markdown(look.width.saturating_sub(2 * look.pad).max(1), base)
 }
 
-/// A finished text block of an answer.
+/// A text as an answer would have it.
 pub fn text(text: &str, look: &Look<'_>) -> Vec<Line> {
     let lines = markdown_view::lines(text.trim(), &answer_look(false, look));
     spaced(padded(lines, look.pad))
 }
 
-/// A finished thinking block, or what stands for it.
-pub fn thinking(text: &str, look: &Look<'_>) -> Vec<Line> {
-    if look.hides_thinking {
-        return thinking_label(look);
-    }
-    let lines = markdown_view::lines(text.trim(), &answer_look(true, look));
-    spaced(padded(lines, look.pad))
-}
-
+/// What stands for thinking that is hidden.
 pub fn thinking_label(look: &Look<'_>) -> Vec<Line> {
     let style = answer_look(true, look).base;
     spaced(padded([Line::of("Thinking...", style)], look.pad))
@@ -186,7 +178,7 @@ pub fn ending(answer: &AssistantMessage, look: &Look<'_>) -> Vec<Line> {
     }
 }
 
-/// Why an answer is none.
+/// Why an answer failed.
 pub fn reason(answer: &AssistantMessage) -> String {
     let told = answer.error_message.as_deref().unwrap_or_default();
     match (answer.stop_reason, told) {

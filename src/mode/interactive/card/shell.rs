@@ -1,12 +1,12 @@
 //! A command of the user, `!command` or `!!command`, with the end of what it prints.
 
+use super::block::{duration, plain, spaced};
 use super::rows::{Extent, rows};
 use super::tail::Tail;
-use super::{duration, plain, spaced};
+use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::{Look, indented};
 use crate::runtime::BashExecution;
 use crate::runtime::shell::ShellResult;
-use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
@@ -18,7 +18,7 @@ const FOLDED: usize = 20;
 
 pub struct Shell {
     command: String,
-    /// The model is not told of it.
+    /// The model does not see the command.
     is_hidden: bool,
     output: Tail,
     state: State,
@@ -133,7 +133,7 @@ impl Shell {
         let hidden = output.hidden + self.output.lost();
         if hidden > 0 {
             let mut line = Line::of(&format!("... {hidden} more lines"), muted);
-            if let Some(key) = look.key(Action::ToolsExpand).filter(|_| !look.is_open) {
+            if let Some(key) = look.key(AppAction::TOOLS_EXPAND).filter(|_| !look.is_open) {
                 line.push(" (", muted);
                 line.push(&key, dim);
                 line.push(" to expand)", muted);
@@ -157,7 +157,7 @@ impl Shell {
             State::Running { .. } => {
                 let took = now.and_then(|now| self.took(now)).unwrap_or_default();
                 let mut text = String::from("Running...");
-                if let Some(key) = look.key(Action::Interrupt) {
+                if let Some(key) = look.key(AppAction::INTERRUPT) {
                     text = format!("Running... ({key} to cancel)");
                 }
                 if !look.is_plain && took >= Duration::from_secs(1) {

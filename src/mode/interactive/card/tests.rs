@@ -1,9 +1,11 @@
 //! What each card says, and that none is wider than the screen.
 
 use super::*;
+use crate::mode::interactive::keymap::defaults;
+use crate::mode::interactive::look::Look;
 use crate::runtime::shell::ShellResult;
 use crate::runtime::{AgentMessage, Block, ToolOutput};
-use crate::tui::keymap::Keymap;
+use crate::tui::line::Line;
 use crate::tui::theme::Theme;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
@@ -12,7 +14,7 @@ use std::time::{Duration, Instant};
 /// at their ends, and without the empty ones that begin it.
 #[track_caller]
 fn check(draw: &dyn Fn(&Look<'_>) -> Vec<Line>, expected: &[&str]) {
-    let (theme, keymap) = (Theme::dark(), Keymap::default());
+    let (theme, keymap) = (Theme::dark(), defaults());
     for width in [1, 2, 7, 20, 40, 80, 120] {
         for (is_open, is_plain) in [(false, false), (true, false), (false, true)] {
             let look = Look { is_open, is_plain, ..Look::testing(&theme, &keymap, width) };
@@ -28,7 +30,7 @@ fn check(draw: &dyn Fn(&Look<'_>) -> Vec<Line>, expected: &[&str]) {
 }
 
 fn shown(draw: &dyn Fn(&Look<'_>) -> Vec<Line>, is_open: bool) -> Vec<String> {
-    let (theme, keymap) = (Theme::dark(), Keymap::default());
+    let (theme, keymap) = (Theme::dark(), defaults());
     let look = Look { is_open, ..Look::testing(&theme, &keymap, 60) };
     let lines = draw(&look);
     let texts = lines.iter().map(|line| line.text().trim_end().to_owned());
@@ -205,7 +207,7 @@ fn searches_and_lists_show_their_beginning() {
 
 #[test]
 fn what_is_live_costs_no_more_than_is_seen() {
-    let (theme, keymap) = (Theme::dark(), Keymap::default());
+    let (theme, keymap) = (Theme::dark(), defaults());
     let look = Look { is_open: true, ..Look::testing(&theme, &keymap, 60) };
     let text = numbers(100_000);
     for name in ["bash", "write", "read", "grep", "other"] {

@@ -1,15 +1,15 @@
 //! What each tool's call shows: a title, and as much of what it does as tells enough.
 
+use super::block::duration;
 use super::call::{Call, State};
-use super::duration;
 use super::rows::{Extent, last_lines, rows};
+use crate::mode::interactive::keymap::AppAction;
 use crate::mode::interactive::look::Look;
 use crate::runtime::approval::squeezed;
 use crate::runtime::call::{Argument, Body as Shown, CallInfo, Edit, Kind, Lines, Place, Subject};
 use crate::runtime::size_text;
 use crate::tui::diff_view;
 use crate::tui::highlight::{self, Highlighter};
-use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
@@ -474,7 +474,7 @@ fn hint(look: &Look<'_>, hidden: usize, word: &str, total: Option<usize>) -> Lin
     let muted = look.style(Role::Muted);
     let total = total.map_or_else(String::new, |total| format!(", {total} total"));
     let mut line = Line::of(&format!("... ({hidden} {word} lines{total}"), muted);
-    if let Some(key) = look.key(Action::ToolsExpand).filter(|_| !look.is_open) {
+    if let Some(key) = look.key(AppAction::TOOLS_EXPAND).filter(|_| !look.is_open) {
         line.push(", ", muted);
         line.push(&key, look.style(Role::Dim));
         line.push(" to expand", muted);

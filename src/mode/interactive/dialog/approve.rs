@@ -1,12 +1,11 @@
 //! Approval of tool calls: what is to be done is shown, the user decides.
 
 use super::{Dialog, Step};
-use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Call;
-use crate::mode::interactive::feed::Feed;
+use crate::mode::interactive::config::UiConfig;
+use crate::mode::interactive::effect::{Effect, Update};
 use crate::mode::interactive::look::{Look, indented};
-use crate::runtime::CancelToken;
-use crate::runtime::approval::{Approver, Decision, Question};
+use crate::runtime::approval::Decision;
 use crate::tui::editor::{Editor, Outcome};
 use crate::tui::key::Key;
 use crate::tui::keymap::Action;
@@ -14,37 +13,14 @@ use crate::tui::line::Line;
 use crate::tui::select::{Entered, Item, List, Picked, TextInput, hints};
 use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
-use crossbeam_channel::{Sender, bounded, select};
+use crossbeam_channel::Sender;
 use serde_json::{Map, Value};
-use std::any::Any;
-use std::sync::Arc;
 
 const ALLOW: &str = "Allow";
 const ALWAYS: &str = "Always allow";
 const CHANGE: &str = "Change the arguments";
 const DENY: &str = "Deny";
 const DENY_BECAUSE: &str = "Deny with a reason";
-
-/// Asks on the screen.
-pub struct ByScreen(pub Arc<Feed>);
-
-impl Approver for ByScreen {
-    fn decide(&self, question: &Question<'_>, cancel: &CancelToken) -> Decision {
-        let (reply, decided) = bounded(1);
-        let mut call = Call::new(question.id, &question.tool.spec.name);
-        call.set_arguments(question.arguments.clone());
-        call.written();
-        let id = question.id.to_owned();
-        self.0.task(move |app| app.open(Approve::new(call, reply)));
-        select! {
-            recv(decided) -> decision => decision.unwrap_or(Decision::Deny(None)),
-            recv(cancel.receiver()) -> _ => {
-                self.0.task(move |app| app.close_dialogs(|approve: &Approve| approve.call.id == id));
-                Decision::Deny(None)
-            }
-        }
-    }
-}
 
 pub struct Approve {
     call: Call,
@@ -60,17 +36,17 @@ enum Asks {
 }
 
 impl Approve {
-    fn new(call: Call, reply: Sender<Decision>) -> Self {
+    pub fn new(call: Call, reply: Sender<Decision>) -> Self {
         Self { call, reply, asks: what(), problem: None }
     }
 
-    fn decide(&self, decision: Decision) -> Step {
+    fn decide(&self, decision: Decision) -> Vec<Effect> {
         // There is room for the one answer; an asker that has gone needs none.
         let _ = self.reply.try_send(decision);
-        Step::Close
+        vec![Effect::Close]
     }
 
-    fn choose(&mut self, value: &str) -> Step {
+    fn choose(&mut self, value: &str) -> Vec<Effect> {
         match value {
             ALLOW => return self.decide(Decision::Allow),
             ALWAYS => return self.decide(Decision::AllowAlways),
@@ -83,10 +59,10 @@ impl Approve {
             }
             _ => self.asks = Asks::Why(TextInput::new("Why not? The model is told: ")),
         }
-        Step::Stay
+        Vec::new()
     }
 
-    fn change(&mut self, text: &str) -> Step {
+    fn change(&mut self, text: &str) -> Vec<Effect> {
         match serde_json::from_str::<Map<String, Value>>(text) {
             Ok(arguments) => self.decide(Decision::Change(arguments)),
             Err(error) => {
@@ -94,7 +70,7 @@ impl Approve {
                 let mut editor = Editor::new();
                 editor.set_text(text);
                 self.asks = Asks::Arguments(editor);
-                Step::Stay
+                Vec::new()
             }
         }
     }
@@ -117,7 +93,7 @@ impl Dialog for Approve {
                 let mut lines = list.render(inner.width, &looks);
                 lines.push(Line::new());
                 lines.push(hints(
-                    &[(Action::SelectConfirm, "choose"), (Action::SelectCancel, "deny")],
+                    &[(Action::SELECT_CONFIRM, "choose"), (Action::SELECT_CANCEL, "deny")],
                     look.keymap,
                     &looks,
                 ));
@@ -130,7 +106,7 @@ impl Dialog for Approve {
                 let mut lines = editor.render(inner.width, rows_max, text, marker).lines;
                 lines.push(Line::new());
                 lines.push(hints(
-                    &[(Action::Submit, "use these"), (Action::SelectCancel, "back")],
+                    &[(Action::SUBMIT, "use these"), (Action::SELECT_CANCEL, "back")],
                     look.keymap,
                     &looks,
                 ));
@@ -155,8 +131,8 @@ impl Dialog for Approve {
         out
     }
 
-    fn key(&mut self, key: &Key, app: &mut App) -> Step {
-        let keymap = &app.stage.keymap;
+    fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
+        let keymap = &config.keymap;
         match &mut self.asks {
             Asks::What(list) => match list.handle(key, keymap) {
                 Picked::Chosen(index) => {
@@ -164,7 +140,7 @@ impl Dialog for Approve {
                     self.choose(&value.unwrap_or_default())
                 }
                 Picked::Cancelled => self.decide(Decision::Deny(None)),
-                Picked::Moved | Picked::Ignored => Step::Stay,
+                Picked::Moved | Picked::Ignored => Vec::new(),
             },
             Asks::Why(input) => match input.handle(key, keymap) {
                 Entered::Text(reason) if reason.trim().is_empty() => self.decide(Decision::Deny(None)),
@@ -173,23 +149,23 @@ impl Dialog for Approve {
                 }
                 Entered::Cancelled => {
                     self.asks = what();
-                    Step::Stay
+                    Vec::new()
                 }
-                _ => Step::Stay,
+                _ => Vec::new(),
             },
-            Asks::Arguments(_) if keymap.is(key, Action::SelectCancel) => {
+            Asks::Arguments(_) if keymap.is(key, Action::SELECT_CANCEL) => {
                 self.asks = what();
                 self.problem = None;
-                Step::Stay
+                Vec::new()
             }
             Asks::Arguments(editor) => match editor.handle(key, keymap) {
                 Outcome::Submit(text) => self.change(&text),
-                _ => Step::Stay,
+                _ => Vec::new(),
             },
         }
     }
 
-    fn paste(&mut self, text: &str, _: &mut App) {
+    fn paste(&mut self, text: &str) {
         match &mut self.asks {
             Asks::What(_) => {}
             Asks::Why(input) => input.paste(text),
@@ -199,11 +175,43 @@ impl Dialog for Approve {
         }
     }
 
-    fn dismiss(&mut self, _: &mut App) {
-        self.decide(Decision::Deny(None));
+    fn update(&mut self, update: &mut Update, _: &UiConfig) -> Step {
+        match update {
+            Update::ApprovalOver(id) if *id == self.call.id => Step::Close,
+            _ => Step::Stay,
+        }
     }
 
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
+    fn dismiss(&mut self) -> Vec<Effect> {
+        self.decide(Decision::Deny(None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mode::interactive::dialog::testing::Shown;
+    use crossbeam_channel::bounded;
+
+    #[test]
+    fn a_call_is_allowed_changed_or_denied() {
+        for (keys, typed, last, expected) in [
+            ("enter", "", "enter", "Allow"),
+            ("down enter", "", "enter", "AllowAlways"),
+            ("down down down down enter", "no", "enter", "Deny(Some(\"The user denied this call: no\"))"),
+            ("f1", "", "escape", "Deny(None)"),
+        ] {
+            let (reply, decided) = bounded(1);
+            let mut call = Call::new("1", "bash");
+            call.set_arguments(Map::from_iter([("command".to_owned(), Value::from("ls"))]));
+            let mut shown = Shown::new(|_| Approve::new(call, reply));
+            assert!(shown.text(80).contains("Allow bash?"));
+            shown.press(keys);
+            shown.type_text(typed);
+            if decided.is_empty() {
+                assert!(matches!(shown.press(last)[..], [Effect::Close]));
+            }
+            assert_eq!(format!("{:?}", decided.recv().unwrap()), expected);
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! A text of some lines to be written.
 
-use super::{Dialog, Step, frame};
-use crate::mode::interactive::app::App;
+use super::{Dialog, frame};
+use crate::mode::interactive::config::UiConfig;
+use crate::mode::interactive::effect::Effect;
 use crate::mode::interactive::look::Look;
 use crate::tui::editor::{Editor, Outcome};
 use crate::tui::key::Key;
@@ -10,10 +11,9 @@ use crate::tui::line::Line;
 use crate::tui::select::hints;
 use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
-use std::any::Any;
 
-/// What is done with the text; none when it was not to be written.
-type Then = Box<dyn FnOnce(&mut App, Option<String>)>;
+/// What is asked for by the text; none when the dialog is left.
+type Then = Box<dyn FnOnce(Option<String>) -> Effect>;
 
 pub struct Compose {
     title: String,
@@ -22,7 +22,7 @@ pub struct Compose {
 }
 
 impl Compose {
-    pub fn new(title: &str, then: impl FnOnce(&mut App, Option<String>) + 'static) -> Self {
+    pub fn new(title: &str, then: impl FnOnce(Option<String>) -> Effect + 'static) -> Self {
         Self { title: title.to_owned(), editor: Editor::new(), then: Some(Box::new(then)) }
     }
 }
@@ -37,32 +37,26 @@ impl Dialog for Compose {
         let view = self.editor.render(width, height, text, look.style(Role::Accent));
         body.extend(view.lines);
         let keys =
-            [(Action::Submit, "done"), (Action::NewLine, "new line"), (Action::SelectCancel, "cancel")];
+            [(Action::SUBMIT, "done"), (Action::NEW_LINE, "new line"), (Action::SELECT_CANCEL, "cancel")];
         body.push(Line::new());
         body.push(hints(&keys, look.keymap, &look.looks()));
         frame::indented(body, look, rows)
     }
 
-    fn key(&mut self, key: &Key, app: &mut App) -> Step {
-        let text = if app.stage.keymap.is(key, Action::SelectCancel) {
+    fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
+        let text = if config.keymap.is(key, Action::SELECT_CANCEL) {
             None
         } else {
-            match self.editor.handle(key, &app.stage.keymap) {
+            match self.editor.handle(key, &config.keymap) {
                 Outcome::Submit(text) => Some(text),
-                _ => return Step::Stay,
+                _ => return Vec::new(),
             }
         };
-        if let Some(then) = self.then.take() {
-            then(app, text);
-        }
-        Step::Close
+        let then = self.then.take().map(|then| then(text));
+        std::iter::once(Effect::Close).chain(then).collect()
     }
 
-    fn paste(&mut self, text: &str, _: &mut App) {
+    fn paste(&mut self, text: &str) {
         self.editor.paste(text);
-    }
-
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
     }
 }

@@ -1,83 +1,73 @@
-//! `/fork`: which prompt to begin anew at.
+//! Which prompt to begin anew at: the list of `/fork`.
 
-use super::{Dialog, Step, frame};
-use crate::mode::interactive::app::App;
-use crate::mode::interactive::card::Weight;
+use super::frame::inside;
+use super::list::{ListDialog, Rows};
+use crate::mode::interactive::config::UiConfig;
+use crate::mode::interactive::effect::Effect;
 use crate::mode::interactive::look::Look;
-use crate::mode::interactive::navigate;
 use crate::runtime::outline::ForkPoint;
-use crate::tui::key::Key;
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
-use crate::tui::select::{Item, List, Picked, hints};
+use crate::tui::select::{Item, List};
 use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
-use std::any::Any;
 
 /// Characters of a prompt that a row can show.
 const TEXT_MAX: usize = 300;
 
-pub struct Fork {
-    list: List,
+pub struct Fork;
+
+/// The list, with the last prompt selected.
+pub fn fork(points: &[ForkPoint]) -> ListDialog<Fork> {
+    let items = points.iter().map(|point| {
+        let words = point.text.chars().take(TEXT_MAX).collect::<String>();
+        let words: Vec<&str> = words.split_whitespace().collect();
+        Item::new(&point.entry_id, &words.join(" "))
+    });
+    let mut list = List::new(items.collect()).searchable();
+    list.select(points.len().saturating_sub(1));
+    ListDialog::new(list, Fork)
 }
 
-/// Opens the list, with the last prompt chosen.
-pub fn open(app: &mut App, points: Vec<ForkPoint>) {
-    if points.is_empty() {
-        return app.say(Weight::Info, "No messages to fork from");
-    }
-    app.open(Fork::new(&points));
-}
-
-impl Fork {
-    fn new(points: &[ForkPoint]) -> Self {
-        let items = points.iter().map(|point| {
-            let words = point.text.chars().take(TEXT_MAX).collect::<String>();
-            let words: Vec<&str> = words.split_whitespace().collect();
-            Item::new(&point.entry_id, &words.join(" "))
-        });
-        let mut list = List::new(items.collect()).searchable();
-        list.select(points.len().saturating_sub(1));
-        Self { list }
-    }
-}
-
-impl Dialog for Fork {
-    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
-        let width = look.width.saturating_sub(2).max(1);
+impl Rows for Fork {
+    fn head(&self, look: &Look<'_>) -> Vec<Line> {
         let title = look.style(Role::Text).with(Attributes::BOLD);
         let about = "Select a user message to copy the active path up to that point into a new session";
-        let mut body = vec![
+        vec![
             Line::of("Fork from Message", title),
-            Line::of(about, look.style(Role::Muted)).cut(width),
+            Line::of(about, look.style(Role::Muted)).cut(inside(look)),
             Line::new(),
-        ];
-        self.list.set_rows(rows.saturating_sub(9).clamp(3, 10));
-        body.extend(self.list.render(width, &look.looks()));
-        let keys = [(Action::SelectConfirm, "fork"), (Action::SelectCancel, "cancel")];
-        body.push(Line::new());
-        body.push(hints(&keys, look.keymap, &look.looks()));
-        frame::indented(body, look, rows)
+        ]
     }
 
-    fn key(&mut self, key: &Key, app: &mut App) -> Step {
-        match self.list.handle(key, &app.stage.keymap) {
-            Picked::Chosen(_) => {
-                if let Some(id) = self.list.selected().map(|item| item.value.clone()) {
-                    navigate::fork_at(app, id);
-                }
-                Step::Close
+    fn hints(&self) -> &[(Action, &'static str)] {
+        &[(Action::SELECT_CONFIRM, "fork"), (Action::SELECT_CANCEL, "cancel")]
+    }
+
+    fn choose(&mut self, _: usize, list: &mut List, _: &UiConfig) -> Vec<Effect> {
+        let id = list.selected().map(|item| Effect::Fork(item.value.clone()));
+        std::iter::once(Effect::Close).chain(id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mode::interactive::dialog::testing::Shown;
+
+    #[test]
+    fn the_last_prompt_is_selected_and_a_search_finds_another() {
+        let point = |id: &str, text: &str| ForkPoint { entry_id: id.to_owned(), text: text.to_owned() };
+        let points = [point("a", "first\n  words"), point("b", "second")];
+        let forked = |typed: &str| {
+            let mut shown = Shown::new(|_| fork(&points));
+            assert!(shown.text(60).contains("→ second"));
+            shown.type_text(typed);
+            match shown.press("enter").pop() {
+                Some(Effect::Fork(id)) => id,
+                _ => String::new(),
             }
-            Picked::Cancelled => Step::Close,
-            Picked::Ignored | Picked::Moved => Step::Stay,
-        }
-    }
-
-    fn paste(&mut self, text: &str, _: &mut App) {
-        self.list.paste(text);
-    }
-
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
+        };
+        assert_eq!((forked("").as_str(), forked("first words").as_str()), ("b", "a"));
     }
 }

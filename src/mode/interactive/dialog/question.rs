@@ -1,48 +1,66 @@
 //! A question with answers to choose from.
 
-use super::{Dialog, Step, frame};
-use crate::mode::interactive::app::App;
+use super::list::{ListDialog, Rows};
+use crate::mode::interactive::config::UiConfig;
+use crate::mode::interactive::effect::Effect;
 use crate::mode::interactive::look::Look;
-use crate::tui::key::Key;
-use crate::tui::keymap::{Action, Keymap};
+use crate::tui::keymap::Action;
 use crate::tui::line::Line;
-use crate::tui::select::{Item, List, Picked, hints};
+use crate::tui::select::{Item, List, hints};
 use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
-use std::any::Any;
 
-/// The question itself, wherever it is drawn.
-pub struct Choice {
+/// What is asked for by the answer with this index; without one, by leaving the question.
+type Then = Box<dyn FnOnce(Option<usize>) -> Vec<Effect>>;
+
+pub struct Question {
     title: String,
     /// Lines below the title: what the answer depends on.
     text: String,
-    answers: List,
+    then: Option<Then>,
 }
 
-impl Choice {
-    pub fn new(title: &str, text: &str, answers: &[String]) -> Self {
-        let items = answers.iter().map(|answer| Item::new(answer, answer)).collect();
-        Self { title: title.to_owned(), text: text.to_owned(), answers: List::new(items) }
-    }
+pub fn question<T: AsRef<str>>(
+    title: &str,
+    text: &str,
+    answers: &[T],
+    then: impl FnOnce(Option<usize>) -> Vec<Effect> + 'static,
+) -> ListDialog<Question> {
+    let items = answers.iter().map(|answer| Item::new(answer.as_ref(), answer.as_ref()));
+    let list = List::new(items.collect());
+    let then: Then = Box::new(then);
+    ListDialog::new(list, Question { title: title.to_owned(), text: text.to_owned(), then: Some(then) })
+}
 
-    pub fn handle(&mut self, key: &Key, keymap: &Keymap) -> Picked {
-        self.answers.handle(key, keymap)
+impl Question {
+    fn answered(&mut self, answer: Option<usize>) -> Vec<Effect> {
+        let then = self.then.take().map(|then| then(answer));
+        std::iter::once(Effect::Close).chain(then.into_iter().flatten()).collect()
     }
+}
 
-    pub fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
+impl Rows for Question {
+    fn head(&self, look: &Look<'_>) -> Vec<Line> {
         let width = look.width.saturating_sub(2).max(1);
-        let title = look.style(Role::Accent).with(Attributes::BOLD);
-        let plain = look.style(Role::Text);
         let wrapped = |text: &str, style| -> Vec<Line> {
             let lines = text.lines().map(|line| Line::of(line, style));
             lines.flat_map(|line| wrap(&line, width)).collect()
         };
-        let mut body = wrapped(&self.title, title);
-        body.extend(wrapped(&self.text, plain));
-        body.push(Line::new());
-        let answers = self.answers.render(width, &look.looks());
-        let keys = [(Action::SelectConfirm, "choose"), (Action::SelectCancel, "cancel")];
+        let mut head = wrapped(&self.title, look.style(Role::Accent).with(Attributes::BOLD));
+        head.extend(wrapped(&self.text, look.style(Role::Text)));
+        head.push(Line::new());
+        head
+    }
+
+    fn hints(&self) -> &[(Action, &'static str)] {
+        &[(Action::SELECT_CONFIRM, "choose"), (Action::SELECT_CANCEL, "cancel")]
+    }
+
+    fn body(&mut self, list: &mut List, look: &Look<'_>, rows: usize) -> Vec<Line> {
+        let width = look.width.saturating_sub(2).max(1);
+        let mut body = self.head(look);
+        let answers = list.render(width, &look.looks());
         // A long text must not push the answers off the screen.
         let room = rows.saturating_sub(answers.len() + 4).max(2);
         if body.len() > room {
@@ -52,50 +70,37 @@ impl Choice {
         }
         body.extend(answers);
         body.push(Line::new());
-        body.push(hints(&keys, look.keymap, &look.looks()));
-        frame::indented(body, look, rows)
+        body.push(hints(self.hints(), look.keymap, &look.looks()));
+        body
+    }
+
+    fn choose(&mut self, index: usize, _: &mut List, _: &UiConfig) -> Vec<Effect> {
+        self.answered(Some(index))
+    }
+
+    fn cancelled(&mut self) -> Vec<Effect> {
+        self.answered(None)
     }
 }
 
-/// What is done with the answer; none when the question was left.
-pub type Then = Box<dyn FnOnce(&mut App, Option<usize>)>;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mode::interactive::card::Weight;
+    use crate::mode::interactive::dialog::testing::Shown;
 
-/// The question in the editor's place.
-pub struct Question {
-    choice: Choice,
-    then: Option<Then>,
-}
-
-impl Question {
-    pub fn new(
-        title: &str,
-        text: &str,
-        answers: &[&str],
-        then: impl FnOnce(&mut App, Option<usize>) + 'static,
-    ) -> Self {
-        let answers: Vec<String> = answers.iter().map(|answer| (*answer).to_owned()).collect();
-        Self { choice: Choice::new(title, text, &answers), then: Some(Box::new(then)) }
-    }
-}
-
-impl Dialog for Question {
-    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
-        self.choice.lines(look, rows)
-    }
-
-    fn key(&mut self, key: &Key, app: &mut App) -> Step {
-        let answer = match self.choice.handle(key, &app.stage.keymap) {
-            Picked::Chosen(index) => Some(index),
-            Picked::Cancelled => None,
-            Picked::Ignored | Picked::Moved => return Step::Stay,
-        };
-        if let Some(then) = self.then.take() {
-            then(app, answer);
+    #[test]
+    fn an_answer_and_none_ask_for_different_things() {
+        for (keys, expected) in [("down enter", "Some(1)"), ("escape", "None")] {
+            let text = "line\n".repeat(60);
+            let mut shown = Shown::new(|_| {
+                let then = |answer| vec![Effect::Say(Weight::Info, format!("{answer:?}"))];
+                question("Which?", &text, &["One", "Two"], then)
+            });
+            let screen = shown.text(40);
+            assert!(screen.contains("more lines)") && screen.contains("→ One"), "{screen}");
+            let effects = shown.press(keys);
+            assert!(matches!(&effects[..], [Effect::Close, Effect::Say(_, said)] if said == expected));
         }
-        Step::Close
-    }
-
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
     }
 }

@@ -2,31 +2,23 @@
 //!
 //! What is chosen counts at once, for this session; a key writes it to the settings.
 
-use super::frame::{indented, inside, keys, list_rows, text, title};
-use super::{Dialog, Step};
-use crate::mode::interactive::app::App;
-use crate::mode::interactive::card::Weight;
+use super::frame::{text, title};
+use super::list::{ListDialog, Rows, marks};
+use super::model::full;
+use crate::mode::interactive::config::UiConfig;
+use crate::mode::interactive::effect::{Effect, Update};
+use crate::mode::interactive::keymap::{AppAction, MODELS};
 use crate::mode::interactive::look::Look;
 use crate::runtime::{Model, Scoped, ThinkingLevel};
 use crate::tui::key::Key;
-use crate::tui::keymap::{self, Action};
+use crate::tui::keymap::Action;
 use crate::tui::line::Line;
-use crate::tui::select::{Item, List, Picked};
+use crate::tui::select::{Item, List};
 use crate::tui::theme::Role;
-use serde_json::Value;
-use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-const ROWS: usize = 8;
-
-pub fn run(app: &mut App, _: &str) {
-    let dialog = Scope::new(app);
-    app.open(dialog);
-}
-
 pub struct Scope {
-    list: List,
     /// All that can be used, by full name, in their order.
     models: Vec<(String, Arc<Model>)>,
     /// Full names in the order of the change; none: all models.
@@ -37,45 +29,41 @@ pub struct Scope {
     marks: (&'static str, &'static str),
 }
 
-impl Scope {
-    pub fn new(app: &App) -> Self {
-        let full = |model: &Model| format!("{}/{}", model.provider, model.id);
-        let models: Vec<_> = app.control.available_models();
-        let models: Vec<_> = models.into_iter().map(|model| (full(&model), model)).collect();
-        let scope = app.control.scope();
-        let mut enabled: Vec<String> = scope.iter().map(|scoped| full(&scoped.model)).collect();
-        let levels = scope.iter().filter_map(|scoped| {
-            let level = scoped.thinking?;
-            Some((full(&scoped.model), level))
-        });
-        // What cannot be used just now stays in the setting.
-        let patterns = app.control.config().settings.enabled_models();
-        let is_name = |text: &String| text.contains('/') && !text.contains(['*', '?', '[']);
-        let known: HashSet<&str> = models.iter().map(|(name, _)| name.as_str()).collect();
-        for pattern in patterns.unwrap_or_default() {
-            let name = without_level(&pattern);
-            if is_name(&pattern) && !known.contains(pattern.as_str()) && !known.contains(name) {
-                enabled.push(pattern);
-            }
+/// The models that can be used, those that keys change between, and the patterns of the setting.
+pub fn scope(
+    models: Vec<Arc<Model>>,
+    scope: &[Scoped],
+    patterns: Vec<String>,
+    config: &UiConfig,
+) -> ListDialog<Scope> {
+    let models: Vec<_> = models.into_iter().map(|model| (full(&model), model)).collect();
+    let mut enabled: Vec<String> = scope.iter().map(|scoped| full(&scoped.model)).collect();
+    let levels = scope.iter().filter_map(|scoped| Some((full(&scoped.model), scoped.thinking?)));
+    // What cannot be used just now stays in the setting.
+    let is_name = |text: &String| text.contains('/') && !text.contains(['*', '?', '[']);
+    let known: HashSet<&str> = models.iter().map(|(name, _)| name.as_str()).collect();
+    for pattern in patterns {
+        let name = without_level(&pattern);
+        if is_name(&pattern) && !known.contains(pattern.as_str()) && !known.contains(name) {
+            enabled.push(pattern);
         }
-        let mut dialog = Self {
-            list: List::new(Vec::new()).searchable(),
-            levels: levels.collect(),
-            enabled: (!enabled.is_empty()).then_some(enabled),
-            models,
-            is_changed: false,
-            marks: match app.stage.is_plain {
-                true => ("on: ", "off: "),
-                false => ("✓ ", "  "),
-            },
-        };
-        dialog.fill();
-        dialog
     }
+    let scope = Scope {
+        levels: levels.collect(),
+        enabled: (!enabled.is_empty()).then_some(enabled),
+        models,
+        is_changed: false,
+        marks: marks(config, ("on: ", "off: ")),
+    };
+    let mut list = List::new(Vec::new()).searchable();
+    scope.fill(&mut list);
+    ListDialog::new(list, scope)
+}
 
+impl Scope {
     /// Those that are enabled in their order, then the others.
-    fn fill(&mut self) {
-        let at = self.list.position();
+    fn fill(&self, list: &mut List) {
+        let at = list.position();
         let by_name: HashMap<&str, &Arc<Model>> =
             self.models.iter().map(|(name, model)| (name.as_str(), model)).collect();
         let enabled: HashSet<&str> = self.enabled.iter().flatten().map(String::as_str).collect();
@@ -93,8 +81,8 @@ impl Scope {
                 None => Item::new(name, &format!("{}{name}", self.marks.1)).badge("[unavailable]"),
             }
         });
-        self.list.set_items(items.collect());
-        self.list.set_position(at);
+        list.set_items(items.collect());
+        list.set_position(at);
     }
 
     fn names(&self) -> impl Iterator<Item = &String> {
@@ -102,10 +90,10 @@ impl Scope {
     }
 
     /// What a key for several is about: what fits the search, else all.
-    fn meant(&self) -> Vec<String> {
-        match self.list.query().is_empty() {
+    fn meant(&self, list: &List) -> Vec<String> {
+        match list.query().is_empty() {
             true => self.names().cloned().collect(),
-            false => self.list.shown().map(|item| item.value.clone()).collect(),
+            false => list.shown().map(|item| item.value.clone()).collect(),
         }
     }
 
@@ -145,8 +133,8 @@ impl Scope {
     }
 
     /// Moves the chosen one among those that are enabled.
-    fn shift(&mut self, is_up: bool) -> bool {
-        let name = self.list.selected().map(|item| item.value.clone());
+    fn shift(&mut self, is_up: bool, list: &mut List) -> bool {
+        let name = list.selected().map(|item| item.value.clone());
         let (Some(enabled), Some(name)) = (&mut self.enabled, name) else {
             return false;
         };
@@ -159,8 +147,8 @@ impl Scope {
         };
         let Some(to) = to else { return false };
         enabled.swap(at, to);
-        let position = self.list.position();
-        self.list.set_position(match is_up {
+        let position = list.position();
+        list.set_position(match is_up {
             true => position.saturating_sub(1),
             false => position + 1,
         });
@@ -180,21 +168,20 @@ impl Scope {
         scoped.collect()
     }
 
-    fn save(&mut self, app: &mut App) {
+    /// For the setting.
+    fn patterns(&self) -> Option<Vec<String>> {
         let pattern = |name: &String| match self.levels.get(name) {
             Some(level) => format!("{name}:{}", level.name()),
             None => name.clone(),
         };
-        let patterns: Option<Vec<String>> =
-            self.enabled.as_ref().map(|names| names.iter().map(pattern).collect());
-        let change = ("enabledModels", patterns.map(Value::from));
-        match app.control.change_settings(&[change]) {
-            Ok(()) => {
-                self.is_changed = false;
-                app.say(Weight::Info, "Model selection saved to settings");
-            }
-            Err(reason) => app.say(Weight::Warning, &format!("Warning: {reason}")),
-        }
+        self.enabled.as_ref().map(|names| names.iter().map(pattern).collect())
+    }
+
+    /// The list and the keys that change models follow a change.
+    fn changed(&mut self, list: &mut List) -> Vec<Effect> {
+        self.is_changed = true;
+        self.fill(list);
+        vec![Effect::UseScope(self.scope())]
     }
 
     fn count(&self) -> String {
@@ -219,182 +206,94 @@ fn without_level(pattern: &str) -> &str {
     }
 }
 
-impl Dialog for Scope {
-    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
-        let muted = look.style(Role::Muted);
-        let mut body = vec![title("Model Configuration", look)];
-        if let Some(key) = look.keymap.shown(Action::ModelsSave) {
+impl Rows for Scope {
+    fn rows_max(&self) -> usize {
+        8
+    }
+
+    fn head(&self, look: &Look<'_>) -> Vec<Line> {
+        let mut head = vec![title("Model Configuration", look)];
+        if let Some(key) = look.keymap.shown(AppAction::MODELS_SAVE) {
             let about = format!("Session-only. {key} to save to settings.");
-            body.extend(text(&about, Role::Muted, look));
+            head.extend(text(&about, Role::Muted, look));
         }
-        body.push(Line::new());
-        self.list.set_rows(list_rows(rows, &mut body, 8, ROWS));
-        body.extend(self.list.render(inside(look), &look.looks()));
-        body.push(Line::new());
-        if let Some(item) = self.list.selected() {
-            let model = self.models.iter().find(|(name, _)| *name == item.value);
-            let about = match model {
-                Some((_, model)) => format!("  Model Name: {}", model.name),
-                None => "  Model unavailable".to_owned(),
-            };
-            body.push(Line::of(&about, muted));
-        }
+        head.push(Line::new());
+        head
+    }
+
+    fn detail(&mut self, selected: Option<&Item>, look: &Look<'_>) -> Vec<Line> {
+        let about = selected.map(|item| match self.models.iter().find(|(name, _)| *name == item.value) {
+            Some((_, model)) => format!("  Model Name: {}", model.name),
+            None => "  Model unavailable".to_owned(),
+        });
+        let about = about.map(|about| Line::of(&about, look.style(Role::Muted)));
         let mut state = Line::of(&format!("  {}", self.count()), look.style(Role::Dim));
         if self.is_changed {
             state.push(" (unsaved)", look.style(Role::Warning));
         }
-        body.push(state);
-        body.push(keys(
-            &[
-                (Action::SelectConfirm, "toggle"),
-                (Action::ModelsEnableAll, "all"),
-                (Action::ModelsClearAll, "clear"),
-                (Action::ModelsToggleProvider, "provider"),
-                (Action::ModelsReorderUp, "up"),
-                (Action::ModelsReorderDown, "down"),
-                (Action::ModelsSave, "save"),
-            ],
-            look,
-        ));
-        indented(body, look, rows)
+        about.into_iter().chain([state]).collect()
     }
 
-    fn key(&mut self, key: &Key, app: &mut App) -> Step {
-        let keymap = &app.stage.keymap;
-        let selected = self.list.selected().map(|item| item.value.clone());
-        let changed = match keymap.action(key, keymap::MODELS) {
-            Some(Action::ModelsSave) => {
-                self.save(app);
-                return Step::Stay;
-            }
-            Some(Action::ModelsEnableAll) => {
-                self.enable(&self.meant());
+    fn hints(&self) -> &[(Action, &'static str)] {
+        &[
+            (Action::SELECT_CONFIRM, "toggle"),
+            (AppAction::MODELS_ENABLE_ALL, "all"),
+            (AppAction::MODELS_CLEAR_ALL, "clear"),
+            (AppAction::MODELS_TOGGLE_PROVIDER, "provider"),
+            (AppAction::MODELS_REORDER_UP, "up"),
+            (AppAction::MODELS_REORDER_DOWN, "down"),
+            (AppAction::MODELS_SAVE, "save"),
+        ]
+    }
+
+    fn choose(&mut self, _: usize, list: &mut List, _: &UiConfig) -> Vec<Effect> {
+        let selected = list.selected().map(|item| item.value.clone());
+        self.toggle(&selected.into_iter().collect::<Vec<_>>());
+        self.changed(list)
+    }
+
+    fn key(&mut self, key: &Key, list: &mut List, config: &UiConfig) -> Option<Vec<Effect>> {
+        let is_changed = match config.keymap.action(key, MODELS) {
+            Some(AppAction::MODELS_SAVE) => return Some(vec![Effect::SaveScope(self.patterns())]),
+            Some(AppAction::MODELS_ENABLE_ALL) => {
+                self.enable(&self.meant(list));
                 true
             }
-            Some(Action::ModelsClearAll) => {
-                self.disable(&self.meant());
+            Some(AppAction::MODELS_CLEAR_ALL) => {
+                self.disable(&self.meant(list));
                 true
             }
-            Some(Action::ModelsToggleProvider) => {
+            Some(AppAction::MODELS_TOGGLE_PROVIDER) => {
+                let selected = list.selected();
                 let mut models = self.models.iter();
-                let model = models.find(|(name, _)| Some(name) == selected.as_ref());
-                let Some(provider) = model.map(|(_, model)| &model.provider) else {
-                    return Step::Stay;
-                };
-                let of_it = self.models.iter();
-                let of_it = of_it.filter(|(_, model)| model.provider == *provider);
+                let model = models.find(|(name, _)| selected.is_some_and(|item| item.value == *name));
+                let provider = model.map(|(_, model)| model.provider.clone());
+                let of_it =
+                    self.models.iter().filter(|(_, model)| Some(&model.provider) == provider.as_ref());
                 let names: Vec<String> = of_it.map(|(name, _)| name.clone()).collect();
-                self.toggle(&names);
-                true
+                if !names.is_empty() {
+                    self.toggle(&names);
+                }
+                !names.is_empty()
             }
-            Some(Action::ModelsReorderUp) => self.shift(true),
-            Some(Action::ModelsReorderDown) => self.shift(false),
-            _ => match self.list.handle(key, keymap) {
-                Picked::Chosen(_) => {
-                    self.toggle(&selected.into_iter().collect::<Vec<_>>());
-                    true
-                }
-                Picked::Cancelled if !self.list.query().is_empty() && is_clear(key, app) => {
-                    self.list.set_query("");
-                    return Step::Stay;
-                }
-                Picked::Cancelled => return Step::Close,
-                Picked::Ignored | Picked::Moved => false,
-            },
+            Some(AppAction::MODELS_REORDER_UP) => self.shift(true, list),
+            Some(AppAction::MODELS_REORDER_DOWN) => self.shift(false, list),
+            // The key that empties the editor empties the search first.
+            _ if config.keymap.is(key, AppAction::CLEAR)
+                && config.keymap.is(key, Action::SELECT_CANCEL)
+                && !list.query().is_empty() =>
+            {
+                list.set_query("");
+                false
+            }
+            _ => return None,
         };
-        if changed {
-            self.is_changed = true;
-            self.fill();
-            app.control.set_scope(self.scope());
-            app.refresh();
+        Some(if is_changed { self.changed(list) } else { Vec::new() })
+    }
+
+    fn update(&mut self, update: &mut Update, _: &mut List, _: &UiConfig) {
+        if matches!(update, Update::ScopeSaved) {
+            self.is_changed = false;
         }
-        Step::Stay
-    }
-
-    fn paste(&mut self, text: &str, _: &mut App) {
-        self.list.paste(text);
-    }
-
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
-    }
-}
-
-/// The key that empties the editor empties the search first.
-fn is_clear(key: &Key, app: &App) -> bool {
-    app.stage.keymap.is(key, Action::Clear)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::mode::interactive::testing::Bench;
-    use serde_json::json;
-
-    fn scope(bench: &Bench) -> Vec<String> {
-        let scope = bench.app.control.scope();
-        scope.iter().map(|scoped| format!("{}/{}", scoped.model.provider, scoped.model.id)).collect()
-    }
-
-    #[test]
-    fn a_change_counts_at_once_and_is_kept_when_it_is_saved() {
-        let mut bench = Bench::new();
-        bench.send("/scoped-models");
-        let screen = bench.screen(80);
-        assert!(screen.contains("Model Configuration"), "{screen}");
-        assert!(screen.contains("all enabled"), "{screen}");
-        assert!(screen.contains("✓ m1 [mock]"), "{screen}");
-        bench.type_text("mock/m1");
-        bench.press("enter");
-        assert!(!scope(&bench).contains(&"mock/m1".to_owned()));
-        bench.press("ctrl+c ctrl+x");
-        assert_eq!(scope(&bench), [] as [String; 0]);
-        bench.type_text("mock/m2");
-        bench.press("enter");
-        bench.press("ctrl+c");
-        bench.type_text("mock/m1");
-        bench.press("enter ctrl+c");
-        assert_eq!(scope(&bench), ["mock/m2", "mock/m1"]);
-        let screen = bench.screen(80);
-        assert!(screen.contains("(unsaved)"), "{screen}");
-        bench.press("ctrl+p");
-        assert_eq!(bench.app.control.scope().len(), 0);
-        assert!(bench.screen(80).contains("all enabled"));
-        bench.press("ctrl+p down");
-        assert!(bench.screen(80).contains("0/3 enabled"));
-        bench.press("enter");
-        for columns in [1, 12, 40] {
-            bench.screen(columns);
-        }
-        assert_eq!(bench.settings(), json!({}));
-        bench.press("ctrl+s");
-        assert_eq!(bench.printed(), "Model selection saved to settings");
-        assert_eq!(bench.settings()["enabledModels"], json!(["mock/m2"]));
-        assert!(!bench.screen(80).contains("(unsaved)"));
-        bench.press("escape");
-        assert!(!bench.app.has_dialog());
-    }
-
-    #[test]
-    fn the_order_is_that_of_the_keys_that_change_models() {
-        let settings = r#"{"enabledModels": ["mock/m2:high", "gone/x", "mock/m1"]}"#;
-        let mut bench = Bench::with(&[("settings.json", settings)]);
-        let scoped = |id: &str, thinking| Scoped {
-            model: bench.app.control.config().services.registry.find("mock", id).unwrap(),
-            thinking,
-        };
-        let both = vec![scoped("m2", Some(ThinkingLevel::High)), scoped("m1", None)];
-        bench.app.control.set_scope(both);
-        bench.send("/scoped-models");
-        let screen = bench.screen(80);
-        assert!(screen.contains("gone/x [unavailable]"), "{screen}");
-        assert!(screen.contains("enabled · 1 unavailable"), "{screen}");
-        bench.press("alt+down");
-        assert_eq!(scope(&bench), ["mock/m1", "mock/m2"]);
-        bench.press("alt+down alt+down");
-        assert_eq!(scope(&bench), ["mock/m1", "mock/m2"]);
-        bench.press("ctrl+s");
-        let saved = json!(["mock/m1", "gone/x", "mock/m2:high"]);
-        assert_eq!(bench.settings()["enabledModels"], saved);
     }
 }

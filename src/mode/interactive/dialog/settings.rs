@@ -1,25 +1,24 @@
-//! All settings, with what they are for and where their values come from: `/settings`.
+//! All settings, with what they are for and where their values come from: the list of `/settings`.
 //!
 //! What is changed is written to the user's settings at once, and counts at once where it can. A value of the
 //! project goes over the user's; it is shown, and stays.
 
-use super::frame::{indented, inside, keys, list_rows, text, title};
-use super::{Dialog, Step, model_levels, scope, theme};
-use crate::mode::interactive::app::App;
+use super::frame::{inside, keys, text, title};
+use super::list::{ListDialog, Rows};
+use super::model_levels;
+use crate::mode::interactive::config::UiConfig;
+use crate::mode::interactive::effect::{Effect, ThemeFor, Update};
 use crate::mode::interactive::look::Look;
-use crate::runtime::QueueMode;
 use crate::runtime::settings::form::Form;
 use crate::runtime::settings::table::{self, GROUPS, Key as Row, Preset};
 use crate::runtime::settings::{Origin, Settings, without_password};
 use crate::tui::key::{Code, Key};
-use crate::tui::keymap::Action;
+use crate::tui::keymap::{Action, SELECT};
 use crate::tui::line::Line;
-use crate::tui::select::{Changed, Entered, Setting, Settings as List, TextInput};
+use crate::tui::select::{Entered, Item, List, TextInput};
 use crate::tui::theme::Role;
+use crate::tui::wrap::wrap;
 use serde_json::Value;
-use std::any::Any;
-
-const ROWS: usize = 10;
 
 /// What is asked for most comes first, under names of its own.
 const USUAL: &[(&str, &str)] = &[
@@ -55,11 +54,6 @@ const OFFERED: &[(&str, &[&str])] = &[
     ("terminal.imageWidthCells", &["60", "80", "120"]),
     ("autocompleteMaxVisible", &["3", "5", "7", "10", "15", "20"]),
 ];
-
-pub fn run(app: &mut App, _: &str) {
-    let dialog = Dialogue::new(app);
-    app.open(dialog);
-}
 
 /// When a change of a setting counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,87 +93,107 @@ impl Counts {
     }
 }
 
-pub struct Dialogue {
+pub struct SettingRows {
     rows: Vec<&'static Row>,
-    list: List,
+    settings: Box<Settings>,
     /// The row that is typed into.
-    editing: Option<(usize, TextInput)>,
+    editing: Option<(&'static Row, TextInput)>,
+    /// The row that was changed last.
+    changed: &'static str,
     /// What came of the last change.
-    told: String,
+    result: String,
 }
 
-impl Dialogue {
-    pub fn new(app: &App) -> Self {
-        let usual = USUAL.iter().filter_map(|(path, _)| table::find(path));
-        let others = table::keys().filter(|row| !is_usual(row.path));
-        let rows: Vec<&'static Row> = usual.chain(others).collect();
-        let config = app.control.config();
-        let settings = rows.iter().map(|row| Setting {
-            id: row.path.to_owned(),
-            label: label(row.path),
-            value: own(&config.settings, row),
-            values: values(row),
-            help: row.help.to_owned(),
-            group: group(row.path),
-            note: note(&config.settings, row),
-            search: row.path.to_owned(),
+pub fn settings(settings: Settings) -> ListDialog<SettingRows> {
+    let usual = USUAL.iter().filter_map(|(path, _)| table::find(path));
+    let others = table::keys().filter(|row| !is_usual(row.path));
+    let rows = SettingRows {
+        rows: usual.chain(others).collect(),
+        settings: Box::new(settings),
+        editing: None,
+        changed: "",
+        result: String::new(),
+    };
+    let mut list = List::new(Vec::new()).searchable();
+    rows.fill(&mut list);
+    ListDialog::new(list, rows)
+}
+
+impl SettingRows {
+    fn fill(&self, list: &mut List) {
+        let items = self.rows.iter().map(|row| {
+            let label = label(row.path);
+            Item::new(row.path, &label)
+                .setting(&own(&self.settings, row))
+                .about(&note(&self.settings, row))
+                .group(group(row.path))
+                .search(format!("{label} {}", row.path))
         });
-        Self { list: List::new(settings.collect(), ROWS), rows, editing: None, told: String::new() }
+        list.set_items(items.collect());
     }
 
-    /// Takes up how a row stands now.
-    pub fn refresh(&mut self, app: &App) {
-        let config = app.control.config();
-        for (index, row) in self.rows.iter().enumerate() {
-            self.list.set_value(index, &own(&config.settings, row));
-            self.list.set_note(index, &note(&config.settings, row));
-        }
+    fn selected(&self, list: &List) -> Option<&'static Row> {
+        list.selected_index().and_then(|index| self.rows.get(index).copied())
     }
 
-    /// Writes a value, or takes it away; and has it count.
-    fn change(&mut self, row: &Row, value: Option<Value>, app: &mut App) {
-        self.told = match write(app, row.path, value) {
-            Ok(()) => Counts::of(row.path).text().to_owned(),
-            Err(reason) => reason,
+    /// Goes on to another of the values that a setting can have, or asks for one.
+    fn step(&mut self, row: &'static Row, is_forward: bool) -> Vec<Effect> {
+        let values = values(row);
+        let Some(last) = values.len().checked_sub(1) else {
+            return self.open(row);
         };
-        self.refresh(app);
+        let current = own(&self.settings, row);
+        let next = match (values.iter().position(|value| *value == current), is_forward) {
+            (None, _) => 0,
+            (Some(at), true) => {
+                if at == last {
+                    0
+                } else {
+                    at + 1
+                }
+            }
+            (Some(at), false) => at.checked_sub(1).unwrap_or(last),
+        };
+        let value = values.get(next).and_then(|word| row.form.read(word));
+        value.map(|value| self.change(row, Some(value))).unwrap_or_default()
     }
 
-    fn open(&mut self, index: usize, app: &mut App) {
-        let Some(row) = self.rows.get(index) else {
-            return;
-        };
+    /// Asks for another value, or for the default.
+    fn change(&mut self, row: &'static Row, value: Option<Value>) -> Vec<Effect> {
+        self.changed = row.path;
+        vec![Effect::WriteSetting { path: row.path, value }]
+    }
+
+    fn open(&mut self, row: &'static Row) -> Vec<Effect> {
         match row.path {
-            "theme" => theme::run(app),
-            "modelThinkingLevels" => model_levels::run(app),
-            "enabledModels" => scope::run(app, ""),
+            "theme" => vec![Effect::ChooseTheme(ThemeFor::All)],
+            model_levels::PATH => vec![Effect::ListModelLevels],
+            "enabledModels" => vec![Effect::Call("/scoped-models")],
             path => {
-                let config = app.control.config();
                 let mut input = TextInput::new(&format!("{}: ", label(path)));
-                let text = match config.settings.of_user(path) {
+                let text = match self.settings.of_user(path) {
                     Some(Value::String(text)) => text.clone(),
                     Some(value) => value.to_string(),
                     None => String::new(),
                 };
                 input.set_text(&text);
-                self.told.clear();
-                self.editing = Some((index, input));
+                self.result.clear();
+                self.editing = Some((row, input));
+                Vec::new()
             }
         }
     }
 
     /// A key for the value that is typed.
-    fn edit(&mut self, key: &Key, app: &mut App) {
-        let Some((index, input)) = &mut self.editing else {
-            return;
+    fn edit(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
+        let Some((row, input)) = &mut self.editing else {
+            return Vec::new();
         };
-        match input.handle(key, &app.stage.keymap) {
+        match input.handle(key, &config.keymap) {
             Entered::Cancelled => self.editing = None,
             Entered::Ignored | Entered::Handled => {}
             Entered::Text(text) => {
-                let Some(row) = self.rows.get(*index).copied() else {
-                    return;
-                };
+                let row = *row;
                 let is_text = matches!(row.form, Form::Text);
                 let text = if is_text { text.as_str() } else { text.trim() };
                 let value = match text.is_empty() {
@@ -187,15 +201,16 @@ impl Dialogue {
                     false => match row.form.read(text) {
                         Some(value) => Some(value),
                         None => {
-                            self.told = format!("must be {}", row.form.describe());
-                            return;
+                            self.result = format!("must be {}", row.form.describe());
+                            return Vec::new();
                         }
                     },
                 };
                 self.editing = None;
-                self.change(row, value, app);
+                return self.change(row, value);
             }
         }
+        Vec::new()
     }
 }
 
@@ -274,116 +289,108 @@ fn values(row: &Row) -> Vec<String> {
     }
 }
 
-/// Writes a setting and has it count, as far as it can without a start.
-pub fn write(app: &mut App, path: &str, value: Option<Value>) -> Result<(), String> {
-    app.control.change_settings(&[(path, value)])?;
-    let config = app.control.config();
-    let settings = &config.settings;
-    match path {
-        // These are switches of the session too.
-        "steeringMode" => {
-            let mode = QueueMode::parse(settings.steering_mode()).unwrap_or_default();
-            app.control.use_steering_mode(mode);
-        }
-        "followUpMode" => {
-            let mode = QueueMode::parse(settings.follow_up_mode()).unwrap_or_default();
-            app.control.use_follow_up_mode(mode);
-        }
-        "compaction.enabled" => app.control.use_auto_compaction(settings.compaction().enabled),
-        "retry.enabled" => app.control.use_auto_retry(settings.retry().enabled),
-        _ => {}
+impl Rows for SettingRows {
+    fn head(&self, look: &Look<'_>) -> Vec<Line> {
+        vec![title("Settings", look)]
     }
-    app.read_settings();
-    if path == "theme" {
-        app.ask_for_backdrop();
-    }
-    app.refresh();
-    Ok(())
-}
 
-impl Dialog for Dialogue {
-    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
-        let mut body = vec![title("Settings", look)];
-        self.list.set_rows(list_rows(rows, &mut body, 11, ROWS));
-        body.extend(self.list.render(inside(look), &look.looks()));
+    fn detail(&mut self, selected: Option<&Item>, look: &Look<'_>) -> Vec<Line> {
+        let row = selected.and_then(|item| table::find(&item.value));
+        let help = row.map(|row| Line::of(row.help, look.style(Role::Muted)));
+        let mut lines: Vec<Line> = help.iter().flat_map(|help| wrap(help, inside(look))).collect();
         if let Some((_, input)) = &mut self.editing {
-            body.push(input.render(inside(look), &look.looks()));
-        } else if let Some(row) = self.list.selected().and_then(|index| self.rows.get(index)) {
+            lines.push(input.render(inside(look), &look.looks()));
+        } else if let Some(row) = row {
             let path = format!("{} in settings.json", row.path);
-            body.push(Line::of(&path, look.style(Role::Dim)).cut(inside(look)));
+            lines.push(Line::of(&path, look.style(Role::Dim)).cut(inside(look)));
         }
-        if !self.told.is_empty() {
-            body.extend(text(&self.told, Role::Warning, look));
+        if !self.result.is_empty() {
+            lines.extend(text(&self.result, Role::Warning, look));
         }
-        let leave = if self.editing.is_some() { "keep" } else { "leave" };
-        let mut hints = keys(&[(Action::SelectConfirm, "change"), (Action::SelectCancel, leave)], look);
+        lines
+    }
+
+    fn other_rows(&self, _: usize) -> usize {
+        // Headings take rows, too.
+        11
+    }
+
+    fn hints(&self) -> &[(Action, &'static str)] {
+        match self.editing {
+            Some(_) => &[(Action::SELECT_CONFIRM, "change"), (Action::SELECT_CANCEL, "keep")],
+            None => &[(Action::SELECT_CONFIRM, "change"), (Action::SELECT_CANCEL, "leave")],
+        }
+    }
+
+    fn hint_line(&self, look: &Look<'_>) -> Line {
+        let mut hints = keys(self.hints(), look);
         if self.editing.is_none() {
             hints.push(", delete for the default", look.style(Role::Muted));
         }
-        body.push(hints);
-        indented(body, look, rows)
+        hints
     }
 
-    fn key(&mut self, key: &Key, app: &mut App) -> Step {
+    fn choose(&mut self, _: usize, list: &mut List, _: &UiConfig) -> Vec<Effect> {
+        self.selected(list).map(|row| self.step(row, true)).unwrap_or_default()
+    }
+
+    fn key(&mut self, key: &Key, list: &mut List, config: &UiConfig) -> Option<Vec<Effect>> {
         if self.editing.is_some() {
-            self.edit(key, app);
-            return Step::Stay;
+            return Some(self.edit(key, config));
         }
-        let selected = self.list.selected();
-        if *key == Key::plain(Code::Delete) && self.list.query().is_empty() {
-            if let Some(row) = selected.and_then(|index| self.rows.get(index)) {
-                self.change(row, None, app);
-            }
-            return Step::Stay;
+        if !list.query().is_empty() || config.keymap.action(key, SELECT).is_some() {
+            return None;
         }
-        match self.list.handle(key, &app.stage.keymap) {
-            Changed::Closed => return Step::Close,
-            Changed::Open(index) => self.open(index, app),
-            Changed::Value(index) => {
-                let row = self.rows.get(index).copied();
-                let word = self.list.get(index).map(|setting| setting.value.clone());
-                if let (Some(row), Some(word)) = (row, word)
-                    && let Some(value) = row.form.read(&word)
-                {
-                    self.change(row, Some(value), app);
-                }
-            }
-            Changed::Moved => self.told.clear(),
-            Changed::Ignored => {}
-        }
-        Step::Stay
-    }
-
-    fn paste(&mut self, text: &str, _: &mut App) {
-        match &mut self.editing {
-            Some((_, input)) => input.paste(text),
-            None => self.list.paste(text),
+        let row = self.selected(list)?;
+        match *key {
+            key if key == Key::plain(Code::Delete) => Some(self.change(row, None)),
+            key if key == Key::plain(Code::Right) || key.typed() == Some(' ') => Some(self.step(row, true)),
+            key if key == Key::plain(Code::Left) => Some(self.step(row, false)),
+            _ => None,
         }
     }
 
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
+    fn moved(&mut self, _: &List) -> Vec<Effect> {
+        self.result.clear();
+        Vec::new()
+    }
+
+    fn paste(&mut self, text: &str) -> bool {
+        if let Some((_, input)) = &mut self.editing {
+            input.paste(text);
+        }
+        self.editing.is_some()
+    }
+
+    fn update(&mut self, update: &mut Update, list: &mut List, _: &UiConfig) {
+        if let Update::Settings { settings, result } = update {
+            self.settings.clone_from(settings);
+            self.fill(list);
+            match result {
+                Some(Ok(())) => Counts::of(self.changed).text().clone_into(&mut self.result),
+                Some(Err(reason)) => reason.clone_into(&mut self.result),
+                None => {}
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mode::interactive::stage::is_dumb;
-    use crate::mode::interactive::testing::Bench;
-    use serde_json::json;
+    use crate::mode::interactive::dialog::testing::Shown;
+    use crate::runtime::TempDir;
 
     #[test]
     fn every_setting_has_a_row_and_a_name_of_its_own() {
-        let bench = Bench::new();
-        let dialog = Dialogue::new(&bench.app);
-        assert_eq!(dialog.rows.len(), table::keys().count());
-        let mut labels: Vec<String> = dialog.rows.iter().map(|row| label(row.path)).collect();
+        let dialog = settings(Settings::default());
+        assert_eq!(dialog.rows.rows.len(), table::keys().count());
+        let mut labels: Vec<String> = dialog.rows.rows.iter().map(|row| label(row.path)).collect();
         assert!(labels.contains(&"Limits: session cost".to_owned()));
         labels.sort_unstable();
         labels.dedup();
-        assert_eq!(labels.len(), dialog.rows.len());
-        for row in &dialog.rows {
+        assert_eq!(labels.len(), dialog.rows.rows.len());
+        for row in &dialog.rows.rows {
             for value in values(row) {
                 assert!(row.form.read(&value).is_some(), "{} {value}", row.path);
             }
@@ -391,72 +398,32 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_is_turned_and_counts_at_once() {
-        let mut bench = Bench::new();
-        bench.send("/settings");
-        let screen = bench.screen(80);
-        assert!(screen.contains("→ Auto-compact"), "{screen}");
-        bench.press("enter");
-        assert_eq!(bench.settings(), json!({"compaction": {"enabled": false}}));
-        assert!(!bench.app.control.snapshot().switches.auto_compaction);
-        bench.press("enter delete");
-        assert_eq!(bench.settings(), json!({"compaction": {}}));
-        assert!(bench.app.control.snapshot().switches.auto_compaction);
-        for (search, keys, path, expected) in [
-            ("hide thinking", "enter", "hideThinkingBlock", json!(true)),
-            ("steering mode", "enter", "steeringMode", json!("all")),
-            ("editor padding", "enter enter", "editorPaddingX", json!(2)),
-            ("true color", "enter", "terminal", json!({"trueColor": true})),
-            ("tui mode", "enter", "tuiMode", json!("fullscreen")),
-        ] {
-            bench.type_text(search);
-            bench.press(keys);
-            assert_eq!(bench.settings()[path], expected, "{}", bench.screen(80));
-            bench.press("ctrl+u");
-        }
-        assert!(bench.app.stage.hides_thinking);
-        assert_eq!(bench.app.stage.padding, 2);
-        assert_eq!(bench.app.stage.is_fullscreen, !is_dumb());
-        assert_eq!(bench.app.control.snapshot().steering_mode.name(), "all");
-        bench.press("escape");
-        assert!(!bench.app.has_dialog());
-    }
-
-    #[test]
-    fn a_text_is_typed_and_a_wrong_one_is_refused() {
-        let mut bench = Bench::new();
-        bench.send("/settings");
-        bench.type_text("limits: turns");
-        bench.press("enter");
-        bench.type_text("many");
-        bench.press("enter");
-        let screen = bench.screen(80);
-        assert!(screen.contains("must be a whole number"), "{screen}");
-        bench.press("ctrl+u");
-        bench.type_text("7");
-        bench.press("enter");
-        assert_eq!(bench.settings(), json!({"limits": {"turns": 7}}));
-        let screen = bench.screen(80);
-        assert!(screen.contains("takes effect after /reload"), "{screen}");
-        assert!(screen.contains("limits.turns in settings.json"), "{screen}");
-        bench.press("ctrl+u");
-        bench.type_text("default model");
-        bench.press("enter");
-        bench.type_text("m9");
-        bench.press("escape");
-        assert!(bench.app.has_dialog());
-        assert_eq!(bench.settings(), json!({"limits": {"turns": 7}}));
-        for columns in [1, 10, 40] {
-            bench.screen(columns);
-        }
+    fn a_change_is_asked_for_and_its_result_is_shown() {
+        let mut shown = Shown::new(|_| settings(Settings::default()));
+        shown.type_text("limits: turns");
+        assert!(shown.press("enter").is_empty());
+        shown.type_text("many");
+        assert!(shown.press("enter").is_empty());
+        assert!(shown.text(80).contains("must be a whole number"));
+        shown.press("ctrl+u 7");
+        let effects = shown.press("enter");
+        let [Effect::WriteSetting { path: "limits.turns", value: Some(value) }] = &effects[..] else {
+            panic!("{}", shown.text(80));
+        };
+        assert_eq!(value, 7);
+        let now = Box::new(Settings::default());
+        shown.update(Update::Settings { settings: now, result: Some(Ok(())) });
+        assert!(shown.text(80).contains("takes effect after /reload"));
+        assert!(matches!(shown.press("escape")[..], [Effect::Close]));
     }
 
     #[test]
     fn what_the_project_says_is_shown() {
-        let bench = Bench::with(&[("settings.json", r#"{"steeringMode": "all"}"#)]);
-        let mut settings = bench.app.control.config().settings.clone();
-        let project = bench.dir.path().join("project");
-        bench.dir.write("project/.pi/settings.json", r#"{"steeringMode": "one-at-a-time"}"#);
+        let dir = TempDir::create();
+        dir.write("settings.json", r#"{"steeringMode": "all"}"#);
+        let (mut settings, _) = Settings::load(dir.path());
+        let project = dir.path().join("project");
+        dir.write("project/.pi/settings.json", r#"{"steeringMode": "one-at-a-time"}"#);
         settings.add_project(&project);
         let row = table::find("steeringMode").unwrap();
         assert_eq!(own(&settings, row), "all");

@@ -1,138 +1,114 @@
-//! Which tools the model has: `/tools`.
+//! Which tools the model has: the list of them.
 
-use super::frame::{indented, inside, keys, list_rows, text, title};
-use super::{Dialog, Step};
-use crate::mode::interactive::app::App;
-use crate::mode::interactive::card::Weight;
+use super::frame::{text, title};
+use super::list::{ListDialog, Rows, marks};
+use crate::mode::interactive::config::UiConfig;
+use crate::mode::interactive::effect::{Effect, Update};
+use crate::mode::interactive::keymap::{AppAction, MODELS};
 use crate::mode::interactive::look::Look;
 use crate::tui::key::Key;
-use crate::tui::keymap::{self, Action};
+use crate::tui::keymap::Action;
 use crate::tui::line::Line;
-use crate::tui::select::{Item, List, Picked};
+use crate::tui::select::{Item, List};
 use crate::tui::theme::Role;
-use serde_json::Value;
-use std::any::Any;
 
-const ROWS: usize = 12;
-
-pub fn run(app: &mut App, _: &str) {
-    let dialog = Tools::new(app);
-    app.open(dialog);
+/// A tool that a session has.
+pub struct Tool {
+    pub name: String,
+    pub about: String,
+    pub is_active: bool,
 }
 
 pub struct Tools {
-    list: List,
-    /// Name, description, whether it is active.
-    tools: Vec<(String, String, bool)>,
+    tools: Vec<Tool>,
     marks: (&'static str, &'static str),
 }
 
-impl Tools {
-    pub fn new(app: &App) -> Self {
-        let tools = app.control.tools().into_iter().map(|(tool, is_active)| {
-            let info = tool.info();
-            let about = info.snippet.clone();
-            let about = about.unwrap_or_else(|| info.spec.description.clone());
-            (info.spec.name.clone(), about, is_active)
-        });
-        let mut dialog = Self {
-            list: List::new(Vec::new()).searchable(),
-            tools: tools.collect(),
-            marks: match app.stage.is_plain {
-                true => ("on: ", "off: "),
-                false => ("✓ ", "  "),
-            },
-        };
-        dialog.fill();
-        dialog
-    }
+pub fn tools(tools: Vec<Tool>, config: &UiConfig) -> ListDialog<Tools> {
+    let tools = Tools { tools, marks: marks(config, ("on: ", "off: ")) };
+    let mut list = List::new(Vec::new()).searchable();
+    tools.fill(&mut list);
+    ListDialog::new(list, tools)
+}
 
-    fn fill(&mut self) {
-        let items = self.tools.iter().map(|(name, about, is_active)| {
-            let mark = if *is_active { self.marks.0 } else { self.marks.1 };
-            Item::new(name, &format!("{mark}{name}")).about(about)
+impl Tools {
+    fn fill(&self, list: &mut List) {
+        let at = list.position();
+        let items = self.tools.iter().map(|tool| {
+            let mark = if tool.is_active { self.marks.0 } else { self.marks.1 };
+            Item::new(&tool.name, &format!("{mark}{}", tool.name)).about(&tool.about)
         });
-        self.list.set_items(items.collect());
+        list.set_items(items.collect());
+        list.set_position(at);
     }
 
     fn active(&self) -> Vec<String> {
-        let active = self.tools.iter().filter(|(.., is_active)| *is_active);
-        active.map(|(name, ..)| name.clone()).collect()
+        let active = self.tools.iter().filter(|tool| tool.is_active);
+        active.map(|tool| tool.name.clone()).collect()
     }
 }
 
-impl Dialog for Tools {
-    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
-        let mut body = vec![title("Tools", look)];
+impl Rows for Tools {
+    fn rows_max(&self) -> usize {
+        12
+    }
+
+    fn head(&self, look: &Look<'_>) -> Vec<Line> {
         let about = "What the model may call in this session, from its next answer on.";
-        body.extend(text(about, Role::Muted, look));
-        body.push(Line::new());
-        self.list.set_rows(list_rows(rows, &mut body, 6, ROWS));
-        body.extend(self.list.render(inside(look), &look.looks()));
-        body.push(Line::new());
-        body.push(keys(
-            &[
-                (Action::SelectConfirm, "toggle"),
-                (Action::ModelsSave, "to set as default"),
-                (Action::SelectCancel, "to leave"),
-            ],
-            look,
-        ));
-        indented(body, look, rows)
+        let mut head = vec![title("Tools", look)];
+        head.extend(text(about, Role::Muted, look));
+        head.push(Line::new());
+        head
     }
 
-    fn key(&mut self, key: &Key, app: &mut App) -> Step {
-        let keymap = &app.stage.keymap;
-        if keymap.action(key, keymap::MODELS) == Some(Action::ModelsSave) {
-            let change = ("defaultTools", Some(Value::from(self.active())));
-            match app.control.change_settings(&[change]) {
-                Ok(()) => app.say(Weight::Info, "Tools of new sessions saved to settings"),
-                Err(reason) => app.say(Weight::Warning, &format!("Warning: {reason}")),
-            }
-            return Step::Stay;
-        }
-        match self.list.handle(key, keymap) {
-            Picked::Chosen(index) => {
-                let at = self.list.position();
-                if let Some((.., is_active)) = self.tools.get_mut(index) {
-                    *is_active = !*is_active;
-                }
-                let active = app.control.set_active_tools(&self.active());
-                for (name, _, is_active) in &mut self.tools {
-                    *is_active = active.contains(name);
-                }
-                self.fill();
-                self.list.set_position(at);
-                Step::Stay
-            }
-            Picked::Cancelled => Step::Close,
-            Picked::Ignored | Picked::Moved => Step::Stay,
-        }
+    fn hints(&self) -> &[(Action, &'static str)] {
+        &[
+            (Action::SELECT_CONFIRM, "toggle"),
+            (AppAction::MODELS_SAVE, "to set as default"),
+            (Action::SELECT_CANCEL, "to leave"),
+        ]
     }
 
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
+    fn choose(&mut self, index: usize, _: &mut List, _: &UiConfig) -> Vec<Effect> {
+        if let Some(tool) = self.tools.get_mut(index) {
+            tool.is_active = !tool.is_active;
+        }
+        vec![Effect::UseTools(self.active())]
+    }
+
+    fn key(&mut self, key: &Key, _: &mut List, config: &UiConfig) -> Option<Vec<Effect>> {
+        let saves = config.keymap.action(key, MODELS) == Some(AppAction::MODELS_SAVE);
+        saves.then(|| vec![Effect::SaveTools(self.active())])
+    }
+
+    fn update(&mut self, update: &mut Update, list: &mut List, _: &UiConfig) {
+        if let Update::Tools(active) = update {
+            for tool in &mut self.tools {
+                tool.is_active = active.contains(&tool.name);
+            }
+            self.fill(list);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::mode::interactive::testing::Bench;
-    use serde_json::json;
+    use super::*;
+    use crate::mode::interactive::dialog::testing::Shown;
 
     #[test]
-    fn tools_are_turned_off_and_on() {
-        let mut bench = Bench::new();
-        bench.send("/tools");
-        let screen = bench.screen(80);
-        assert!(screen.contains("→ ✓ read"), "{screen}");
-        bench.press("enter");
-        assert_eq!(bench.app.control.snapshot().active_tools, ["bash"]);
-        assert!(bench.screen(80).contains("→   read"));
-        bench.press("ctrl+s enter");
-        assert_eq!(bench.app.control.snapshot().active_tools, ["read", "bash"]);
-        assert_eq!(bench.settings(), json!({"defaultTools": ["bash"]}));
-        bench.press("escape");
-        assert!(!bench.app.has_dialog());
+    fn what_is_asked_for_is_shown_when_it_has_been_done() {
+        let tool = |name: &str| Tool { name: name.to_owned(), about: String::new(), is_active: true };
+        let mut shown = Shown::new(|config| tools(vec![tool("read"), tool("bash")], config));
+        let asked = |effects: Vec<Effect>| match effects.into_iter().next() {
+            Some(Effect::UseTools(names) | Effect::SaveTools(names)) => names,
+            _ => Vec::new(),
+        };
+        assert_eq!(asked(shown.press("down enter")), ["read"]);
+        assert!(shown.text(80).contains("→ ✓ bash"));
+        shown.update(Update::Tools(vec!["read".to_owned()]));
+        assert!(shown.text(80).contains("→   bash"));
+        assert_eq!(asked(shown.press("ctrl+s")), ["read"]);
+        assert!(matches!(shown.press("escape")[..], [Effect::Close]));
     }
 }

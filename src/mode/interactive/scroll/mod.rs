@@ -4,18 +4,20 @@
 //! of any length opens at once. At the end it follows what comes. A search lays out everything once, on a
 //! thread of its own.
 
-use super::app::App;
 use super::conversation::Conversation;
+use super::feed::Feed;
+use super::keymap::{AppAction, VIEWER, VIEWER_SEARCH};
 use super::look::{Kept, Layout, Look};
 use super::search::{Field, Search};
 use super::transcript::{Live, Transcript};
 use crate::runtime::control::Control;
 use crate::tui::key::Key;
-use crate::tui::keymap::{Action, VIEWER, VIEWER_SEARCH};
+use crate::tui::keymap::Keymap;
 use crate::tui::line::Line;
 use crate::tui::select::Entered;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Items whose lines are held.
@@ -28,7 +30,7 @@ pub struct Scroll {
     first: (usize, usize),
     /// Rows that were shown last.
     rows: usize,
-    laid_out: Option<Layout>,
+    pub laid_out: Option<Layout>,
     cache: HashMap<usize, Rc<[Line]>>,
     pub search: Option<Search>,
 }
@@ -47,14 +49,14 @@ enum Top {
 
 /// Where the items come from.
 pub struct Pages<'a> {
-    conversation: &'a Conversation,
-    control: &'a Control,
-    transcript: &'a Transcript,
-    look: Look<'a>,
-    now: Instant,
+    pub conversation: &'a Conversation,
+    pub control: &'a Control,
+    pub transcript: &'a Transcript,
+    pub look: Look<'a>,
+    pub now: Instant,
     /// What is not in the conversation yet.
-    live: Vec<Live<'a>>,
-    is_busy: bool,
+    pub live: Vec<Live<'a>>,
+    pub is_busy: bool,
 }
 
 /// The lines of an item.
@@ -79,101 +81,12 @@ impl Lines<'_> {
     }
 }
 
-impl App {
-    /// Takes in what has come, and lets `scroll` look at all of it.
-    pub fn with_pages<T>(
-        &mut self,
-        scroll: &mut Scroll,
-        is_open: bool,
-        width: usize,
-        now: Instant,
-        then: impl FnOnce(&mut Scroll, &Pages<'_>) -> T,
-    ) -> T {
-        if self.conversation.follow(&self.control) {
-            scroll.forget();
-            scroll.go_to_end();
-        }
-        let look = Look { is_open, ..self.stage.look().within(width) };
-        self.transcript.lay_out(&look);
-        let is_busy = !self.control.is_idle();
-        let pages = Pages {
-            conversation: &self.conversation,
-            control: &self.control,
-            transcript: &self.transcript,
-            look,
-            now,
-            live: self.transcript.live_parts(&look, now),
-            is_busy,
-        };
-        if !scroll.laid_out.as_ref().is_some_and(|layout| layout.is_of(&look)) {
-            scroll.laid_out = Some(Layout::of(&look));
-            scroll.forget();
-        }
-        then(scroll, &pages)
-    }
-}
-
-impl App {
-    /// Looks for what is typed into the search, if that is something else than before.
-    pub fn search(&self, scroll: &mut Scroll, is_open: bool, width: usize) {
-        if let Some(search) = scroll.search.as_mut().filter(|search| search.is_due()) {
-            let look = Look { is_open, ..self.stage.look().within(width) };
-            let field = Field {
-                conversation: self.conversation.clone(),
-                control: self.control.clone(),
-                look: Kept::of(&look),
-            };
-            search.begin(field, &self.feed);
-        }
+impl Pages<'_> {
+    /// The words of an item.
+    pub fn text(&self, at: usize) -> Option<String> {
+        self.conversation.text(at, self.control)
     }
 
-    /// Does what a key means for a window on the conversation; false for one that means nothing there.
-    pub fn view_key(
-        &mut self,
-        scroll: &mut Scroll,
-        key: &Key,
-        is_open: bool,
-        width: usize,
-        now: Instant,
-    ) -> bool {
-        let keymap = &self.stage.keymap;
-        let action = match &mut scroll.search {
-            None => keymap.action(key, VIEWER),
-            Some(search) => match keymap.action(key, VIEWER_SEARCH) {
-                Some(action) => Some(action),
-                None if search.input.handle(key, keymap) == Entered::Handled => return true,
-                None => keymap.action(key, VIEWER),
-            },
-        };
-        let Some(action) = action else {
-            return scroll.search.is_some();
-        };
-        let half = (scroll.page() / 2).max(1);
-        let by = match action {
-            Action::ViewPageUp => -scroll.page(),
-            Action::ViewPageDown => scroll.page(),
-            Action::ViewHalfPageUp => -half,
-            Action::ViewHalfPageDown => half,
-            Action::ViewLineUp => -1,
-            Action::ViewLineDown => 1,
-            _ => 0,
-        };
-        self.with_pages(scroll, is_open, width, now, |scroll, pages| match action {
-            Action::ViewTop => scroll.go_to_start(),
-            Action::ViewBottom => scroll.go_to_end(),
-            Action::ViewPreviousPrompt => scroll.go_to_prompt(false, pages),
-            Action::ViewNextPrompt => scroll.go_to_prompt(true, pages),
-            Action::ViewSearch => scroll.search = Some(Search::new()),
-            Action::ViewSearchNext => scroll.go_to_match(true, pages),
-            Action::ViewSearchPrevious => scroll.go_to_match(false, pages),
-            Action::ViewSearchClose => scroll.search = None,
-            _ => scroll.scroll(by, pages),
-        });
-        true
-    }
-}
-
-impl<'a> Pages<'a> {
     fn count(&self) -> usize {
         self.conversation.items().len() + self.live.len()
     }
@@ -184,12 +97,58 @@ impl<'a> Pages<'a> {
 }
 
 impl Scroll {
-    fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.cache.clear();
         // What was found was found in other lines.
         if let Some(search) = &mut self.search {
             search.is_stale = true;
         }
+    }
+
+    /// Looks for what is typed into the search, if that is something else than before.
+    pub fn look_for(&mut self, pages: &Pages<'_>, feed: &Arc<Feed>) {
+        if let Some(search) = self.search.as_mut().filter(|search| search.is_due()) {
+            let field = Field {
+                conversation: pages.conversation.clone(),
+                control: pages.control.clone(),
+                look: Kept::of(&pages.look),
+            };
+            search.begin(field, feed);
+        }
+    }
+
+    /// Does what a key means for a window; false for one that means nothing there.
+    pub fn key(&mut self, key: &Key, keymap: &Keymap, pages: &Pages<'_>) -> bool {
+        let action = match &mut self.search {
+            None => keymap.action(key, VIEWER),
+            Some(search) => match keymap.action(key, VIEWER_SEARCH) {
+                Some(action) => Some(action),
+                None if search.input.handle(key, keymap) == Entered::Handled => return true,
+                None => keymap.action(key, VIEWER),
+            },
+        };
+        let Some(action) = action else {
+            return self.search.is_some();
+        };
+        let half = (self.page() / 2).max(1);
+        match action {
+            AppAction::VIEW_PAGE_UP => self.scroll(-self.page(), pages),
+            AppAction::VIEW_PAGE_DOWN => self.scroll(self.page(), pages),
+            AppAction::VIEW_HALF_PAGE_UP => self.scroll(-half, pages),
+            AppAction::VIEW_HALF_PAGE_DOWN => self.scroll(half, pages),
+            AppAction::VIEW_LINE_UP => self.scroll(-1, pages),
+            AppAction::VIEW_LINE_DOWN => self.scroll(1, pages),
+            AppAction::VIEW_TOP => self.go_to_start(),
+            AppAction::VIEW_BOTTOM => self.go_to_end(),
+            AppAction::VIEW_PREVIOUS_PROMPT => self.go_to_prompt(false, pages),
+            AppAction::VIEW_NEXT_PROMPT => self.go_to_prompt(true, pages),
+            AppAction::VIEW_SEARCH => self.search = Some(Search::new()),
+            AppAction::VIEW_SEARCH_NEXT => self.go_to_match(true, pages),
+            AppAction::VIEW_SEARCH_PREVIOUS => self.go_to_match(false, pages),
+            AppAction::VIEW_SEARCH_CLOSE => self.search = None,
+            _ => {}
+        }
+        true
     }
 
     pub fn go_to_end(&mut self) {

@@ -1,6 +1,8 @@
 //! What is seen of a long conversation, and how little of it is looked at for that.
 
 use super::*;
+use crate::mode::interactive::event_loop::Client;
+use crate::mode::interactive::screen::Frame;
 use crate::mode::interactive::testing::Bench;
 use crate::runtime::control::user_message;
 use crate::tui::key::Input;
@@ -9,7 +11,7 @@ use serde_json::json;
 /// Prompts and answers by turns, `count` of each.
 fn bench(count: usize) -> Bench {
     let mut bench = Bench::new();
-    bench.app.stage.size.rows = 12;
+    bench.app.config.size.rows = 12;
     {
         let mut log = bench.app.control.log();
         for turn in 0..count {
@@ -21,7 +23,7 @@ fn bench(count: usize) -> Bench {
             log.append_message(&answer.unwrap()).unwrap();
         }
     }
-    bench.app.conversation.begin(&bench.app.control);
+    bench.app.view.begin();
     bench
 }
 
@@ -35,21 +37,31 @@ impl Window {
         Self { bench: bench(count), scroll: Scroll::default() }
     }
 
-    fn frame(&mut self) -> Vec<String> {
+    fn look_at<T>(&mut self, then: impl FnOnce(&mut Scroll, &Pages<'_>, &Keymap) -> T) -> T {
         let app = &mut self.bench.app;
-        app.search(&mut self.scroll, false, 40);
-        let lines = app
-            .with_pages(&mut self.scroll, false, 40, Instant::now(), |scroll, pages| scroll.frame(pages, 10));
+        let look = Look { is_open: false, ..app.config.look().within(40) };
+        let pages = app.view.pages(&mut self.scroll, look, Instant::now());
+        then(&mut self.scroll, &pages, &app.config.keymap)
+    }
+
+    fn frame(&mut self) -> Vec<String> {
+        let feed = self.bench.app.threads.feed.clone();
+        let lines = self.look_at(|scroll, pages, _| {
+            scroll.look_for(pages, &feed);
+            scroll.frame(pages, 10)
+        });
         assert!(lines.len() <= 10);
         assert!(lines.iter().all(|line| line.width() <= 40));
         lines.iter().map(|line| line.text().trim().to_owned()).collect()
     }
 
+    fn key(&mut self, key: &Key) -> bool {
+        self.look_at(|scroll, pages, keymap| scroll.key(key, keymap, pages))
+    }
+
     fn press(&mut self, keys: &str) {
         for name in keys.split_whitespace() {
-            let key = Key::parse(name).unwrap();
-            let app = &mut self.bench.app;
-            app.view_key(&mut self.scroll, &key, false, 40, Instant::now());
+            self.key(&Key::parse(name).unwrap());
             self.frame();
         }
     }
@@ -133,8 +145,7 @@ fn a_search_finds_lines_anywhere() {
     window.press("ctrl+shift+f");
     for letter in "ANSWER 2".chars() {
         let key = Key::plain(crate::tui::key::Code::Char(letter));
-        let app = &mut window.bench.app;
-        assert!(app.view_key(&mut window.scroll, &key, false, 40, Instant::now()));
+        assert!(window.key(&key));
     }
     window.frame();
     let counter = |window: &Window| window.scroll.search.as_ref().unwrap().counter();

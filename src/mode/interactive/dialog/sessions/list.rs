@@ -1,5 +1,6 @@
 //! Which of the stored sessions are shown, and in what order.
 
+use crate::runtime::CancelToken;
 use crate::runtime::stored::{Info, Query};
 use crate::tui::fuzzy;
 use std::collections::HashMap;
@@ -8,6 +9,36 @@ use std::sync::Arc;
 
 /// Characters of a session's first message that are searched, and shown.
 const MESSAGE_MAX: usize = 200;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Sessions of the current folder.
+    Current,
+    All,
+}
+
+/// What threads have found out for the picker.
+pub enum Found {
+    /// Sessions of a scope, if they are still asked for.
+    Listed {
+        scope: Scope,
+        sessions: Sessions,
+        is_whole: bool,
+        cancel: CancelToken,
+    },
+    /// Sessions whose texts have what is searched for, each with the place.
+    Hits {
+        hits: Vec<(PathBuf, Option<String>)>,
+        is_last: bool,
+        cancel: CancelToken,
+    },
+    Renamed(Result<(), String>),
+    /// True for a session that is in the trash.
+    Removed {
+        path: PathBuf,
+        result: Result<bool, String>,
+    },
+}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {

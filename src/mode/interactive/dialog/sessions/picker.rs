@@ -1,11 +1,14 @@
-//! A stored session is chosen, renamed, removed. Knows nothing of a conversation: pi asks with it at its start
-//! too.
+//! A stored session is chosen, renamed, removed: for `/resume`, and at the start before there is a conversation.
 //!
-//! Lists are read, and texts searched, on threads of their own. They come back through a [`Link`], some at a
-//! time, and end early when nobody wants them any more.
+//! Lists are read, and texts searched, on threads of their own. They come back as [`Found`], some at a time, and
+//! end early when nobody wants them any more.
 
-use super::list::{Entry, Sessions, Shown, Sort, beginning, lines_before};
-use crate::mode::interactive::dialog::frame;
+use super::list::{Entry, Found, Scope, Sessions, Shown, Sort, beginning, lines_before};
+use crate::mode::interactive::config::UiConfig;
+use crate::mode::interactive::dialog::{Dialog, Step, frame};
+use crate::mode::interactive::effect::{Effect, Opened, Update};
+use crate::mode::interactive::feed::Feed;
+use crate::mode::interactive::keymap::{AppAction, SESSIONS};
 use crate::mode::interactive::look::Look;
 use crate::mode::interactive::program::{self, Job};
 use crate::runtime::stored::{self, Info, Query};
@@ -35,12 +38,6 @@ const PART: Duration = Duration::from_millis(150);
 /// How long the trash may take.
 const TRASH_LIMIT: Duration = Duration::from_secs(10);
 
-/// Something that a thread has for the picker.
-pub type Task = Box<dyn FnOnce(&mut Picker) + Send>;
-
-/// How threads reach the picker.
-pub type Link = Arc<dyn Fn(Task) + Send + Sync>;
-
 /// Where the sessions are, and who asks for them.
 pub struct Place {
     pub store: Store,
@@ -49,13 +46,6 @@ pub struct Place {
     pub current: Option<PathBuf>,
     /// Ends all that is under way.
     pub cancel: CancelToken,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scope {
-    /// Sessions of the current folder.
-    Current,
-    All,
 }
 
 #[derive(Default)]
@@ -72,19 +62,9 @@ enum Mode {
     Delete(PathBuf),
 }
 
-/// What became of a key.
-#[derive(Debug, PartialEq)]
-pub enum Picked {
-    Stay,
-    Leave,
-    Chosen(Box<Info>),
-    /// The session that is open here gets this name.
-    RenameCurrent(String),
-}
-
 pub struct Picker {
     place: Place,
-    link: Link,
+    feed: Arc<Feed>,
     scope: Scope,
     sort: Sort,
     only_named: bool,
@@ -105,10 +85,10 @@ pub struct Picker {
 }
 
 impl Picker {
-    pub fn new(place: Place, link: Link) -> Self {
+    pub fn new(place: Place, feed: Arc<Feed>) -> Self {
         let mut picker = Self {
             place,
-            link,
+            feed,
             scope: Scope::Current,
             sort: Sort::default(),
             only_named: false,
@@ -159,36 +139,25 @@ impl Picker {
         if let Some(before) = loaded.loading.replace(cancel.clone()) {
             before.cancel();
         }
-        let (link, store) = (self.link.clone(), self.place.store.clone());
+        let (feed, store) = (self.feed.clone(), self.place.store.clone());
         let cwd = (scope == Scope::Current).then(|| self.place.cwd.clone());
         self.begin("sessions", move || {
             let mut entries: Vec<Entry> = Vec::new();
-            let mut told: Option<Instant> = None;
-            let tell = |entries: &[Entry], is_whole: bool| {
+            let mut given: Option<Instant> = None;
+            let give = |entries: &[Entry], is_whole| {
                 let (sessions, cancel) = (Sessions::new(entries.to_vec()), cancel.clone());
-                link(Box::new(move |picker| {
-                    let loaded = picker.loaded_mut(scope);
-                    // What is read again is shown when it is there.
-                    if cancel.is_cancelled() || (loaded.is_whole && !is_whole) {
-                        return;
-                    }
-                    loaded.is_whole = is_whole;
-                    picker.put(scope, sessions);
-                    if is_whole {
-                        picker.search_texts();
-                    }
-                }));
+                post(&feed, Found::Listed { scope, sessions, is_whole, cancel });
             };
             let part = &mut |infos: Vec<Info>| {
                 entries.extend(infos.into_iter().map(Entry::new));
-                if !entries.is_empty() && told.is_none_or(|told| told.elapsed() >= PART) {
-                    tell(&entries, false);
-                    told = Some(Instant::now());
+                if !entries.is_empty() && given.is_none_or(|given| given.elapsed() >= PART) {
+                    give(&entries, false);
+                    given = Some(Instant::now());
                 }
                 !cancel.is_cancelled()
             };
-            let whole = store.infos_telling(cwd.as_deref(), part);
-            tell(&whole.into_iter().map(Entry::new).collect::<Vec<_>>(), true);
+            let whole = store.infos_in_parts(cwd.as_deref(), part);
+            give(&whole.into_iter().map(Entry::new).collect::<Vec<_>>(), true);
         });
     }
 
@@ -251,48 +220,29 @@ impl Picker {
         };
         let cancel = self.place.cancel.child();
         self.searching = Some(cancel.clone());
-        let (link, infos) = (self.link.clone(), self.sessions().infos.clone());
+        let (feed, infos) = (self.feed.clone(), self.sessions().infos.clone());
         self.begin("search", move || {
             if cancel.wait_timeout(PAUSE) {
                 return;
             }
-            let mut told = Instant::now();
+            let mut given = Instant::now();
             let mut batch: Vec<(PathBuf, Option<String>)> = Vec::new();
-            let tell = |batch: &mut Vec<_>, is_last: bool| {
+            let give = |batch: &mut Vec<_>, is_last| {
                 let (hits, cancel) = (std::mem::take(batch), cancel.clone());
-                link(Box::new(move |picker| {
-                    if !cancel.is_cancelled() {
-                        picker.hits.extend(hits);
-                        if is_last {
-                            picker.searching = None;
-                        }
-                        picker.changed();
-                    }
-                }));
+                post(&feed, Found::Hits { hits, is_last, cancel });
             };
             stored::search_while(&infos, &query, &|| !cancel.is_cancelled(), |hit| {
                 batch.push((hit.info.path, hit.place));
-                if told.elapsed() >= BATCH {
-                    told = Instant::now();
-                    tell(&mut batch, false);
+                if given.elapsed() >= BATCH {
+                    given = Instant::now();
+                    give(&mut batch, false);
                 }
             });
-            tell(&mut batch, true);
+            give(&mut batch, true);
         });
     }
 
-    pub fn paste(&mut self, text: &str) {
-        match &mut self.mode {
-            Mode::List => {
-                self.search.paste(text);
-                self.searched();
-            }
-            Mode::Rename(_, name) => name.paste(text),
-            Mode::Delete(_) => {}
-        }
-    }
-
-    pub fn handle(&mut self, key: &Key, keymap: &Keymap) -> Picked {
+    fn handle(&mut self, key: &Key, keymap: &Keymap) -> Vec<Effect> {
         match &mut self.mode {
             Mode::List => {
                 self.status = None;
@@ -304,7 +254,7 @@ impl Picker {
                     Entered::Text(name) => {
                         let name = name.trim().to_owned();
                         if name.is_empty() {
-                            return Picked::Stay;
+                            return Vec::new();
                         }
                         self.mode = Mode::List;
                         return self.rename(path, name);
@@ -312,72 +262,74 @@ impl Picker {
                     Entered::Cancelled => self.mode = Mode::List,
                     Entered::Handled | Entered::Ignored => {}
                 }
-                Picked::Stay
+                Vec::new()
             }
             Mode::Delete(path) => {
-                if keymap.is(key, Action::SelectConfirm) {
+                if keymap.is(key, Action::SELECT_CONFIRM) {
                     let path = path.clone();
                     self.mode = Mode::List;
                     self.delete(path);
-                } else if keymap.is(key, Action::SelectCancel) {
+                } else if keymap.is(key, Action::SELECT_CANCEL) {
                     self.mode = Mode::List;
                 }
-                Picked::Stay
+                Vec::new()
             }
         }
     }
 
-    fn list_key(&mut self, key: &Key, keymap: &Keymap) -> Picked {
-        if keymap.is(key, Action::Tab) {
+    fn list_key(&mut self, key: &Key, keymap: &Keymap) -> Vec<Effect> {
+        if keymap.is(key, Action::TAB) {
             self.change_scope();
-            return Picked::Stay;
+            return Vec::new();
         }
-        match keymap.action(key, keymap::SESSIONS) {
-            Some(Action::SessionTogglePath) => self.shows_paths = !self.shows_paths,
-            Some(Action::SessionToggleSort) => {
+        match keymap.action(key, SESSIONS) {
+            Some(AppAction::SESSION_TOGGLE_PATH) => self.shows_paths = !self.shows_paths,
+            Some(AppAction::SESSION_TOGGLE_SORT) => {
                 self.sort = self.sort.next();
                 self.changed();
             }
-            Some(Action::SessionToggleNamedFilter) => {
+            Some(AppAction::SESSION_TOGGLE_NAMED_FILTER) => {
                 self.only_named = !self.only_named;
                 self.changed();
             }
-            Some(Action::SessionRename) => self.ask_name(),
-            Some(Action::SessionDelete) => self.ask_to_delete(),
-            Some(Action::SessionDeleteNoninvasive) if self.search.text().is_empty() => {
+            Some(AppAction::SESSION_RENAME) => self.ask_name(),
+            Some(AppAction::SESSION_DELETE) => self.ask_to_delete(),
+            Some(AppAction::SESSION_DELETE_NONINVASIVE) if self.search.text().is_empty() => {
                 self.ask_to_delete();
             }
             _ => return self.move_or_search(key, keymap),
         }
-        Picked::Stay
+        Vec::new()
     }
 
-    fn move_or_search(&mut self, key: &Key, keymap: &Keymap) -> Picked {
+    fn move_or_search(&mut self, key: &Key, keymap: &Keymap) -> Vec<Effect> {
         let last = self.shown.len().saturating_sub(1);
         let at = match keymap.action(key, keymap::SELECT) {
-            Some(Action::SelectUp) => self.at.saturating_sub(1),
-            Some(Action::SelectDown) => (self.at + 1).min(last),
-            Some(Action::SelectPageUp) => self.at.saturating_sub(ROWS_MAX),
-            Some(Action::SelectPageDown) => (self.at + ROWS_MAX).min(last),
-            Some(Action::SelectConfirm) => {
+            Some(Action::SELECT_UP) => self.at.saturating_sub(1),
+            Some(Action::SELECT_DOWN) => (self.at + 1).min(last),
+            Some(Action::SELECT_PAGE_UP) => self.at.saturating_sub(ROWS_MAX),
+            Some(Action::SELECT_PAGE_DOWN) => (self.at + ROWS_MAX).min(last),
+            Some(Action::SELECT_CONFIRM) => {
                 return match self.selected() {
-                    Some(info) => Picked::Chosen(Box::new(Info::clone(info))),
-                    None => Picked::Stay,
+                    Some(info) => {
+                        vec![Effect::Close, Effect::Open(Opened::new(info.path.clone(), "Resumed session"))]
+                    }
+                    None => Vec::new(),
                 };
             }
-            Some(Action::SelectCancel) => return Picked::Leave,
+            Some(Action::SELECT_CANCEL) => return vec![Effect::Close],
             _ => {
                 let before = self.search.text();
                 self.search.handle(key, keymap);
                 if self.search.text() != before {
                     self.searched();
                 }
-                return Picked::Stay;
+                return Vec::new();
             }
         };
         self.is_touched = true;
         self.at = at;
-        Picked::Stay
+        Vec::new()
     }
 
     fn change_scope(&mut self) {
@@ -417,26 +369,21 @@ impl Picker {
         }
     }
 
-    fn rename(&mut self, path: PathBuf, name: String) -> Picked {
+    fn rename(&mut self, path: PathBuf, name: String) -> Vec<Effect> {
         if self.is_current(&path) {
-            return Picked::RenameCurrent(name);
+            return vec![Effect::Rename(name), Effect::Update(Update::ReloadSessions)];
         }
-        let (link, store) = (self.link.clone(), self.place.store.clone());
+        let (feed, store) = (self.feed.clone(), self.place.store.clone());
         let cwd = self.place.cwd.clone();
         self.begin("rename", move || {
             let renamed = stored::rename(&store, &path, &cwd, &name);
-            link(Box::new(move |picker| match renamed {
-                Ok(()) => picker.reload(),
-                Err(reason) => {
-                    picker.status = Some((format!("Failed to rename: {reason}"), true));
-                }
-            }));
+            post(&feed, Found::Renamed(renamed.map_err(|reason| reason.to_string())));
         });
-        Picked::Stay
+        Vec::new()
     }
 
     /// What is stored has changed.
-    pub fn reload(&mut self) {
+    fn reload(&mut self) {
         let (loaded, other) = match self.scope {
             Scope::Current => (Scope::Current, Scope::All),
             Scope::All => (Scope::All, Scope::Current),
@@ -448,52 +395,54 @@ impl Picker {
     }
 
     fn delete(&mut self, path: PathBuf) {
-        let (link, cancel) = (self.link.clone(), self.place.cancel.clone());
+        let (feed, cancel) = (self.feed.clone(), self.place.cancel.clone());
         self.begin("delete", move || {
             let removed = stored::remove(&path, |paths| trash(paths, &cancel));
-            link(Box::new(move |picker| match removed {
-                Ok(is_in_trash) => {
-                    for scope in [Scope::Current, Scope::All] {
-                        let sessions = picker.loaded(scope).sessions.without(&path);
-                        picker.put(scope, sessions);
-                    }
-                    let said = match is_in_trash {
-                        true => "Session moved to trash",
-                        false => "Session deleted",
-                    };
-                    picker.status = Some((said.to_owned(), false));
-                }
-                Err(reason) => {
-                    picker.status = Some((format!("Failed to delete: {reason}"), true));
-                }
-            }));
+            let result = removed.map_err(|reason| reason.to_string());
+            post(&feed, Found::Removed { path, result });
         });
     }
 
-    pub fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
-        let width = look.width.saturating_sub(2).max(1);
-        let looks = look.looks();
-        if let Mode::Rename(_, name) = &mut self.mode {
-            let title = look.style(Role::Text).with(Attributes::BOLD);
-            let keys = [(Action::SelectConfirm, "save"), (Action::SelectCancel, "cancel")];
-            let body = vec![
-                Line::of("Rename Session", title),
-                Line::new(),
-                name.render(width, &looks),
-                Line::new(),
-                hints(&keys, look.keymap, &looks),
-            ];
-            return frame::indented(body, look, rows);
+    /// Takes in what a thread has found out.
+    fn take(&mut self, found: &mut Found) {
+        match found {
+            Found::Listed { scope, sessions, is_whole, cancel } => {
+                let loaded = self.loaded_mut(*scope);
+                // What is read again is shown when it is there.
+                if cancel.is_cancelled() || (loaded.is_whole && !*is_whole) {
+                    return;
+                }
+                loaded.is_whole = *is_whole;
+                self.put(*scope, std::mem::take(sessions));
+                if *is_whole {
+                    self.search_texts();
+                }
+            }
+            Found::Hits { hits, is_last, cancel } => {
+                if !cancel.is_cancelled() {
+                    self.hits.extend(std::mem::take(hits));
+                    if *is_last {
+                        self.searching = None;
+                    }
+                    self.changed();
+                }
+            }
+            Found::Renamed(Ok(())) => self.reload(),
+            Found::Renamed(Err(reason)) => {
+                self.status = Some((format!("Failed to rename: {reason}"), true));
+            }
+            Found::Removed { path, result: Ok(is_in_trash) } => {
+                for scope in [Scope::Current, Scope::All] {
+                    let sessions = self.loaded(scope).sessions.without(path);
+                    self.put(scope, sessions);
+                }
+                let what = if *is_in_trash { "Session moved to trash" } else { "Session deleted" };
+                self.status = Some((what.to_owned(), false));
+            }
+            Found::Removed { result: Err(reason), .. } => {
+                self.status = Some((format!("Failed to delete: {reason}"), true));
+            }
         }
-        let mut body = vec![self.head(width, look)];
-        body.extend(self.hints(look));
-        body.push(Line::new());
-        body.truncate(rows.saturating_sub(ROWS_MIN));
-        body.push(self.search.render(width, &looks));
-        body.push(Line::new());
-        let height = rows.saturating_sub(body.len() + 4).clamp(1, ROWS_MAX);
-        body.extend(self.rows(height, width, look));
-        frame::indented(body, look, rows)
     }
 
     fn head(&self, width: usize, look: &Look<'_>) -> Line {
@@ -541,7 +490,7 @@ impl Picker {
         let looks = look.looks();
         if let Mode::Delete(_) = self.mode {
             let mut line = Line::of("Delete session? ", look.style(Role::Error));
-            let keys = [(Action::SelectConfirm, "confirm"), (Action::SelectCancel, "cancel")];
+            let keys = [(Action::SELECT_CONFIRM, "confirm"), (Action::SELECT_CANCEL, "cancel")];
             line.append(&hints(&keys, look.keymap, &looks));
             return vec![line, Line::new()];
         }
@@ -549,15 +498,15 @@ impl Picker {
             let role = if *is_bad { Role::Error } else { Role::Accent };
             return vec![Line::of(text, look.style(role)), Line::new()];
         }
-        let mut first = hints(&[(Action::Tab, "scope")], look.keymap, &looks);
+        let mut first = hints(&[(Action::TAB, "scope")], look.keymap, &looks);
         first.push(" · re:<pattern> regex · \"phrase\" exact", look.style(Role::Muted));
         let path = if self.shows_paths { "path (on)" } else { "path (off)" };
         let keys = [
-            (Action::SessionToggleSort, "sort"),
-            (Action::SessionToggleNamedFilter, "named"),
-            (Action::SessionDelete, "delete"),
-            (Action::SessionTogglePath, path),
-            (Action::SessionRename, "rename"),
+            (AppAction::SESSION_TOGGLE_SORT, "sort"),
+            (AppAction::SESSION_TOGGLE_NAMED_FILTER, "named"),
+            (AppAction::SESSION_DELETE, "delete"),
+            (AppAction::SESSION_TOGGLE_PATH, path),
+            (AppAction::SESSION_RENAME, "rename"),
         ];
         vec![first, hints(&keys, look.keymap, &looks)]
     }
@@ -640,7 +589,7 @@ impl Picker {
                 None => "  No sessions found".to_owned(),
             };
         }
-        let all = match key(Action::SessionToggleNamedFilter) {
+        let all = match key(AppAction::SESSION_TOGGLE_NAMED_FILTER) {
             Some(key) => format!("Press {key} to show all"),
             None => String::new(),
         };
@@ -653,6 +602,63 @@ impl Picker {
             (false, Scope::Current) => "  No sessions in current folder. Press Tab to view all.".to_owned(),
         }
     }
+}
+
+impl Dialog for Picker {
+    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
+        let width = look.width.saturating_sub(2).max(1);
+        let looks = look.looks();
+        if let Mode::Rename(_, name) = &mut self.mode {
+            let title = look.style(Role::Text).with(Attributes::BOLD);
+            let keys = [(Action::SELECT_CONFIRM, "save"), (Action::SELECT_CANCEL, "cancel")];
+            let body = vec![
+                Line::of("Rename Session", title),
+                Line::new(),
+                name.render(width, &looks),
+                Line::new(),
+                hints(&keys, look.keymap, &looks),
+            ];
+            return frame::indented(body, look, rows);
+        }
+        let mut body = vec![self.head(width, look)];
+        body.extend(self.hints(look));
+        body.push(Line::new());
+        body.truncate(rows.saturating_sub(ROWS_MIN));
+        body.push(self.search.render(width, &looks));
+        body.push(Line::new());
+        let height = rows.saturating_sub(body.len() + 4).clamp(1, ROWS_MAX);
+        body.extend(self.rows(height, width, look));
+        frame::indented(body, look, rows)
+    }
+
+    fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
+        self.handle(key, &config.keymap)
+    }
+
+    fn paste(&mut self, text: &str) {
+        match &mut self.mode {
+            Mode::List => {
+                self.search.paste(text);
+                self.searched();
+            }
+            Mode::Rename(_, name) => name.paste(text),
+            Mode::Delete(_) => {}
+        }
+    }
+
+    fn update(&mut self, update: &mut Update, _: &UiConfig) -> Step {
+        match update {
+            Update::Sessions(found) => self.take(found),
+            Update::ReloadSessions => self.reload(),
+            _ => {}
+        }
+        Step::Stay
+    }
+}
+
+/// Puts what was found where the picker gets it.
+fn post(feed: &Feed, found: Found) {
+    feed.effect(Effect::Update(Update::Sessions(found)));
 }
 
 impl Drop for Picker {

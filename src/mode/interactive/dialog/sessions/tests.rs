@@ -5,8 +5,8 @@ use crate::mode::interactive::testing::Bench;
 /// A bench with sessions in its folder: id, name, first prompt.
 fn bench(sessions: &[(&str, &str, &str)]) -> Bench {
     let mut bench = Bench::new();
-    let cwd = bench.app.stage.cwd.display().to_string();
-    let folder = bench.app.store.folder(&bench.app.stage.cwd);
+    let cwd = bench.app.config.places.cwd.display().to_string();
+    let folder = bench.app.store.folder(&bench.app.config.places.cwd);
     std::fs::create_dir_all(&folder).unwrap();
     for (hour, (id, name, prompt)) in sessions.iter().enumerate() {
         let mut text = format!(
@@ -99,7 +99,7 @@ fn a_session_is_renamed_and_deleted_after_a_question() {
         bench.wait();
     }
     assert!(bench.screen(100).contains("› fix the parser"));
-    let folder = bench.app.store.folder(&bench.app.stage.cwd);
+    let folder = bench.app.store.folder(&bench.app.config.places.cwd);
     assert!(!folder.join("two.jsonl").exists() && folder.join("one.jsonl").exists());
 }
 

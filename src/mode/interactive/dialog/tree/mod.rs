@@ -1,13 +1,13 @@
-//! `/tree`: the session's tree, to look through and to go to another entry of it.
+//! The list of `/tree`: the session's tree, to look through and to go to another entry of it.
 
 mod row;
 mod shape;
 
 use super::{Dialog, Step, frame};
-use crate::mode::interactive::app::App;
-use crate::mode::interactive::card::Weight;
+use crate::mode::interactive::config::UiConfig;
+use crate::mode::interactive::effect::{Effect, Update};
+use crate::mode::interactive::keymap::{AppAction, TREE};
 use crate::mode::interactive::look::Look;
-use crate::mode::interactive::navigate;
 use crate::runtime::now_iso;
 use crate::runtime::outline::Outline;
 use crate::tui::key::{Code, Key, Modifiers};
@@ -17,12 +17,9 @@ use crate::tui::select::{Entered, TextInput, hints};
 use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
-use serde_json::Value;
-use shape::{Filter, Shape};
-use std::any::Any;
+pub use shape::Filter;
+use shape::Shape;
 
-/// Entries that are read at once; more are read on another thread.
-const AT_ONCE: usize = 500;
 const ROWS_MIN: usize = 5;
 
 pub struct Tree {
@@ -40,49 +37,12 @@ pub struct Tree {
     begin: Option<String>,
 }
 
-/// `/tree`, with the cursor on an entry or where one is.
-pub fn open(app: &mut App, begin: Option<String>) {
-    let count = app.control.entry_count();
-    if count == 0 {
-        return app.say(Weight::Info, "No entries in session");
-    }
-    let config = app.control.config();
-    let filter = config.settings.get("treeFilterMode").and_then(Value::as_str).and_then(Filter::parse);
-    let mut tree = Tree::new(filter.unwrap_or_default(), begin);
-    let home = app.stage.home.clone();
-    if count <= AT_ONCE {
-        tree.take(app.control.outline(&home));
-        return app.open(tree);
-    }
-    app.open(tree);
-    let (control, feed) = (app.control.clone(), app.feed.clone());
-    app.begin_thread("tree", move || {
-        let outline = control.outline(&home);
-        feed.task(move |app| {
-            if let Some(tree) = app.dialog::<Tree>() {
-                tree.take(outline);
-            }
-        });
-    });
-}
-
-/// What a key asks for that the tree cannot do alone.
-#[derive(Debug, PartialEq)]
-enum Wish {
-    None,
-    Leave,
-    /// Go to this entry.
-    Go(String),
-    Copy(String),
-    Label(String, Option<String>),
-}
-
 impl Tree {
-    fn new(filter: Filter, begin: Option<String>) -> Self {
+    pub fn new(filter: Filter, begin: Option<String>) -> Self {
         Self { shape: None, filter, at: 0, height: ROWS_MIN, shows_times: false, label: None, begin }
     }
 
-    fn take(&mut self, outline: Outline) {
+    pub fn take(&mut self, outline: Outline) {
         let shape = Shape::new(outline, self.filter);
         let begin = self.begin.take().and_then(|id| shape.position(&id));
         self.at = shape.nearest(begin.or(shape.outline().leaf));
@@ -119,7 +79,7 @@ impl Tree {
         Some((item, &shape.item(item)?.id))
     }
 
-    fn handle(&mut self, key: &Key, keymap: &Keymap) -> Wish {
+    fn handle(&mut self, key: &Key, keymap: &Keymap) -> Vec<Effect> {
         if let Some(label) = &mut self.label {
             match label.handle(key, keymap) {
                 Entered::Text(text) => {
@@ -129,52 +89,52 @@ impl Tree {
                 Entered::Cancelled => self.label = None,
                 Entered::Ignored | Entered::Handled => {}
             }
-            return Wish::None;
+            return Vec::new();
         }
         let Some(shape) = &mut self.shape else {
-            return match keymap.is(key, Action::SelectCancel) {
-                true => Wish::Leave,
-                false => Wish::None,
+            return match keymap.is(key, Action::SELECT_CANCEL) {
+                true => vec![Effect::Close],
+                false => Vec::new(),
             };
         };
         let last = shape.rows.len().saturating_sub(1);
         match keymap.action(key, keymap::SELECT) {
-            Some(Action::SelectUp) => self.at = self.at.checked_sub(1).unwrap_or(last),
-            Some(Action::SelectDown) => self.at = if self.at >= last { 0 } else { self.at + 1 },
-            Some(Action::SelectPageUp) => self.at = self.at.saturating_sub(self.height),
-            Some(Action::SelectPageDown) => self.at = (self.at + self.height).min(last),
-            Some(Action::SelectConfirm) => {
+            Some(Action::SELECT_UP) => self.at = self.at.checked_sub(1).unwrap_or(last),
+            Some(Action::SELECT_DOWN) => self.at = if self.at >= last { 0 } else { self.at + 1 },
+            Some(Action::SELECT_PAGE_UP) => self.at = self.at.saturating_sub(self.height),
+            Some(Action::SELECT_PAGE_DOWN) => self.at = (self.at + self.height).min(last),
+            Some(Action::SELECT_CONFIRM) => {
                 return match self.selected() {
-                    Some((_, id)) => Wish::Go(id.to_owned()),
-                    None => Wish::None,
+                    Some((_, id)) => vec![Effect::Close, Effect::GoTo(id.to_owned())],
+                    None => Vec::new(),
                 };
             }
-            Some(Action::SelectCancel) if shape.query.is_empty() => return Wish::Leave,
-            Some(Action::SelectCancel) => self.search(String::clear),
+            Some(Action::SELECT_CANCEL) if shape.query.is_empty() => return vec![Effect::Close],
+            Some(Action::SELECT_CANCEL) => self.search(String::clear),
             _ => return self.tree_key(key, keymap),
         }
-        Wish::None
+        Vec::new()
     }
 
-    fn tree_key(&mut self, key: &Key, keymap: &Keymap) -> Wish {
+    fn tree_key(&mut self, key: &Key, keymap: &Keymap) -> Vec<Effect> {
         let Some(shape) = &mut self.shape else {
-            return Wish::None;
+            return Vec::new();
         };
         let filter = shape.filter;
         let toggled = |wanted: Filter| match filter == wanted {
             true => Filter::Default,
             false => wanted,
         };
-        match keymap.action(key, keymap::TREE) {
-            Some(Action::MessageCopy) => {
+        match keymap.action(key, TREE) {
+            Some(AppAction::MESSAGE_COPY) => {
                 return match self.selected() {
-                    Some((_, id)) => Wish::Copy(id.to_owned()),
-                    None => Wish::None,
+                    Some((_, id)) => vec![Effect::CopyEntry(id.to_owned())],
+                    None => Vec::new(),
                 };
             }
-            Some(Action::TreeFoldOrUp) => self.fold_or_up(),
-            Some(Action::TreeUnfoldOrDown) => self.unfold_or_down(),
-            Some(Action::TreeEditLabel) => {
+            Some(AppAction::TREE_FOLD_OR_UP) => self.fold_or_up(),
+            Some(AppAction::TREE_UNFOLD_OR_DOWN) => self.unfold_or_down(),
+            Some(AppAction::TREE_EDIT_LABEL) => {
                 let item = shape.rows.get(self.at).and_then(|row| shape.item(row.item));
                 self.label = item.map(|item| {
                     let mut input = TextInput::new("");
@@ -184,22 +144,22 @@ impl Tree {
                     input
                 });
             }
-            Some(Action::TreeToggleLabelTimestamp) => self.shows_times = !self.shows_times,
-            Some(Action::TreeFilterDefault) => self.set_filter(Filter::Default),
-            Some(Action::TreeFilterNoTools) => self.set_filter(toggled(Filter::NoTools)),
-            Some(Action::TreeFilterUserOnly) => self.set_filter(toggled(Filter::UserOnly)),
-            Some(Action::TreeFilterLabeledOnly) => self.set_filter(toggled(Filter::LabeledOnly)),
-            Some(Action::TreeFilterAll) => self.set_filter(toggled(Filter::All)),
-            Some(Action::TreeFilterCycleForward) => self.set_filter(filter.turned(true)),
-            Some(Action::TreeFilterCycleBackward) => self.set_filter(filter.turned(false)),
-            _ if keymap.is(key, Action::CursorLeft) => {
+            Some(AppAction::TREE_TOGGLE_LABEL_TIMESTAMP) => self.shows_times = !self.shows_times,
+            Some(AppAction::TREE_FILTER_DEFAULT) => self.set_filter(Filter::Default),
+            Some(AppAction::TREE_FILTER_NO_TOOLS) => self.set_filter(toggled(Filter::NoTools)),
+            Some(AppAction::TREE_FILTER_USER_ONLY) => self.set_filter(toggled(Filter::UserOnly)),
+            Some(AppAction::TREE_FILTER_LABELED_ONLY) => self.set_filter(toggled(Filter::LabeledOnly)),
+            Some(AppAction::TREE_FILTER_ALL) => self.set_filter(toggled(Filter::All)),
+            Some(AppAction::TREE_FILTER_CYCLE_FORWARD) => self.set_filter(filter.turned(true)),
+            Some(AppAction::TREE_FILTER_CYCLE_BACKWARD) => self.set_filter(filter.turned(false)),
+            _ if keymap.is(key, Action::CURSOR_LEFT) => {
                 self.at = self.at.saturating_sub(self.height);
             }
-            _ if keymap.is(key, Action::CursorRight) => {
+            _ if keymap.is(key, Action::CURSOR_RIGHT) => {
                 let last = shape.rows.len().saturating_sub(1);
                 self.at = (self.at + self.height).min(last);
             }
-            _ if keymap.is(key, Action::DeleteCharBackward) => {
+            _ if keymap.is(key, Action::DELETE_CHAR_BACKWARD) => {
                 if !shape.query.is_empty() {
                     self.search(|query| {
                         query.pop();
@@ -212,7 +172,7 @@ impl Tree {
                 }
             }
         }
-        Wish::None
+        Vec::new()
     }
 
     fn fold_or_up(&mut self) {
@@ -240,14 +200,14 @@ impl Tree {
     }
 
     /// The chosen entry gets this name, or none.
-    fn named(&mut self, label: &str) -> Wish {
+    fn named(&mut self, label: &str) -> Vec<Effect> {
         let Some((item, id)) = self.selected() else {
-            return Wish::None;
+            return Vec::new();
         };
         let id = id.to_owned();
         let label = Some(label).filter(|label| !label.is_empty());
         self.change(|shape| shape.set_label(item, label, now_iso()));
-        Wish::Label(id, label.map(str::to_owned))
+        vec![Effect::Label { id, label: label.map(str::to_owned) }]
     }
 
     fn draw(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
@@ -272,7 +232,7 @@ impl Tree {
         if let Some(label) = &mut self.label {
             body.push(Line::of("Label (empty to remove):", muted));
             body.push(label.render(look.width.saturating_sub(2).max(1), &looks));
-            let keys = [(Action::SelectConfirm, "save"), (Action::SelectCancel, "cancel")];
+            let keys = [(Action::SELECT_CONFIRM, "save"), (Action::SELECT_CANCEL, "cancel")];
             body.push(hints(&keys, look.keymap, &looks));
             return frame::indented(body, look, rows);
         }
@@ -302,23 +262,23 @@ impl Tree {
 /// What the keys do here, in as many rows as it takes.
 fn help(look: &Look<'_>) -> Vec<Line> {
     const KEYS: [(&[Action], &str); 8] = [
-        (&[Action::SelectUp, Action::SelectDown], "move"),
-        (&[Action::CursorLeft, Action::CursorRight], "page"),
-        (&[Action::TreeFoldOrUp, Action::TreeUnfoldOrDown], "branch"),
-        (&[Action::MessageCopy], "copy"),
-        (&[Action::TreeEditLabel], "label"),
-        (&[Action::TreeToggleLabelTimestamp], "label time"),
+        (&[Action::SELECT_UP, Action::SELECT_DOWN], "move"),
+        (&[Action::CURSOR_LEFT, Action::CURSOR_RIGHT], "page"),
+        (&[AppAction::TREE_FOLD_OR_UP, AppAction::TREE_UNFOLD_OR_DOWN], "branch"),
+        (&[AppAction::MESSAGE_COPY], "copy"),
+        (&[AppAction::TREE_EDIT_LABEL], "label"),
+        (&[AppAction::TREE_TOGGLE_LABEL_TIMESTAMP], "label time"),
         (
             &[
-                Action::TreeFilterDefault,
-                Action::TreeFilterNoTools,
-                Action::TreeFilterUserOnly,
-                Action::TreeFilterLabeledOnly,
-                Action::TreeFilterAll,
+                AppAction::TREE_FILTER_DEFAULT,
+                AppAction::TREE_FILTER_NO_TOOLS,
+                AppAction::TREE_FILTER_USER_ONLY,
+                AppAction::TREE_FILTER_LABELED_ONLY,
+                AppAction::TREE_FILTER_ALL,
             ],
             "filters",
         ),
-        (&[Action::TreeFilterCycleForward, Action::TreeFilterCycleBackward], "cycle"),
+        (&[AppAction::TREE_FILTER_CYCLE_FORWARD, AppAction::TREE_FILTER_CYCLE_BACKWARD], "cycle"),
     ];
     let muted = look.style(Role::Muted);
     let parts = KEYS.iter().filter_map(|(actions, about)| {
@@ -361,31 +321,11 @@ impl Dialog for Tree {
         self.draw(look, rows)
     }
 
-    fn key(&mut self, key: &Key, app: &mut App) -> Step {
-        match self.handle(key, &app.stage.keymap) {
-            Wish::None => Step::Stay,
-            Wish::Leave => Step::Close,
-            Wish::Go(id) => {
-                navigate::begin(app, id);
-                Step::Close
-            }
-            Wish::Copy(id) => {
-                match app.control.entry_text(&id) {
-                    Some(text) => app.copy(text, "Copied selected message to clipboard"),
-                    None => app.say(Weight::Error, "Selected entry has no text to copy"),
-                }
-                Step::Stay
-            }
-            Wish::Label(id, label) => {
-                if let Err(reason) = app.control.set_label(&id, label.as_deref()) {
-                    app.say(Weight::Error, &reason);
-                }
-                Step::Stay
-            }
-        }
+    fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
+        self.handle(key, &config.keymap)
     }
 
-    fn paste(&mut self, text: &str, _: &mut App) {
+    fn paste(&mut self, text: &str) {
         match &mut self.label {
             Some(label) => label.paste(text),
             None => {
@@ -395,8 +335,13 @@ impl Dialog for Tree {
         }
     }
 
-    fn as_any(&mut self) -> &mut dyn Any {
-        self
+    fn update(&mut self, update: &mut Update, _: &UiConfig) -> Step {
+        if let Update::Outline(outline) = update
+            && let Some(outline) = outline.take()
+        {
+            self.take(outline);
+        }
+        Step::Stay
     }
 }
 

@@ -1,6 +1,7 @@
 //! Keys in the tree, and what it looks like.
 
 use super::*;
+use crate::mode::interactive::keymap::defaults;
 use crate::mode::interactive::testing::Bench;
 use crate::runtime::BUILTIN;
 use crate::runtime::control::user_message;
@@ -28,17 +29,23 @@ fn tree() -> Tree {
     tree
 }
 
-fn press(tree: &mut Tree, keys: &str) -> Wish {
-    let keymap = Keymap::default();
-    let mut wish = Wish::None;
-    for key in keys.split_whitespace() {
-        wish = tree.handle(&Key::parse(key).unwrap(), &keymap);
-    }
-    wish
+/// What the last of the keys asks for, in a few words.
+fn press(tree: &mut Tree, keys: &str) -> String {
+    let keymap = defaults();
+    let keys = keys.split_whitespace().map(|key| Key::parse(key).unwrap());
+    let asked = keys.map(|key| tree.handle(&key, &keymap)).last().unwrap();
+    let words = asked.into_iter().map(|effect| match effect {
+        Effect::Close => "close".to_owned(),
+        Effect::GoTo(id) => format!("go to {id}"),
+        Effect::CopyEntry(id) => format!("copy {id}"),
+        Effect::Label { id, label } => format!("label {id} {label:?}"),
+        _ => "something else".to_owned(),
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 fn text(tree: &mut Tree, columns: usize, rows: usize) -> Vec<String> {
-    let (theme, keymap) = (Theme::dark(), Keymap::default());
+    let (theme, keymap) = (Theme::dark(), defaults());
     let look = Look {
         theme: &theme,
         keymap: &keymap,
@@ -88,18 +95,18 @@ fn it_is_drawn_with_the_cursor_where_one_is() {
 #[test]
 fn keys_move_search_fold_and_choose() {
     for (keys, expected) in [
-        ("enter", Wish::Go("f".into())),
-        ("up enter", Wish::Go("e".into())),
-        ("down down down enter", Wish::Go("a".into())),
-        ("ctrl+left enter", Wish::Go("e".into())),
-        ("l e f t enter", Wish::Go("c".into())),
-        ("l x backspace e f t enter", Wish::Go("c".into())),
-        ("z z enter", Wish::None),
-        ("z escape enter", Wish::Go("f".into())),
-        ("escape", Wish::Leave),
-        ("ctrl+x", Wish::Copy("f".into())),
-        ("ctrl+u enter", Wish::Go("e".into())),
-        ("left enter", Wish::Go("a".into())),
+        ("enter", "close, go to f"),
+        ("up enter", "close, go to e"),
+        ("down down down enter", "close, go to a"),
+        ("ctrl+left enter", "close, go to e"),
+        ("l e f t enter", "close, go to c"),
+        ("l x backspace e f t enter", "close, go to c"),
+        ("z z enter", ""),
+        ("z escape enter", "close, go to f"),
+        ("escape", "close"),
+        ("ctrl+x", "copy f"),
+        ("ctrl+u enter", "close, go to e"),
+        ("left enter", "close, go to a"),
     ] {
         assert_eq!(press(&mut tree(), keys), expected, "{keys}");
     }
@@ -110,16 +117,16 @@ fn entries_are_named() {
     let mut tree = tree();
     press(&mut tree, "shift+l m y");
     assert!(text(&mut tree, 60, 30).join("\n").contains("Label (empty to remove):"));
-    assert_eq!(press(&mut tree, "enter"), Wish::Label("f".into(), Some("my".into())));
+    assert_eq!(press(&mut tree, "enter"), "label f Some(\"my\")");
     assert!(text(&mut tree, 60, 30).join("\n").contains("[my] assistant: the end"));
     press(&mut tree, "shift+t");
     let lines = text(&mut tree, 60, 30).join("\n");
     assert!(lines.contains("[+label time]") && lines.contains(':'), "{lines}");
     press(&mut tree, "ctrl+l");
     assert!(text(&mut tree, 60, 30).join("\n").contains("(1/1) [labeled]"));
-    assert_eq!(press(&mut tree, "shift+l escape enter"), Wish::Go("f".into()));
+    assert_eq!(press(&mut tree, "shift+l escape enter"), "close, go to f");
     press(&mut tree, "shift+l backspace backspace");
-    assert_eq!(press(&mut tree, "enter"), Wish::Label("f".into(), None));
+    assert_eq!(press(&mut tree, "enter"), "label f None");
     assert!(text(&mut tree, 60, 30).join("\n").contains("No entries found"));
 }
 
@@ -150,7 +157,7 @@ fn a_choice_is_asked_about_and_each_question_leads_back_to_the_one_before() {
     assert!(bench.screen(80).contains("› • user: first"));
     bench.press("enter enter");
     assert!(!bench.app.has_dialog());
-    assert_eq!(bench.app.editor.text(), "first");
+    assert_eq!(bench.app.composer.editor.text(), "first");
     assert!(bench.printed().contains("Navigated to selected point"));
 }
 
@@ -161,11 +168,11 @@ fn the_setting_goes_without_asking() {
         let message = user_message(prompt.to_owned(), Vec::new());
         bench.app.control.log().append_message(&message).unwrap();
     }
-    bench.app.editor.set_text("kept");
-    super::open(&mut bench.app, None);
+    bench.app.composer.editor.set_text("kept");
+    crate::mode::interactive::command::tree::open(&mut bench.app, None);
     bench.press("up enter");
     assert!(!bench.app.has_dialog());
-    assert_eq!(bench.app.editor.text(), "kept", "what was typed stays");
+    assert_eq!(bench.app.composer.editor.text(), "kept", "what was typed stays");
 }
 
 #[test]

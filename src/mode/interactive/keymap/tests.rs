@@ -1,43 +1,50 @@
 //! The table, and what a user's file makes of it.
 
 use super::*;
+use crate::tui::key::{Action as Event, Code, Key, Modifiers};
+use crate::tui::keymap;
 use serde_json::json;
 
 fn key(text: &str) -> Key {
     Key::parse(text).unwrap_or_else(|| panic!("{text}"))
 }
 
+fn load(file: &serde_json::Value) -> (Keymap, Vec<String>) {
+    Keymap::load(file, Platform::Unix, &APPLICATION)
+}
+
 #[test]
 fn the_table_is_sound() {
-    for row in TABLE {
+    let rows = || keymap::ROWS.iter().chain(ROWS);
+    for row in rows() {
         let keys = row.keys.iter().chain(row.wsl.unwrap_or_default());
         for text in keys {
             assert!(Key::parse(text).is_some(), "{}: {text}", row.id);
         }
-        assert_eq!(TABLE.iter().filter(|other| other.id == row.id).count(), 1);
+        assert_eq!(rows().filter(|other| other.id == row.id).count(), 1);
         let mut placed = TOGETHER.iter().copied().flatten().copied().flatten();
         assert!(placed.any(|action| action.id() == row.id), "{} is in no scope", row.id);
     }
-    for (old, id) in OLD_IDS {
-        assert!(TABLE.iter().any(|row| row.id == *id), "{old}");
+    for (old, id) in keymap::OLD_IDS.iter().chain(OLD_IDS) {
+        assert!(rows().any(|row| row.id == *id), "{old}");
     }
 }
 
 #[test]
 fn a_key_means_what_its_scope_says() {
-    let keymap = Keymap::default();
+    let keymap = defaults();
     for (text, scope, expected) in [
-        ("ctrl+p", MAIN, Some(Action::ModelCycleForward)),
-        ("ctrl+p", SESSIONS, Some(Action::SessionTogglePath)),
-        ("ctrl+p", MODELS, Some(Action::ModelsToggleProvider)),
-        ("ctrl+shift+p", MAIN, Some(Action::ModelCycleBackward)),
-        ("shift+enter", EDITOR, Some(Action::NewLine)),
-        ("ctrl+j", EDITOR, Some(Action::NewLine)),
-        ("enter", EDITOR, Some(Action::Submit)),
-        ("ctrl+-", EDITOR, Some(Action::Undo)),
-        ("ctrl+alt+]", EDITOR, Some(Action::JumpBackward)),
-        ("ctrl+c", SELECT, Some(Action::SelectCancel)),
-        ("shift+l", TREE, Some(Action::TreeEditLabel)),
+        ("ctrl+p", MAIN, Some(AppAction::MODEL_CYCLE_FORWARD)),
+        ("ctrl+p", SESSIONS, Some(AppAction::SESSION_TOGGLE_PATH)),
+        ("ctrl+p", MODELS, Some(AppAction::MODELS_TOGGLE_PROVIDER)),
+        ("ctrl+shift+p", MAIN, Some(AppAction::MODEL_CYCLE_BACKWARD)),
+        ("shift+enter", EDITOR, Some(Action::NEW_LINE)),
+        ("ctrl+j", EDITOR, Some(Action::NEW_LINE)),
+        ("enter", EDITOR, Some(Action::SUBMIT)),
+        ("ctrl+-", EDITOR, Some(Action::UNDO)),
+        ("ctrl+alt+]", EDITOR, Some(Action::JUMP_BACKWARD)),
+        ("ctrl+c", SELECT, Some(Action::SELECT_CANCEL)),
+        ("shift+l", TREE, Some(AppAction::TREE_EDIT_LABEL)),
         ("l", TREE, None),
         ("f5", MAIN, None),
     ] {
@@ -47,24 +54,23 @@ fn a_key_means_what_its_scope_says() {
 
 #[test]
 fn what_terminals_send_otherwise_is_the_same_key() {
-    let keymap = Keymap::default();
+    let keymap = defaults();
     let capital = Key::plain(Code::Char('L'));
-    assert!(keymap.is(&capital, Action::TreeEditLabel));
+    assert!(keymap.is(&capital, AppAction::TREE_EDIT_LABEL));
     let both = Key::new(Code::Char('P'), Modifiers::CTRL | Modifiers::SHIFT);
-    assert!(keymap.is(&both, Action::ModelCycleBackward));
+    assert!(keymap.is(&both, AppAction::MODEL_CYCLE_BACKWARD));
     let held = Key { action: Event::Repeat, ..key("up") };
-    assert!(keymap.is(&held, Action::CursorUp));
+    assert!(keymap.is(&held, Action::CURSOR_UP));
     let released = Key { action: Event::Release, ..key("up") };
-    assert!(!keymap.is(&released, Action::CursorUp));
+    assert!(!keymap.is(&released, Action::CURSOR_UP));
     assert_eq!(keymap.action(&released, EDITOR), None);
 }
 
 #[track_caller]
-fn check(file: serde_json::Value, expected: &[(&str, &[&str])], problems: &[&str]) {
-    let (keymap, found) = Keymap::load(&file, Platform::Unix);
+fn check(file: serde_json::Value, expected: &[(&'static str, &[&str])], problems: &[&str]) {
+    let (keymap, found) = load(&file);
     for (id, keys) in expected {
-        let index = TABLE.iter().position(|row| row.id == *id).unwrap();
-        let texts: Vec<String> = keymap.bindings[index].keys.iter().map(Key::to_string).collect();
+        let texts: Vec<String> = keymap.keys(Action::named(id)).iter().map(Key::to_string).collect();
         assert_eq!(&texts, keys, "{id}");
     }
     assert_eq!(found, problems);
@@ -109,17 +115,17 @@ fn what_is_of_no_use_is_told_and_changes_nothing() {
 #[test]
 fn a_users_key_wins_over_a_default() {
     let file = json!({"app.session.new": "ctrl+p"});
-    let (keymap, problems) = Keymap::load(&file, Platform::Unix);
+    let (keymap, problems) = load(&file);
     assert_eq!(problems, [""; 0]);
-    assert_eq!(keymap.action(&key("ctrl+p"), MAIN), Some(Action::SessionNew));
+    assert_eq!(keymap.action(&key("ctrl+p"), MAIN), Some(AppAction::SESSION_NEW));
 }
 
 #[test]
 fn linux_inside_of_windows_has_its_own_defaults() {
     let platform = Platform::detect(|name| (name == "WSL_INTEROP").then(|| "/run/x".to_owned()));
-    let keymap = Keymap::new(platform);
-    assert!(keymap.is(&key("alt+p"), Action::ModelCycleBackward));
-    assert!(keymap.is(&key("ctrl+q"), Action::MessageFollowUp));
+    let keymap = Keymap::new(platform, &APPLICATION);
+    assert!(keymap.is(&key("alt+p"), AppAction::MODEL_CYCLE_BACKWARD));
+    assert!(keymap.is(&key("ctrl+q"), AppAction::MESSAGE_FOLLOW_UP));
     assert_eq!(keymap.action(&key("alt+p"), EDITOR), None);
     assert_eq!(Platform::detect(|_| None), Platform::Unix);
 }
@@ -127,7 +133,7 @@ fn linux_inside_of_windows_has_its_own_defaults() {
 #[test]
 fn the_keys_are_listed_as_they_are() {
     let file = json!({"app.exit": ["f10", "ctrl+|"], "app.clear": []});
-    let text = Keymap::load(&file, Platform::Unix).0.hotkeys();
+    let text = load(&file).0.hotkeys();
     assert!(text.contains("| `F10` / `Ctrl+\\|` | Quit, if the editor is empty |"));
     assert!(text.contains("| `PageUp` / `Ctrl+PageUp` | Up a page |"));
     assert!(!text.contains("Empty the editor"));
@@ -137,28 +143,28 @@ fn the_keys_are_listed_as_they_are() {
 #[test]
 fn a_control_character_that_two_keys_send_finds_the_binding_of_either() {
     let file = json!({"app.tools.expand": "ctrl+h", "app.model.select": "ctrl+_"});
-    let (keymap, problems) = Keymap::load(&file, Platform::Unix);
+    let (keymap, problems) = load(&file);
     assert_eq!(problems, Vec::<String>::new());
     let backspace = Key { is_ambiguous: true, ..Key::plain(Code::Backspace) };
     let underscore = Key { is_ambiguous: true, ..key("ctrl+-") };
-    assert_eq!(keymap.action(&backspace, MAIN), Some(Action::ToolsExpand));
-    assert_eq!(keymap.action(&underscore, MAIN), Some(Action::ModelSelect));
+    assert_eq!(keymap.action(&backspace, MAIN), Some(AppAction::TOOLS_EXPAND));
+    assert_eq!(keymap.action(&underscore, MAIN), Some(AppAction::MODEL_SELECT));
     // What the user has said wins over the editor's own use of the key.
     assert_eq!(keymap.prompt_action(&backspace), None);
     assert_eq!(keymap.prompt_action(&underscore), None);
     // A terminal that tells them apart is believed.
-    assert_eq!(keymap.prompt_action(&key("backspace")), Some(Action::DeleteCharBackward));
-    assert_eq!(keymap.prompt_action(&key("ctrl+-")), Some(Action::Undo));
-    let usual = Keymap::default();
-    assert_eq!(usual.prompt_action(&backspace), Some(Action::DeleteCharBackward));
-    assert_eq!(usual.prompt_action(&underscore), Some(Action::Undo));
+    assert_eq!(keymap.prompt_action(&key("backspace")), Some(Action::DELETE_CHAR_BACKWARD));
+    assert_eq!(keymap.prompt_action(&key("ctrl+-")), Some(Action::UNDO));
+    let usual = defaults();
+    assert_eq!(usual.prompt_action(&backspace), Some(Action::DELETE_CHAR_BACKWARD));
+    assert_eq!(usual.prompt_action(&underscore), Some(Action::UNDO));
 }
 
 #[test]
 fn a_key_that_the_user_gives_to_the_application_is_no_default_of_the_editor() {
-    let (keymap, _) = Keymap::load(&json!({"app.tools.expand": "ctrl+k"}), Platform::Unix);
+    let (keymap, _) = load(&json!({"app.tools.expand": "ctrl+k"}));
     assert_eq!(keymap.prompt_action(&key("ctrl+k")), None);
     let both = json!({"app.tools.expand": "ctrl+k", "tui.editor.undo": "ctrl+k"});
-    let (keymap, _) = Keymap::load(&both, Platform::Unix);
-    assert_eq!(keymap.prompt_action(&key("ctrl+k")), Some(Action::Undo));
+    let (keymap, _) = load(&both);
+    assert_eq!(keymap.prompt_action(&key("ctrl+k")), Some(Action::UNDO));
 }

@@ -1,13 +1,14 @@
 //! Commands about the session as a whole: what it came to, and ways to take it elsewhere.
 
-use super::app::App;
-use super::card::{Weight, grouped};
-use super::dialog::Question;
-use super::footer::tokens;
-use super::look::{Look, indented};
-use super::program::{self, Job};
-use super::work;
+use super::clipboard;
 use crate::base::file::Passing;
+use crate::mode::interactive::app::App;
+use crate::mode::interactive::card::{Weight, grouped};
+use crate::mode::interactive::dialog::question::question;
+use crate::mode::interactive::effect::{Effect, Opened};
+use crate::mode::interactive::footer::tokens;
+use crate::mode::interactive::look::{Look, indented};
+use crate::mode::interactive::program::{self, Job};
 use crate::runtime::stats::Stats;
 use crate::runtime::{CancelToken, Fatal, executable};
 use crate::tui::line::{Line, link};
@@ -21,29 +22,29 @@ use std::time::{Duration, Instant};
 /// How long an upload may take.
 const SHARE_LIMIT: Duration = Duration::from_secs(120);
 
-const CHANGELOG: &str = include_str!("../../../CHANGELOG.md");
+const CHANGELOG: &str = include_str!("../../../../CHANGELOG.md");
 
 /// `/copy`: the last answer.
 pub fn copy(app: &mut App, _: &str) {
     match app.control.last_assistant_text() {
-        Some(text) => app.copy(text, "Copied last agent message to clipboard"),
-        None => app.say(Weight::Error, "No agent messages to copy yet."),
+        Some(text) => clipboard::copy(app, text, "Copied last agent message to clipboard"),
+        None => app.error("No agent messages to copy yet."),
     }
 }
 
 /// `/session`: what there is to know of it.
 pub fn info(app: &mut App, _: &str) {
     // The log of a long session is long to read.
-    let (control, feed) = (app.control.clone(), app.feed.clone());
-    app.begin_thread("session info", move || {
-        let stats = control.stats();
+    let control = app.control.clone();
+    app.find_out("session info", move || {
         let name = control.snapshot().session_name;
-        feed.task(move |app| {
-            let look = app.stage.look();
-            let lines = info_lines(&stats, name.as_deref(), &look);
-            app.print(lines);
-        });
+        Effect::ShowStats { stats: Box::new(control.stats()), name }
     });
+}
+
+pub fn show_stats(app: &mut App, stats: &Stats, name: Option<&str>) {
+    let lines = info_lines(stats, name, &app.config.look());
+    app.print(lines);
 }
 
 fn info_lines(stats: &Stats, name: Option<&str>, look: &Look<'_>) -> Vec<Line> {
@@ -109,23 +110,17 @@ fn info_lines(stats: &Stats, name: Option<&str>, look: &Look<'_>) -> Vec<Line> {
 /// `/export [path]`.
 pub fn export(app: &mut App, arguments: &str) {
     let path = path_argument(app, arguments);
-    let (control, feed) = (app.control.clone(), app.feed.clone());
-    app.begin_thread("export", move || match control.export(path.as_deref()) {
-        Ok(path) => {
-            let text = format!("Session exported to: {}", path.display());
-            work::say(&feed, Weight::Info, text);
-        }
-        Err(error) => {
-            let text = format!("Failed to export session: {error}");
-            work::say(&feed, Weight::Error, text);
-        }
+    let control = app.control.clone();
+    app.find_out("export", move || match control.export(path.as_deref()) {
+        Ok(path) => Effect::Say(Weight::Info, format!("Session exported to: {}", path.display())),
+        Err(error) => Effect::Say(Weight::Error, format!("Failed to export session: {error}")),
     });
 }
 
 /// The first word, which may be in quotes; a `~` at its start is the user's home.
 fn path_argument(app: &App, arguments: &str) -> Option<PathBuf> {
     let word = first_word(arguments)?;
-    Some(app.dirs.resolve(word, &app.stage.cwd))
+    Some(app.dirs.resolve(word, &app.config.places.cwd))
 }
 
 fn first_word(arguments: &str) -> Option<&str> {
@@ -140,56 +135,52 @@ fn first_word(arguments: &str) -> Option<&str> {
 /// `/import <path>`.
 pub fn import(app: &mut App, arguments: &str) {
     let (Some(word), Some(path)) = (first_word(arguments), path_argument(app, arguments)) else {
-        return app.say(Weight::Error, "Usage: /import <path.jsonl>");
+        return app.error("Usage: /import <path.jsonl>");
     };
-    let (word, question) = (word.to_owned(), format!("Replace current session with {word}?"));
-    let answered = move |app: &mut App, answer: Option<usize>| {
-        if answer != Some(0) {
-            return app.say(Weight::Info, "Import cancelled");
+    let (word, text) = (word.to_owned(), format!("Replace current session with {word}?"));
+    let then = move |answer| match answer {
+        Some(0) => vec![Effect::Import { path, word }],
+        _ => vec![Effect::Say(Weight::Info, "Import cancelled".to_owned())],
+    };
+    app.open(question("Import session", &text, &["Yes", "No"], then));
+}
+
+/// Takes a copy of a session's file among the sessions, and goes on with it.
+pub fn import_from(app: &mut App, path: PathBuf, word: String) {
+    app.control.abort();
+    app.run(move |session, feed| match session.import(&path) {
+        Ok(imported) => {
+            let done = format!("Session imported from: {word}");
+            feed.effect(Effect::Open(Opened::new(imported, &done)));
         }
-        app.control.abort();
-        app.run(move |session, feed| match session.import(&path) {
-            Ok(imported) => feed.task(move |app| {
-                super::resume::open(
-                    app,
-                    super::resume::Wish::new(imported, format!("Session imported from: {word}")),
-                )
-            }),
-            Err(Fatal(reason)) => {
-                let text = format!("Failed to import session: {reason}");
-                work::say(feed, Weight::Error, text);
-            }
-        });
-    };
-    app.open(Question::new("Import session", &question, &["Yes", "No"], answered));
+        Err(Fatal(reason)) => feed.say(Weight::Error, format!("Failed to import session: {reason}")),
+    });
 }
 
 /// `/share`: the page as a gist that only who has its address can see.
 pub fn share(app: &mut App, _: &str) {
     if executable::find("gh").is_none() {
-        return app.say(
-            Weight::Error,
-            "GitHub CLI (gh) is not installed. Install it from https://cli.github.com/, then run 'gh auth login'.",
-        );
+        return app.error("GitHub CLI (gh) is not installed. Install it from https://cli.github.com/, then run 'gh auth login'.");
     }
-    let (control, feed, cancel) = (app.control.clone(), app.feed.clone(), app.cancel.clone());
-    app.activity.other = Some(("Creating gist".to_owned(), Instant::now()));
-    app.begin_thread("share", move || {
-        let shared = upload(&cancel, |page| {
+    let (control, cancel) = (app.control.clone(), app.threads.cancel.clone());
+    app.status.activity.other = Some(("Creating gist", Instant::now()));
+    app.find_out("share", move || {
+        Effect::Shared(upload(&cancel, |page| {
             control.export(Some(page)).map(drop).map_err(|error| format!("Failed to export session: {error}"))
-        });
-        feed.task(move |app| {
-            app.activity.other = None;
-            match shared {
-                Ok(address) => {
-                    let look = app.stage.look();
-                    let lines = address_lines(&address, &look);
-                    app.print(lines);
-                }
-                Err(reason) => app.say(Weight::Error, &reason),
-            }
-        });
+        }))
     });
+}
+
+/// The page is on GitHub, or why it is not.
+pub fn shared(app: &mut App, address: Result<String, String>) {
+    app.status.activity.other = None;
+    match address {
+        Ok(address) => {
+            let lines = address_lines(&address, &app.config.look());
+            app.print(lines);
+        }
+        Err(reason) => app.error(&reason),
+    }
 }
 
 /// Gives the gist's address.
@@ -240,7 +231,7 @@ fn address_lines(address: &str, look: &Look<'_>) -> Vec<Line> {
 
 /// `/changelog`: what is new in this program.
 pub fn changelog(app: &mut App, _: &str) {
-    let look = app.stage.look();
+    let look = app.config.look();
     let width = look.width.saturating_sub(2).max(1);
     let rule = look.rule(look.style(Role::Border));
     let title = look.style(Role::Accent).with(Attributes::BOLD);

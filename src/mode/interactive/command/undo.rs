@@ -1,10 +1,10 @@
 //! `/undo [n]`: takes back what tools did to files, after it was shown and agreed to.
 
-use super::app::App;
-use super::card::Weight;
-use super::dialog::Question;
-use super::look::{Look, indented};
-use super::work;
+use crate::mode::interactive::app::App;
+use crate::mode::interactive::card::Weight;
+use crate::mode::interactive::dialog::question::question;
+use crate::mode::interactive::effect::{Effect, UndoPlan};
+use crate::mode::interactive::look::{Look, indented};
 use crate::runtime::Fatal;
 use crate::runtime::undo::{self, Action, Journal, Plan, Undone};
 use crate::tui::diff_view;
@@ -17,12 +17,6 @@ use std::path::PathBuf;
 /// Rows of one file's change that are shown.
 const DIFF_ROWS: usize = 60;
 
-/// What would happen to a file, and how that looks.
-struct Planned {
-    plan: Plan,
-    diff: Option<String>,
-}
-
 /// `/undo`: the last change, or the last `n`.
 pub fn run(app: &mut App, arguments: &str) {
     let count = match arguments {
@@ -30,12 +24,12 @@ pub fn run(app: &mut App, arguments: &str) {
         "all" => usize::MAX,
         number => match number.parse() {
             Ok(count @ 1..) => count,
-            _ => return app.say(Weight::Error, "Usage: /undo [number of changes, or all]"),
+            _ => return app.error("Usage: /undo [number of changes, or all]"),
         },
     };
     if !app.control.is_idle() {
         // It would not know what has become of its files.
-        return app.say(Weight::Warning, "Wait for the end of the run before /undo");
+        return app.warn("Wait for the end of the run before /undo");
     }
     let Some(session) = app.control.snapshot().session_file else {
         return app
@@ -43,43 +37,44 @@ pub fn run(app: &mut App, arguments: &str) {
     };
     let home = app.control.log().header().cwd.clone();
     let store = app.store.clone();
-    let feed = app.feed.clone();
-    app.begin_thread("undo", move || {
+    app.find_out("undo", move || {
         let journal = Journal::new(&session);
         let steps = match journal.steps() {
             Ok(steps) => steps,
             Err(error) => {
-                let text = format!("Could not read what can be undone: {error}");
-                return work::say(&feed, Weight::Error, text);
+                return Effect::Say(Weight::Error, format!("Could not read what can be undone: {error}"));
             }
         };
         let first = steps.len().saturating_sub(count);
         let plans = undo::plan(&journal, steps.get(first..).unwrap_or_default());
         let doubts = undo::doubts(&session, &home, &store, &plans);
-        let planned: Vec<Planned> =
-            plans.into_iter().map(|plan| Planned { diff: undo::preview(&journal, &plan), plan }).collect();
-        feed.task(move |app| ask(app, session, planned, &doubts));
+        let plans = plans.into_iter().map(|plan| {
+            let diff = undo::preview(&journal, &plan);
+            (plan, diff)
+        });
+        let plans = plans.collect();
+        Effect::PlanUndo(Box::new(UndoPlan { session, plans, doubts }))
     });
 }
 
-fn ask(app: &mut App, session: PathBuf, planned: Vec<Planned>, doubts: &[String]) {
-    let is_open = |planned: &Planned| matches!(planned.plan.action, Action::Restore | Action::Remove);
-    if planned.is_empty() {
-        return app.say(Weight::Info, "There is nothing to undo");
+/// Shows what would be undone, and asks.
+pub fn ask(app: &mut App, planned: UndoPlan) {
+    let UndoPlan { session, plans, doubts } = planned;
+    let is_open = |(plan, _): &(Plan, _)| matches!(plan.action, Action::Restore | Action::Remove);
+    if plans.is_empty() {
+        return app.info("There is nothing to undo");
     }
-    let look = app.stage.look();
-    let lines = planned.iter().flat_map(|planned| file(planned, &look));
-    let lines: Vec<Line> = lines.collect();
+    let look = app.config.look();
+    let lines: Vec<Line> = plans.iter().flat_map(|(plan, diff)| file(plan, diff.as_deref(), &look)).collect();
     app.print(lines);
-    if !planned.iter().any(is_open) {
-        return app.say(Weight::Info, "There is nothing to undo");
+    if !plans.iter().any(is_open) {
+        return app.info("There is nothing to undo");
     }
-    let conflicts = planned.iter().filter(|planned| planned.plan.conflict.is_some()).count();
-    let text = match conflicts {
+    let conflicts = plans.iter().filter(|(plan, _)| plan.conflict.is_some()).count();
+    let mut text = match conflicts {
         0 => "The changes above are made.".to_owned(),
         _ => "Files marked above were changed by somebody else since; that would be lost.".to_owned(),
     };
-    let mut text = text;
     for doubt in doubts {
         text.push_str(&format!("\n{doubt}"));
     }
@@ -87,39 +82,41 @@ fn ask(app: &mut App, session: PathBuf, planned: Vec<Planned>, doubts: &[String]
         0 => &["Undo", "Cancel"],
         _ => &["Undo only what nobody else has changed", "Undo all, and lose what others changed", "Cancel"],
     };
-    let answered = move |app: &mut App, answer: Option<usize>| {
+    let then = move |answer| {
         let forces = match (answer, conflicts) {
             (Some(0), _) => false,
             (Some(1), 1..) => true,
-            _ => return app.say(Weight::Info, "Nothing was undone"),
+            _ => return vec![Effect::Say(Weight::Info, "Nothing was undone".to_owned())],
         };
-        let plans = planned.into_iter().map(|planned| planned.plan).collect();
-        carry_out(app, session, plans, forces);
+        let plans = plans.into_iter().map(|(plan, _)| plan).collect();
+        vec![Effect::Undo { session, plans, forces }]
     };
-    app.open(Question::new("Undo changes of files?", &text, answers, answered));
+    app.open(question("Undo changes of files?", &text, answers, then));
 }
 
 /// On the session's thread: no run can begin meanwhile.
-fn carry_out(app: &mut App, session: PathBuf, plans: Vec<Plan>, forces: bool) {
+pub fn carry_out(app: &mut App, session: PathBuf, plans: Vec<Plan>, forces: bool) {
     app.run(move |conversation, feed| {
         let backend = conversation.workspace().backend.clone();
         let done = undo::carry_out(&Journal::new(&session), plans, forces, backend.sandbox());
-        let told = conversation.note_undone(&done);
-        feed.task(move |app| {
-            let look = app.stage.look();
-            let lines = done.iter().flat_map(|done| result(done, &look));
-            let lines: Vec<Line> = std::iter::once(Line::new()).chain(lines).collect();
-            app.print(lines);
-            if let Err(Fatal(reason)) = told {
-                app.say(Weight::Warning, &format!("The model is not told: {reason}"));
-            }
-        });
+        let problem = conversation.note_undone(&done).err().map(|Fatal(reason)| reason);
+        feed.effect(Effect::Undone { done, problem });
     });
 }
 
+/// Says what was undone.
+pub fn undone(app: &mut App, done: &[Undone], problem: Option<&str>) {
+    let look = app.config.look();
+    let lines = done.iter().flat_map(|done| result(done, &look));
+    let lines: Vec<Line> = std::iter::once(Line::new()).chain(lines).collect();
+    app.print(lines);
+    if let Some(reason) = problem {
+        app.warn(&format!("The model is not told: {reason}"));
+    }
+}
+
 /// What would happen to a file.
-fn file(planned: &Planned, look: &Look<'_>) -> Vec<Line> {
-    let plan = &planned.plan;
+fn file(plan: &Plan, diff: Option<&str>, look: &Look<'_>) -> Vec<Line> {
     let what = match &plan.action {
         Action::Restore => "restore",
         Action::Remove => "remove",
@@ -137,7 +134,7 @@ fn file(planned: &Planned, look: &Look<'_>) -> Vec<Line> {
     }
     let width = look.width.saturating_sub(2).max(1);
     let mut lines = wrap(&title, width);
-    if let Some(diff) = &planned.diff {
+    if let Some(diff) = diff {
         let shown = diff_view::lines(diff, look.theme, width);
         let more = shown.len().saturating_sub(DIFF_ROWS);
         lines.extend(shown.into_iter().take(DIFF_ROWS));

@@ -1,16 +1,17 @@
 //! Whether the project is trusted: `/trust`.
 
-use super::Question;
+use super::resume;
 use crate::mode::interactive::app::App;
-use crate::mode::interactive::card::Weight;
+use crate::mode::interactive::dialog::question::question;
+use crate::mode::interactive::effect::{Effect, Opened, TrustDecision};
 use crate::runtime::trust::{Answer, Entry, Project, Store};
 
 pub fn run(app: &mut App, _: &str) {
-    let project = Project::new(&app.stage.cwd, app.dirs.home());
+    let project = Project::new(&app.config.places.cwd, app.dirs.home());
     let store = Store::new(app.dirs.agent());
     let saved = match store.find(&project) {
         Ok(saved) => saved,
-        Err(reason) => return app.say(Weight::Error, &reason),
+        Err(reason) => return app.error(&reason),
     };
     let surfaces = project.surfaces();
     let look = project.snapshot();
@@ -32,7 +33,7 @@ pub fn run(app: &mut App, _: &str) {
             saved.as_ref().is_some_and(|saved| saved.path == *path && Some(saved.is_trusted) == *is_trusted)
         })
     };
-    let (mark, blank) = match app.stage.is_plain {
+    let (mark, blank) = match app.config.is_plain {
         true => ("saved: ", ""),
         false => ("✓ ", "  "),
     };
@@ -43,27 +44,43 @@ pub fn run(app: &mut App, _: &str) {
             format!("{mark}{}", answer.label)
         })
         .collect();
-    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-    let question = Question::new("Project trust", &text, &labels, move |app, chosen| {
-        let Some(answer) = chosen.and_then(|index| answers.get(index)) else {
-            return;
+    let then = move |chosen: Option<usize>| match chosen.and_then(|index| answers.get(index)) {
+        Some(answer) => {
+            let answer = Some(answer.clone());
+            vec![Effect::Trust(Box::new(TrustDecision { project, look, answer, session: None }))]
+        }
+        None => Vec::new(),
+    };
+    app.open(question("Project trust", &text, &labels, then));
+}
+
+/// Stores the user's word, unless the project has changed meanwhile: then it is asked for again.
+pub fn decide(app: &mut App, decision: TrustDecision) {
+    let TrustDecision { project, look, answer, session } = decision;
+    if answer.as_ref().is_some_and(|answer| answer.is_trusted) && project.snapshot() != look {
+        app.warn("The project has changed while you were asked.");
+        return match session {
+            Some(session) => resume::open(app, session),
+            None => run(app, ""),
         };
-        if answer.is_trusted && project.snapshot() != look {
-            app.say(Weight::Warning, "The project has changed while you were asked.");
-            return run(app, "");
-        }
-        match store.answer(&project, answer, &look) {
-            Ok(()) => {
-                let what = if answer.is_trusted { "trusted" } else { "untrusted" };
-                let text = format!(
-                    "Saved trust decision: {what}. Restart pi for this to take effect, or use /reload."
-                );
-                app.say(Weight::Info, &text);
-            }
-            Err(reason) => app.say(Weight::Error, &reason),
-        }
+    }
+    let stored = answer.map(|answer| {
+        let what = if answer.is_trusted { "trusted" } else { "untrusted" };
+        Store::new(app.dirs.agent()).answer(&project, &answer, &look).map(|()| what)
     });
-    app.open(question);
+    match (stored, session) {
+        (Some(Err(reason)), None) => app.error(&reason),
+        (Some(Ok(what)), None) => app.info(&format!(
+            "Saved trust decision: {what}. Restart pi for this to take effect, or use /reload."
+        )),
+        (None, None) => {}
+        (stored, Some(session)) => {
+            if let Some(Err(reason)) = stored {
+                app.error(&reason);
+            }
+            resume::open(app, Opened { is_asked: true, ..session });
+        }
+    }
 }
 
 fn decision(saved: Option<&Entry>, project: &Project) -> String {

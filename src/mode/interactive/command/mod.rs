@@ -1,10 +1,26 @@
 //! The slash commands: one table for what they are called, what they say of themselves, and what they do.
 
-use super::app::App;
-use super::card::Weight;
-use super::dialog::{login, model, scope, sessions, settings, thinking, tools, trust};
-use super::{navigate, session_command, stage, undo, work};
+pub mod clipboard;
+pub mod editor;
+pub mod login;
+pub mod models;
+pub mod resume;
+pub mod session;
+pub mod settings;
+pub mod shell;
+pub mod thinking;
+pub mod tree;
+pub mod trust;
+pub mod undo;
+
+use crate::mode::interactive::app::App;
+use crate::mode::interactive::card::Weight;
+use crate::mode::interactive::config;
+use crate::mode::interactive::effect::Effect;
+use crate::mode::interactive::feed::Feed;
+use crate::mode::interactive::work;
 use crate::runtime::Fatal;
+use crate::runtime::control::Control;
 use crate::tui::select::Item;
 use serde_json::Value;
 
@@ -31,32 +47,32 @@ pub const COMMANDS: &[Command] = &[
     row("name", Some("[name]"), "Name this session, or say its name", name),
     row("compact", Some("[instructions]"), "Replace the conversation so far by a summary", compact),
     row("clone", None, "Go on in a copy of this session", clone),
-    row("resume", None, "Go on with another session", sessions::open),
-    row("tree", None, "Go to another entry of this session", navigate::tree),
-    row("fork", None, "Begin anew at an earlier prompt, in a new session", navigate::fork),
+    row("resume", None, "Go on with another session", resume::list),
+    row("tree", None, "Go to another entry of this session", tree::tree),
+    row("fork", None, "Begin anew at an earlier prompt, in a new session", tree::fork),
     row("undo", Some("[n|all]"), "Take back what tools did to files", undo::run),
-    row("session", None, "What this session came to", session_command::info),
+    row("session", None, "What this session came to", session::info),
     row(
         "export",
         Some("[path]"),
         "Write the session as a page, as Markdown or as JSON lines",
-        session_command::export,
+        session::export,
     ),
-    row("import", Some("<path>"), "Go on with a session from a file", session_command::import),
-    row("share", None, "Put the session's page on GitHub as a secret gist", session_command::share),
-    row("copy", None, "Copy the last answer", session_command::copy),
-    row("changelog", None, "What is new in pi", session_command::changelog),
+    row("import", Some("<path>"), "Go on with a session from a file", session::import),
+    row("share", None, "Put the session's page on GitHub as a secret gist", session::share),
+    row("copy", None, "Copy the last answer", session::copy),
+    row("changelog", None, "What is new in pi", session::changelog),
     row("reload", None, "Read settings, keys, themes, skills and prompts again", reload),
-    row("model", Some("[model]"), "Choose the model", model::run),
+    row("model", Some("[model]"), "Choose the model", models::run),
     row("thinking", Some("[level]"), "Choose how much the model thinks", thinking::run),
-    row("scoped-models", None, "Choose the models that keys change between", scope::run),
+    row("scoped-models", None, "Choose the models that keys change between", models::scope),
     row("settings", None, "Look at settings and change them", settings::run),
     row("login", Some("[provider]"), "Sign in, or store an API key", login::run),
     row("logout", None, "Remove a stored sign-in or key", login::leave),
-    row("tools", None, "Choose the tools of this session", tools::run),
+    row("tools", None, "Choose the tools of this session", models::tools),
     row("trust", None, "Decide whether this project is trusted", trust::run),
     row("hotkeys", None, "Show what keys do", hotkeys),
-    row("quit", None, "Leave pi", |app, _| app.is_over = true),
+    row("quit", None, "Leave pi", |app, _| app.requests.ends = true),
 ];
 
 /// Does what a line that begins with a slash says; false where it names no command of ours.
@@ -75,16 +91,16 @@ pub fn run(app: &mut App, line: &str) -> bool {
 }
 
 /// All that can be called with a slash: name, hint, description.
-pub fn all(app: &App) -> Vec<(String, Option<String>, String)> {
+pub fn all(control: &Control) -> Vec<(String, Option<String>, String)> {
     let own = COMMANDS.iter().map(|command| {
         let hint = command.hint.map(str::to_owned);
         (command.name.to_owned(), hint, command.about.to_owned())
     });
     let text =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let others = app.control.commands().into_iter();
+    let others = control.commands().into_iter();
     let others = others.map(|value| (text(&value, "name"), None, text(&value, "description")));
-    let offers_skills = stage::flag(&app.control.config().settings, "enableSkillCommands").unwrap_or(true);
+    let offers_skills = config::flag(&control.config().settings, "enableSkillCommands").unwrap_or(true);
     let others = others.filter(|(name, ..)| {
         COMMANDS.iter().all(|command| command.name != name) && (offers_skills || !name.starts_with("skill:"))
     });
@@ -92,11 +108,11 @@ pub fn all(app: &App) -> Vec<(String, Option<String>, String)> {
 }
 
 /// What may stand behind a command.
-pub fn arguments(app: &App, command: &str, text: &str) -> Vec<Item> {
+pub fn arguments(control: &Control, command: &str, text: &str) -> Vec<Item> {
     match command {
-        "login" => login::arguments(app, text),
-        "model" => model::arguments(app, text),
-        "thinking" => thinking::arguments(app, text),
+        "login" => login::arguments(control, text),
+        "model" => models::arguments(control, text),
+        "thinking" => thinking::arguments(control, text),
         _ => Vec::new(),
     }
 }
@@ -117,13 +133,10 @@ fn clone(app: &mut App, _: &str) {
 }
 
 /// Says that the session's thread has put another conversation in place.
-pub fn replaced(feed: &super::feed::Feed, done: Result<(), Fatal>, text: &'static str) {
+pub fn replaced(feed: &Feed, done: Result<(), Fatal>, text: &'static str) {
     match done {
-        Ok(()) => feed.task(move |app| {
-            app.begin_conversation();
-            app.say(Weight::Info, text);
-        }),
-        Err(Fatal(reason)) => work::say(feed, Weight::Error, reason),
+        Ok(()) => feed.effect(Effect::Begin(text.to_owned())),
+        Err(Fatal(reason)) => feed.say(Weight::Error, reason),
     }
 }
 
@@ -131,21 +144,21 @@ fn name(app: &mut App, arguments: &str) {
     if arguments.is_empty() {
         let now = app.control.snapshot();
         return match now.session_name {
-            Some(name) => app.say(Weight::Info, &format!("Session name: {name}")),
-            None => app.say(Weight::Info, "This session has no name. Usage: /name <name>"),
+            Some(name) => app.info(&format!("Session name: {name}")),
+            None => app.info("This session has no name. Usage: /name <name>"),
         };
     }
-    let feed = app.feed.clone();
+    let feed = app.threads.feed.clone();
     match app.control.set_name(arguments, &mut |event| feed.event(event)) {
         Ok(()) => {
             let name = app.control.snapshot().session_name.unwrap_or_default();
             if name != arguments {
                 let text = format!("Session name was normalized from {arguments:?} to {name:?}");
-                app.say(Weight::Warning, &text);
+                app.warn(&text);
             }
-            app.say(Weight::Info, &format!("Session name set: {name}"));
+            app.info(&format!("Session name set: {name}"));
         }
-        Err(Fatal(reason)) => app.say(Weight::Error, &reason),
+        Err(Fatal(reason)) => app.error(&reason),
     }
     app.refresh();
 }
@@ -158,29 +171,32 @@ fn compact(app: &mut App, arguments: &str) {
             let _ = session.compact(instructions.as_deref(), &mut work::listener(feed), &ticket.cancel);
             drop(ticket);
         }),
-        Err(reason) => app.say(Weight::Error, &reason),
+        Err(reason) => app.error(&reason),
     }
 }
 
 fn reload(app: &mut App, _: &str) {
     if !app.control.is_idle() {
-        return app.say(Weight::Warning, "Wait for the end of the run before /reload");
+        return app.warn("Wait for the end of the run before /reload");
     }
     let was_trusted = app.control.config().settings.has_project();
     app.run(move |session, feed| match session.reload() {
-        Ok(()) => feed.task(move |app| {
-            app.read_settings();
-            app.say(Weight::Info, "Reloaded settings, keys, themes, skills, prompts and context files");
-            if was_trusted && !app.control.config().settings.has_project() {
-                trust::run(app, "");
-            }
-        }),
-        Err(Fatal(reason)) => work::say(feed, Weight::Error, reason),
+        Ok(()) => feed.effect(Effect::Reloaded { was_trusted }),
+        Err(Fatal(reason)) => feed.say(Weight::Error, reason),
     });
 }
 
+/// Settings, keys and the like are read again.
+pub fn reloaded(app: &mut App, was_trusted: bool) {
+    app.read_settings();
+    app.info("Reloaded settings, keys, themes, skills, prompts and context files");
+    if was_trusted && !app.control.config().settings.has_project() {
+        trust::run(app, "");
+    }
+}
+
 fn hotkeys(app: &mut App, _: &str) {
-    let look = app.stage.look();
-    let lines = super::card::text(&app.stage.keymap.hotkeys(), &look);
+    let look = app.config.look();
+    let lines = crate::mode::interactive::card::text(&app.config.keymap.hotkeys(), &look);
     app.print(lines);
 }

@@ -1,9 +1,10 @@
 //! What everything is drawn with: the theme, the keys, what the terminal can do, what settings say of it.
 
 use super::card::Pictures;
+use super::keymap::{self, APPLICATION};
 use super::look::Look;
 use super::themes::Shelf;
-use crate::runtime::config::{Config, Themes};
+use crate::runtime::config::Themes;
 use crate::runtime::{Describer, Settings};
 use crate::tui::ability::{self, Found, Protocol, Wishes};
 use crate::tui::image::Pixels;
@@ -13,12 +14,27 @@ use crate::tui::theme::{Backdrop, Theme};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-pub struct Stage {
+pub struct UiConfig {
     pub theme: Theme,
     pub themes: Shelf,
+    /// What the terminal shows behind text, as far as it is known.
+    pub backdrop: Backdrop,
     pub keymap: Keymap,
+    pub describer: Describer,
     pub can: Found,
     pub size: Size,
+    /// The size of a cell.
+    pub cell: Pixels,
+    pub is_plain: bool,
+    /// The conversation scrolls on a screen of its own.
+    pub is_fullscreen: bool,
+    pub options: Options,
+    pub places: Places,
+}
+
+/// What settings say of the screen, and keys have changed since.
+#[derive(Default)]
+pub struct Options {
     pub code_indent: String,
     /// Cells left and right of the editor's text.
     pub padding: usize,
@@ -26,80 +42,57 @@ pub struct Stage {
     pub output_pad: usize,
     /// Rows of the completion list.
     pub popup_rows: usize,
+    /// Output of tools is shown whole.
     pub is_open: bool,
     pub hides_thinking: bool,
-    pub is_plain: bool,
-    /// The conversation scrolls on a screen of its own.
-    pub is_fullscreen: bool,
-    /// The settings say so.
     pub wants_fullscreen: bool,
-    /// When that has a scrollbar: `auto`, `always` or `hidden`.
+    /// When the fullscreen mode has a scrollbar: `auto`, `always` or `hidden`.
     pub scrollbar: String,
-    pub cwd: PathBuf,
-    pub home: PathBuf,
-    pub describer: Describer,
-    /// The size of a cell.
-    pub cell: Pixels,
     /// Cells that an image takes at most.
     image_columns: usize,
-    /// What the terminal shows behind text, as far as it is known.
-    pub backdrop: Backdrop,
-    /// Where the user's files lie.
-    agent: PathBuf,
 }
 
-impl Stage {
+impl UiConfig {
     /// What settings, files and the environment say; and what is wrong with the files.
     pub fn new(places: Places, settings: &Settings, themes: &Themes, size: Size) -> (Self, Vec<String>) {
         let variable = |name: &str| std::env::var(name).ok();
-        let mut stage = Self {
+        let mut config = Self {
             theme: Theme::dark(),
             themes: Shelf::default(),
-            keymap: Keymap::default(),
-            can: ability::find(variable, Wishes::default()),
-            size,
-            code_indent: String::new(),
-            padding: 0,
-            output_pad: 1,
-            popup_rows: 0,
-            is_open: false,
-            hides_thinking: false,
-            is_plain: is_plain(),
-            is_fullscreen: false,
-            wants_fullscreen: false,
-            scrollbar: String::new(),
-            cwd: places.cwd,
-            home: places.home,
-            describer: Describer::default(),
-            cell: Pixels::CELL,
-            image_columns: 0,
             backdrop: variable("COLORFGBG")
                 .and_then(|value| Backdrop::of_variable(&value))
                 .unwrap_or(Backdrop::Dark),
-            agent: places.agent,
+            keymap: keymap::defaults(),
+            describer: Describer::default(),
+            can: ability::find(variable, Wishes::default()),
+            size,
+            cell: Pixels::CELL,
+            is_plain: is_plain(),
+            is_fullscreen: false,
+            options: Options::default(),
+            places,
         };
-        let problems = stage.read_from(settings, themes);
-        stage.is_fullscreen = stage.wants_fullscreen;
-        (stage, problems)
+        let problems = config.read(settings, themes);
+        config.is_fullscreen = config.options.wants_fullscreen;
+        (config, problems)
     }
 
     /// Reads settings, keys and theme again.
-    pub fn read(&mut self, config: &Config) -> Vec<String> {
-        self.read_from(&config.settings, &config.themes)
-    }
-
-    fn read_from(&mut self, settings: &Settings, themes: &Themes) -> Vec<String> {
+    pub fn read(&mut self, settings: &Settings, themes: &Themes) -> Vec<String> {
         let variable = |name: &str| std::env::var(name).ok();
         self.can = ability::find(variable, wishes(settings));
         let text = |path: &str| settings.get(path).and_then(Value::as_str);
-        self.code_indent = text("markdown.codeBlockIndent").unwrap_or("  ").to_owned();
-        self.padding = count(settings, "editorPaddingX").unwrap_or(0);
-        self.output_pad = count(settings, "outputPad").unwrap_or(1).min(1);
-        self.wants_fullscreen = text("tuiMode") == Some("fullscreen") && !is_dumb();
-        self.scrollbar = text("fullscreenScrollbar").unwrap_or("auto").to_owned();
-        self.image_columns = count(settings, "terminal.imageWidthCells").unwrap_or(60);
-        self.popup_rows = count(settings, "autocompleteMaxVisible").unwrap_or(5);
-        self.hides_thinking = flag(settings, "hideThinkingBlock").unwrap_or(false);
+        self.options = Options {
+            code_indent: text("markdown.codeBlockIndent").unwrap_or("  ").to_owned(),
+            padding: count(settings, "editorPaddingX").unwrap_or(0),
+            output_pad: count(settings, "outputPad").unwrap_or(1).min(1),
+            popup_rows: count(settings, "autocompleteMaxVisible").unwrap_or(5),
+            is_open: self.options.is_open,
+            hides_thinking: flag(settings, "hideThinkingBlock").unwrap_or(false),
+            wants_fullscreen: text("tuiMode") == Some("fullscreen") && !is_dumb(),
+            scrollbar: text("fullscreenScrollbar").unwrap_or("auto").to_owned(),
+            image_columns: count(settings, "terminal.imageWidthCells").unwrap_or(60),
+        };
         let mut problems = self.read_keys();
         problems.extend(self.themes.load(themes));
         self.themes.set(text("theme"));
@@ -109,8 +102,8 @@ impl Stage {
 
     fn read_keys(&mut self) -> Vec<String> {
         let platform = Platform::detect(|name| std::env::var(name).ok());
-        let path = self.agent.join("keybindings.json");
-        self.keymap = Keymap::new(platform);
+        let path = self.places.agent.join("keybindings.json");
+        self.keymap = Keymap::new(platform, &APPLICATION);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
@@ -119,7 +112,7 @@ impl Stage {
         let say = |problem: String| format!("{}: {problem}", path.display());
         match serde_json::from_str(&text) {
             Ok(value) => {
-                let (keymap, problems) = Keymap::load(&value, platform);
+                let (keymap, problems) = Keymap::load(&value, platform, &APPLICATION);
                 self.keymap = keymap;
                 problems.into_iter().map(say).collect()
             }
@@ -144,26 +137,26 @@ impl Stage {
             keymap: &self.keymap,
             width: self.size.columns.max(1),
             hyperlinks: self.can.hyperlinks,
-            code_indent: &self.code_indent,
-            is_open: self.is_open,
-            hides_thinking: self.hides_thinking,
+            code_indent: &self.options.code_indent,
+            is_open: self.options.is_open,
+            hides_thinking: self.options.hides_thinking,
             is_plain: self.is_plain,
-            pad: self.output_pad,
-            cwd: &self.cwd,
-            home: &self.home,
+            pad: self.options.output_pad,
+            cwd: &self.places.cwd,
+            home: &self.places.home,
             describer: &self.describer,
         }
     }
 
     /// Cells beside the window on the conversation, in fullscreen mode.
     pub fn scrollbar_width(&self) -> usize {
-        usize::from(self.scrollbar != "hidden" && !self.is_plain)
+        usize::from(self.options.scrollbar != "hidden" && !self.is_plain)
     }
 
-    /// Cells of that window.
-    pub fn window_width(&self) -> usize {
+    /// The look of that window.
+    pub fn window_look(&self) -> Look<'_> {
         let columns = self.size.columns;
-        columns.saturating_sub(self.scrollbar_width()).max(1)
+        self.look().within(columns.saturating_sub(self.scrollbar_width()).max(1))
     }
 
     /// How images are drawn, if they are.
@@ -171,7 +164,7 @@ impl Stage {
         Some(Pictures {
             protocol: self.can.images?,
             cell: self.cell,
-            columns: self.image_columns,
+            columns: self.options.image_columns,
             // All of it on the screen, with some of what is around it.
             rows: self.size.rows.saturating_sub(10).max(1),
         })

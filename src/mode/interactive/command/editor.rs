@@ -1,48 +1,38 @@
-//! The prompt in an editor of the user's own, and what becomes of the terminal when pi is killed.
+//! The prompt in an editor of the user's own.
 
-use super::app::App;
-use super::card::Weight;
 use crate::base::file::Passing;
+use crate::mode::interactive::app::App;
 use crate::mode::signal;
 use crate::runtime::executable;
 use crate::runtime::lifeline;
-use crate::tui::terminal::Lost;
 use serde_json::Value;
 use std::fs;
 use std::io::{self, Write};
-use std::os::fd::BorrowedFd;
 use std::process::{Command, Stdio};
 
-impl App {
-    /// Opens what is typed in the editor that settings or environment name.
-    pub fn edit_elsewhere(&mut self) {
-        let config = self.control.config();
-        let named = |name: &str| std::env::var(name).ok().filter(|command| !command.trim().is_empty());
-        let setting = config.settings.get("externalEditor").and_then(Value::as_str);
-        let command = setting
-            .filter(|command| !command.trim().is_empty())
-            .map(str::to_owned)
-            .or_else(|| named("VISUAL"))
-            .or_else(|| named("EDITOR"))
-            .unwrap_or_else(|| installed().to_owned());
-        self.completion.close();
-        self.lends = Some(Box::new(move |app| {
-            let text = app.editor.expanded();
-            match edit(&command, &text) {
-                Ok(Some(changed)) => app.editor.set_text(changed.trim_end_matches('\n')),
-                Ok(None) => {
-                    app.say(Weight::Warning, &format!("{command} ended with an error; the text is as it was"))
-                }
-                Err(error) => app.say(Weight::Error, &format!("Cannot edit with {command}: {error}")),
-            }
-        }));
-    }
+/// Asks for the terminal, to open what is typed in the editor that settings or environment name.
+pub fn ask(app: &mut App) {
+    let config = app.control.config();
+    let named = |name: &str| std::env::var(name).ok().filter(|command| !command.trim().is_empty());
+    let setting = config.settings.get("externalEditor").and_then(Value::as_str);
+    let command = setting
+        .filter(|command| !command.trim().is_empty())
+        .map(str::to_owned)
+        .or_else(|| named("VISUAL"))
+        .or_else(|| named("EDITOR"))
+        .unwrap_or_else(|| installed().to_owned());
+    app.composer.close_completion();
+    app.requests.editor = Some(command);
 }
 
-/// Has the terminal restored when this process is killed.
-pub fn keep(tty: BorrowedFd<'_>, lost: Option<&Lost<'_>>) {
-    let lost = lost.map(|&Lost { before, off, is_lent }| lifeline::Lost { before, off, is_lent });
-    lifeline::hold_terminal(tty, lost.as_ref());
+/// Opens what is typed in an editor that has the terminal to itself.
+pub fn run(app: &mut App, command: &str) {
+    let text = app.composer.editor.expanded();
+    match edit(command, &text) {
+        Ok(Some(changed)) => app.composer.editor.set_text(changed.trim_end_matches('\n')),
+        Ok(None) => app.warn(&format!("{command} ended with an error; the text is as it was")),
+        Err(error) => app.error(&format!("Cannot edit with {command}: {error}")),
+    }
 }
 
 /// An editor that nearly every machine has one of.

@@ -4,11 +4,12 @@
 //! itself is asked to copy (OSC 52), which it does or does not: it does not say. Programs may hang, so they
 //! run on a thread of their own, with a limit.
 
-use super::app::App;
-use super::card::Weight;
-use super::program::{self, Job};
-use super::stage;
 use crate::base::file::create_private;
+use crate::mode::interactive::app::App;
+use crate::mode::interactive::card::Weight;
+use crate::mode::interactive::config;
+use crate::mode::interactive::effect::Effect;
+use crate::mode::interactive::program::{self, Job};
 use crate::runtime::{CancelToken, ImageKind, unique_id, without_controls};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -114,58 +115,45 @@ fn sequence(text: &str) -> Option<String> {
     (encoded_len <= SEQUENCE_MAX).then(|| format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text)))
 }
 
-impl App {
-    /// Puts a text into the clipboard, and says `done` then.
-    pub fn copy(&mut self, text: String, done: &'static str) {
-        let desktop = Desktop::of_process();
-        let (feed, cancel) = (self.feed.clone(), self.cancel.clone());
-        let copy = move || {
-            let is_copied = first_of(&desktop.writers(), text.as_bytes(), false, &cancel).is_some();
-            // The terminal's clipboard is the user's own where the desktop is that of another machine.
-            let asks_terminal = desktop.is_remote || (!is_copied && !desktop.exists());
-            feed.task(move |app| {
-                let asked = (asks_terminal && !stage::is_dumb()).then(|| sequence(&text)).flatten();
-                let is_too_long = asks_terminal && asked.is_none() && text.len() > SEQUENCE_MAX / 4;
-                match (is_copied, asked) {
-                    (_, Some(sequence)) => {
-                        app.sequences.push_str(&sequence);
-                        app.say(Weight::Info, done);
-                    }
-                    (true, None) => app.say(Weight::Info, done),
-                    (false, None) if is_too_long => app.say(
-                        Weight::Error,
-                        "Clipboard unavailable: the text is too long for the terminal's (OSC 52)",
-                    ),
-                    (false, None) => app.say(Weight::Error, desktop.advice()),
-                }
-            });
+/// Puts a text into the clipboard, and says `done` then.
+pub fn copy(app: &mut App, text: String, done: &'static str) {
+    let desktop = Desktop::of_process();
+    let (feed, cancel) = (app.threads.feed.clone(), app.threads.cancel.clone());
+    app.find_out("clipboard", move || {
+        let is_copied = first_of(&desktop.writers(), text.as_bytes(), false, &cancel).is_some();
+        // The terminal's clipboard is the user's own where the desktop is that of another machine.
+        let asks_terminal = desktop.is_remote || (!is_copied && !desktop.exists());
+        let asked = (asks_terminal && !config::is_dumb()).then(|| sequence(&text)).flatten();
+        let is_too_long = asks_terminal && asked.is_none() && text.len() > SEQUENCE_MAX / 4;
+        let (weight, text) = match (is_copied, asked) {
+            (_, Some(sequence)) => {
+                feed.effect(Effect::Write(sequence));
+                (Weight::Info, done)
+            }
+            (true, None) => (Weight::Info, done),
+            (false, None) if is_too_long => {
+                (Weight::Error, "Clipboard unavailable: the text is too long for the terminal's (OSC 52)")
+            }
+            (false, None) => (Weight::Error, desktop.advice()),
         };
-        self.begin_thread("clipboard", copy);
-    }
+        Effect::Say(weight, text.to_owned())
+    });
+}
 
-    /// Puts the clipboard's image into the editor, as the path of a file; or else its text.
-    pub fn paste_image(&mut self) {
-        let desktop = Desktop::of_process();
-        let (feed, cancel) = (self.feed.clone(), self.cancel.clone());
-        let paste = move || {
-            let image = image(desktop, &cancel).and_then(|image| stored(&image));
-            let text = match &image {
-                Some(path) => Some(path.to_string_lossy().into_owned()),
-                None => first_of(&desktop.readers(), b"", true, &cancel).map(|mut bytes| {
-                    bytes.truncate(TEXT_MAX);
-                    without_controls(&bytes)
-                }),
-            };
-            let Some(text) = text.filter(|text| !text.is_empty()) else {
-                return;
-            };
-            feed.task(move |app| {
-                app.editor.paste(&text);
-                app.offer(false);
-            });
-        };
-        self.begin_thread("clipboard", paste);
-    }
+/// Puts the clipboard's image into the editor, as the path of a file; or else its text.
+pub fn paste(app: &mut App) {
+    let desktop = Desktop::of_process();
+    let cancel = app.threads.cancel.clone();
+    app.find_out("clipboard", move || {
+        let image = image(desktop, &cancel).and_then(|image| stored(&image));
+        let text = image.map(|path| path.to_string_lossy().into_owned()).or_else(|| {
+            first_of(&desktop.readers(), b"", true, &cancel).map(|mut bytes| {
+                bytes.truncate(TEXT_MAX);
+                without_controls(&bytes)
+            })
+        });
+        Effect::Paste(text.unwrap_or_default())
+    });
 }
 
 /// The image in the clipboard, as a file's bytes.

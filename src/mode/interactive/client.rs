@@ -1,0 +1,119 @@
+//! The conversation as what the loop serves.
+
+use super::app::App;
+use super::event_loop::Client;
+use super::feed::{Feed, News};
+use super::screen::{Frame, Screen};
+use super::title::State;
+use super::transcript::Printed;
+use super::{command, keys, news, paint};
+use crate::tui::key::Input;
+use crate::tui::line::Line;
+use crate::tui::screen::{Abilities, Size};
+use crate::tui::terminal::Modes;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+impl Frame for App {
+    fn abilities(&self) -> Abilities {
+        self.config.abilities()
+    }
+
+    fn set_size(&mut self, size: Size) {
+        self.config.size = size;
+    }
+
+    fn live(&mut self, now: Instant) -> Vec<Line> {
+        paint::live(self, now)
+    }
+
+    fn printed(&mut self, now: Instant) -> Vec<Printed> {
+        paint::settled(self, now)
+    }
+
+    fn tail(&self, rows: usize) -> Vec<Line> {
+        self.view.tail(rows)
+    }
+
+    fn is_full(&self) -> bool {
+        paint::is_full(self)
+    }
+
+    fn whole(&mut self, now: Instant) -> Vec<Line> {
+        paint::whole(self, now)
+    }
+
+    fn other_modes(&self) -> Modes {
+        match self.config.is_fullscreen {
+            true => Modes::ALTERNATE | Modes::MOUSE,
+            false => Modes::ALTERNATE,
+        }
+    }
+
+    fn sequences(&mut self, now: Instant) -> (String, String) {
+        let config = self.control.config();
+        let state = State {
+            cwd: &self.config.places.cwd,
+            name: self.status.footer.name.as_deref(),
+            is_busy: self.status.activity.is_busy(),
+            is_focused: self.status.is_focused,
+            settings: &config.settings,
+        };
+        let title = self.status.title.update(&state, now);
+        (std::mem::take(&mut self.requests.sequences) + &title, self.status.title.ending())
+    }
+
+    fn redraws(&mut self) -> bool {
+        std::mem::take(&mut self.requests.redraws)
+    }
+}
+
+impl Client for App {
+    fn feed(&self) -> Arc<Feed> {
+        self.threads.feed.clone()
+    }
+
+    fn input(&mut self, input: Input, now: Instant) {
+        keys::input(self, input, now);
+    }
+
+    fn take(&mut self, news: News, now: Instant) {
+        news::take(self, news, now);
+    }
+
+    fn signal(&mut self, _: i32) {
+        // Who watches for signals cancels the token.
+    }
+
+    fn is_over(&self) -> bool {
+        self.requests.ends
+    }
+
+    fn suspends(&mut self) -> bool {
+        std::mem::take(&mut self.requests.suspends)
+    }
+
+    fn editor(&mut self) -> Option<String> {
+        self.requests.editor.take()
+    }
+
+    fn edit(&mut self, command: &str) {
+        command::editor::run(self, command);
+    }
+
+    fn changes_in(&self, now: Instant) -> Option<Duration> {
+        paint::changes_in(self, now)
+    }
+
+    fn end(&mut self, screen: &mut Screen<'_>, now: Instant) -> io::Result<()> {
+        news::dismiss(self, now);
+        self.view.close_viewer();
+        screen.leave_full(self, now)?;
+        self.leave_fullscreen(true);
+        let mut printed = paint::settled(self, now);
+        printed.push(Printed::Lines(self.view.live(&self.config.look(), now, usize::MAX)));
+        let farewell = self.status.title.end();
+        screen.end(self, printed, &farewell, now)
+    }
+}

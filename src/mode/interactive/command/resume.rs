@@ -1,0 +1,125 @@
+//! Going on with a stored session, and what is asked on the way there.
+
+use crate::mode::interactive::app::App;
+use crate::mode::interactive::card::Weight;
+use crate::mode::interactive::dialog::list::ListDialog;
+use crate::mode::interactive::dialog::question::{Question, question};
+use crate::mode::interactive::dialog::sessions::picker::{Picker, Place};
+use crate::mode::interactive::effect::{Effect, Opened, TrustDecision};
+use crate::runtime::stored;
+use crate::runtime::succession::{Folder, NotOpened, Way};
+use crate::runtime::trust::{Project, Store};
+use std::path::Path;
+
+/// `/resume`.
+pub fn list(app: &mut App, _: &str) {
+    let place = Place {
+        store: app.store.clone(),
+        cwd: app.config.places.cwd.clone(),
+        current: app.control.snapshot().session_file,
+        cancel: app.threads.cancel.clone(),
+    };
+    app.open(Picker::new(place, app.threads.feed.clone()));
+}
+
+/// Goes on with a session. A run under way is ended.
+pub fn open(app: &mut App, wanted: Opened) {
+    let home = stored::home(&wanted.path).filter(|home| *home != app.config.places.cwd && home.is_dir());
+    if !wanted.is_asked
+        && wanted.way != Way::Fork
+        && let Some(home) = home
+        && let Some(question) = about_trust(app, &home, &wanted)
+    {
+        return app.open(question);
+    }
+    app.control.abort();
+    app.run(move |session, feed| {
+        let done = session.visit(&wanted.path, wanted.way, wanted.folder);
+        feed.effect(Effect::Visited { session: wanted, done });
+    });
+}
+
+/// The session is there, or cannot be opened so.
+pub fn visited(app: &mut App, session: Opened, done: Result<(), NotOpened>) {
+    match done {
+        Ok(()) => {
+            app.begin_conversation();
+            app.info(&session.done);
+        }
+        Err(NotOpened::Held(reason)) => ask_about_held(app, &reason, session),
+        Err(NotOpened::FolderGone(home)) => ask_about_folder(app, &home.to_string_lossy(), session),
+        Err(NotOpened::Failed(reason)) => app.error(&format!("Failed to resume session: {reason}")),
+    }
+}
+
+/// Asks about a project that nothing was decided about, or that runs other things than when it was trusted.
+/// Undecided, it is not trusted.
+fn about_trust(app: &App, home: &Path, wanted: &Opened) -> Option<ListDialog<Question>> {
+    const SHOWN: usize = 4;
+    let config = app.control.config();
+    let project = Project::new(home, app.dirs.home());
+    let store = Store::new(app.dirs.agent());
+    let surfaces = project.surfaces();
+    let look = project.snapshot();
+    let is_preset = matches!(config.settings.default_project_trust(), "always" | "never");
+    let has_changed = match store.find(&project) {
+        Ok(Some(entry)) if entry.is_trusted => store.has_changed(&project, &look).unwrap_or(true),
+        _ => false,
+    };
+    let is_open = has_changed || (matches!(store.find(&project), Ok(None)) && !is_preset);
+    if surfaces.is_empty() || !is_open {
+        return None;
+    }
+    let names = surfaces.iter().take(SHOWN).map(|path| {
+        let path = path.strip_prefix(project.root()).unwrap_or(path);
+        path.display().to_string()
+    });
+    let mut names: Vec<String> = names.collect();
+    if surfaces.len() > SHOWN {
+        names.push(format!("{} more", surfaces.len() - SHOWN));
+    }
+    let changed = match has_changed {
+        true => "\n\nWhat it runs has changed since it was trusted.",
+        false => "",
+    };
+    let text = format!(
+        "{}{changed}\n\nIt brings {}. Trusted, its settings, prompts and skills are used and its extensions run.{}",
+        project.root().display(),
+        names.join(", "),
+        look.describe()
+    );
+    let answers = project.answers(false);
+    let labels: Vec<String> = answers.iter().map(|answer| answer.label.clone()).collect();
+    let session = wanted.clone();
+    let then = move |chosen: Option<usize>| {
+        let answer = chosen.and_then(|chosen| answers.get(chosen)).cloned();
+        vec![Effect::Trust(Box::new(TrustDecision { project, look, answer, session: Some(session) }))]
+    };
+    Some(question("Trust project folder?", &text, &labels, then))
+}
+
+fn cancelled() -> Vec<Effect> {
+    vec![Effect::Say(Weight::Info, "Resume cancelled".to_owned())]
+}
+
+fn ask_about_held(app: &mut App, reason: &str, wanted: Opened) {
+    let answers = ["Fork it: go on in a copy", "Read it only: what follows is not stored", "Cancel"];
+    let then = move |answer| match answer {
+        Some(0) => vec![Effect::Open(Opened { way: Way::Fork, ..wanted })],
+        Some(1) => vec![Effect::Open(Opened { way: Way::Read, ..wanted })],
+        _ => cancelled(),
+    };
+    app.open(question("Session in use", reason, &answers, then));
+}
+
+fn ask_about_folder(app: &mut App, home: &str, wanted: Opened) {
+    let here = app.config.places.cwd.display().to_string();
+    let text = format!(
+        "The folder that the session worked in does not exist:\n{home}\n\nGo on in the current one?\n{here}"
+    );
+    let then = move |answer| match answer {
+        Some(0) => vec![Effect::Open(Opened { folder: Folder::Here, ..wanted })],
+        _ => cancelled(),
+    };
+    app.open(question("Session cwd not found", &text, &["Continue", "Cancel"], then));
+}

@@ -1,0 +1,229 @@
+//! Where prompts are written: the editor, its completions, and what waits to be sent.
+
+use super::activity::Activity;
+use super::files::Files;
+use super::keymap::AppAction;
+use super::look::Look;
+use crate::runtime::ThinkingLevel;
+use crate::runtime::control::Streaming;
+use crate::tui::complete::{self, Answer, Popup, Wanted};
+use crate::tui::editor::Editor;
+use crate::tui::key::Key;
+use crate::tui::keymap::Keymap;
+use crate::tui::line::Line;
+use crate::tui::select::{Item, loader};
+use crate::tui::style::{Attributes, Style};
+use crate::tui::theme::Role;
+use std::time::{Duration, Instant};
+
+/// Rows of the editor, at least.
+const EDITOR_ROWS_MIN: usize = 5;
+
+/// Two presses within this time are a double one.
+const DOUBLE: Duration = Duration::from_millis(500);
+
+#[derive(Default)]
+pub struct Composer {
+    pub editor: Editor,
+    popup: Option<Popup>,
+    pub files: Files,
+    /// Messages for the run under way: steering, follow-up.
+    pub queues: (Vec<String>, Vec<String>),
+    /// Prompts that came during a compaction; they are sent behind it.
+    pub held: Vec<(String, Streaming)>,
+    pub last_clear: Press,
+    pub last_escape: Press,
+}
+
+/// When a key was pressed that means more when it is pressed twice.
+#[derive(Default)]
+pub struct Press(Option<Instant>);
+
+impl Press {
+    /// True for the second of two presses.
+    pub fn is_double(&mut self, now: Instant) -> bool {
+        let last = self.0.replace(now);
+        last.is_some_and(|last| now.saturating_duration_since(last) < DOUBLE)
+    }
+
+    pub fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
+/// What a key did to the list of completions.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Completed {
+    /// The key is the editor's.
+    Ignored,
+    Handled,
+    /// A folder was chosen: what is in it can be offered.
+    Goes,
+    /// A command was chosen, to be sent at once.
+    Send,
+}
+
+impl Composer {
+    pub fn close_completion(&mut self) {
+        self.popup = None;
+    }
+
+    /// Empties the editor and gives what was in it.
+    pub fn take_text(&mut self) -> String {
+        let text = self.editor.expanded().trim().to_owned();
+        self.editor.set_text("");
+        self.popup = None;
+        text
+    }
+
+    /// Puts messages that waited, and prompts that were held, before what is typed. Gives their number.
+    pub fn take_back(&mut self, queued: impl Iterator<Item = String>) -> usize {
+        self.queues = (Vec::new(), Vec::new());
+        let held = std::mem::take(&mut self.held).into_iter().map(|(text, _)| text);
+        let mut texts: Vec<String> = queued.chain(held).collect();
+        let count = texts.len();
+        if count > 0 {
+            let typed = self.editor.expanded();
+            texts.extend(Some(typed).filter(|text| !text.trim().is_empty()));
+            self.editor.set_text(&texts.join("\n\n"));
+        }
+        count
+    }
+
+    /// What could be completed before the cursor. `is_asked`: by Tab.
+    pub fn wanted(&self, is_asked: bool) -> Option<Wanted> {
+        complete::wanted(self.editor.around_cursor().0, self.editor.is_in_first_line(), is_asked)
+    }
+
+    /// Offers completions; a single one that was asked for is taken at once.
+    pub fn offer(&mut self, wanted: Wanted, items: Vec<Item>, rows: usize, is_asked: bool) {
+        let only = match items.as_slice() {
+            [only] if is_asked => Some(only.clone()),
+            _ => None,
+        };
+        self.popup = Popup::new(wanted, items, rows);
+        if let Some(only) = only {
+            self.put(&only);
+        }
+    }
+
+    fn put(&mut self, item: &Item) {
+        if let Some(popup) = self.popup.take() {
+            let (before, behind) = self.editor.around_cursor();
+            let change = popup.apply(item, before, behind);
+            self.editor.complete(change.range, &change.text, change.cursor);
+        }
+    }
+
+    /// Gives a key to the list of completions, if it is open.
+    pub fn complete_key(&mut self, key: &Key, keymap: &Keymap) -> Completed {
+        let Some(popup) = &mut self.popup else {
+            return Completed::Ignored;
+        };
+        match popup.handle(key, keymap) {
+            Answer::Ignored => Completed::Ignored,
+            Answer::Handled => Completed::Handled,
+            Answer::Closed => {
+                self.popup = None;
+                Completed::Handled
+            }
+            Answer::Chosen { item, sends } => {
+                self.put(&item);
+                if sends { Completed::Send } else { Completed::Goes }
+            }
+        }
+    }
+
+    /// What is queued, and how to take it back.
+    pub fn waiting(&self, look: &Look<'_>) -> Vec<Line> {
+        let dim = look.style(Role::Dim);
+        let row = |mark: &str, text: &str| {
+            let first = text.lines().next().unwrap_or_default();
+            Line::of(&format!(" {mark}: {first}"), dim).cut(look.width)
+        };
+        let (steering, follow_up) = &self.queues;
+        let mut lines: Vec<Line> = steering.iter().map(|text| row("Steering", text)).collect();
+        lines.extend(follow_up.iter().map(|text| row("Follow-up", text)));
+        lines.extend(self.held.iter().map(|(text, _)| row("Queued", text)));
+        if !lines.is_empty() {
+            lines.insert(0, Line::new());
+            if let Some(key) = look.keymap.shown(AppAction::MESSAGE_DEQUEUE) {
+                lines.push(Line::of(&format!(" ↳ {key} to edit all queued messages"), dim));
+            }
+        }
+        lines
+    }
+
+    /// The editor on a screen of so many rows, between rules that say what goes on; below it the completions.
+    pub fn lines(
+        &mut self,
+        look: &Look<'_>,
+        rows: usize,
+        padding: usize,
+        (activity, thinking): (&Activity, ThinkingLevel),
+        now: Instant,
+    ) -> Vec<Line> {
+        let is_shell = self.editor.text().starts_with('!');
+        let border = look.style(match is_shell {
+            true => Role::BashMode,
+            false => of_level(thinking),
+        });
+        let padding = padding.min(look.width / 4);
+        let width = look.width.saturating_sub(2 * padding).max(1);
+        let rows_max = (rows * 3 / 10).max(EDITOR_ROWS_MIN);
+        let marker = look.style(Role::Accent);
+        let view = self.editor.render(width, rows_max, look.style(Role::Text), marker);
+        let mut label = Line::new();
+        if let Some((text, running)) = activity.label(now) {
+            label = loader(&text, running, &look.looks());
+            let key = look.keymap.keys(AppAction::INTERRUPT).first();
+            if let Some(key) = key.filter(|_| activity.names_escape()) {
+                label.push(&format!(" ({key} to cancel)"), look.style(Role::Muted));
+            }
+        }
+        let mut lines = vec![border_with(&label, view.above, look, border)];
+        lines.extend(view.lines.into_iter().map(|line| match padding {
+            0 => line,
+            padding => {
+                let mut row = Line::of(&" ".repeat(padding), Style::PLAIN);
+                row.append(&line);
+                row
+            }
+        }));
+        lines.push(border_with(&Line::new(), view.below, look, border));
+        if let Some(popup) = &mut self.popup {
+            lines.extend(popup.render(look.width, &look.looks()));
+        }
+        lines
+    }
+}
+
+/// A rule with a label in it, and how many rows are not shown.
+fn border_with(label: &Line, hidden: usize, look: &Look<'_>, style: Style) -> Line {
+    let mark = if look.is_plain { "-" } else { "─" };
+    let mut line = Line::new();
+    if !label.is_empty() {
+        line.push(&format!("{} ", mark.repeat(2)), style);
+        line.append(&label.cut(look.width.saturating_sub(8)));
+        line.push(" ", style);
+    }
+    if hidden > 0 {
+        line.push(&format!("{} {hidden} more ", mark.repeat(2)), style.with(Attributes::DIM));
+    }
+    let left = look.width.saturating_sub(line.width());
+    line.push(&mark.repeat(left), style);
+    line.cut(look.width)
+}
+
+/// The border's colour says how much the model thinks.
+fn of_level(level: ThinkingLevel) -> Role {
+    match level {
+        ThinkingLevel::Off => Role::ThinkingOff,
+        ThinkingLevel::Minimal => Role::ThinkingMinimal,
+        ThinkingLevel::Low => Role::ThinkingLow,
+        ThinkingLevel::Medium => Role::ThinkingMedium,
+        ThinkingLevel::High => Role::ThinkingHigh,
+        ThinkingLevel::Xhigh => Role::ThinkingXhigh,
+        ThinkingLevel::Max => Role::ThinkingMax,
+    }
+}

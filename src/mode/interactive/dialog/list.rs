@@ -1,0 +1,152 @@
+//! A dialog that is a list: rows, a search if there are many, and what keys do to a row.
+//!
+//! Moving, searching, scrolling and drawing are here once. A list brings its [`Rows`].
+
+use super::frame::{indented, inside, keys, list_rows};
+use super::{Dialog, Step};
+use crate::mode::interactive::config::UiConfig;
+use crate::mode::interactive::effect::{Effect, Update};
+use crate::mode::interactive::look::Look;
+use crate::tui::key::Key;
+use crate::tui::keymap::Action;
+use crate::tui::line::Line;
+use crate::tui::select::{Item, List, Picked};
+
+/// What a list is about.
+pub trait Rows {
+    /// Rows of the list at most.
+    fn rows_max(&self) -> usize {
+        10
+    }
+
+    /// What stands above the list.
+    fn head(&self, look: &Look<'_>) -> Vec<Line>;
+
+    /// What stands below the list, about the selected row.
+    fn detail(&mut self, selected: Option<&Item>, look: &Look<'_>) -> Vec<Line> {
+        let _ = (selected, look);
+        Vec::new()
+    }
+
+    /// What keys do, for the last line.
+    fn hints(&self) -> &[(Action, &'static str)];
+
+    /// The last line: what keys do.
+    fn hint_line(&self, look: &Look<'_>) -> Line {
+        keys(self.hints(), look)
+    }
+
+    /// Rows that are taken by all but the list and its head: rules, search, counter, a blank, detail, hints.
+    fn other_rows(&self, detail: usize) -> usize {
+        6 + detail
+    }
+
+    /// Text in place of a list that can have no rows.
+    fn nothing(&self, look: &Look<'_>) -> Option<Vec<Line>> {
+        let _ = look;
+        None
+    }
+
+    /// All lines between the rules.
+    fn body(&mut self, list: &mut List, look: &Look<'_>, rows: usize) -> Vec<Line> {
+        let mut body = self.head(look);
+        let detail = self.detail(list.selected(), look);
+        list.set_rows(list_rows(rows, &mut body, self.other_rows(detail.len()), self.rows_max()));
+        match self.nothing(look) {
+            Some(text) => body.extend(text),
+            None => {
+                body.extend(list.render(inside(look), &look.looks()));
+                body.push(Line::new());
+                body.extend(detail);
+            }
+        }
+        body.push(self.hint_line(look));
+        body
+    }
+
+    /// A row is chosen: the one with this index.
+    fn choose(&mut self, index: usize, list: &mut List, config: &UiConfig) -> Vec<Effect>;
+
+    /// Takes a key before the list does; none for a key that is the list's.
+    fn key(&mut self, key: &Key, list: &mut List, config: &UiConfig) -> Option<Vec<Effect>> {
+        let _ = (key, list, config);
+        None
+    }
+
+    /// Another row is selected, or another search is typed.
+    fn moved(&mut self, list: &List) -> Vec<Effect> {
+        let _ = list;
+        Vec::new()
+    }
+
+    /// The list is left without a choice.
+    fn cancelled(&mut self) -> Vec<Effect> {
+        vec![Effect::Close]
+    }
+
+    /// Takes pasted text before the search does; true if it has been taken.
+    fn paste(&mut self, text: &str) -> bool {
+        let _ = text;
+        false
+    }
+
+    fn update(&mut self, update: &mut Update, list: &mut List, config: &UiConfig) {
+        let _ = (update, list, config);
+    }
+
+    fn dismiss(&mut self) -> Vec<Effect> {
+        Vec::new()
+    }
+}
+
+pub struct ListDialog<R> {
+    pub list: List,
+    pub rows: R,
+}
+
+impl<R: Rows> ListDialog<R> {
+    pub fn new(list: List, rows: R) -> Self {
+        Self { list, rows }
+    }
+}
+
+impl<R: Rows> Dialog for ListDialog<R> {
+    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
+        indented(self.rows.body(&mut self.list, look, rows), look, rows)
+    }
+
+    fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
+        if let Some(effects) = self.rows.key(key, &mut self.list, config) {
+            return effects;
+        }
+        match self.list.handle(key, &config.keymap) {
+            Picked::Chosen(index) => self.rows.choose(index, &mut self.list, config),
+            Picked::Cancelled => self.rows.cancelled(),
+            Picked::Moved => self.rows.moved(&self.list),
+            Picked::Ignored => Vec::new(),
+        }
+    }
+
+    fn paste(&mut self, text: &str) {
+        if !self.rows.paste(text) {
+            self.list.paste(text);
+        }
+    }
+
+    fn update(&mut self, update: &mut Update, config: &UiConfig) -> Step {
+        self.rows.update(update, &mut self.list, config);
+        Step::Stay
+    }
+
+    fn dismiss(&mut self) -> Vec<Effect> {
+        self.rows.dismiss()
+    }
+}
+
+/// The marks before rows that are on, or in use, and before the others.
+pub fn marks(config: &UiConfig, plain: (&'static str, &'static str)) -> (&'static str, &'static str) {
+    match config.is_plain {
+        true => plain,
+        false => ("✓ ", "  "),
+    }
+}

@@ -1,0 +1,129 @@
+//! Where to sign in: the list of providers, and the field for a key. What is secret is never shown.
+
+use super::Dialog;
+use super::frame::{indented, inside, keys, text, title};
+use super::list::{ListDialog, Rows};
+use crate::mode::interactive::config::UiConfig;
+use crate::mode::interactive::effect::Effect;
+use crate::mode::interactive::look::Look;
+use crate::runtime::sign_in::{Door, State, Way};
+use crate::tui::key::Key;
+use crate::tui::keymap::Action;
+use crate::tui::line::Line;
+use crate::tui::select::{Entered, Item, List, TextInput};
+use crate::tui::theme::Role;
+
+/// The providers to choose from.
+pub struct Providers {
+    doors: Vec<Door>,
+    /// The question before was how, not where.
+    goes_back: bool,
+}
+
+pub fn providers(doors: Vec<Door>, search: &str, goes_back: bool) -> ListDialog<Providers> {
+    let shows_way = doors.windows(2).any(|pair| match pair {
+        [a, b] => a.way != b.way,
+        _ => false,
+    });
+    let items = doors.iter().map(|door| {
+        let way = match door.way {
+            Way::SignIn => "subscription",
+            Way::Key => "API key",
+        };
+        let state = match &door.state {
+            State::Nothing => "• unconfigured".to_owned(),
+            State::Stored(way) if *way == door.way => "✓ configured".to_owned(),
+            State::Stored(Way::SignIn) => "• subscription configured".to_owned(),
+            State::Stored(Way::Key) => "• API key configured".to_owned(),
+            State::Elsewhere(source) if door.way == Way::Key => format!("✓ {source}"),
+            State::Elsewhere(_) => "• API key configured".to_owned(),
+        };
+        let badge = match shows_way {
+            true => format!("[{way}] {state}"),
+            false => state,
+        };
+        Item::new(&door.provider, &door.name)
+            .badge(&badge)
+            .search(format!("{} {} {way} {}", door.name, door.provider, door.label))
+    });
+    let mut list = List::new(items.collect()).searchable();
+    list.set_query(search);
+    ListDialog::new(list, Providers { doors, goes_back })
+}
+
+impl Rows for Providers {
+    fn rows_max(&self) -> usize {
+        8
+    }
+
+    fn head(&self, look: &Look<'_>) -> Vec<Line> {
+        vec![title("Select provider to configure:", look), Line::new()]
+    }
+
+    fn hints(&self) -> &[(Action, &'static str)] {
+        &[(Action::SELECT_CONFIRM, "to select"), (Action::SELECT_CANCEL, "to cancel")]
+    }
+
+    fn choose(&mut self, index: usize, _: &mut List, _: &UiConfig) -> Vec<Effect> {
+        let chosen = self.doors.get(index).map(|door| Effect::SignIn(door.clone()));
+        std::iter::once(Effect::Close).chain(chosen).collect()
+    }
+
+    fn cancelled(&mut self) -> Vec<Effect> {
+        let back = self.goes_back.then_some(Effect::Call("/login"));
+        std::iter::once(Effect::Close).chain(back).collect()
+    }
+}
+
+/// A key is typed, unseen.
+pub struct KeyEntry {
+    door: Door,
+    input: TextInput,
+    problem: &'static str,
+}
+
+impl KeyEntry {
+    pub fn new(door: Door) -> Self {
+        Self { door, input: TextInput::new("API key: ").secret(), problem: "" }
+    }
+}
+
+impl Dialog for KeyEntry {
+    fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
+        let name = format!("Login to {}", self.door.name);
+        let mut body = vec![title(&name, look), Line::new()];
+        if !self.door.variables.is_empty() {
+            let about = format!("Instead of storing a key you can set {}.", self.door.variables.join(" or "));
+            body.extend(text(&about, Role::Muted, look));
+        }
+        if !self.door.required.is_empty() {
+            let needs = self.door.required.join(", ").replace('|', " or ");
+            let about = format!("This provider needs in the environment: {needs}.");
+            body.extend(text(&about, Role::Warning, look));
+        }
+        body.push(self.input.render(inside(look), &look.looks()));
+        if !self.problem.is_empty() {
+            body.extend(text(self.problem, Role::Error, look));
+        }
+        body.push(Line::new());
+        body.push(keys(&[(Action::SELECT_CONFIRM, "to submit"), (Action::SELECT_CANCEL, "to cancel")], look));
+        indented(body, look, rows)
+    }
+
+    fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
+        match self.input.handle(key, &config.keymap) {
+            Entered::Ignored | Entered::Handled => Vec::new(),
+            Entered::Cancelled => vec![Effect::Close],
+            Entered::Text(key) if key.trim().is_empty() => {
+                self.problem = "There is no key: nothing was entered.";
+                Vec::new()
+            }
+            Entered::Text(key) => vec![Effect::Close, Effect::StoreKey { door: self.door.clone(), key }],
+        }
+    }
+
+    fn paste(&mut self, text: &str) {
+        // What is copied from a page often ends with a line end.
+        self.input.paste(text.trim());
+    }
+}

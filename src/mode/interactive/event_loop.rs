@@ -1,0 +1,200 @@
+//! The loop: waits for keys, news and time, takes in what is there, then draws once.
+
+use super::feed::{Feed, News};
+use super::screen::{Frame, Screen};
+use crate::runtime::CancelToken;
+use crate::tui::key::Input;
+use crate::tui::terminal::{Event, Inputs, Terminal};
+use crossbeam_channel::{after, never, select};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Text that is laid out between two looks at the keyboard, in bytes.
+const TEXT_AT_ONCE: usize = 16 << 10;
+
+/// What is on the screen: the conversation, or a question before there is one.
+pub trait Client: Frame {
+    fn feed(&self) -> Arc<Feed>;
+
+    fn input(&mut self, input: Input, now: Instant);
+
+    /// Takes in what happened.
+    fn take(&mut self, news: News, now: Instant);
+
+    /// A signal asks for the end.
+    fn signal(&mut self, signal: i32);
+
+    /// The terminal is gone.
+    fn lost(&mut self) {}
+
+    fn is_over(&self) -> bool;
+
+    /// True once if the program is to be suspended.
+    fn suspends(&mut self) -> bool {
+        false
+    }
+
+    /// A command that is to have the terminal for a while; none if there is none.
+    fn editor(&mut self) -> Option<String> {
+        None
+    }
+
+    /// Runs that command.
+    fn edit(&mut self, command: &str) {
+        let _ = command;
+    }
+
+    /// When the frame looks different without anything having happened.
+    fn changes_in(&self, now: Instant) -> Option<Duration> {
+        let _ = now;
+        None
+    }
+
+    /// Takes the frame away; what stays of it is printed.
+    fn end(&mut self, screen: &mut Screen<'_>, now: Instant) -> io::Result<()>;
+}
+
+pub struct EventLoop<'a, C> {
+    client: &'a mut C,
+    screen: Screen<'a>,
+    inputs: Inputs,
+    /// Taken from the feed, and not looked at yet.
+    news: VecDeque<News>,
+    suspends: bool,
+}
+
+impl<'a, C: Client> EventLoop<'a, C> {
+    /// A guest does not stay: the terminal is not asked where the cursor is, and what is above is left alone.
+    pub fn new(client: &'a mut C, terminal: &'a mut Terminal, is_guest: bool) -> Self {
+        let screen = Screen::new(terminal, client.abilities(), is_guest);
+        let inputs = Inputs::new(|name| std::env::var(name).ok());
+        Self { client, screen, inputs, news: VecDeque::new(), suspends: false }
+    }
+
+    /// Serves the terminal until the client is over, the terminal is gone or `cancel` says so.
+    pub fn run(&mut self, cancel: &CancelToken) -> io::Result<()> {
+        let feed = self.client.feed();
+        let woken = feed.woken().clone();
+        let events = self.screen.terminal.events().clone();
+        loop {
+            let now = Instant::now();
+            if self.client.is_over() || cancel.is_cancelled() {
+                return self.end(&feed, now);
+            }
+            if std::mem::take(&mut self.suspends) || self.client.suspends() {
+                self.screen.leave(self.client, now)?;
+                self.screen.terminal.suspend()?;
+            }
+            if self.screen.pace.is_due(now) && !self.screen.position.holds() {
+                self.screen.paint(self.client, &mut self.inputs, now)?;
+            }
+            let held = self.screen.pace.held_for(now);
+            let news = if held.is_some() { never() } else { woken.clone() };
+            let in_time = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(now));
+            let sleep = [
+                self.screen.pace.due_in(now).filter(|_| !self.screen.position.holds()),
+                in_time(self.inputs.deadline()),
+                in_time(self.screen.position.deadline()),
+                self.client.changes_in(now),
+                held,
+                // There is more to take in, but keys come first.
+                (!self.news.is_empty() && held.is_none()).then_some(Duration::ZERO),
+            ];
+            let timer = sleep.into_iter().flatten().min().map_or_else(never, after);
+            select! {
+                recv(events) -> event => match event {
+                    Ok(Event::Bytes(bytes)) => {
+                        let now = Instant::now();
+                        let inputs = self.inputs.push(&bytes, now);
+                        self.take(inputs, now)?;
+                    }
+                    Ok(Event::Resized) => self.screen.resized(self.client, &mut self.inputs)?,
+                    Ok(Event::Suspend) => self.suspends = true,
+                    Ok(Event::Resumed) => {
+                        self.screen.terminal.take()?;
+                        self.screen.begin(self.client)?;
+                    }
+                    Ok(Event::Signal(signal)) => self.client.signal(signal),
+                    Ok(Event::End) | Err(_) => {
+                        self.client.lost();
+                        return Ok(());
+                    }
+                },
+                recv(news) -> _ => {
+                    self.news.extend(feed.take());
+                    self.take_news(Instant::now());
+                },
+                recv(timer) -> _ => self.timed()?,
+                recv(cancel.receiver()) -> _ => {}
+            }
+        }
+    }
+
+    /// Takes in what happened, but only so much text that a key does not wait for it.
+    fn take_news(&mut self, now: Instant) {
+        let mut room = TEXT_AT_ONCE;
+        while room > 0
+            && let Some(mut news) = self.news.pop_front()
+        {
+            if let News::Piece { index, kind, text } = &mut news {
+                let mut cut = room.min(text.len());
+                while !text.is_char_boundary(cut) {
+                    cut -= 1;
+                }
+                if cut < text.len() {
+                    let rest = text.split_off(cut);
+                    let (index, kind) = (*index, *kind);
+                    let text = rest;
+                    self.news.push_front(News::Piece { index, kind, text });
+                }
+                room = room.saturating_sub(text.len().max(1));
+            }
+            self.client.take(news, now);
+        }
+        self.screen.pace.soon();
+    }
+
+    fn timed(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        if self.screen.pace.held_for(now).is_none() {
+            self.take_news(now);
+        }
+        if self.inputs.deadline().is_some_and(|at| at <= now) {
+            let inputs = self.inputs.expire();
+            self.take(inputs, now)?;
+        }
+        self.screen.timed(self.client, now)
+    }
+
+    fn take(&mut self, inputs: Vec<Input>, now: Instant) -> io::Result<()> {
+        for input in inputs {
+            match &input {
+                Input::Reply(reply) if self.screen.answered(reply, self.client, now)? => continue,
+                Input::Reply(_) => {}
+                _ => self.screen.pace.at_once(),
+            }
+            self.client.input(input, now);
+            if let Some(command) = self.client.editor() {
+                self.screen.leave(self.client, now)?;
+                self.screen.terminal.hand_over();
+                self.client.edit(&command);
+                self.screen.terminal.resume()?;
+                self.screen.begin(self.client)?;
+            }
+            if self.client.is_over() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, feed: &Feed, now: Instant) -> io::Result<()> {
+        self.news.extend(feed.take());
+        for news in self.news.drain(..) {
+            self.client.take(news, now);
+        }
+        self.client.end(&mut self.screen, now)
+    }
+}

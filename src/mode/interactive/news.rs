@@ -1,0 +1,204 @@
+//! What happened is taken in, and what is asked for is carried out.
+//!
+//! `carry_out` is the one place that does what an [`Effect`] says; the rows name who does it.
+
+use super::app::App;
+use super::card;
+use super::command::{
+    self, clipboard, login, models, resume, session, settings, shell, thinking, tree, trust, undo,
+};
+use super::complete;
+use super::config::is_dumb;
+use super::dialog::approve::Approve;
+use super::effect::Effect;
+use super::feed::News;
+use crate::runtime::{AgentMessage, Fatal, preview_edit};
+use std::time::Instant;
+
+/// Takes in what happened.
+pub fn take(app: &mut App, mut news: News, now: Instant) {
+    app.view.take(&mut news, &app.config.look(), now);
+    app.status.activity.take(&news, now);
+    match news {
+        News::Effect(effect) => carry_out(app, *effect, now),
+        // There is no border to say it in.
+        News::RunStarted if is_dumb() => app.info("Working"),
+        News::Queues { steering, follow_up } => app.composer.queues = (steering, follow_up),
+        News::BlockEnded { .. } => preview(app),
+        News::MessageEnded(AgentMessage::Assistant(answer)) => {
+            app.status.footer.spend(&answer.usage);
+            // Elsewhere it is the network's speed as much as the model's.
+            app.status.footer.speed = match answer.provider == "local" {
+                true => app.status.activity.speed(answer.usage.output, now),
+                false => None,
+            };
+            app.refresh();
+        }
+        News::Renamed | News::ThinkingChanged => app.refresh(),
+        News::Settled => {
+            app.refresh();
+            app.send_held();
+        }
+        News::ShellPrinted(text) => {
+            if let Some(shell) = app.view.shell() {
+                shell.print(&text);
+            }
+        }
+        News::RetriesFailed { attempts, error } => {
+            app.error(&format!("Retry failed after {attempts} attempts: {error}"));
+        }
+        News::LimitReached(reason) => app.warn(&format!("The run was ended: {reason}")),
+        News::CompactionEnded { summary, aborted, error, .. } => {
+            if let Some((summary, tokens)) = summary {
+                let lines = card::compaction(&summary, tokens, &app.config.look());
+                app.view.show(lines);
+            } else if aborted {
+                app.warn("Compaction cancelled");
+            } else if let Some(error) = error {
+                app.error(&error);
+            }
+            app.refresh();
+            app.send_held();
+        }
+        _ => {}
+    }
+}
+
+/// Finds out what an edit would change, as soon as its arguments are whole.
+fn preview(app: &App) {
+    let Some((id, arguments)) = app.view.edit_to_preview(&app.config.describer) else {
+        return;
+    };
+    let (config, feed) = (app.control.config(), app.threads.feed.clone());
+    let look = move || {
+        if let Some(diff) = preview_edit(&config.workspace, &arguments) {
+            feed.effect(Effect::Preview { id, diff });
+        }
+    };
+    // Without the thread the texts of the edit are shown, no diff.
+    let _ = std::thread::Builder::new().name("preview".into()).spawn(look);
+}
+
+/// Takes all dialogs away.
+pub fn dismiss(app: &mut App, now: Instant) {
+    for effect in app.dialogs.dismiss() {
+        carry_out(app, effect, now);
+    }
+}
+
+/// Does what is asked for.
+pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
+    match effect {
+        // Closing is done where the dialog is; the others are for nobody here.
+        Effect::Close | Effect::Answer(_) | Effect::Draw => {}
+        Effect::Say(weight, text) => app.say(weight, &text),
+        Effect::Copy(text, done) => clipboard::copy(app, text, done),
+        Effect::Call(line) => {
+            command::run(app, line);
+        }
+        Effect::Write(sequences) => app.requests.sequences.push_str(&sequences),
+        Effect::Paste(text) if text.is_empty() => {}
+        Effect::Paste(text) => {
+            app.composer.editor.paste(&text);
+            complete::offer(app, false);
+        }
+        Effect::Refuse { reason, typed } => {
+            app.error(&format!("Error: {reason}"));
+            if app.composer.editor.is_empty() {
+                app.composer.editor.set_text(&typed);
+            }
+        }
+        Effect::ListFiles { listing, found, is_first, is_whole } => {
+            if app.composer.files.take(listing, found, is_first, is_whole) {
+                complete::offer_files(app);
+            }
+        }
+        Effect::Update(update) => app.dialogs.update(update, &app.config),
+
+        Effect::UseModel { model, saves } => models::choose(app, &model, saves),
+        Effect::UseThinking { level, saves } => thinking::choose(app, level, saves),
+        Effect::UseScope(scope) => {
+            app.control.models().set_scope(scope);
+            app.refresh();
+        }
+        Effect::SaveScope(patterns) => models::save_scope(app, patterns),
+        Effect::FoundModels { has_found, strangers } => models::found(app, has_found, &strangers),
+        Effect::UseTools(names) => models::use_tools(app, &names),
+        Effect::SaveTools(names) => models::save_tools(app, names),
+
+        Effect::WriteSetting { path, value } => {
+            let result = settings::write(app, path, value);
+            settings::refresh(app, Some(result));
+        }
+        Effect::ChooseTheme(which) => settings::choose_theme(app, which),
+        Effect::PreviewTheme(name) => settings::preview_theme(app, name.as_deref()),
+        Effect::UseTheme(setting) => settings::use_theme(app, setting),
+        Effect::ListModelLevels => settings::list_model_levels(app),
+        Effect::ChooseModelLevel(model) => settings::choose_model_level(app, model),
+        Effect::SetModelLevel { model, level } => settings::set_model_level(app, &model, level),
+
+        Effect::Begin(done) => {
+            app.begin_conversation();
+            app.info(&done);
+        }
+        Effect::Reloaded { was_trusted } => command::reloaded(app, was_trusted),
+        Effect::ShowStats { stats, name } => session::show_stats(app, &stats, name.as_deref()),
+        Effect::Summed { changes, stats } => {
+            app.status.footer.summed(changes, &stats, &app.control, &app.threads.feed);
+        }
+        Effect::Shared(address) => session::shared(app, address),
+        Effect::Import { path, word } => session::import_from(app, path, word),
+        Effect::Rename(name) => {
+            let feed = app.threads.feed.clone();
+            if let Err(Fatal(reason)) = app.control.set_name(&name, &mut |event| feed.event(event)) {
+                app.error(&reason);
+            }
+        }
+        Effect::Open(session) => resume::open(app, session),
+        Effect::Visited { session, done } => resume::visited(app, session, done),
+        Effect::Trust(decision) => trust::decide(app, *decision),
+        Effect::ShellEnded(done) => shell::ended(app, done),
+        Effect::Preview { id, diff } => {
+            if let Some(call) = app.view.open_call(&id) {
+                call.preview = Some(diff);
+            }
+        }
+
+        Effect::OpenTree(begin) => tree::open(app, begin),
+        Effect::GoTo(id) => tree::go_to(app, id),
+        Effect::AskSummary(id) => tree::ask_summary(app, id),
+        Effect::AskInstructions(id) => tree::ask_instructions(app, id),
+        Effect::Navigate { id, summary } => tree::navigate(app, id, summary),
+        Effect::Navigated { id, moved } => tree::arrive(app, id, *moved),
+        Effect::Busy(what) => app.status.activity.other = what.map(|what| (what, now)),
+        Effect::CopyEntry(id) => tree::copy_entry(app, &id),
+        Effect::Label { id, label } => {
+            if let Err(reason) = app.control.tree().set_label(&id, label.as_deref()) {
+                app.error(&reason);
+            }
+        }
+        Effect::ListForks(points) => tree::list_forks(app, &points),
+        Effect::Fork(id) => tree::fork_at(app, id),
+        Effect::Forked(text) => tree::forked(app, &text),
+
+        Effect::PlanUndo(plan) => undo::ask(app, *plan),
+        Effect::Undo { session, plans, forces } => undo::carry_out(app, session, plans, forces),
+        Effect::Undone { done, problem } => undo::undone(app, &done, problem.as_deref()),
+
+        Effect::ChooseProvider(way) => login::choose(app, way, ""),
+        Effect::SignIn(door) => login::begin(app, door),
+        Effect::StoreKey { door, key } => login::store_key(app, door, key),
+        Effect::SignedIn { provider, name, way } => login::complete(app, &provider, &name, way),
+        Effect::SignOut { provider, name, way } => login::sign_out(app, provider, name, way),
+        Effect::SignedOut(said) => {
+            if let Some((weight, text)) = said {
+                app.say(weight, &text);
+            }
+            app.status.footer.count_providers(&app.control);
+            app.refresh();
+        }
+        Effect::OpenAddress(url) => login::open_address(app, url),
+
+        Effect::Approve { call, reply } => app.open(Approve::new(*call, reply)),
+    }
+}

@@ -1,0 +1,31 @@
+//! What the screen says of the session besides the conversation: footer, activity, title.
+
+use super::activity::Activity;
+use super::config::UiConfig;
+use super::feed::Feed;
+use super::footer::Footer;
+use super::title::Title;
+use crate::runtime::control::Control;
+use std::sync::Arc;
+
+pub struct Status {
+    pub footer: Footer,
+    pub activity: Activity,
+    pub title: Title,
+    /// The window of the terminal is the one that is typed into.
+    pub is_focused: bool,
+    /// The user knows that a subscription may cost extra.
+    pub knows_extra_usage: bool,
+}
+
+impl Status {
+    pub fn new(control: &Control, config: &UiConfig, feed: &Arc<Feed>) -> Self {
+        Self {
+            footer: Footer::new(control, config.places.cwd.clone(), feed),
+            activity: Activity::default(),
+            title: Title::default(),
+            is_focused: true,
+            knows_extra_usage: false,
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! The conversation on screen: what is in the log, what still comes, and the windows on it.
+
+use super::card::{Call, Pictures, Shell, Weight, notice};
+use super::conversation::{Conversation, Item};
+use super::feed::{Feed, News};
+use super::keymap::AppAction;
+use super::look::{Layout, Look};
+use super::scroll::{Pages, Scroll};
+use super::transcript::{Printed, Transcript};
+use super::viewer::{Asked, Viewer};
+use crate::runtime::Describer;
+use crate::runtime::control::Control;
+use crate::tui::key::Key;
+use crate::tui::keymap::Keymap;
+use crate::tui::line::Line;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::time::Instant;
+
+pub struct View {
+    control: Control,
+    transcript: Transcript,
+    /// All of the conversation, also what has scrolled away.
+    conversation: Conversation,
+    /// The window on the conversation, in fullscreen mode.
+    window: Scroll,
+    /// The viewer, if it is open.
+    viewer: Option<Viewer>,
+}
+
+impl View {
+    pub fn new(control: Control) -> Self {
+        Self {
+            control,
+            transcript: Transcript::default(),
+            conversation: Conversation::default(),
+            window: Scroll::default(),
+            viewer: None,
+        }
+    }
+
+    pub fn say(&mut self, weight: Weight, text: &str, look: &Look<'_>) {
+        self.conversation.follow(&self.control);
+        self.conversation.push(Item::Said(weight, text.into()));
+        self.transcript.say(weight, text, look);
+    }
+
+    pub fn print(&mut self, lines: Vec<Line>) {
+        self.conversation.follow(&self.control);
+        self.conversation.push(Item::Printed(lines.as_slice().into()));
+        self.transcript.add(lines);
+    }
+
+    /// Adds lines that the log has in its own way.
+    pub fn show(&mut self, lines: Vec<Line>) {
+        self.transcript.add(lines);
+    }
+
+    /// Takes in what happened.
+    pub fn take(&mut self, news: &mut News, look: &Look<'_>, now: Instant) {
+        self.transcript.take(news, look, now);
+    }
+
+    /// Forgets what is not printed: another conversation begins.
+    pub fn clear(&mut self) {
+        self.transcript.clear();
+    }
+
+    /// Takes in the log of another conversation. Gives the first item of it.
+    pub fn begin(&mut self) -> usize {
+        self.conversation.begin(&self.control)
+    }
+
+    /// Prints the end of the conversation from an item on, and how to see what is above it.
+    pub fn print_end(&mut self, from: Option<usize>, rows: usize, goes_on: bool, look: &Look<'_>) {
+        if from.is_none() {
+            self.conversation.follow(&self.control);
+        }
+        let (lines, above) = self.conversation.end(from.unwrap_or(0), rows, &self.control, look);
+        if above > 0 {
+            let key = look.key(AppAction::TOOLS_EXPAND).filter(|_| goes_on);
+            let how = key.map_or_else(String::new, |key| format!(" ({key} shows them)"));
+            let text = format!("↑ {above} earlier messages{how}");
+            self.transcript.add(notice(Weight::Info, &text, look));
+        }
+        self.transcript.add(lines);
+    }
+
+    /// What is to be printed for good.
+    pub fn take_finished(
+        &mut self,
+        look: &Look<'_>,
+        now: Instant,
+        pictures: Option<&Pictures>,
+    ) -> Vec<Printed> {
+        self.transcript.take_finished(look, now, pictures)
+    }
+
+    /// The end of what was printed.
+    pub fn tail(&self, rows: usize) -> Vec<Line> {
+        self.transcript.tail(rows)
+    }
+
+    /// What is not printed yet: `rows` lines from its end, and some more.
+    pub fn live(&self, look: &Look<'_>, now: Instant, rows: usize) -> Vec<Line> {
+        self.transcript.live(look, now, rows)
+    }
+
+    /// Drops what a window on the whole conversation shows anyway.
+    pub fn drop_stored(&mut self) {
+        self.transcript.drop_stored();
+    }
+
+    /// True if folding changes something that is not printed yet.
+    pub fn has_calls(&self) -> bool {
+        self.transcript.has_calls()
+    }
+
+    /// True if something shows how long it runs.
+    pub fn is_running(&self) -> bool {
+        self.transcript.is_running()
+    }
+
+    pub fn begin_shell(&mut self, shell: Shell) {
+        self.transcript.begin_shell(shell);
+    }
+
+    /// The command of the user that runs.
+    pub fn shell(&mut self) -> Option<&mut Shell> {
+        self.transcript.shell()
+    }
+
+    /// The log has the commands of the user that have ended.
+    pub fn store_shells(&mut self) {
+        self.transcript.store_shells();
+    }
+
+    /// The call with this id that has not ended.
+    pub fn open_call(&mut self, id: &str) -> Option<&mut Call> {
+        self.transcript.open_call(id)
+    }
+
+    /// A call whose change can be shown before it runs: its id and arguments.
+    pub fn edit_to_preview(&self, describer: &Describer) -> Option<(String, Map<String, Value>)> {
+        self.transcript.edit_to_preview(describer)
+    }
+
+    /// Takes in what has come, and lays out what a window needs.
+    pub fn pages<'a>(&'a mut self, scroll: &mut Scroll, look: Look<'a>, now: Instant) -> Pages<'a> {
+        if self.conversation.follow(&self.control) {
+            scroll.forget();
+            scroll.go_to_end();
+        }
+        self.transcript.lay_out(&look);
+        if !scroll.laid_out.as_ref().is_some_and(|layout| layout.is_of(&look)) {
+            scroll.laid_out = Some(Layout::of(&look));
+            scroll.forget();
+        }
+        Pages {
+            conversation: &self.conversation,
+            control: &self.control,
+            transcript: &self.transcript,
+            look,
+            now,
+            live: self.transcript.live_parts(&look, now),
+            is_busy: !self.control.is_idle(),
+        }
+    }
+
+    /// Lets the window of the fullscreen mode look at the conversation.
+    pub fn with_window<T>(
+        &mut self,
+        look: Look<'_>,
+        now: Instant,
+        then: impl FnOnce(&mut Scroll, &Pages<'_>) -> T,
+    ) -> T {
+        let mut window = std::mem::take(&mut self.window);
+        let pages = self.pages(&mut window, look, now);
+        let done = then(&mut window, &pages);
+        drop(pages);
+        self.window = window;
+        done
+    }
+
+    /// The row in which the window of the fullscreen mode is searched.
+    pub fn search_line(&mut self, look: &Look<'_>) -> Option<Line> {
+        self.window.search.as_mut().map(|search| search.line(look))
+    }
+
+    pub fn has_viewer(&self) -> bool {
+        self.viewer.is_some()
+    }
+
+    pub fn open_viewer(&mut self) {
+        self.viewer = Some(Viewer::new());
+    }
+
+    pub fn close_viewer(&mut self) {
+        self.viewer = None;
+    }
+
+    pub fn paste_into_viewer(&mut self, text: &str) {
+        if let Some(viewer) = &mut self.viewer {
+            viewer.paste(text);
+        }
+    }
+
+    /// The whole screen of the viewer, as wide as the look says.
+    pub fn viewer_lines(&mut self, look: Look<'_>, rows: usize, now: Instant, feed: &Arc<Feed>) -> Vec<Line> {
+        let Some(mut viewer) = self.viewer.take() else {
+            return Vec::new();
+        };
+        let look = Look { is_open: viewer.is_open(), ..look };
+        let pages = self.pages(&mut viewer.scroll, look, now);
+        let lines = viewer.lines(&pages, rows, feed);
+        drop(pages);
+        self.viewer = Some(viewer);
+        lines
+    }
+
+    /// Gives a key to the viewer.
+    pub fn viewer_key(&mut self, key: &Key, keymap: &Keymap, look: Look<'_>, now: Instant) -> Asked {
+        let Some(mut viewer) = self.viewer.take() else {
+            return Asked::Nothing;
+        };
+        let look = Look { is_open: viewer.is_open(), ..look };
+        let pages = self.pages(&mut viewer.scroll, look, now);
+        let asked = viewer.key(key, keymap, &pages);
+        drop(pages);
+        if !matches!(asked, Asked::Close) {
+            self.viewer = Some(viewer);
+        }
+        asked
+    }
+}
+
+#[cfg(test)]
+impl View {
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+}
