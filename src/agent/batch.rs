@@ -155,15 +155,9 @@ fn run_calls(
                     let (id, name, arguments) = (call.id.as_str(), call.name.as_str(), &call.arguments);
                     host.event(&AgentEvent::ToolUpdate { id, name, arguments, output: &output })
                 }
-<<<<<<< HEAD
                 Note::End(index, result, took) => {
                     let ended = Finished { duration_ms: took.map(milliseconds), ..conclude(result) };
-                    let told = tell_end(host, calls[index], &ended);
-=======
-                Note::End(index, result) => {
-                    let ended = conclude(result);
                     let told = emit_end(host, calls[index], &ended);
->>>>>>> 02d5dc71c95f42d2350f5b78aef6fcddb9163d15
                     finished[index] = Some(ended);
                     told
                 }
@@ -280,16 +274,10 @@ fn emit_start(host: &mut dyn Host, call: &ToolCall) -> Result<(), Fatal> {
     host.event(&AgentEvent::ToolStart { id: &call.id, name: &call.name, arguments: &call.arguments })
 }
 
-<<<<<<< HEAD
-fn tell_end(host: &mut dyn Host, call: &ToolCall, finished: &Finished) -> Result<(), Fatal> {
+fn emit_end(host: &mut dyn Host, call: &ToolCall, finished: &Finished) -> Result<(), Fatal> {
     let (id, name) = (call.id.as_str(), call.name.as_str());
     let Finished { output, is_error, duration_ms } = finished;
     host.event(&AgentEvent::ToolEnd { id, name, output, is_error: *is_error, duration_ms: *duration_ms })
-=======
-fn emit_end(host: &mut dyn Host, call: &ToolCall, finished: &Finished) -> Result<(), Fatal> {
-    let Finished { output, is_error } = finished;
-    host.event(&AgentEvent::ToolEnd { id: &call.id, name: &call.name, output, is_error: *is_error })
->>>>>>> 02d5dc71c95f42d2350f5b78aef6fcddb9163d15
 }
 
 fn result_message(call: &ToolCall, finished: Finished) -> AgentMessage {

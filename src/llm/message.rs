@@ -184,17 +184,13 @@ pub struct AssistantMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnostics: Option<Box<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-<<<<<<< HEAD
-    pub deferred: Option<Value>,
+    pub deferred: Option<Box<Value>>,
     /// Milliseconds from `timestamp` to the end of the answer, by a monotonic clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     /// The thinking level that the agent asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thinking_level: Option<String>,
-=======
-    pub deferred: Option<Box<Value>>,
->>>>>>> 02d5dc71c95f42d2350f5b78aef6fcddb9163d15
+    pub thinking_level: Option<Box<str>>,
     #[serde(flatten)]
     pub extra: Extra,
 }

@@ -39,23 +39,13 @@ pub fn message(server: &Server, message: Prompt, reply: Reply) {
 }
 
 pub fn steer(server: &Server, prompt: Prompt, reply: Reply) {
-<<<<<<< HEAD
-    server.control.steer(queued(server.expand(prompt)), &mut server.listener());
-    reply.data(Begun::Queued);
-}
-
-pub fn follow_up(server: &Server, prompt: Prompt, reply: Reply) {
-    server.control.follow_up(queued(server.expand(prompt)), &mut server.listener());
-    reply.data(Begun::Queued);
-=======
     server.control.queue().steer(queued(server.expand(prompt)), &mut server.listener());
-    reply.done();
+    reply.data(Begun::Queued);
 }
 
 pub fn follow_up(server: &Server, prompt: Prompt, reply: Reply) {
     server.control.queue().follow_up(queued(server.expand(prompt)), &mut server.listener());
-    reply.done();
->>>>>>> 02d5dc71c95f42d2350f5b78aef6fcddb9163d15
+    reply.data(Begun::Queued);
 }
 
 pub fn clear_queue(server: &Server, (): (), reply: Reply) {
