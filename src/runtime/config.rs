@@ -10,6 +10,7 @@ use super::limit::Limits;
 use super::outcome::Wanted;
 use super::output_dir::{Beside, Passing};
 use super::prompt::Source;
+use super::recorded_tools::RecordedTools;
 use super::service::Services;
 use super::undo::Journal;
 use crate::agent::queue::QueueMode;
@@ -27,6 +28,7 @@ use crate::resources::settings::Settings;
 use crate::resources::trust::Snapshot;
 use crate::resources::{Diagnostic, skill, template};
 use crate::session::Log;
+
 use crate::tools::backend::{Backend, Over};
 use crate::tools::local::Local;
 use crate::tools::sandbox::Sandbox;
@@ -116,11 +118,21 @@ pub struct ModelOverrides {
 pub struct ToolOverrides {
     /// Exactly these.
     pub only: Option<Vec<String>>,
+    /// Each `+name` or `-name`: what changes of the tools that are active by default, or that a conversation has
+    /// recorded.
+    pub changes: Vec<String>,
     pub excluded: Vec<String>,
     pub none: bool,
     pub no_builtin: bool,
     /// Only tools that change nothing.
     pub read_only: bool,
+}
+
+impl ToolOverrides {
+    /// The active tools of a conversation that goes on are those that it has recorded.
+    pub fn leave_recorded(&self) -> bool {
+        self.only.is_none() && !self.none && !self.no_builtin && !self.read_only
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -372,6 +384,20 @@ pub fn configure(
     (config, active)
 }
 
+/// The tools of `all` with these names, in the order of the names, each once.
+pub fn tools_named(all: &[Arc<dyn Tool>], names: &[String]) -> Vec<Arc<dyn Tool>> {
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    for name in names {
+        let is_meant = |tool: &&Arc<dyn Tool>| tool.info().spec.name == *name;
+        if let Some(tool) = all.iter().find(is_meant)
+            && !tools.iter().any(|known| Arc::ptr_eq(known, tool))
+        {
+            tools.push(tool.clone());
+        }
+    }
+    tools
+}
+
 fn tool_options(inputs: &Inputs) -> tools::Options {
     let settings = &inputs.settings;
     let shell_path = settings.text("shellPath").map(|path| inputs.dirs.resolve(path, &inputs.cwd));
@@ -396,7 +422,11 @@ fn active_tools(
         None if !over.any() => Vec::new(),
         // Those that change something are left out below.
         None if over.read_only => tools::names().map(str::to_owned).collect(),
-        None => settings.texts("defaultTools").unwrap_or_else(|| DEFAULT_TOOLS.map(str::to_owned).to_vec()),
+        None => {
+            let names = settings.texts("defaultTools");
+            let active = names.unwrap_or_else(|| DEFAULT_TOOLS.map(str::to_owned).to_vec());
+            RecordedTools { active, removed: Vec::new() }.changed(&over.changes).active
+        }
     };
     let known = tools::names().collect::<Vec<_>>().join(", ");
     for name in over.excluded.iter().filter(|name| tools::builtin(name, workspace).is_none()) {

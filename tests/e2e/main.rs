@@ -32,6 +32,7 @@ mod output;
 mod print;
 mod protocol;
 mod question;
+mod record;
 #[cfg(feature = "interactive")]
 mod restore;
 mod retry;
