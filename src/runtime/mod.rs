@@ -21,6 +21,7 @@ pub mod prompt;
 pub mod reading;
 mod retry;
 mod secret;
+pub mod selection;
 pub mod service;
 pub mod session;
 pub mod setup;
