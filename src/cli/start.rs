@@ -229,7 +229,7 @@ impl Launch {
         let messages = context.messages.iter().map(|known| &known.message);
         let tools = match RecordedTools::of(messages) {
             Some(recorded) if self.over.tools.leave_recorded() => {
-                tools_named(&config.tools, &recorded.changed(&self.over.tools.changes).active)
+                tools_named(&config.tools, &recorded.changed(self.over.tools.changes()).active)
             }
             _ => tools,
         };

@@ -22,6 +22,7 @@ pub mod reading;
 pub mod recorded_tools;
 mod retry;
 mod secret;
+pub mod selection;
 pub mod service;
 pub mod session;
 pub mod setup;
