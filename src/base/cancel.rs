@@ -45,7 +45,7 @@ impl CancelToken {
         child
     }
 
-    /// Both are one: what cancels this one cancels the other.
+    /// True if both are handles of one token.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -46,7 +46,7 @@ pub enum Until {
     OutputEnd,
     /// When it has ended and its output is closed. Then what is left of its group is killed.
     GroupEnd,
-    /// When it has ended. What it started goes on, as the programs do that serve a clipboard.
+    /// When the program has exited. Its children keep running, such as those that serve a clipboard.
     Exit,
 }
 

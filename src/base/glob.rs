@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// Longer globs are a mistake.
 const MAX_CHARS: usize = 4096;
 
-/// What a place that takes globs leaves to choose.
+/// Options in which the callers' glob syntaxes differ.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dialect {
     pub ignore_case: bool,

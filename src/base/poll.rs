@@ -32,7 +32,7 @@ pub fn poll_all(fds: &mut [libc::pollfd], until: Option<Instant>) -> io::Result<
     Ok(())
 }
 
-/// Makes a call again that a signal has interrupted.
+/// Repeats a call that was interrupted by a signal.
 pub fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
@@ -42,7 +42,7 @@ pub fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     }
 }
 
-/// Bytes that can be read at once.
+/// Number of bytes that can be read without blocking.
 pub fn readable_bytes(pipe: &PipeReader) -> usize {
     let mut count: libc::c_int = 0;
     // SAFETY: the descriptor is open, and this request writes one `c_int`.

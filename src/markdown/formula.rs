@@ -6,7 +6,7 @@
 
 use memchr::memchr2;
 
-/// Longer ones are none.
+/// Maximum length of a formula; longer text is not one.
 const BYTES_MAX: usize = 4096;
 
 #[derive(Clone, Debug, PartialEq)]

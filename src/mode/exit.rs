@@ -24,7 +24,7 @@ pub fn code(flushed: io::Result<()>, closed: Result<(), String>) -> u8 {
     FAILED
 }
 
-/// Ends what the tools started, however the run ends, a panic included.
+/// Guard that kills the tools' child processes on drop, also in a panic.
 pub struct EndsChildren {
     /// Processes that outlived their command live on.
     pub keep: bool,

@@ -72,7 +72,7 @@ fn swapped(query: &[char]) -> Option<Vec<char>> {
     second.iter().all(is_other).then(|| [second, first].concat())
 }
 
-/// The indices of the texts that all words of the query fit, the best first; a slash ends a word too.
+/// Indices of the texts that match all words of the query, best first; a slash also separates words.
 pub fn filter<'a>(query: &str, texts: impl Iterator<Item = &'a str>) -> Vec<usize> {
     Texts::new(texts).filter(query)
 }

@@ -29,7 +29,7 @@ pub enum Reply {
     Position { row: usize, column: usize },
     /// The size of a cell in pixels.
     Cell { width: u32, height: u32 },
-    /// Graphics of Kitty: the text of the answer.
+    /// Kitty graphics protocol: the text of a response.
     Graphics(String),
 }
 

@@ -140,7 +140,7 @@ impl Line {
         })
     }
 
-    /// The part between two bytes, which are ends of characters; without the cursor.
+    /// The part between two byte offsets at character boundaries, without the cursor.
     pub fn slice(&self, range: Range<usize>) -> Self {
         let text = self.text.get(range.clone()).unwrap_or_default();
         let first = self.runs.partition_point(|run| run.end <= range.start);

@@ -68,7 +68,7 @@ pub fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Makes `folder` and its parents for their owner alone; those that exist stay as they are.
+/// Creates `folder` and missing parents, accessible to their owner only; existing ones are unchanged.
 pub fn make_private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }

@@ -1,4 +1,4 @@
-//! Files that are written beside the place that they take when they are whole.
+//! Temporary files that are written beside their destination and renamed when complete.
 //!
 //! On Linux such a file has no name until then, so that even a kill leaves nothing behind.
 

@@ -17,8 +17,8 @@ pub const NOT_FOUND: i64 = -32002;
 /// The editor took its request back.
 pub const CANCELLED: i64 = -32800;
 
-/// The connection to the editor. Cheap to clone. A reader that has gone ends the program by the output's token,
-/// so nothing here fails.
+/// The connection to the editor. Cheap to clone. Writing cannot fail: if the editor has gone, the output's
+/// token ends the program.
 #[derive(Clone)]
 pub struct Peer(Arc<Shared>);
 
@@ -87,7 +87,7 @@ impl Peer {
         }
     }
 
-    /// Asks, and waits for the answer, at most for `limit`. `None` when the wait was cancelled or too long.
+    /// Sends a request and waits at most `limit` for the response. `None` if cancelled or timed out.
     pub fn ask(
         &self,
         method: &str,

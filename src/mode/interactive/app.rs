@@ -50,7 +50,7 @@ pub struct Threads {
     pub feed: Arc<Feed>,
     /// Cancelled when the program is to end.
     pub cancel: CancelToken,
-    /// Held by every thread that does something for the app.
+    /// Channel that disconnects when the last worker thread has dropped its sender.
     alive: (Sender<()>, Receiver<()>),
 }
 

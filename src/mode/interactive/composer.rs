@@ -134,7 +134,7 @@ impl Composer {
         }
     }
 
-    /// What is queued, and how to take it back.
+    /// Lines that show the queued messages and the key that takes them back.
     pub fn waiting(&self, look: &Look<'_>) -> Vec<Line> {
         let dim = look.style(Role::Dim);
         let row = |mark: &str, text: &str| {

@@ -1,4 +1,4 @@
-//! The whole conversation, item by item: what is in the log, and what the program said between.
+//! The items of the conversation: logged messages, and notices of the program between them.
 //!
 //! Only the places of logged messages are held; a message is read when it is looked at, and goes through the
 //! transcript as if it came just then. A call is shown with its result, which is an entry of its own.
@@ -25,7 +25,7 @@ pub struct Conversation {
 #[derive(Clone)]
 pub enum Item {
     Stored(Place),
-    Said(Weight, Arc<str>),
+    Notice(Weight, Arc<str>),
     /// Laid out already.
     Printed(Arc<[Line]>),
 }
@@ -76,7 +76,7 @@ impl Conversation {
     pub fn text(&self, at: usize, control: &Control) -> Option<String> {
         let message = match self.items.get(at)? {
             Item::Stored(place) => control.tree().shown(&place.entry)?,
-            Item::Said(_, text) => return Some(text.to_string()),
+            Item::Notice(_, text) => return Some(text.to_string()),
             Item::Printed(lines) => {
                 let texts: Vec<&str> = lines.iter().map(|line| line.text().trim_end()).collect();
                 return Some(texts.join("\n"));
@@ -115,7 +115,7 @@ impl Conversation {
     ) -> (Vec<Line>, bool) {
         let lines = match self.items.get(at) {
             None => Vec::new(),
-            Some(Item::Said(weight, text)) => card::notice(*weight, text, look),
+            Some(Item::Notice(weight, text)) => card::notice(*weight, text, look),
             Some(Item::Printed(lines)) => lines.iter().flat_map(|line| wrap(line, look.width)).collect(),
             Some(Item::Stored(place)) if place.part == Part::Result => Vec::new(),
             Some(Item::Stored(place)) => match control.tree().shown(&place.entry) {

@@ -9,7 +9,7 @@ use crate::runtime::approval::Decision;
 use crate::runtime::compaction::NotCompacted;
 use crate::runtime::outline::{ForkPoint, Outline};
 use crate::runtime::shell::ShellResult;
-use crate::runtime::sign_in::{Answer as SignInAnswer, Door, Event as SignInEvent, Prompt, Way};
+use crate::runtime::sign_in::{Answer as SignInAnswer, Event as SignInEvent, Prompt, SignInMethod, Way};
 use crate::runtime::stats::Stats;
 use crate::runtime::succession::{Folder, NotOpened, Way as Opening};
 use crate::runtime::tree::Moved;
@@ -157,9 +157,9 @@ pub enum Effect {
     },
 
     ChooseProvider(Option<Way>),
-    SignIn(Door),
+    SignIn(SignInMethod),
     StoreKey {
-        door: Door,
+        method: SignInMethod,
         key: String,
     },
     /// A credential is stored.
@@ -241,7 +241,7 @@ pub struct Summary {
     pub instructions: Option<String>,
 }
 
-/// A stored session to go on with, and how.
+/// A stored session to open, and how.
 #[derive(Clone)]
 pub struct Opened {
     pub path: PathBuf,

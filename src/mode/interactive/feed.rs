@@ -1,8 +1,8 @@
-//! The way from the threads that work to the one that draws.
+//! A queue of events from the worker threads to the drawing thread.
 //!
-//! What happened is put into a mailbox, and the drawing thread is woken. Pieces of one text that nobody has
-//! taken yet are joined, and of the states of a running tool only the last is kept: however far the drawing
-//! is behind, the mailbox holds little more than the text itself.
+//! An event is put into a mailbox, and the drawing thread is woken. Pieces of one text that nobody has taken
+//! yet are joined, and of the states of a running tool only the last is kept: however far the drawing is
+//! behind, the mailbox holds little more than the text itself.
 //!
 //! Putting never waits: some news comes while locks are held that the drawing thread takes too.
 

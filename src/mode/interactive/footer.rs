@@ -103,7 +103,7 @@ impl Footer {
         self.names_provider = control.models().usable_providers().len() > 1;
     }
 
-    /// Reads the state of the session again, at a cost that does not grow with its file.
+    /// Reads the session's state again; the cost does not depend on the size of the session file.
     pub fn refresh(&mut self, control: &Control) {
         let now = control.snapshot();
         (self.cwd, self.name) = (now.cwd, now.session_name);

@@ -100,7 +100,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// A path that a tool was given, as short as it can be, and where it leads.
+    /// A tool's path argument as shown, as short as possible, and its link target.
     pub fn place(&self, given: &str) -> (String, Option<Arc<str>>) {
         let path = match given.strip_prefix("~/") {
             Some(rest) => self.home.join(rest),

@@ -186,8 +186,8 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::Undone { done, problem } => undo::undone(app, &done, problem.as_deref()),
 
         Effect::ChooseProvider(way) => login::choose(app, way, ""),
-        Effect::SignIn(door) => login::begin(app, door),
-        Effect::StoreKey { door, key } => login::store_key(app, door, key),
+        Effect::SignIn(method) => login::begin(app, method),
+        Effect::StoreKey { method, key } => login::store_key(app, method, key),
         Effect::SignedIn { provider, name, way } => login::complete(app, &provider, &name, way),
         Effect::SignOut { provider, name, way } => login::sign_out(app, provider, name, way),
         Effect::SignedOut(said) => {

@@ -33,7 +33,7 @@ pub struct Pace {
     on_its_way: Option<Instant>,
     /// When the last frame was sent.
     sent: Instant,
-    /// The last frame that was traced took long to arrive.
+    /// True if the last traced frame took long to arrive.
     is_slow: bool,
 }
 

@@ -11,7 +11,7 @@ use crate::tui::style::Style;
 use crate::tui::theme::Role;
 use std::time::{Duration, Instant};
 
-/// What is to be printed for good.
+/// Lines to print into the scrollback, which are not drawn again.
 pub fn settled(app: &mut App, now: Instant) -> Vec<Printed> {
     let pictures = app.config.pictures();
     app.view.take_finished(&app.config.look(), now, pictures.as_ref())
@@ -93,7 +93,7 @@ fn fullscreen(app: &mut App, now: Instant) -> Vec<Line> {
     lines
 }
 
-/// When the frame looks different without anything having happened.
+/// Time until the frame changes by itself, such as a clock or an animation.
 pub fn changes_in(app: &App, now: Instant) -> Option<Duration> {
     let looks = app.config.look().looks();
     let shows_time = app.view.is_running();

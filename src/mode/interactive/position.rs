@@ -29,7 +29,7 @@ struct Asked {
     until: Instant,
     /// The size has changed: nothing is drawn before the answer.
     is_resize: bool,
-    /// Nothing was drawn since.
+    /// True if nothing was drawn since the query.
     is_still: bool,
 }
 
@@ -38,7 +38,7 @@ struct Asked {
 pub enum Meaning {
     /// Here is the cursor of the last frame.
     Place,
-    /// Here is the cursor since the size has changed.
+    /// Position of the cursor after a resize.
     Resize,
     /// Something may have been drawn since the question: the answer means nothing.
     Nothing,

@@ -363,7 +363,7 @@ impl Transcript {
         out
     }
 
-    /// The end of what was printed.
+    /// The last `rows` printed lines.
     pub fn tail(&self, rows: usize) -> Vec<Line> {
         let first = self.printed.len().saturating_sub(rows);
         self.printed.range(first..).cloned().collect()

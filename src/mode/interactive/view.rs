@@ -41,7 +41,7 @@ impl View {
 
     pub fn say(&mut self, weight: Weight, text: &str, look: &Look<'_>) {
         self.conversation.follow(&self.control);
-        self.conversation.push(Item::Said(weight, text.into()));
+        self.conversation.push(Item::Notice(weight, text.into()));
         self.transcript.say(weight, text, look);
     }
 

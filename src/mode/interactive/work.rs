@@ -1,4 +1,4 @@
-//! The session's thread: what takes the conversation on, or puts another in its place, one after another.
+//! The session's thread: runs jobs that continue or replace the conversation, one after another.
 
 use super::card::Weight;
 use super::effect::Effect;

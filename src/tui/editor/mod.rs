@@ -139,7 +139,7 @@ impl Editor {
         self.move_to(at(start + cursor.min(text.len())));
     }
 
-    /// Adds a prompt to those that can be found again.
+    /// Adds a prompt to the history.
     pub fn remember(&mut self, prompt: &str) {
         self.history.add(prompt);
     }

@@ -157,7 +157,7 @@ impl Editor {
         });
     }
 
-    /// Up or down by rows, as far as there are any, in the cell that the first such move began in.
+    /// Moves up or down by at most `rows` rows, keeping the column of the first such move.
     fn by_rows(&mut self, rows: isize) {
         let cells = self.view.cells();
         let (row, _) = self.row();

@@ -27,7 +27,7 @@ pub struct Language {
     pub quotes: &'static [Quote],
     /// Keywords are the same in capitals; they stand in small letters here.
     pub ignores_case: bool,
-    /// Words that begin with a capital are types.
+    /// True if words that begin with a capital letter are types.
     pub has_capital_types: bool,
     /// A quote may begin a lifetime; `r#"` strings.
     pub has_lifetimes: bool,

@@ -1,4 +1,4 @@
-//! Styled runs of text into lines, one for each that the author ended.
+//! Converts styled runs of text into lines, one for each line of the source.
 
 use super::Look;
 use crate::markdown::{self, Formula, Inline, plain};

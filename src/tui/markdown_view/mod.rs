@@ -27,7 +27,7 @@ pub struct Look<'a> {
     pub theme: &'a Theme,
     /// In cells.
     pub width: usize,
-    /// The terminal has links; else addresses are written out.
+    /// True if the terminal supports links; otherwise addresses are written out.
     pub hyperlinks: bool,
     /// Stands before each line of code.
     pub code_indent: &'a str,

@@ -385,7 +385,7 @@ impl Screen {
 struct Common {
     bytes: usize,
     cells: usize,
-    /// They look the same from end to end.
+    /// True if the lines look identical.
     all: bool,
 }
 

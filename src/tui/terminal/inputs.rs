@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// The next chunk of a paste without marks comes at least so soon.
 const BURST: Duration = Duration::from_millis(50);
 
-/// How long an Escape is waited on.
+/// How long to wait after an Escape byte for the rest of a key sequence.
 pub(super) fn escape_timeout(variable: impl Fn(&str) -> Option<String>) -> Duration {
     let given = variable("PI_TUI_ESC_TIMEOUT").and_then(|text| text.trim().parse::<f64>().ok());
     if let Some(millis) = given.filter(|millis| *millis > 0.0 && millis.is_finite()) {

@@ -242,7 +242,7 @@ impl Terminal {
         self.resume()
     }
 
-    /// Reads what the terminal still has to say: it must not be typed into the shell.
+    /// Discards pending replies of the terminal, which the shell would read as typed input.
     fn drain(&self) {
         // What comes before the answer to this was sent before everything was off.
         if self.answers && self.tty.write(b"\x1b[c").is_err() {

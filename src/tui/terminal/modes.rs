@@ -1,4 +1,4 @@
-//! What can be switched on in a terminal, and how it is switched off again.
+//! Terminal modes that can be switched on, and how to switch them off.
 
 /// A set of modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -8,7 +8,7 @@ impl Modes {
     pub const NONE: Self = Self(0);
     /// Pastes come between marks.
     pub const PASTE: Self = Self(1);
-    /// Kitty's keyboard protocol, with what is asked to learn whether there is one.
+    /// Kitty's keyboard protocol, with a query whether the terminal supports it.
     pub const KEYBOARD: Self = Self(2);
     /// xterm's way to tell all keys apart.
     pub const OTHER_KEYS: Self = Self(4);
@@ -45,7 +45,7 @@ impl Modes {
         Self(bits)
     }
 
-    /// What switches them on.
+    /// Escape sequences that switch the modes on.
     pub fn on(self) -> String {
         let wanted = TABLE.iter().filter(|(mode, ..)| self.has(*mode));
         wanted.map(|(_, on, _)| *on).collect()

@@ -166,7 +166,7 @@ pub enum Backdrop {
 }
 
 impl Backdrop {
-    /// Whether a colour that the terminal named is dark or light.
+    /// Classifies a colour reported by the terminal as dark or light.
     pub fn of(red: u8, green: u8, blue: u8) -> Self {
         let linear = |channel: u8| {
             let value = f64::from(channel) / 255.0;

@@ -8,7 +8,7 @@ use crate::tui::wrap::wrap;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// How much a notice matters.
+/// Severity of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
     Info,

@@ -196,7 +196,7 @@ impl Call {
         self.boxed(lines, look)
     }
 
-    /// What is to be approved, in about `room` rows. Of a command the end is shown too, however long it is.
+    /// The call as shown for approval, in about `room` rows. The end of a command is always shown too.
     pub fn lines_to_approve(&self, look: &Look<'_>, room: usize) -> Vec<Line> {
         let inner = look.within(look.width.saturating_sub(2).max(1));
         // The box has a row above and below.

@@ -1,4 +1,4 @@
-//! The prompt in an editor of the user's own.
+//! Edits the prompt in the user's external editor.
 
 use crate::base::file::Passing;
 use crate::mode::interactive::app::App;

@@ -13,7 +13,7 @@ use crate::mode::interactive::effect::{Effect, SignInNews, Update};
 use crate::mode::interactive::feed::Feed;
 use crate::mode::interactive::program;
 use crate::runtime::control::Control;
-use crate::runtime::sign_in::{Answer, Door, Event, Failure, Interaction, Prompt, Way};
+use crate::runtime::sign_in::{Answer, Event, Failure, Interaction, Prompt, SignInMethod, Way};
 use crate::runtime::{CancelToken, Fatal};
 use crate::tui::select::{Item, List};
 use crossbeam_channel::{bounded, select};
@@ -38,18 +38,20 @@ pub fn run(app: &mut App, provider: &str) {
         return app.open(question("Select authentication method:", "", &[WITH_ACCOUNT, WITH_KEY], then));
     }
     let wanted = provider.to_lowercase();
-    let is_meant = |door: &Door| door.provider.to_lowercase() == wanted || door.name.to_lowercase() == wanted;
-    let mut doors = app.control.sign_ins().doors();
-    doors.retain(is_meant);
-    match doors.as_slice() {
-        [door] => begin(app, door.clone()),
-        [first, rest @ ..] if rest.iter().all(|door| door.provider == first.provider) => {
-            let labels: Vec<&str> = doors.iter().map(way_label).collect();
+    let is_meant = |method: &SignInMethod| {
+        method.provider.to_lowercase() == wanted || method.name.to_lowercase() == wanted
+    };
+    let mut methods = app.control.sign_ins().methods();
+    methods.retain(is_meant);
+    match methods.as_slice() {
+        [method] => begin(app, method.clone()),
+        [first, rest @ ..] if rest.iter().all(|method| method.provider == first.provider) => {
+            let labels: Vec<&str> = methods.iter().map(way_label).collect();
             let title = format!("Select authentication method for {}:", first.name);
-            let offered = doors.clone();
+            let offered = methods.clone();
             let then = move |chosen: Option<usize>| {
-                let door = chosen.and_then(|index| offered.get(index));
-                door.map(|door| Effect::SignIn(door.clone())).into_iter().collect()
+                let method = chosen.and_then(|index| offered.get(index));
+                method.map(|method| Effect::SignIn(method.clone())).into_iter().collect()
             };
             app.open(question(&title, "", &labels, then));
         }
@@ -59,15 +61,16 @@ pub fn run(app: &mut App, provider: &str) {
 
 /// What can be named behind `/login`.
 pub fn arguments(control: &Control, text: &str) -> Vec<Item> {
-    let mut doors = control.sign_ins().doors();
-    doors.dedup_by(|a, b| a.provider == b.provider);
-    let items = doors.iter().map(|door| Item::new(&door.provider, &door.provider).about(&door.name));
+    let mut methods = control.sign_ins().methods();
+    methods.dedup_by(|a, b| a.provider == b.provider);
+    let items =
+        methods.iter().map(|method| Item::new(&method.provider, &method.provider).about(&method.name));
     List::found(items.collect(), text)
 }
 
-fn way_label(door: &Door) -> &str {
-    match door.way {
-        Way::SignIn if !door.label.is_empty() => door.label,
+fn way_label(method: &SignInMethod) -> &str {
+    match method.way {
+        Way::SignIn if !method.label.is_empty() => method.label,
         Way::SignIn => WITH_ACCOUNT,
         Way::Key => WITH_KEY,
     }
@@ -75,30 +78,30 @@ fn way_label(door: &Door) -> &str {
 
 /// Lists the providers, those with one way to sign in if it is said.
 pub fn choose(app: &mut App, way: Option<Way>, search: &str) {
-    let mut doors = app.control.sign_ins().doors();
-    doors.retain(|door| way.is_none_or(|way| door.way == way));
-    app.open(providers(doors, search, way.is_some()));
+    let mut methods = app.control.sign_ins().methods();
+    methods.retain(|method| way.is_none_or(|way| method.way == way));
+    app.open(providers(methods, search, way.is_some()));
 }
 
 /// Asks for a key, or begins to sign in.
-pub fn begin(app: &mut App, door: Door) {
-    if door.way == Way::Key {
-        return app.open(KeyEntry::new(door));
+pub fn begin(app: &mut App, method: SignInMethod) {
+    if method.way == Way::Key {
+        return app.open(KeyEntry::new(method));
     }
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let cancel = app.threads.cancel.child();
     let by_screen = ByScreen { feed: app.threads.feed.clone(), number };
-    app.open(SignIn::new(&door.name, number, cancel.clone()));
+    app.open(SignIn::new(&method.name, number, cancel.clone()));
     let control = app.control.clone();
     app.find_out("sign-in", move || {
-        let done = control.sign_ins().sign_in(&door.provider, &by_screen, &cancel);
+        let done = control.sign_ins().sign_in(&method.provider, &by_screen, &cancel);
         by_screen.post(SignInNews::Over);
         match done {
-            Ok(()) => Effect::SignedIn { provider: door.provider, name: door.name, way: Way::SignIn },
+            Ok(()) => Effect::SignedIn { provider: method.provider, name: method.name, way: Way::SignIn },
             Err(Failure::Cancelled) => Effect::Draw,
             Err(Failure::Because(reason)) => {
-                Effect::Say(Weight::Error, format!("Failed to login to {}: {reason}", door.name))
+                Effect::Say(Weight::Error, format!("Failed to login to {}: {reason}", method.name))
             }
         }
     });
@@ -135,13 +138,13 @@ impl Interaction for ByScreen {
     }
 }
 
-pub fn store_key(app: &mut App, door: Door, key: String) {
+pub fn store_key(app: &mut App, method: SignInMethod, key: String) {
     let (control, cancel) = (app.control.clone(), app.threads.cancel.child());
-    app.find_out("login", move || match control.sign_ins().store_key(&door.provider, &key, &cancel) {
-        Ok(()) => Effect::SignedIn { provider: door.provider, name: door.name, way: Way::Key },
+    app.find_out("login", move || match control.sign_ins().store_key(&method.provider, &key, &cancel) {
+        Ok(()) => Effect::SignedIn { provider: method.provider, name: method.name, way: Way::Key },
         Err(Failure::Cancelled) => Effect::Draw,
         Err(Failure::Because(reason)) => {
-            Effect::Say(Weight::Error, format!("Failed to save API key for {}: {reason}", door.name))
+            Effect::Say(Weight::Error, format!("Failed to save API key for {}: {reason}", method.name))
         }
     });
 }

@@ -132,7 +132,7 @@ impl Scope {
         }
     }
 
-    /// Moves the chosen one among those that are enabled.
+    /// Moves the selected model up or down among the enabled ones.
     fn shift(&mut self, is_up: bool, list: &mut List) -> bool {
         let name = list.selected().map(|item| item.value.clone());
         let (Some(enabled), Some(name)) = (&mut self.enabled, name) else {

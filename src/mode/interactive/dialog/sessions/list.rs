@@ -171,7 +171,7 @@ impl Sessions {
         name.is_some_and(|name| !name.trim().is_empty())
     }
 
-    /// Forks under what they come from; a thread is as young as the youngest in it.
+    /// Rows with forks below their parents; a thread is sorted by its newest session.
     fn threads(&self, sessions: &[usize]) -> Vec<Shown> {
         let by_path: HashMap<&Path, usize> =
             sessions.iter().filter_map(|&at| Some((self.infos.get(at)?.path.as_path(), at))).collect();

@@ -33,7 +33,7 @@ pub struct Tree {
     shows_times: bool,
     /// Names the chosen entry.
     label: Option<TextInput>,
-    /// The entry to begin at.
+    /// Id of the entry selected at first.
     begin: Option<String>,
 }
 

@@ -5,23 +5,23 @@ use crate::mode::interactive::keymap::defaults;
 use crate::mode::interactive::testing::Bench;
 use crate::runtime::BUILTIN;
 use crate::runtime::control::user_message;
-use crate::runtime::outline::{Item, Said};
+use crate::runtime::outline::{Item, Preview};
 use crate::tui::theme::Theme;
 use std::path::Path;
 
 fn tree() -> Tree {
-    let item = |id: &str, children: &[u32], said: Said| {
-        Some(Item { id: id.to_owned(), children: children.to_vec(), said, bookmark: None })
+    let item = |id: &str, children: &[u32], preview: Preview| {
+        Some(Item { id: id.to_owned(), children: children.to_vec(), preview, bookmark: None })
     };
     let mut tree = Tree::new(Filter::Default, None);
     tree.take(Outline {
         items: vec![
-            item("a", &[1], Said::User("first prompt".into())),
-            item("b", &[2, 4], Said::Answer("an answer".into())),
-            item("c", &[3], Said::User("left".into())),
-            item("d", &[], Said::Aborted),
-            item("e", &[5], Said::User("right".into())),
-            item("f", &[], Said::Answer("the end".into())),
+            item("a", &[1], Preview::User("first prompt".into())),
+            item("b", &[2, 4], Preview::Answer("an answer".into())),
+            item("c", &[3], Preview::User("left".into())),
+            item("d", &[], Preview::Aborted),
+            item("e", &[5], Preview::User("right".into())),
+            item("f", &[], Preview::Answer("the end".into())),
         ],
         roots: vec![0],
         leaf: Some(5),

@@ -4,7 +4,7 @@
 //! chain without branches stays in one column; where it branches, each branch goes one column in. Every
 //! step here goes over the entries once, so that a key in a long session costs milliseconds.
 
-use crate::runtime::outline::{Outline, Said};
+use crate::runtime::outline::{Outline, Preview};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -55,18 +55,18 @@ impl Filter {
         next.copied().unwrap_or_default()
     }
 
-    fn shows(self, said: &Said, is_labeled: bool, is_leaf: bool) -> bool {
-        match said {
-            Said::Usage => return false,
+    fn shows(self, preview: &Preview, is_labeled: bool, is_leaf: bool) -> bool {
+        match preview {
+            Preview::Usage => return false,
             // Where one is must be seen.
-            Said::Silent if !is_leaf => return false,
+            Preview::Silent if !is_leaf => return false,
             _ => {}
         }
-        let is_setting = matches!(said, Said::Setting(_));
+        let is_setting = matches!(preview, Preview::Setting(_));
         match self {
             Self::Default => !is_setting,
-            Self::NoTools => !is_setting && !matches!(said, Said::Tool(_)),
-            Self::UserOnly => matches!(said, Said::User(_)),
+            Self::NoTools => !is_setting && !matches!(preview, Preview::Tool(_)),
+            Self::UserOnly => matches!(preview, Preview::User(_)),
             Self::LabeledOnly => is_labeled,
             Self::All => true,
         }
@@ -76,7 +76,7 @@ impl Filter {
 /// A shown entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Its place in the outline.
+    /// Index of the entry in the outline.
     pub item: u32,
     /// The row that it hangs on.
     pub parent: Option<usize>,
@@ -133,7 +133,7 @@ impl Shape {
         let texts = outline.items.iter().map(|item| {
             item.as_ref().map_or_else(String::new, |item| {
                 let label = item.bookmark.as_ref().map_or("", |mark| &mark.label);
-                searchable(&item.said, label)
+                searchable(&item.preview, label)
             })
         });
         let mut shape = Self {
@@ -178,7 +178,7 @@ impl Shape {
             item.bookmark = label
                 .map(|label| crate::runtime::outline::Bookmark { label: label.to_owned(), timestamp: now });
             if let Some(text) = self.texts.get_mut(at as usize) {
-                *text = searchable(&item.said, label.unwrap_or_default());
+                *text = searchable(&item.preview, label.unwrap_or_default());
             }
         }
     }
@@ -192,7 +192,7 @@ impl Shape {
             };
             let is_leaf = self.outline.leaf == Some(at);
             let text = self.texts.get(at as usize).map_or("", String::as_str);
-            self.filter.shows(&item.said, item.bookmark.is_some(), is_leaf)
+            self.filter.shows(&item.preview, item.bookmark.is_some(), is_leaf)
                 && words.iter().all(|word| text.contains(word.as_str()))
         };
         // For each entry: the row that what hangs on it is under, and whether that is folded away.
@@ -301,7 +301,7 @@ impl Shape {
         at
     }
 
-    /// The lines before a row's text, three cells a column.
+    /// The connector lines before a row's text, three cells a column.
     pub fn lines_before(&self, index: usize, is_plain: bool) -> String {
         let Some(row) = self.rows.get(index) else {
             return String::new();
@@ -425,20 +425,20 @@ fn place(rows: &mut [Row], roots: &[usize]) {
     }
 }
 
-fn searchable(said: &Said, label: &str) -> String {
-    let (kind, text) = match said {
-        Said::User(text) => ("user", text.as_str()),
-        Said::Answer(text) | Said::Failed(text) => ("assistant", text.as_str()),
-        Said::Aborted => ("assistant", "aborted"),
-        Said::Silent => ("assistant", ""),
-        Said::Tool(text) => ("toolResult", text.as_str()),
-        Said::Shell(text) => ("bashExecution", text.as_str()),
-        Said::Message(role) => ("", role.as_str()),
-        Said::Custom { kind, text } => (kind.as_str(), text.as_str()),
-        Said::Compaction { .. } => ("compaction", ""),
-        Said::Summary(text) => ("branch summary", text.as_str()),
-        Said::Setting(text) => ("", text.as_str()),
-        Said::Usage | Said::Unknown => ("", ""),
+fn searchable(preview: &Preview, label: &str) -> String {
+    let (kind, text) = match preview {
+        Preview::User(text) => ("user", text.as_str()),
+        Preview::Answer(text) | Preview::Failed(text) => ("assistant", text.as_str()),
+        Preview::Aborted => ("assistant", "aborted"),
+        Preview::Silent => ("assistant", ""),
+        Preview::Tool(text) => ("toolResult", text.as_str()),
+        Preview::Shell(text) => ("bashExecution", text.as_str()),
+        Preview::Message(role) => ("", role.as_str()),
+        Preview::Custom { kind, text } => (kind.as_str(), text.as_str()),
+        Preview::Compaction { .. } => ("compaction", ""),
+        Preview::Summary(text) => ("branch summary", text.as_str()),
+        Preview::Setting(text) => ("", text.as_str()),
+        Preview::Usage | Preview::Unknown => ("", ""),
     };
     format!("{label} {kind} {text}").to_lowercase()
 }

@@ -11,14 +11,14 @@ fn outline(rows: &[(Option<u32>, &str)]) -> Outline {
         .enumerate()
         .map(|(at, (_, text))| {
             let (kind, text) = text.split_once(' ').unwrap_or((text, ""));
-            let said = match kind {
-                "user" => Said::User(text.to_owned()),
-                "answer" => Said::Answer(text.to_owned()),
-                "silent" => Said::Silent,
-                "tool" => Said::Tool(text.to_owned()),
-                _ => Said::Setting(text.to_owned()),
+            let preview = match kind {
+                "user" => Preview::User(text.to_owned()),
+                "answer" => Preview::Answer(text.to_owned()),
+                "silent" => Preview::Silent,
+                "tool" => Preview::Tool(text.to_owned()),
+                _ => Preview::Setting(text.to_owned()),
             };
-            Some(Item { id: at.to_string(), children: Vec::new(), said, bookmark: None })
+            Some(Item { id: at.to_string(), children: Vec::new(), preview, bookmark: None })
         })
         .collect();
     let mut roots = Vec::new();
@@ -35,10 +35,11 @@ fn drawn(shape: &Shape) -> Vec<String> {
     (0..shape.rows.len())
         .map(|index| {
             let item = shape.item(shape.rows[index].item).unwrap();
-            let text = match &item.said {
-                Said::User(text) | Said::Answer(text) | Said::Tool(text) | Said::Setting(text) => {
-                    text.as_str()
-                }
+            let text = match &item.preview {
+                Preview::User(text)
+                | Preview::Answer(text)
+                | Preview::Tool(text)
+                | Preview::Setting(text) => text.as_str(),
                 _ => "-",
             };
             let fold = if shape.is_folded(shape.rows[index].item) { " +" } else { "" };
