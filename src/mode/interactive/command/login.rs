@@ -1,7 +1,6 @@
 //! Signing in and out: `/login`, `/logout`.
 //!
-//! A sign-in runs on a thread of its own. What it says goes into its dialog, what it asks is asked there, and
-//! Escape ends it.
+//! A sign-in runs on a separate thread. Its messages and questions appear in a dialog, and Escape cancels it.
 
 use super::models;
 use crate::mode::interactive::app::App;
@@ -24,10 +23,10 @@ use std::time::Duration;
 const WITH_ACCOUNT: &str = "Sign in with an account";
 const WITH_KEY: &str = "Sign in with an API key";
 
-/// A program that opens a browser has done it by then.
+/// Time limit of a program that opens a browser.
 const BROWSER_LIMIT: Duration = Duration::from_secs(10);
 
-/// `/login`: how and where, as far as that is not said.
+/// `/login`: asks for method and provider, unless given.
 pub fn run(app: &mut App, provider: &str) {
     if provider.is_empty() {
         let then = |chosen| match chosen {
@@ -59,7 +58,7 @@ pub fn run(app: &mut App, provider: &str) {
     }
 }
 
-/// What can be named behind `/login`.
+/// Completions for the argument of `/login`.
 pub fn arguments(control: &Control, text: &str) -> Vec<Item> {
     let mut methods = control.sign_ins().methods();
     methods.dedup_by(|a, b| a.provider == b.provider);
@@ -76,14 +75,14 @@ fn way_label(method: &SignInMethod) -> &str {
     }
 }
 
-/// Lists the providers, those with one way to sign in if it is said.
+/// Lists the providers, limited to one way to sign in if given.
 pub fn choose(app: &mut App, way: Option<Way>, search: &str) {
     let mut methods = app.control.sign_ins().methods();
     methods.retain(|method| way.is_none_or(|way| method.way == way));
     app.open(providers(methods, search, way.is_some()));
 }
 
-/// Asks for a key, or begins to sign in.
+/// Asks for an API key, or starts a sign-in.
 pub fn begin(app: &mut App, method: SignInMethod) {
     if method.way == Way::Key {
         return app.open(KeyEntry::new(method));
@@ -107,7 +106,7 @@ pub fn begin(app: &mut App, method: SignInMethod) {
     });
 }
 
-/// Carries what a sign-in says and asks to its dialog.
+/// Forwards messages and questions of a sign-in to its dialog.
 struct ByScreen {
     feed: Arc<Feed>,
     number: u64,
@@ -149,7 +148,7 @@ pub fn store_key(app: &mut App, method: SignInMethod, key: String) {
     });
 }
 
-/// Something was stored: the models of the provider are there, and one is taken if there was none.
+/// Reloads the provider's models after a sign-in, and selects one if there was none.
 pub fn complete(app: &mut App, provider: &str, name: &str, way: Way) {
     let done = match way {
         Way::SignIn => format!("Logged in to {name}"),
@@ -187,7 +186,7 @@ pub fn complete(app: &mut App, provider: &str, name: &str, way: Way) {
     app.refresh();
 }
 
-/// `/logout`: takes away what is stored.
+/// `/logout`: removes stored credentials.
 pub fn leave(app: &mut App, _: &str) {
     let stored = match app.control.sign_ins().stored() {
         Ok(stored) => stored,

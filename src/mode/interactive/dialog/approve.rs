@@ -1,4 +1,4 @@
-//! Approval of tool calls: what is to be done is shown, the user decides.
+//! Approval of tool calls: shows the call, and the user decides.
 
 use super::{Dialog, Step};
 use crate::mode::interactive::card::Call;

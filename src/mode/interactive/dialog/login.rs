@@ -1,4 +1,4 @@
-//! Where to sign in: the list of providers, and the field for a key. What is secret is never shown.
+//! Sign-in: the list of providers, and the input of an API key, which is never shown.
 
 use super::Dialog;
 use super::frame::{indented, inside, keys, text, title};
@@ -16,7 +16,7 @@ use crate::tui::theme::Role;
 /// The providers to choose from.
 pub struct Providers {
     methods: Vec<SignInMethod>,
-    /// The question before was how, not where.
+    /// True if the previous dialog asked for the method.
     goes_back: bool,
 }
 
@@ -75,7 +75,7 @@ impl Rows for Providers {
     }
 }
 
-/// A key is typed, unseen.
+/// Input of an API key, not shown.
 pub struct KeyEntry {
     method: SignInMethod,
     input: TextInput,

@@ -1,4 +1,4 @@
-//! A sign-in under way: an address to open, a code to enter, questions, and what it says meanwhile.
+//! A running sign-in: an address to open, a code to enter, questions, and progress messages.
 
 use super::frame::{indented, inside, keys as hints, text, title};
 use super::{Dialog, Step};
@@ -17,14 +17,14 @@ use crate::tui::wrap::wrap;
 use crossbeam_channel::Sender;
 use std::sync::Arc;
 
-/// What a sign-in said, of which the last lines are shown.
+/// Progress messages shown.
 const SAID_ROWS: usize = 3;
 pub struct SignIn {
     name: String,
     number: u64,
     cancel: CancelToken,
     url: Option<String>,
-    /// To be typed into the page.
+    /// Code that the user types into the page.
     code: Option<String>,
     instructions: String,
     said: Vec<String>,
@@ -39,7 +39,7 @@ struct PendingPrompt {
 
 enum What {
     Line(TextInput),
-    /// The answers, and what each is called for the asker.
+    /// Options with their ids.
     One(List),
 }
 
@@ -95,7 +95,7 @@ impl SignIn {
         self.pending = Some(PendingPrompt { message, reply, what });
     }
 
-    /// The key's effect on the question; the answer, if it is one.
+    /// Handles a key in a question; returns the answer when it is complete.
     fn answer(&mut self, key: &Key, keymap: &Keymap) -> Option<Answer> {
         match &mut self.pending.as_mut()?.what {
             What::Line(input) => match input.handle(key, keymap) {
@@ -114,7 +114,7 @@ impl SignIn {
         }
     }
 
-    /// The key that sends an answer has none to send: it opens the address.
+    /// True if the confirm key opens the address, since no answer is pending.
     fn may_open(&self) -> bool {
         let what = self.pending.as_ref().map(|pending| &pending.what);
         let is_empty = match what {

@@ -1,7 +1,7 @@
 //! Entries of the tree as rows.
 //!
-//! Where the tree is deep, what is shown moves to the right as a whole, so that of the chosen row there is
-//! always something to read.
+//! In a deep tree all rows are scrolled sideways together, so that the text of the selected row stays
+//! visible.
 
 use super::shape::Shape;
 use crate::mode::interactive::look::Look;
@@ -12,14 +12,14 @@ use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
 use std::ops::Range;
 
-/// Fewest cells of text that stay visible behind the tree's lines.
+/// Minimum cells of text that stay visible after the connector lines.
 const TEXT_CELLS: Range<usize> = 4..21;
-/// Cells of the tree's lines that stay visible before the text.
+/// Cells of connector lines that stay visible before the text.
 const LINES_CELLS: Range<usize> = 2..13;
 
 struct Drawn {
     body: Line,
-    /// Where the text begins.
+    /// Column at which the text begins.
     anchor: usize,
     is_selected: bool,
 }
@@ -56,7 +56,7 @@ pub fn rows(
     lines.collect()
 }
 
-/// How many cells at the left are not shown.
+/// Number of cells hidden at the left.
 fn shift(drawn: &[Drawn], room: usize) -> usize {
     let widest = drawn.iter().map(|row| row.body.width()).max().unwrap_or(0);
     let most = widest.saturating_sub(room);

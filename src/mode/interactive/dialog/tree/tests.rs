@@ -1,4 +1,4 @@
-//! Keys in the tree, and what it looks like.
+//! Keys and drawing of the tree.
 
 use super::*;
 use crate::mode::interactive::keymap::defaults;
@@ -29,7 +29,7 @@ fn tree() -> Tree {
     tree
 }
 
-/// What the last of the keys asks for, in a few words.
+/// Effects of the last of the keys, as short text.
 fn press(tree: &mut Tree, keys: &str) -> String {
     let keymap = defaults();
     let keys = keys.split_whitespace().map(|key| Key::parse(key).unwrap());
@@ -130,7 +130,7 @@ fn entries_are_named() {
     assert!(text(&mut tree, 60, 30).join("\n").contains("No entries found"));
 }
 
-/// A bench whose session holds these prompts, one behind the other.
+/// A bench with a session of these prompts, each the child of the previous one.
 fn bench(prompts: &[&str]) -> Bench {
     let bench = Bench::new();
     for prompt in prompts {

@@ -1,10 +1,10 @@
-//! What is shown of trees, and the lines that are drawn.
+//! Rows of trees and their connector lines.
 
 use super::*;
 use crate::runtime::outline::{Bookmark, Item};
 use proptest::prelude::*;
 
-/// An outline of `parent kind text` rows; the last is where one is.
+/// An outline of `parent kind text` rows; the last is the current entry.
 fn outline(rows: &[(Option<u32>, &str)]) -> Outline {
     let mut items: Vec<Option<Item>> = rows
         .iter()
@@ -179,7 +179,7 @@ fn a_long_session_is_laid_out_at_once() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Every entry is a row once, below what it hangs on, and its lines end where its text begins.
+    /// Every entry has one row, below its parent's, and its connector lines end where its text begins.
     #[test]
     fn any_tree_is_drawn_whole(parents in prop::collection::vec(prop::option::weighted(0.9, 0_u32..30), 1..30)) {
         let rows: Vec<(Option<u32>, &str)> = parents.iter().zip(0_u32..)
