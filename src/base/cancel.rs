@@ -1,8 +1,8 @@
-//! A token that says "stop" to everything that works on one thing.
+//! A token that cancels all work on one task.
 //!
-//! Waiting code selects on [`CancelToken::receiver`]; code that cannot select (a blocking socket read,
-//! a child process) registers a callback with [`CancelToken::on_cancel`] that breaks the wait from
-//! outside. Both happen before `cancel` returns, so an abort costs no polling anywhere.
+//! Waiting code selects on [`CancelToken::receiver`]; code that cannot select (a blocking socket read, a
+//! child process) registers a callback with [`CancelToken::on_cancel`] that interrupts the wait. Both happen
+//! before `cancel` returns, so an abort needs no polling.
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ impl CancelToken {
         Self(Arc::new(Inner { state: Mutex::new(state), receiver }))
     }
 
-    /// A token that is cancelled with this one, and can be cancelled alone.
+    /// A token that is cancelled together with its parent, and can be cancelled alone.
     pub fn child(&self) -> Self {
         let child = Self::new();
         let weak: Weak<Inner> = Arc::downgrade(&child.0);
@@ -45,7 +45,7 @@ impl CancelToken {
         child
     }
 
-    /// Both are one: what cancels this one cancels the other.
+    /// True if both are handles of one token.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -66,19 +66,19 @@ impl CancelToken {
         self.0.lock().sender.is_none()
     }
 
-    /// Never yields a value; it disconnects when the token is cancelled. For `select!`.
+    /// Never yields a value; disconnects when the token is cancelled. For `select!`.
     pub fn receiver(&self) -> &Receiver<()> {
         &self.0.receiver
     }
 
-    /// Waits for the cancel or for `timeout`. True when cancelled.
+    /// Waits for cancellation or `timeout`. True if cancelled.
     pub fn wait_timeout(&self, timeout: std::time::Duration) -> bool {
         use crossbeam_channel::RecvTimeoutError::Disconnected;
         matches!(self.0.receiver.recv_timeout(timeout), Err(Disconnected))
     }
 
-    /// Runs `hook` when the token is cancelled (at once, if it is already), on the cancelling thread.
-    /// Dropping the guard takes the hook back.
+    /// Runs `hook` on the cancelling thread when the token is cancelled, or immediately if it already is.
+    /// Dropping the guard removes the hook.
     pub fn on_cancel(&self, hook: impl FnOnce() + Send + 'static) -> CancelGuard {
         let mut state = self.0.lock();
         if state.sender.is_none() {
@@ -105,12 +105,12 @@ impl Inner {
     }
 }
 
-/// Takes a callback back when dropped.
+/// Removes a callback when dropped.
 #[must_use = "dropping the guard takes the callback back"]
 pub struct CancelGuard(Option<(Weak<Inner>, u64)>);
 
 impl CancelGuard {
-    /// Leaves the callback registered for the token's whole life.
+    /// Keeps the callback registered for the token's whole life.
     pub fn forget(mut self) {
         self.0 = None;
     }

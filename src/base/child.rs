@@ -1,4 +1,4 @@
-//! Runs a program to its end, within limits of time and output, and gives what it wrote.
+//! Runs a program to its end, within limits of time and output, and returns its output.
 //!
 //! The program leads a process group of its own, which is killed when a limit is reached or the work is
 //! cancelled. One thread serves all pipes; a second one waits for the program's end and ends with it, so that
@@ -14,24 +14,24 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long what a program wrote may take to arrive after its end; its children may hold the pipe for ever.
+/// Time limit for reading output after the program's end; its children may hold the pipe for ever.
 const REST: Duration = Duration::from_secs(1);
 
 const ENDED: u8 = b'e';
 const CANCELLED: u8 = b'c';
 
-/// What a program is given and may take.
+/// Input and limits of a program.
 pub struct Job<'a> {
     pub input: &'a [u8],
     pub read: Wanted,
     pub until: Until,
     pub limit: Duration,
-    /// Bytes of each of its outputs.
+    /// Maximum bytes of each output.
     pub output_max: usize,
     pub cancel: &'a CancelToken,
 }
 
-/// What of a program's output is wanted. The rest goes to the null device.
+/// The outputs to capture. The others go to the null device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     Nothing,
@@ -39,29 +39,29 @@ pub enum Wanted {
     OutputAndErrors,
 }
 
-/// When a program is over.
+/// When a program counts as ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// When its output is closed. Then its group is killed, whether or not it has ended.
+    /// When its output is closed. Its group is then killed, whether or not the program has exited.
     OutputEnd,
-    /// When it has ended and its output is closed. Then what is left of its group is killed.
+    /// When it has exited and its output is closed. The rest of its group is then killed.
     GroupEnd,
-    /// When it has ended. What it started goes on, as the programs do that serve a clipboard.
+    /// When the program has exited. Its children keep running, such as those that serve a clipboard.
     Exit,
 }
 
-/// Why a program is over.
+/// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Done,
-    /// Killed at the limit of time.
+    /// Killed at the time limit.
     Late,
-    /// Killed at the limit of output.
+    /// Killed at the output limit.
     TooMuch,
     Cancelled,
 }
 
-/// What came of a program.
+/// Result of a program.
 pub struct Ran {
     pub end: End,
     pub status: ExitStatus,
@@ -69,7 +69,7 @@ pub struct Ran {
     pub errors: Vec<u8>,
 }
 
-/// Runs `command`, which leads a process group of its own. An error means that it could not be run.
+/// Runs `command` in a process group of its own. An error means that it could not be started.
 pub fn run(mut command: Command, job: &Job<'_>) -> io::Result<Ran> {
     let deadline = Instant::now() + job.limit;
     let (stdin, input) = match job.input {
@@ -116,17 +116,17 @@ fn outlet(is_wanted: bool) -> io::Result<(Stdio, Option<PipeReader>)> {
 }
 
 struct Pipes<'a> {
-    /// Tells of the program's end and of a cancel.
+    /// Readable on the program's end and on cancellation.
     wake: PipeReader,
-    /// What is left of the input; none when all is written or nobody reads it any more.
+    /// The rest of the input; `None` once all is written or nobody reads it.
     input: Option<(PipeWriter, &'a [u8])>,
-    /// Each until it is closed.
+    /// The outputs, each until it is closed.
     outputs: [Option<PipeReader>; 2],
     bytes: [Vec<u8>; 2],
 }
 
 impl Pipes<'_> {
-    /// Feeds and reads the program until it is over.
+    /// Writes input and reads output until the program has ended.
     fn serve(&mut self, job: &Job<'_>, deadline: Instant) -> io::Result<End> {
         let (mut has_ended, mut wait_until) = (false, deadline);
         loop {
@@ -161,7 +161,7 @@ impl Pipes<'_> {
         }
     }
 
-    /// Which of the pipes are ready: wake, output, errors, input.
+    /// Waits for pipes; flags the ready ones: wake, output, errors, input.
     fn wait(&self, until: Instant) -> io::Result<[bool; 4]> {
         let read = |pipe: Option<&PipeReader>| libc::pollfd {
             fd: pipe.map_or(-1, AsRawFd::as_raw_fd),
@@ -191,7 +191,7 @@ impl Pipes<'_> {
         }
     }
 
-    /// Takes what an output has at once; false when that is too much.
+    /// Reads an output's available bytes; false if they exceed the limit.
     fn read(&mut self, at: usize, output_max: usize) -> io::Result<bool> {
         let (Some(pipe), bytes) = (&mut self.outputs[at], &mut self.bytes[at]) else {
             return Ok(true);
@@ -206,7 +206,7 @@ impl Pipes<'_> {
     }
 }
 
-/// Kills the group of a child that is not reaped.
+/// Kills the group of a child that is not reaped yet.
 fn kill_group(id: u32) {
     if let Ok(group) = libc::pid_t::try_from(id) {
         // SAFETY: kill takes no pointers. The child that leads the group is not reaped, so the group is ours.
@@ -214,7 +214,7 @@ fn kill_group(id: u32) {
     }
 }
 
-/// Waits until a child has ended, and leaves it to be reaped.
+/// Waits until a child has ended, without reaping it.
 pub fn await_end(id: libc::id_t) {
     loop {
         // SAFETY: all zeroes is a valid `siginfo_t`.

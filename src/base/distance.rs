@@ -1,9 +1,9 @@
-//! How far one name is from another: the one measure behind every "Did you mean".
+//! Edit distance between names, used for every "Did you mean".
 
-/// What comes after this is not compared.
+/// Maximum characters that are compared.
 const COMPARED_CHARS_MAX: usize = 64;
 
-/// What is compared of a text.
+/// The compared characters of a text.
 pub fn letters(text: &str) -> Vec<char> {
     let lower = text.chars().flat_map(char::to_lowercase);
     lower.take(COMPARED_CHARS_MAX).collect()
@@ -12,11 +12,11 @@ pub fn letters(text: &str) -> Vec<char> {
 #[derive(Clone, Copy, PartialEq)]
 pub enum Compare {
     Whole,
-    /// With that part of the other text which is nearest.
+    /// With the most similar part of the other text.
     Within,
 }
 
-/// How many letters of `wanted` must be put in, taken out, changed, or exchanged with their neighbour.
+/// Number of insertions, deletions, changes and swaps of neighbours between `wanted` and `other`.
 pub fn between(wanted: &[char], other: &[char], compare: Compare) -> usize {
     let mut before = vec![0; other.len() + 1];
     let mut row: Vec<usize> = match compare {

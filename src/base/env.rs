@@ -1,14 +1,14 @@
-//! The variables that a lookup sees.
+//! Environment variables for lookups.
 //!
-//! A variable that is set to nothing counts as unset, as does one that is not UTF-8. Passing the
-//! environment along as a value keeps lookups testable and lets a credential's own settings go first.
+//! An empty variable counts as unset, as does one that is not UTF-8. Passing the environment as a value keeps
+//! lookups testable and lets a credential's own settings take precedence.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 #[derive(Clone)]
 pub struct Env {
-    /// Looked at before the rest.
+    /// Variables that take precedence.
     first: BTreeMap<String, String>,
     rest: Arc<Lookup>,
 }
@@ -21,7 +21,7 @@ impl Env {
         Self { first: BTreeMap::new(), rest: Arc::new(|name| std::env::var(name).ok()) }
     }
 
-    /// These variables and no others.
+    /// Only these variables.
     pub fn of<const N: usize>(pairs: [(&str, &str); N]) -> Self {
         let first = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
         Self { first: BTreeMap::from(first), rest: Arc::new(|_| None) }
@@ -48,7 +48,7 @@ impl Env {
     }
 }
 
-/// Names only: values may be keys.
+/// Prints only names: values may be keys.
 impl std::fmt::Debug for Env {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.first.keys()).finish()

@@ -1,25 +1,25 @@
-//! Where programs are found that pi starts by a name.
+//! Finds the programs that pi starts by name.
 //!
-//! Relative folders in `PATH`, the empty one too, are no places for programs: they are folders of the
-//! project that pi works in.
+//! Relative folders in `PATH`, including the empty one, are skipped: they are folders of the project that pi
+//! works in.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// The shell for commands of the user's configuration. Never looked up.
+/// The shell for commands of the user's configuration. Never searched in `PATH`.
 pub const SHELL: &str = "/bin/sh";
 
-/// Where programs are looked for when `PATH` names no absolute folder.
+/// Folders that are searched if `PATH` names no absolute folder.
 const USUAL: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// `PATH` without its relative folders, for a shell that looks programs up itself.
+/// `PATH` without its relative folders, for a shell that searches it.
 pub fn path() -> OsString {
     absolute(&std::env::var_os("PATH").unwrap_or_default())
 }
 
-/// The program of this name.
+/// Path of the program `name`.
 pub fn find(name: &str) -> Option<PathBuf> {
     find_in(name, &path())
 }
@@ -32,7 +32,7 @@ fn absolute(path: &OsStr) -> OsString {
     if path.is_empty() { USUAL.into() } else { path }
 }
 
-/// The program of this name in the absolute folders of `path`.
+/// Path of the program `name` in the absolute folders of `path`.
 pub fn find_in(name: &str, path: &OsStr) -> Option<PathBuf> {
     let runs = |file: &PathBuf| {
         fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)

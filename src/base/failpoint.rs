@@ -1,18 +1,18 @@
-//! Places where a test can make this process fail: `PI_FAIL=name:k:abort|err|panic`.
+//! Points at which a test can make this process fail: `PI_FAIL=name:k:abort|err|panic`.
 //!
-//! The k-th passage of the named place (counted from 1) aborts the process, gives a full-disk error,
-//! or panics. Release builds hold no trace of it.
+//! The k-th pass of the named point (counted from 1) aborts the process, returns a full-disk error, or
+//! panics. Release builds do not contain them.
 
 use std::io;
 
-/// Passes the place `name`.
+/// Passes the point `name`.
 #[cfg(not(debug_assertions))]
 #[inline]
 pub fn hit(_name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Passes the place `name`.
+/// Passes the point `name`.
 #[cfg(debug_assertions)]
 pub fn hit(name: &str) -> io::Result<()> {
     match plan::due(name) {
@@ -23,8 +23,7 @@ pub fn hit(name: &str) -> io::Result<()> {
     }
 }
 
-/// How many of `len` bytes to write before passing the place `name`: all, unless a test asks for a
-/// torn write there.
+/// How many of `len` bytes to write before the point `name`: all, unless a test requests a torn write.
 pub fn cut(name: &str, len: usize) -> usize {
     #[cfg(debug_assertions)]
     if plan::names(name) {
@@ -47,7 +46,7 @@ mod plan {
         passed: AtomicU64,
     }
 
-    /// Plans stand one after the other with commas between.
+    /// Parses plans separated by commas.
     fn parse(text: &str) -> Vec<Plan> {
         let plan = |text: &str| {
             let mut parts = text.split(':');
@@ -96,7 +95,7 @@ mod plan {
     }
 }
 
-/// Runs `work` in this thread with plans of its own, which all give errors.
+/// Runs `work` in this thread with plans of its own, which all return errors.
 #[cfg(test)]
 pub fn with<T>(plans: &str, work: impl FnOnce() -> T) -> T {
     plan::set(plans);

@@ -1,9 +1,9 @@
-//! Parts that a build may leave out: the cargo features.
+//! Cargo features: parts that a build may omit.
 //!
-//! Where a part is left out, its `mod` line takes a file of the folder `absent` or one called `absent.rs` in
-//! its place: the interface that the others use, which says so.
+//! For an omitted part, its `mod` line uses a file of the folder `absent` or `absent.rs` instead, with the
+//! part's interface, which reports the omission.
 
-/// Features, each with whether this build has it.
+/// Features, and whether this build includes them.
 const FEATURES: &[(&str, bool)] = &[
     ("acp", cfg!(feature = "acp")),
     ("clouds", cfg!(feature = "clouds")),
@@ -11,12 +11,12 @@ const FEATURES: &[(&str, bool)] = &[
     ("sandbox", cfg!(feature = "sandbox")),
 ];
 
-/// The features that this build leaves out.
+/// The features that this build omits.
 pub fn left_out() -> impl Iterator<Item = &'static str> {
     FEATURES.iter().filter(|(_, is_there)| !is_there).map(|(name, _)| *name)
 }
 
-/// What is said where a part is asked for that was left out.
+/// The error for a request that needs an omitted feature.
 pub fn absent(feature: &str) -> String {
     format!("this pi was built without {feature} (a feature of the build, see: pi docs start)")
 }

@@ -1,22 +1,22 @@
 //! Globs as models and people write them. Ignore files have a dialect of their own ([`super::ignore`]).
 //!
-//! `*` and `?` stay within a name, `**` crosses folders, `[a-z]` and `[!a-z]` are sets, `{a,b}` is a
-//! choice, `\` takes the next character as it stands. A glob becomes a regular expression, so matching
-//! takes linear time whatever the glob.
+//! `*` and `?` stay within a name, `**` crosses folders, `[a-z]` and `[!a-z]` are sets, `{a,b}` is a choice,
+//! `\` quotes the next character. A glob becomes a regular expression, so matching takes linear time whatever
+//! the glob.
 
 use regex::bytes::{Regex, RegexBuilder};
 use std::fmt::Write;
 
-/// Longer globs are a mistake.
+/// Longer globs are rejected.
 const MAX_CHARS: usize = 4096;
 
-/// What a place that takes globs leaves to choose.
+/// Options in which the callers' glob syntaxes differ.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dialect {
     pub ignore_case: bool,
-    /// A wildcard at the start of a name does not stand for a dot.
+    /// True if a wildcard at the start of a name does not match a dot.
     pub no_hidden: bool,
-    /// A `[` or `{` that is not closed, and a `\` at the end, stand for themselves. Otherwise they are errors.
+    /// True if an unclosed `[` or `{`, and a final `\`, match themselves instead of being errors.
     pub lenient: bool,
 }
 
@@ -24,7 +24,7 @@ pub struct Dialect {
 pub struct Glob(Regex);
 
 impl Glob {
-    /// An error says what is wrong with the glob.
+    /// Compiles a glob. The error describes what is invalid.
     pub fn new(glob: &str, dialect: Dialect) -> Result<Self, String> {
         let fail = |why: &str| format!("Invalid glob '{glob}': {why}");
         if glob.len() > MAX_CHARS {
@@ -122,7 +122,8 @@ fn translate(glob: &str, dialect: Dialect) -> Result<String, &'static str> {
     Ok(out)
 }
 
-/// Translates the set whose `[` stands before `at`, and gives the place after its `]`. An error adds nothing.
+/// Translates the set whose `[` is before `at`, and returns the position after its `]`. On an error `all` is
+/// unchanged.
 fn set(chars: &[char], mut at: usize, all: &mut String) -> Result<usize, &'static str> {
     const OPEN: &str = "a '[' is not closed";
     let next = |at: &mut usize| -> Result<char, &'static str> {

@@ -1,12 +1,12 @@
-//! Reads a line of JSON that another program wrote, a JavaScript one perhaps.
+//! Reads JSON lines of other programs, such as JavaScript ones.
 //!
-//! A JavaScript string may hold half a surrogate pair, and `JSON.stringify` writes it as an escape that
-//! names no character. U+FFFD takes its place.
+//! A JavaScript string may contain a lone surrogate, which `JSON.stringify` writes as an escape that names no
+//! character. It is replaced by U+FFFD.
 
 use serde::de::DeserializeOwned;
 
-/// Reads one line of JSON. What JavaScript programs write and read is repaired: bytes that are not UTF-8,
-/// and escapes of half a surrogate pair.
+/// Parses one line of JSON. Content that JavaScript accepts is repaired: bytes that are not UTF-8, and
+/// escapes of lone surrogates.
 pub fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
     serde_json::from_slice(line).or_else(|error| match repair(line) {
         Some(repaired) => serde_json::from_str(&repaired),
@@ -14,7 +14,7 @@ pub fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
     })
 }
 
-/// The line with U+FFFD in place of what no string can hold; none when there is no such thing.
+/// The line with U+FFFD for invalid bytes and escapes; `None` if there are none.
 fn repair(line: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(line);
     let mut out = String::with_capacity(text.len());

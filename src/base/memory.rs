@@ -1,9 +1,9 @@
-//! What the allocator keeps of memory that was freed.
+//! Controls how much freed memory the allocator keeps.
 
-/// Has the memory of large blocks given back to the system as soon as they are freed.
+/// Makes the allocator return the memory of large blocks to the system when they are freed.
 ///
-/// glibc by default counts a block as large only when it is larger than every block that was freed before. The request
-/// of a long conversation is larger than the one before it each time, so its memory would stay with the process.
+/// glibc by default counts a block as large only if it is larger than every block freed before. The requests
+/// of a long conversation keep growing, so their memory would stay with the process.
 pub fn give_back_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

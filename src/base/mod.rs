@@ -1,4 +1,4 @@
-//! What every room may stand on: cancelling, time, the environment, secrets, names that are near.
+//! The ground floor, used by every room: cancelling, time, the environment, secrets, similar names.
 //!
 //! Nothing here knows of models, sessions or terminals, and nothing here uses another room.
 

@@ -1,5 +1,4 @@
-//! The null device for the programs that are started, or what serves as one where there is none, as in a
-//! bare chroot.
+//! The null device for started programs, or a replacement if the device is missing, as in a bare chroot.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,7 +7,7 @@ use std::process::Stdio;
 
 const DEVICE: &str = "/dev/null";
 
-/// A stdin that is at its end.
+/// A stdin without content.
 pub fn input() -> io::Result<Stdio> {
     input_from(Path::new(DEVICE))
 }
@@ -21,7 +20,7 @@ fn input_from(device: &Path) -> io::Result<Stdio> {
     Ok(reader.into())
 }
 
-/// A stdout or stderr that nobody reads.
+/// A stdout or stderr that is discarded.
 pub fn output() -> io::Result<Stdio> {
     output_to(Path::new(DEVICE))
 }

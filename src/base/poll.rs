@@ -1,18 +1,18 @@
-//! The few calls on pipes that the standard library does not have.
+//! Calls on pipes that the standard library lacks.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;
 
-/// Waits until one of `fds` can be read (or is closed at its other end), or until `until`. A negative
-/// descriptor is never ready.
+/// Waits until one of `fds` is readable or closed at its other end, or until `until`. A negative descriptor
+/// is never ready.
 pub fn poll<const N: usize>(fds: [RawFd; N], until: Option<Instant>) -> io::Result<[bool; N]> {
     let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     poll_all(&mut polled, until)?;
     Ok(polled.map(|fd| fd.revents != 0))
 }
 
-/// Waits for any number of descriptors; `revents` of each says what happened.
+/// Waits for any number of descriptors; the result is in `revents` of each.
 pub fn poll_all(fds: &mut [libc::pollfd], until: Option<Instant>) -> io::Result<()> {
     let timeout_ms = until.map_or(-1, |until| {
         let left = until.saturating_duration_since(Instant::now());
@@ -32,7 +32,7 @@ pub fn poll_all(fds: &mut [libc::pollfd], until: Option<Instant>) -> io::Result<
     Ok(())
 }
 
-/// Makes a call again that a signal has interrupted.
+/// Repeats a call that was interrupted by a signal.
 pub fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
@@ -42,7 +42,7 @@ pub fn retry<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     }
 }
 
-/// Bytes that can be read at once.
+/// Number of bytes that can be read without blocking.
 pub fn readable_bytes(pipe: &PipeReader) -> usize {
     let mut count: libc::c_int = 0;
     // SAFETY: the descriptor is open, and this request writes one `c_int`.
@@ -53,7 +53,7 @@ pub fn readable_bytes(pipe: &PipeReader) -> usize {
     }
 }
 
-/// Has writes fail where they would wait.
+/// Makes writes fail instead of blocking.
 pub fn never_block(pipe: &PipeWriter) -> io::Result<()> {
     // SAFETY: the descriptor is open.
     match unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) } {
@@ -62,7 +62,7 @@ pub fn never_block(pipe: &PipeWriter) -> io::Result<()> {
     }
 }
 
-/// Makes room for a writer to stay ahead of its reader. A refusal leaves the pipe as it is.
+/// Enlarges the pipe's buffer. A failure leaves the pipe unchanged.
 #[cfg(target_os = "linux")]
 pub fn widen(pipe: &PipeReader) {
     const BYTES: libc::c_int = 256 << 10;

@@ -1,4 +1,4 @@
-//! Folders and files for tests, removed when they are dropped.
+//! Temporary folders and files for tests, removed on drop.
 
 use std::ffi::CString;
 use std::fs;
@@ -23,7 +23,7 @@ impl TempDir {
         &self.0
     }
 
-    /// Writes a file, with the folders above it.
+    /// Writes a file, creating its parent folders.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.0.join(name);
         if let Some(parent) = path.parent() {

@@ -1,4 +1,4 @@
-//! Times as the files write them: `2024-12-03T14:00:00.000Z`, always UTC, always milliseconds.
+//! Times in the format of session files: `2024-12-03T14:00:00.000Z`, always UTC with milliseconds.
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -40,7 +40,7 @@ pub fn parse_iso(text: &str) -> Option<u64> {
     local.checked_add_signed(-zone_minutes * 60_000)
 }
 
-/// Digits only, and few enough that sums of them cannot overflow.
+/// Parses digits, at most as many as sums cannot overflow.
 fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.len() <= 12 && text.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| text.parse().ok())?

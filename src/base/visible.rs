@@ -1,14 +1,14 @@
-//! Characters that change how a text reads and are not seen themselves.
+//! Invisible characters that change how a text reads.
 //!
-//! Some turn the order of writing around, so that a command reads as what it is not; some take no room, and hide a
-//! second text in a first one. Where a person is to judge a text, they are shown as `�`. Those that scripts and emoji
-//! need stay where they can be needed: behind a character of such a script.
+//! Some reverse the direction of writing, so that a command reads as another; some are empty, and can hide a
+//! second text in a first. In text that a person must judge they are shown as `�`. Those needed by scripts
+//! and emoji are kept after a character of such a script.
 
 use std::borrow::Cow;
 
 const MARK: char = '\u{fffd}';
 
-/// `text` as it can be shown: a row of characters that hide becomes one `�`.
+/// `text` for display: a run of invisible characters becomes one `�`.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return text.into();

@@ -1,4 +1,4 @@
-//! What the user hands over beside the prompt: piped text and `@file` arguments.
+//! Input besides the prompt: piped text and `@file` arguments.
 
 use crate::agent::tool::ToolError;
 use crate::base::cancel::CancelToken;

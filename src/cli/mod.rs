@@ -71,7 +71,7 @@ const SUBCOMMANDS: &[(&str, Subcommand)] = &[
     ("update", update::run),
 ];
 
-/// The function of a subcommand. Takes the words after the name; gives the exit code.
+/// The function of a subcommand. Takes the words after the name; returns the exit code.
 type Subcommand = fn(&[OsString]) -> u8;
 
 /// Runs the program. Errors are printed here and nowhere else.

@@ -40,7 +40,7 @@ pub struct Launch {
     pub no_session: bool,
     /// Where the program was started: paths of the command line begin there.
     pub started_in: PathBuf,
-    pub asks: Asks,
+    pub questions: Questions,
     /// True if pi is used on the terminal: somebody can choose a model when none can be used.
     pub is_interactive: bool,
     verbose: bool,
@@ -48,12 +48,12 @@ pub struct Launch {
 
 /// How the user is asked what pi cannot start without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asks {
-    Nothing,
+pub enum Questions {
+    Never,
     /// By numbered lines.
     Lines,
     /// By lists on the screen.
-    Drawn,
+    OnScreen,
 }
 
 /// Why a session cannot start.
@@ -96,10 +96,10 @@ impl Launch {
     /// Goes to the folder of `--cwd`. The user may be asked questions.
     pub fn new(args: &Args) -> Result<Self, String> {
         let is_interactive = ask::is_drawn(&args.run);
-        let asks = match args.run.mode {
-            _ if is_interactive => Asks::Drawn,
-            None | Some(Mode::Text) if args.run.list_models.is_none() => Asks::Lines,
-            _ => Asks::Nothing,
+        let questions = match args.run.mode {
+            _ if is_interactive => Questions::OnScreen,
+            None | Some(Mode::Text) if args.run.list_models.is_none() => Questions::Lines,
+            _ => Questions::Never,
         };
         if let Some(dir) = &args.session.cwd {
             work_in(dir)?;
@@ -116,7 +116,7 @@ impl Launch {
             session_dir: args.session.session_dir.clone(),
             no_session: args.session.no_session,
             started_in,
-            asks,
+            questions,
             is_interactive,
             verbose: args.run.verbose,
         })
@@ -124,11 +124,11 @@ impl Launch {
 
     /// As [`Launch::new`], without questions.
     pub fn unasked(args: &Args) -> Result<Self, String> {
-        Ok(Self { asks: Asks::Nothing, ..Self::new(args)? })
+        Ok(Self { questions: Questions::Never, ..Self::new(args)? })
     }
 
-    /// Reads settings, models and keys for the current folder. What is wrong with them is said, and the
-    /// defaults are used. The user may be asked whether the project is trusted.
+    /// Reads settings, models and keys for the current folder. Errors in them are reported and defaults used.
+    /// The user may be asked whether the project is trusted.
     pub fn inputs(&self) -> Result<Inputs, String> {
         let cwd = current_dir()?;
         let dirs = Dirs::find().map_err(|error| error.to_string())?;
@@ -154,7 +154,7 @@ impl Launch {
 
     /// What questions are drawn with; none where they are not drawn.
     pub fn screen<'a>(&self, inputs: &'a Inputs) -> Option<question::Context<'a>> {
-        (self.asks == Asks::Drawn).then_some(question::Context {
+        (self.questions == Questions::OnScreen).then_some(question::Context {
             dirs: &inputs.dirs,
             settings: &inputs.settings,
             cwd: &inputs.cwd,
@@ -176,7 +176,7 @@ impl Launch {
     ) -> Result<Session, String> {
         let store = (!self.no_session).then(|| self.store(&inputs));
         let first = self.parts(inputs, log, name, None, cancel)?;
-        self.asks = Asks::Nothing;
+        self.questions = Questions::Never;
         let (launch, token) = (self.clone(), cancel.clone());
         let make = move |log: Log, folder: Folder| {
             let mut inputs = launch.inputs()?;

@@ -1,7 +1,7 @@
 //! Decides whether the project in the working folder is trusted, and asks where nothing was decided.
 
 use super::ask;
-use super::start::{Asks, Launch};
+use super::start::{Launch, Questions};
 use crate::mode::report;
 use crate::resources::trust::{Answer, Project, Snapshot, Store};
 use crate::runtime::config::Inputs;
@@ -80,7 +80,7 @@ pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Snapshot>, Stri
             Ok(ask::choose_drawn(screen, TITLE, about, labels))
         });
     }
-    if launch.asks == Asks::Lines && io::stdin().is_terminal() && io::stderr().is_terminal() {
+    if launch.questions == Questions::Lines && io::stdin().is_terminal() && io::stderr().is_terminal() {
         return question.ask(agreed, snapshot, reason, ask_lines);
     }
     let why = match reason {

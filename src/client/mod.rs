@@ -1,7 +1,7 @@
-//! A client of `pi --mode rpc`: starts the program, sends commands, gets answers and events.
+//! A client of `pi --mode rpc`: starts the program, sends commands, receives responses and events.
 //!
 //! One thread reads the program's output into a bounded channel; everything else happens in the calls.
-//! Responses are found by their id, whatever comes before them; events that come meanwhile wait for
+//! Responses are matched by their id, in any order; events received meanwhile are queued for
 //! [`Client::next_event`]. The program is killed when the client is dropped.
 //!
 //! ```no_run
@@ -25,10 +25,10 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Lines that are read ahead of the calls.
+/// Maximum lines that are read ahead.
 const AHEAD: usize = 256;
 
-/// How long an answer or an event is waited for, unless [`Client::set_patience`] says otherwise.
+/// Default time limit for a response or an event; see [`Client::set_patience`].
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Client {
@@ -52,11 +52,11 @@ pub enum ClientError {
     },
     /// The program has ended, or closed its output.
     Gone,
-    /// No line came in time.
+    /// No line was received in time.
     Late {
         waited: Duration,
     },
-    /// A response has another shape than expected.
+    /// A response has an unexpected shape.
     Strange(String),
 }
 
@@ -75,7 +75,7 @@ impl fmt::Display for ClientError {
 
 impl std::error::Error for ClientError {}
 
-/// The state of the session, as `get_state` gives it.
+/// The state of the session, as returned by `get_state`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
@@ -91,7 +91,7 @@ pub struct State {
 }
 
 impl Client {
-    /// Starts `command`, which must be pi in RPC mode. Its stderr goes where the command says.
+    /// Starts `command`, which must be pi in RPC mode. Its stderr is left as configured.
     pub fn spawn(command: &mut Command) -> Result<Self, ClientError> {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(ClientError::Start)?;
@@ -124,7 +124,7 @@ impl Client {
         self.child.id()
     }
 
-    /// Sends a command of this type with these fields, an object or null. Gives its id.
+    /// Sends the command `command` with `fields`, an object or null. Returns its id.
     pub fn send(&mut self, command: &str, fields: Value) -> Result<u64, ClientError> {
         self.last_id += 1;
         let mut line = Map::new();
@@ -146,7 +146,7 @@ impl Client {
         sent.and_then(|()| stdin.flush()).map_err(ClientError::Write)
     }
 
-    /// Waits for the response to the command with this id, and gives it whole.
+    /// Waits for the response to the command `id`, and returns all of it.
     pub fn answer(&mut self, id: u64) -> Result<Value, ClientError> {
         let end = Instant::now() + self.patience;
         loop {
@@ -158,7 +158,7 @@ impl Client {
         }
     }
 
-    /// Sends a command and waits for the data of its response; null when there is none.
+    /// Sends a command and waits for the data of its response; null if it has none.
     pub fn request(&mut self, command: &str, fields: Value) -> Result<Value, ClientError> {
         let id = self.send(command, fields)?;
         let mut answer = self.answer(id)?;
@@ -171,7 +171,7 @@ impl Client {
         })
     }
 
-    /// Waits for the next event, or another line that is no response to this client.
+    /// Waits for the next event, or another line that is not a response to this client.
     pub fn next_event(&mut self) -> Result<Value, ClientError> {
         let end = Instant::now() + self.patience;
         loop {
@@ -183,7 +183,7 @@ impl Client {
         }
     }
 
-    /// Waits for an event of this type. Gives the events up to it, and itself.
+    /// Waits for an event of the type `kind`. Returns the events up to and including it.
     pub fn events_until(&mut self, kind: &str) -> Result<Vec<Value>, ClientError> {
         let mut events = Vec::new();
         loop {
@@ -196,12 +196,12 @@ impl Client {
         }
     }
 
-    /// Waits until nothing more happens by itself. Gives the events up to then.
+    /// Waits until the session is settled. Returns the events up to then.
     pub fn wait_until_settled(&mut self) -> Result<Vec<Value>, ClientError> {
         self.events_until("agent_settled")
     }
 
-    /// Asks the model. Returns when the prompt is accepted.
+    /// Sends a prompt. Returns when it is accepted.
     pub fn prompt(&mut self, text: &str) -> Result<(), ClientError> {
         self.request("prompt", json!({"message": text})).map(drop)
     }
@@ -214,7 +214,7 @@ impl Client {
         self.request("follow_up", json!({"message": text})).map(drop)
     }
 
-    /// Ends the run under way. Returns when the session is idle.
+    /// Aborts the current run. Returns when the session is idle.
     pub fn abort(&mut self) -> Result<(), ClientError> {
         self.request("abort", Value::Null).map(drop)
     }
@@ -295,7 +295,7 @@ fn read(stdout: impl Read, lines: &Sender<Value>) {
     }
 }
 
-/// An error in place of a response that is nested too deeply to be held, such as the tree of a long session.
+/// An error for a response that is nested too deeply to parse, such as the tree of a long session.
 fn too_deep(line: &[u8]) -> Option<Value> {
     #[derive(Deserialize)]
     struct Head {

@@ -1,14 +1,14 @@
-//! Cuts a stream into lines.
+//! Splits a stream into lines.
 //!
-//! A line ends with LF; a CR before it is cut off. U+2028 and U+2029 are data like any other. A line over
-//! the limit is skipped up to its LF without being held.
+//! A line ends with LF; a CR before it is removed. U+2028 and U+2029 are ordinary data. A line over the limit
+//! is skipped up to its LF without being buffered.
 
 use std::io::{self, BufRead};
 
-/// Bytes that a line may have.
+/// Maximum bytes of a line.
 pub const LINE_MAX: usize = 64 << 20;
 
-/// Bytes of buffer that are kept between lines.
+/// Bytes of buffer kept between lines.
 const KEEP: usize = 1 << 20;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl<R: BufRead> Frames<R> {
         }
     }
 
-    /// Fills `line`. Says whether the input is over and whether the line was too long.
+    /// Fills `line`. Returns whether the input has ended and whether the line was too long.
     fn read_line(&mut self) -> io::Result<(bool, bool)> {
         self.line.clear();
         self.line.shrink_to(KEEP);
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use std::io::BufReader;
 
-    /// Checks the lines of `input`, whatever the size of the pieces it comes in.
+    /// Checks the lines of `input`, for any size of pieces.
     #[track_caller]
     fn check(input: &str, expected: &[&str]) {
         for size in [1, 2, 3, 7, 4096] {

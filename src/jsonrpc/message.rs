@@ -1,7 +1,7 @@
 //! The three kinds of JSON-RPC messages, and errors.
 //!
-//! Batches are invalid: no protocol of this program has them. An id is echoed as it came, whatever it is; a
-//! request whose id is `null` is a request all the same.
+//! Batches are invalid: no protocol of this program has them. An id is echoed unchanged, whatever its type; a
+//! request whose id is `null` is still a request.
 
 use crate::base::lenient;
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,13 @@ pub const METHOD_NOT_FOUND: i64 = -32601;
 pub const INVALID_PARAMS: i64 = -32602;
 pub const INTERNAL_ERROR: i64 = -32603;
 
-/// A message of the other side.
+/// A message received from the peer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     Request {
         id: Value,
         method: String,
-        /// Null when the message has none.
+        /// Null if the message has none.
         params: Value,
     },
     Notification {
@@ -47,14 +47,14 @@ impl Failure {
     }
 }
 
-/// A line that is no message. The failure is sent back under `id`, which is null where none can be made out.
+/// A line that is not a message. The failure is sent back under `id`, or null if unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bad {
     pub id: Value,
     pub failure: Failure,
 }
 
-/// Reads one line.
+/// Parses one line.
 pub fn parse(line: &[u8]) -> Result<Message, Box<Bad>> {
     let bad = |id: Value, code: i64, message: String| {
         let failure = Failure::new(code, message);

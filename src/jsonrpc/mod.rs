@@ -1,5 +1,5 @@
-//! JSON-RPC 2.0, one message a line: framing, reading, and the shapes of messages. Not here: methods, and who
-//! calls whom.
+//! JSON-RPC 2.0, one message a line: framing, parsing, and message types. Not here: methods, and their
+//! callers.
 
 pub mod line;
 pub mod message;

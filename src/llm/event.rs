@@ -84,7 +84,7 @@ pub struct Info {
     pub end_turn: Option<bool>,
     /// Tokens of the prompt that were read, and all there are. Not part of the message.
     pub prompt_progress: Option<(u64, u64)>,
-    /// Shown to the user: a choice of theirs that the server does not take. Not part of the message.
+    /// Notice to the user about a setting that the server rejected. Not part of the message.
     pub notice: Option<String>,
     /// What is said of blocks beside their own events.
     pub blocks: Vec<BlockInfo>,

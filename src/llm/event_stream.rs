@@ -77,7 +77,7 @@ impl EventStreamDecoder {
     }
 }
 
-/// The length of the message that `bytes` begin with, once it can be told.
+/// The length of the message at the start of `bytes`; `None` if more bytes are needed.
 fn length(bytes: &[u8]) -> Result<Option<usize>, Broken> {
     let Some((prelude, _)) = bytes.split_at_checked(PRELUDE) else {
         return Ok(None);

@@ -1,7 +1,7 @@
-//! Lines into blocks.
+//! Parses lines into blocks.
 //!
-//! A container (quote, list item) collects its lines, takes its own marks off them and parses what is left
-//! in the same way, [`DEPTH_MAX`] deep: each line is looked at once a level.
+//! A container (quote, list item) collects its lines, strips its own marks and parses the rest recursively,
+//! [`DEPTH_MAX`] deep: each line is read once a level.
 
 use super::formula::{self, Formula, Marks};
 use super::inline::inlines;
@@ -11,7 +11,7 @@ use super::line::{
 };
 use super::{Align, Block, DEPTH_MAX, Inline, Item, List, Table};
 
-/// The blocks of `text`, each with the byte where its first line begins.
+/// The blocks of `text`, each with the byte offset of its first line.
 pub fn parse(text: &str) -> Vec<(usize, Block)> {
     let mut starts = Vec::new();
     let mut lines = Vec::new();
@@ -33,9 +33,9 @@ struct Parser<'a, 'b> {
 }
 
 struct Parsed {
-    /// Each with the number of its first line.
+    /// Blocks, each with the number of its first line.
     blocks: Vec<(usize, Block)>,
-    /// Blank lines stand between two of them.
+    /// True if blank lines separate two of the blocks.
     spaced: bool,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Parser<'a, '_> {
         self.lines.get(self.at + ahead).copied()
     }
 
-    /// The block that begins at the current line, which is not blank. Takes at least one line.
+    /// Parses the block at the current line, which is not blank. Consumes at least one line.
     fn block(&mut self, line: &'a str, depth: usize) -> Block {
         if indent(line) >= 4 {
             return self.indented_code();
@@ -125,8 +125,8 @@ impl<'a> Parser<'a, '_> {
         Block::Code { language: language.to_owned(), text: taken.join("\n") }
     }
 
-    /// A formula of several lines. One that is not ended before a blank line is shown as it was written, since
-    /// the lines that end it may still come.
+    /// Parses a formula of several lines. Without an end before the next blank line it is shown as source,
+    /// since its end may still be received.
     fn formula(&mut self, marks: Marks, rest: &'a str) -> Block {
         let mut tex = rest.trim().to_owned();
         let mut raw = vec![Inline::Text(format!("{}{}", marks.open(), rest.trim_end()))];
@@ -190,7 +190,7 @@ impl<'a> Parser<'a, '_> {
         Block::List(List { start: first.number, tight, items })
     }
 
-    /// Takes the lines of one item, its blank lines at the end too.
+    /// Consumes the lines of one item, including trailing blank lines.
     fn item_lines(&mut self, marker: &Marker<'a>, depth: usize) -> Vec<&'a str> {
         let mut inside = Inside::default();
         inside.push(marker.rest);
@@ -214,7 +214,7 @@ impl<'a> Parser<'a, '_> {
         inside.lines
     }
 
-    /// The columns of a table, if its first two lines stand here.
+    /// The columns of a table, if its first two lines are at the current position.
     fn table_head(&self) -> Option<Vec<Align>> {
         let head = self.line(0)?;
         let rule = self.line(1).filter(|_| head.contains('|'))?;
@@ -275,7 +275,7 @@ impl<'a> Parser<'a, '_> {
 #[derive(Default)]
 struct Inside<'a> {
     lines: Vec<&'a str>,
-    /// The fence that is open at the end.
+    /// The fence that is open after the lines.
     fence: Option<Fence<'a>>,
 }
 

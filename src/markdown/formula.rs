@@ -1,17 +1,17 @@
 //! Formulas: TeX between marks.
 //!
-//! A formula is found before escapes and styles are: its backslashes and stars are its own. A single dollar
-//! begins one as in Pandoc: something stands directly behind it, and the dollar that ends it has something
-//! directly before it and no letter or digit behind. `$$` and `\[` at the begin of a line may span lines.
+//! Formulas are parsed before escapes and styles: their backslashes and stars belong to them. Single dollars
+//! follow Pandoc's rule: no space after the first, no space before the last, and no letter or digit after it.
+//! `$$` and `\[` at the start of a line may span lines.
 
 use memchr::memchr2;
 
-/// Longer ones are none.
+/// Maximum length of a formula; longer text is not one.
 const BYTES_MAX: usize = 4096;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Formula {
-    /// The text as written, without the marks.
+    /// The source, without the marks.
     pub tex: String,
     pub marks: Marks,
 }
@@ -29,7 +29,7 @@ pub enum Marks {
 }
 
 impl Formula {
-    /// The text as written, with the marks.
+    /// The source, with the marks.
     pub fn source(&self) -> String {
         let (open, close) = (self.marks.open(), self.marks.close());
         format!("{open}{}{close}", self.tex)
@@ -42,7 +42,7 @@ impl Formula {
 }
 
 impl Marks {
-    /// The marks that `text` begins with the first of.
+    /// The kind of marks whose opening is at the start of `text`.
     pub(super) fn of(text: &str) -> Option<Self> {
         // `$$` before `$`.
         let all = [Self::Dollars, Self::Dollar, Self::Parentheses, Self::Brackets];
@@ -67,8 +67,7 @@ impl Marks {
         }
     }
 
-    /// The place of the mark that ends a formula, in the text behind the first mark. A mark behind a backslash is
-    /// none.
+    /// Offset of the closing mark, in the text after the opening. A mark after a backslash is ignored.
     pub(super) fn end(self, text: &str) -> Option<usize> {
         let bytes = text.as_bytes();
         let mut at = 0;
@@ -84,12 +83,12 @@ impl Marks {
     }
 }
 
-/// Places of the marks that end formulas, as the inline parser knows them: each is looked for once.
+/// Positions of closing marks, cached by the inline parser, so that each is searched once.
 #[derive(Default)]
 pub(super) struct Ends([Option<Option<usize>>; 4]);
 
 impl Ends {
-    /// The formula at the byte `at` of `text`, and the byte behind it.
+    /// The formula at byte `at` of `text`, and the byte after it.
     pub(super) fn formula(&mut self, text: &str, at: usize) -> Option<(Formula, usize)> {
         let (before, rest) = text.split_at_checked(at)?;
         let marks = Marks::of(rest)?;
@@ -133,7 +132,7 @@ fn is_tight(tex: &str) -> bool {
     !tex.starts_with(blank) && !tex.ends_with(blank) && !tex.contains(['`', '\n']) && !tex.contains("**")
 }
 
-/// The marks and the rest of a line that begins a formula of several lines.
+/// The marks of a formula that begins on the line and spans several, and the rest of the line.
 pub(super) fn opening(line: &str) -> Option<(Marks, &str)> {
     let text = line.trim_start_matches([' ', '\t']);
     let marks = Marks::of(text).filter(|marks| matches!(marks, Marks::Dollars | Marks::Brackets))?;

@@ -1,33 +1,33 @@
-//! Text that grows at its end, as an answer does while it streams.
+//! Parses text that grows at its end, such as a streaming answer.
 //!
-//! More text can only change the last block, and what its own last line seems to begin: `- - -` is a rule
-//! until more of the line makes it an item. The blocks before are closed: parsed, and never looked at
-//! again. Code between fences may be long, and so is not parsed again either: its lines are taken one
-//! by one until the fence that ends it.
+//! Further text can only change the last block, and the apparent start of a block in its last line: `- - -`
+//! is a rule until more of the line makes it an item. Earlier blocks are closed: parsed, and never read
+//! again. A fenced code block may be long, so it is not parsed again either: its lines are read one by one
+//! until the closing fence.
 
 use super::line::{Fence, strip_indent};
 use super::{Block, block};
 
 #[derive(Clone, Debug, Default)]
 pub struct Growing {
-    /// From the start of the first open block on; of open code only its last line, which has no end yet.
+    /// Text from the first open block on; of open code only its last, unfinished line.
     text: String,
     closed: Vec<Block>,
     open: Vec<Block>,
     code: Option<Code>,
 }
 
-/// The state of open code; what it holds is in the open block.
+/// State of open code; its content is in the open block.
 #[derive(Clone, Debug)]
 struct Code {
     fence: Fence<'static>,
-    /// How many bytes of the block's text are of whole lines, and whether there are such lines.
+    /// Bytes of the block's text that are complete lines, and whether there are any.
     whole: usize,
     has_lines: bool,
 }
 
 impl Growing {
-    /// Adds text. The cost is that of the open blocks, but for open code, which costs its last line.
+    /// Appends text. The cost is that of the open blocks, or of the last line of open code.
     pub fn push(&mut self, text: &str) {
         self.text.push_str(text);
         loop {
@@ -56,8 +56,8 @@ impl Growing {
         self.text.drain(..start);
     }
 
-    /// The bytes of lines that begin what they seem to begin. A last line without an end does not, nor does
-    /// the one before it, which the last may seem to make the head of a table.
+    /// Bytes of the lines whose meaning is final. An unfinished last line is not final, nor is the line
+    /// before it, which may become the head of a table.
     fn settled_lines(&self) -> usize {
         let (lines, last) = self.text.rsplit_once('\n').unwrap_or_default();
         match last.is_empty() && !lines.is_empty() {
@@ -66,7 +66,7 @@ impl Growing {
         }
     }
 
-    /// True if the first open block is code whose fence has come.
+    /// True if the first open block is code with a complete opening fence.
     fn begin_code(&mut self) -> bool {
         let Some((first, rest)) = self.text.split_once('\n') else {
             return false;
@@ -83,7 +83,7 @@ impl Growing {
         true
     }
 
-    /// Adds the lines that have come to the open code. Whether its end was among them.
+    /// Adds received lines to the open code. True if the closing fence was among them.
     fn take_code_lines(&mut self) -> bool {
         let (Some(code), Some(Block::Code { text, .. })) = (&mut self.code, self.open.first_mut()) else {
             return false;
@@ -118,17 +118,17 @@ impl Growing {
         false
     }
 
-    /// Takes the blocks that will not change any more.
+    /// Takes the blocks that are final.
     pub fn take_closed(&mut self) -> Vec<Block> {
         std::mem::take(&mut self.closed)
     }
 
-    /// The blocks at the end, which more text may change: one, or a few for a moment.
+    /// The last blocks, which further text may change: one, or briefly a few.
     pub fn open(&self) -> &[Block] {
         &self.open
     }
 
-    /// The text of open code without a last line that may become its end.
+    /// The text of open code without a last line that may become the closing fence.
     pub fn open_code_without_end(&self) -> Option<&str> {
         let (code, (_, text)) = (self.code.as_ref()?, self.open_code()?);
         let last = text.get(code.whole..)?;
@@ -137,7 +137,7 @@ impl Growing {
         text.get(..end)
     }
 
-    /// The language and text of open code. Its lines will not change any more, but for the last.
+    /// Language and text of open code. Only its last line can still change.
     pub fn open_code(&self) -> Option<(&str, &str)> {
         match (&self.code, self.open.first()) {
             (Some(_), Some(Block::Code { language, text })) => Some((language, text)),

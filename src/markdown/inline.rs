@@ -1,9 +1,9 @@
-//! The text of a block into inlines.
+//! Parses the text of a block into inlines.
 //!
-//! One pass from left to right makes pieces; marks that may begin or end a style wait in a list until
-//! their partner comes, brackets wait on a stack, as in the appendix of the CommonMark specification. What
-//! could be looked for again and again (the end of a code span, the opener of a style, the end of an
-//! address) is bounded or remembered, so that the time is linear.
+//! One pass from left to right makes pieces; marks that may begin or end a style wait in a list until their
+//! partner comes, brackets wait on a stack, as in the appendix of the CommonMark specification. Repeated
+//! searches (for the end of a code span, the opener of a style, the end of an address) are bounded or cached,
+//! so that the time is linear.
 
 use super::formula::Ends;
 use super::link::{decode, target};
@@ -28,13 +28,13 @@ pub fn inlines(text: &str) -> Vec<Inline> {
 
 enum Piece {
     Done(Inline),
-    /// An address that is its own link; text where a link around it turns out to be one.
+    /// An address that is its own link; becomes text inside another link.
     Address {
         url: String,
         text: String,
     },
-    /// Marks that may style what is beside them. Those that end a style come first, those left over
-    /// stand as they are, those that begin one come last.
+    /// Marks that may style adjacent text. In order: marks that end a style, unmatched marks as text, marks
+    /// that begin a style.
     Run {
         mark: char,
         closes: Vec<Style>,
@@ -43,12 +43,12 @@ enum Piece {
     },
 }
 
-/// A run of marks that still looks for partners.
+/// A run of marks that may still be paired.
 struct Run {
     piece: usize,
     mark: char,
     left: usize,
-    /// Marks at the start.
+    /// Marks at the start of parsing.
     len: usize,
     can_open: bool,
     can_close: bool,
@@ -60,7 +60,7 @@ struct Run {
 struct Bracket {
     piece: usize,
     is_image: bool,
-    /// How many runs stood before it.
+    /// Number of runs before the bracket.
     runs: usize,
 }
 
@@ -70,9 +70,9 @@ struct Parser<'a> {
     pieces: Vec<Piece>,
     runs: Vec<Run>,
     brackets: Vec<Bracket>,
-    /// Brackets below this one on the stack have a link in them, and are none.
+    /// Brackets below this one on the stack contain a link, so they cannot become links.
     link_floor: usize,
-    /// The places where runs of backticks begin, by length, last first; made when first needed.
+    /// Positions of backtick runs by length, the last first; computed on first use.
     ticks: Option<HashMap<usize, Vec<usize>>>,
     ends: Ends,
 }
@@ -117,7 +117,7 @@ impl<'a> Parser<'a> {
         self.pieces.push(Piece::Done(inline));
     }
 
-    /// Takes `len` bytes as they are.
+    /// Adds `len` bytes as text.
     fn text(&mut self, len: usize) {
         let end = self.at + len;
         let text = self.text.get(self.at..end).unwrap_or_default();
@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes the formula that begins here, or does what is to be done if there is none.
+    /// Parses a formula at the current position, or calls `otherwise` if there is none.
     fn formula(&mut self, otherwise: impl FnOnce(&mut Self)) {
         match self.ends.formula(self.text, self.at) {
             Some((formula, behind)) => {
@@ -261,7 +261,7 @@ impl<'a> Parser<'a> {
         self.link_floor = self.brackets.len();
     }
 
-    /// `<https://address>`, `<name@host>`; any other angle is one.
+    /// Parses `<https://address>` or `<name@host>`; any other angle bracket is text.
     fn angle(&mut self, rest: &str) {
         let inside = rest.get(1..).unwrap_or_default();
         let end = inside.find(|c: char| c == '>' || c == '<' || c.is_whitespace());
@@ -292,7 +292,7 @@ impl<'a> Parser<'a> {
         self.pieces.push(Piece::Address { url, text });
     }
 
-    /// An address without any marks around it.
+    /// Parses a bare address.
     fn address(&mut self, rest: &str) {
         let before = self.text.get(..self.at).and_then(|t| t.chars().next_back());
         let end = rest.find(|c: char| c.is_whitespace() || c.is_control() || "<`\"".contains(c));
@@ -334,7 +334,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Finds the partners of the runs from `bottom` on, and forgets these runs.
+    /// Pairs the runs from `bottom` on, then removes them.
     fn styles(&mut self, bottom: usize) {
         let count = self.runs.len();
         for at in bottom..count {
@@ -385,7 +385,7 @@ impl<'a> Parser<'a> {
         self.runs.truncate(bottom);
     }
 
-    /// Makes a style of the marks of two runs. What stands between them has no partner any more.
+    /// Makes a style from two runs. Runs between them can no longer be paired.
     fn pair(&mut self, opener: usize, closer: usize) {
         let (Some(first), Some(last)) = (self.runs.get(opener), self.runs.get(closer)) else {
             return;
@@ -420,7 +420,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes a run out of the list. It still knows what followed it.
+    /// Removes a run from the list. Its link to the next run is kept.
     fn forget(&mut self, at: usize) {
         let Some(run) = self.runs.get_mut(at) else {
             return;
@@ -436,7 +436,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A run that could do both pairs only when the lengths do not sum up to a multiple of three.
+/// CommonMark's rule of three: a run that can open and close pairs only if the sum of the lengths is no
+/// multiple of three.
 fn may_pair(opener: &Run, closer: &Run) -> bool {
     let both = opener.can_close || closer.can_open;
     let thirds = (opener.len + closer.len).is_multiple_of(3);
@@ -447,7 +448,7 @@ fn run_len(text: &str, mark: char) -> usize {
     text.len() - text.trim_start_matches(mark).len()
 }
 
-/// The places where runs of backticks begin, by length, last first.
+/// Positions of backtick runs by length, the last first.
 fn tick_runs(text: &str) -> HashMap<usize, Vec<usize>> {
     let mut runs: HashMap<usize, Vec<usize>> = HashMap::new();
     let bytes = text.as_bytes();
@@ -466,7 +467,7 @@ fn is_punctuation(c: char) -> bool {
         || (!c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace() && !c.is_control())
 }
 
-/// The inlines of `pieces`, with neighbouring texts joined and styles that nest too deep left out.
+/// The inlines of `pieces`, with adjacent texts joined and too deeply nested styles dropped.
 fn shallow(pieces: Vec<Piece>) -> Vec<Inline> {
     let mut out = Out::default();
     for piece in pieces {

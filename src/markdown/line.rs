@@ -1,9 +1,9 @@
-//! What a single line says: the marks that begin and end blocks.
+//! Recognises in a single line the marks that begin and end blocks.
 
 use super::Align;
 use super::formula;
 
-/// True if a line ends a paragraph before it.
+/// True if the line ends a preceding paragraph.
 pub fn interrupts(line: &str, containers: bool) -> bool {
     if indent(line) >= 4 {
         return false;
@@ -23,7 +23,7 @@ pub fn is_blank(line: &str) -> bool {
     line.bytes().all(|byte| byte == b' ' || byte == b'\t')
 }
 
-/// Columns before the first other character; a tab reaches to the next multiple of four.
+/// Columns before the first non-blank; a tab advances to the next multiple of four.
 pub fn indent(line: &str) -> usize {
     let mut columns = 0;
     for byte in line.bytes() {
@@ -71,13 +71,13 @@ impl<'a> Fence<'a> {
         fits.then(|| Self { mark, len, indent, info: info.trim() })
     }
 
-    /// The fence as far as its end depends on it.
+    /// The fence without its info string, which is all that its end depends on.
     pub fn without_info(&self) -> Fence<'static> {
         let (mark, len, indent) = (self.mark, self.len, self.indent);
         Fence { mark, len, indent, info: "" }
     }
 
-    /// True if a line may become the end of the code when more of it comes.
+    /// True if the line may become the closing fence when completed.
     pub fn is_half_closed_by(&self, line: &str) -> bool {
         let text = line.trim_start_matches([' ', '\t']);
         indent(line) < 4 && !text.is_empty() && text.len() < self.len && text.chars().all(|c| c == self.mark)
@@ -89,7 +89,7 @@ impl<'a> Fence<'a> {
     }
 }
 
-/// `# text`, with the hashes at its end taken off.
+/// Level and text of `# text`, without closing hashes.
 pub fn heading(line: &str) -> Option<(u8, &str)> {
     let text = line.trim_matches([' ', '\t']);
     let rest = text.trim_start_matches('#');
@@ -118,7 +118,7 @@ pub fn is_rule(line: &str) -> bool {
         && indent(line) < 4
 }
 
-/// The level of the heading that a line makes of the paragraph above it.
+/// The heading level that an underline gives to the paragraph above.
 pub fn underline(line: &str) -> Option<u8> {
     let text = line.trim();
     let all = |mark| !text.is_empty() && text.chars().all(|c| c == mark);
@@ -143,7 +143,7 @@ pub struct Marker<'a> {
     /// The mark that all items of a list share: `-`, `+`, `*`, `.` or `)`.
     pub kind: char,
     pub number: Option<u64>,
-    /// Columns up to the item's text.
+    /// Columns before the item's text.
     pub width: usize,
     pub rest: &'a str,
 }
@@ -175,7 +175,7 @@ impl<'a> Marker<'a> {
     }
 }
 
-/// `[ ] text` and `[x] text`.
+/// Parses `[ ] text` and `[x] text`.
 pub fn task(line: &str) -> (Option<bool>, &str) {
     let done = |rest: &str| rest.starts_with([' ', '\t']);
     for (mark, is_done) in [("[ ]", false), ("[x]", true), ("[X]", true)] {
@@ -186,7 +186,7 @@ pub fn task(line: &str) -> (Option<bool>, &str) {
     (None, line)
 }
 
-/// The cells of a row: parts between bars that no backslash stands before.
+/// The cells of a row: parts between unescaped bars.
 pub fn cells(line: &str) -> Vec<&str> {
     let line = line.trim();
     let line = line.strip_prefix('|').unwrap_or(line);
@@ -209,7 +209,7 @@ pub fn cells(line: &str) -> Vec<&str> {
     cells
 }
 
-/// A cell of the line below a table's head.
+/// The alignment in a cell of the delimiter row.
 pub fn alignment(cell: &str) -> Option<Align> {
     let dashes = cell.strip_prefix(':').unwrap_or(cell);
     let (left, dashes) = (dashes.len() < cell.len(), dashes);

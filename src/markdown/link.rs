@@ -1,10 +1,10 @@
-//! Where links lead: what stands in parentheses after the brackets, and the entities in it.
+//! Targets of links: the part in parentheses after the brackets, and its entities.
 
 /// Longer destinations and titles of links are plain text.
 const DESTINATION_MAX: usize = 8 << 10;
 const TITLE_MAX: usize = 1 << 10;
 
-/// `(destination "title")`, and its length.
+/// Parses `(destination "title")`; returns the destination and the length.
 pub fn target(text: &str) -> Option<(String, usize)> {
     let rest = text.strip_prefix('(')?.trim_start_matches(blank);
     let (url, rest) = destination(rest)?;
@@ -31,7 +31,7 @@ fn blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n')
 }
 
-/// A destination and what follows it.
+/// Splits a text into a destination and the rest.
 fn destination(text: &str) -> Option<(&str, &str)> {
     const PARENS_MAX: usize = 32;
     let in_angles = text.strip_prefix('<');
@@ -65,7 +65,7 @@ fn destination(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Text without the backslashes before marks, and with its entities decoded.
+/// Text with backslash escapes removed and entities decoded.
 fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

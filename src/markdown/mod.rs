@@ -1,9 +1,9 @@
 //! Markdown as models write it: text in, blocks and inlines out, for the exported page and the screen.
 //!
-//! CommonMark with the tables, task lists, strike-through and bare addresses of GitHub's flavour, and formulas. Raw
-//! HTML is plain text: nobody here wants it to act. Definitions of reference links (`[x]: url`) are plain
-//! text too, since with them a line could change blocks long before it, and text that grows is shown while
-//! it grows: see [`Growing`].
+//! CommonMark with the tables, task lists, strike-through and bare addresses of GitHub's flavour, and
+//! formulas. Raw HTML is plain text and has no effect. Definitions of reference links (`[x]: url`) are plain
+//! text too, since a definition could change much earlier blocks, while growing text is already shown: see
+//! [`Growing`].
 //!
 //! Time is linear in the text, whatever it holds, and no recursion goes deeper than [`DEPTH_MAX`].
 
@@ -17,8 +17,7 @@ mod link;
 pub use formula::Formula;
 pub use growing::Growing;
 
-/// Quotes and lists nest this deep; what is deeper is a paragraph. Styles nest this deep; deeper ones are
-/// dropped.
+/// Maximum nesting. Deeper quotes and lists become paragraphs; deeper styles are dropped.
 pub const DEPTH_MAX: usize = 32;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -42,21 +41,21 @@ pub enum Block {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct List {
-    /// The number of the first item; none for bullets.
+    /// Number of the first item; `None` for bullets.
     pub start: Option<u64>,
-    /// No blank lines between or inside the items: paragraphs in them are plain lines.
+    /// True if no blank lines are between or inside the items: their paragraphs are plain lines.
     pub tight: bool,
     pub items: Vec<Item>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// True if the task is done; none for an item that is no task.
+    /// True if the task is done; `None` for an item that is not a task.
     pub task: Option<bool>,
     pub blocks: Vec<Block>,
 }
 
-/// A row has at most as many cells as `align`; cells that it lacks are empty.
+/// A row has at most as many cells as `align`; missing cells are empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     pub align: Vec<Align>,
@@ -78,12 +77,12 @@ pub enum Inline {
     Text(String),
     Code(String),
     Formula(Formula),
-    /// A line's end that asks for nothing: a space in print, a line on a screen.
+    /// A line end in the source: a space in print, a line end on a screen.
     SoftBreak,
     HardBreak,
     Open(Style),
     Close(Style),
-    /// A link to a URL as it was written: see [`is_safe_link`]. Links hold no links.
+    /// Start of a link to a URL as in the source: see [`is_safe_link`]. Links do not nest.
     OpenLink {
         url: String,
     },
@@ -106,7 +105,7 @@ pub fn parse(text: &str) -> Vec<Block> {
     block::parse(text).into_iter().map(|(_, block)| block).collect()
 }
 
-/// True if a link to `url` may be offered for a click: it leads to the web or to a mail, and runs nothing.
+/// True if a link to `url` may be clickable: it opens a web page or a mail, and runs nothing.
 pub fn is_safe_link(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once(':') else {
         return false;
@@ -116,7 +115,7 @@ pub fn is_safe_link(url: &str) -> bool {
     plain && !rest.is_empty() && known.iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
 
-/// The words of `inlines`, without their styles.
+/// The text of `inlines`, without styles.
 pub fn plain(inlines: &[Inline]) -> String {
     let mut text = String::new();
     for inline in inlines {

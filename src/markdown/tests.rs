@@ -1,4 +1,4 @@
-//! Rows of Markdown beside a short form of what it says; and what holds for any text.
+//! Rows of Markdown and a short form of the parsed blocks; invariants for any text.
 
 use super::*;
 use proptest::prelude::*;
@@ -57,7 +57,7 @@ fn inline(inlines: &[Inline]) -> String {
     out
 }
 
-/// Checks `text` whole, and pushed in pieces.
+/// Checks `text` parsed as a whole and in pieces.
 #[track_caller]
 fn check(text: &str, expected: &str) {
     assert_eq!(all(&parse(text)), expected, "{text:?}");
@@ -253,7 +253,7 @@ fn only_the_web_and_mail_are_safe() {
     not.iter().for_each(|url| assert!(!is_safe_link(url), "{url:?}"));
 }
 
-/// What holds for any blocks: nothing nests too deep, styles and links are paired.
+/// Invariants of any blocks: nesting is limited, styles and links are paired.
 fn sound(blocks: &[Block], depth: usize) {
     assert!(depth <= DEPTH_MAX);
     for block in blocks {
@@ -294,7 +294,7 @@ fn paired(inlines: &[Inline]) {
     assert!(open.len() <= DEPTH_MAX + 1);
 }
 
-/// Each of these makes a naive parser take the square of its length, or all of the stack.
+/// Each text makes a naive parser take quadratic time, or overflow the stack.
 #[test]
 fn nasty_text_is_read() {
     const COUNT: usize = 4_000;

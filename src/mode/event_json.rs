@@ -16,8 +16,9 @@ use std::sync::Arc;
 
 /// Declares lines: a table of their fields for the schema, and the function that writes them.
 ///
-/// A row is `"type" pattern => { fields }`; a field is `name: "shape" = value`, or `name? "shape" = option` for one
-/// that is left out where there is no value. Patterns after `else` are written by the expression behind them.
+/// A row is `"type" pattern => { fields }`; a field is `name: "shape" = value`, or `name? "shape" = option`
+/// for a field that is omitted without a value. Patterns after `else` are written by the expression after
+/// them.
 macro_rules! lines {
     (
         $table:ident, $write:ident, $map:ident, |$($argument:ident: $type:ty),+| $value:ident,
@@ -144,11 +145,11 @@ lines! { AGENT_EVENTS, agent_event, map, |event: &AgentEvent<'_>, partial: Optio
     }
 }
 
-/// A step of an answer, and what its line needs of the answer.
+/// A step of an answer, with the parts of the answer that its line needs.
 struct Update<'a> {
     event: &'a AssistantEvent,
     usage: &'a Usage,
-    /// The answer so far; what an ended block says is taken from there.
+    /// The answer so far, which holds the content of ended blocks.
     content: &'a [Block],
     partial: Option<&'a AgentMessage>,
 }
@@ -197,15 +198,15 @@ lines! { STEPS, step_fields, map, |event: &AssistantEvent, content: &[Block]| ev
     else _ => Ok(())
 }
 
-/// A line that no event of the session stands for.
+/// A line that is not an event of the session.
 pub enum Line<'a> {
-    /// The first line of RPC mode, where it is asked for.
+    /// The first line of RPC mode, if enabled.
     Ready { protocol: u32, capabilities: &'a [&'a str], commands: &'a [&'a str] },
     /// A question to the user of the client.
     UiRequest { id: &'a str, question: &'a Question<'a> },
     /// A call of a tool that the client runs.
     ToolCallRequest { id: &'a str, call: &'a str, name: &'a str, arguments: &'a Map<String, Value> },
-    /// Nobody waits for the result of a call any more.
+    /// The result of a call is no longer awaited.
     ToolCallCancel { id: &'a str, reason: &'a str },
     /// The end of a shell command, for older clients.
     BashEnd { message: &'a AgentMessage },
@@ -213,16 +214,16 @@ pub enum Line<'a> {
     Compaction { summary: &'a str, tokens_before: u64, auto: Option<bool> },
 }
 
-/// What a client asks its user.
+/// A question of a client to its user.
 #[derive(Default)]
 pub struct Question<'a> {
     pub method: &'static str,
     pub title: String,
     /// The choices of a `select`.
     pub options: Option<&'a [&'a str]>,
-    /// The text that an `editor` begins with.
+    /// The initial text of an `editor`.
     pub prefill: Option<&'a str>,
-    /// The tool call that is to be approved.
+    /// The tool call to approve.
     pub tool_call_id: Option<&'a str>,
     pub tool_name: Option<&'a str>,
     pub arguments: Option<&'a Map<String, Value>>,
@@ -277,7 +278,7 @@ impl Serialize for Line<'_> {
     }
 }
 
-/// An event, and in the cumulative form the answer so far.
+/// An event, in the cumulative form with the answer so far.
 struct EventLine<'a> {
     event: &'a Event<'a>,
     partial: Option<AgentMessage>,
@@ -308,7 +309,7 @@ impl Serialize for Step<'_> {
     }
 }
 
-/// A tool's result, as the reference shapes it.
+/// A tool's result in the reference's shape.
 struct Output<'a> {
     output: &'a ToolOutput,
     is_error: bool,
@@ -351,7 +352,7 @@ fn block_text(content: &[Block], index: usize) -> &str {
     }
 }
 
-/// The answer so far, with the arguments of open tool calls as far as they are known.
+/// The answer so far, with the arguments of open tool calls received so far.
 fn snapshot(fold: &Fold) -> AgentMessage {
     let mut message = fold.message().clone();
     for (index, block) in message.content.iter_mut().enumerate() {
@@ -362,7 +363,7 @@ fn snapshot(fold: &Fold) -> AgentMessage {
     AgentMessage::Assistant(Arc::new(message))
 }
 
-/// Appends `event` as one line; in the cumulative form older events may follow.
+/// Appends `event` as one line; in the cumulative form also the events of older versions.
 pub fn write_event(event: &Event<'_>, cumulative: bool, out: &mut Vec<u8>) {
     let partial = match event {
         Event::Agent(AgentEvent::MessageUpdate { fold, .. }) if cumulative => Some(snapshot(fold)),
@@ -378,7 +379,7 @@ pub fn write_event(event: &Event<'_>, cumulative: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends any value as one line. U+2028 and U+2029 are left as they are: readers split at LF only.
+/// Appends any value as one line. U+2028 and U+2029 are not escaped: readers split at LF only.
 pub fn write(value: &impl Serialize, out: &mut Vec<u8>) {
     let start = out.len();
     if serde_json::to_writer(&mut *out, value).is_err() {
@@ -388,14 +389,14 @@ pub fn write(value: &impl Serialize, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// A delta that waits for a slow reader; later deltas of the same block join it.
+/// A delta queued for a slow reader; later deltas of its block are joined to it.
 pub struct Delta {
     event: AssistantEvent,
     usage: Usage,
 }
 
 impl Delta {
-    /// The delta in `event`, and the usage so far; none when `event` is not to be joined.
+    /// The delta in `event`, and the usage so far; `None` if `event` cannot be joined.
     pub fn of<'a>(event: &Event<'a>) -> Option<(&'a AssistantEvent, &'a Usage)> {
         use AssistantEvent::{TextDelta, ThinkingDelta, ToolCallDelta};
         match event {
@@ -413,7 +414,7 @@ impl Delta {
         Self { event: event.clone(), usage: usage.clone() }
     }
 
-    /// Appends a delta of the same block. False when it is of another block.
+    /// Appends a delta of the same block. False if it belongs to another block.
     pub fn join(&mut self, event: &AssistantEvent, usage: &Usage) -> bool {
         use AssistantEvent::{TextDelta, ThinkingDelta, ToolCallDelta};
         match (&mut self.event, event) {

@@ -1,18 +1,17 @@
-//! How a mode ends: exit codes, and what becomes of child processes.
+//! The end of a mode: exit codes, and child processes.
 
 use super::report;
 use crate::runtime;
 use std::io;
 
-/// The run ended well.
+/// The run succeeded.
 pub const DONE: u8 = 0;
 /// The run failed; the reason is on stderr.
 pub const FAILED: u8 = 1;
-/// The reader of stdout has gone. Nothing is said about it, as other programs do it.
+/// The reader of stdout has gone. No error is printed, as in other programs.
 pub const PIPE_CLOSED: u8 = 141;
 
-/// The exit code of a mode that has written all it had to and closed its sessions. The first reason for a failure is
-/// reported.
+/// The exit code after flushing the output and closing the sessions. The first error is reported.
 pub fn code(flushed: io::Result<()>, closed: Result<(), String>) -> u8 {
     let reason = match (flushed, closed) {
         (Ok(()), Ok(())) => return DONE,
@@ -24,9 +23,9 @@ pub fn code(flushed: io::Result<()>, closed: Result<(), String>) -> u8 {
     FAILED
 }
 
-/// Ends what the tools started, however the run ends, a panic included.
+/// Guard that kills the tools' child processes on drop, also in a panic.
 pub struct EndsChildren {
-    /// Processes that outlived their command live on.
+    /// True if processes that outlived their command keep running.
     pub keep: bool,
 }
 

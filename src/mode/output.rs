@@ -1,8 +1,8 @@
-//! The one owner of stdout: a thread that writes what is handed to it.
+//! The single owner of stdout: a thread that writes queued lines.
 //!
-//! A reader that is slower than the model costs neither memory nor quadratic time: while lines wait,
-//! deltas of one block are joined, and everything else makes the caller wait: a run soon, a response to a
-//! command much later. A reader that has gone ends the run through a cancel token.
+//! A reader that is slower than the model costs neither memory nor quadratic time: while lines are queued,
+//! deltas of one block are joined, and everything else blocks the caller: a run soon, a response to a command
+//! much later. If the reader has gone, a cancel token ends the run.
 
 use super::event_json::{self, Delta};
 use crate::runtime::event::Event;
@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Waiting bytes above which deltas are joined: about what a pipe holds.
+/// Queued bytes above which deltas are joined: about the capacity of a pipe.
 const JOIN_ABOVE: usize = 64 * 1024;
-/// Waiting bytes above which a run waits.
+/// Queued bytes above which a run waits.
 const WAIT_ABOVE: usize = 1024 * 1024;
-/// Waiting bytes above which a response to a command waits. Larger than `WAIT_ABOVE`, so that a run that waits for
-/// its reader can still be aborted.
+/// Queued bytes above which a response to a command waits. Larger than `WAIT_ABOVE`, so that a run that waits
+/// for its reader can still be aborted.
 const RESPONSES_WAIT_ABOVE: usize = 16 * 1024 * 1024;
 
 pub struct Output {
@@ -28,9 +28,9 @@ pub struct Output {
 
 struct Shared {
     state: Mutex<State>,
-    /// Notified when there is something to write, or nothing more will come.
+    /// Notified when lines are queued, or the output is closed.
     work: Condvar,
-    /// Notified when there is room again, or all is written.
+    /// Notified when there is room again, or all lines are written.
     room: Condvar,
 }
 
@@ -38,11 +38,11 @@ struct Shared {
 struct State {
     ready: Vec<u8>,
     joined: Option<Delta>,
-    /// True while the thread writes what it took.
+    /// True while the thread writes the lines it took.
     writing: bool,
-    /// True while the thread waits for work. Only then is it notified: that costs more than an event does.
+    /// True while the thread waits for lines. It is notified only then, since that costs more than an event.
     idle: bool,
-    /// The number of callers that wait for room.
+    /// Number of callers that wait for room.
     waiting: usize,
     closed: bool,
     error: Option<io::ErrorKind>,
@@ -63,7 +63,7 @@ impl Output {
         Ok(Self { shared, thread: Some(thread), cumulative: cumulative.into() })
     }
 
-    /// True if events carry snapshots, and the events of older versions are written too.
+    /// True if events carry snapshots, and the events of older versions are also written.
     pub fn is_cumulative(&self) -> bool {
         self.cumulative.load(Ordering::Relaxed)
     }
@@ -72,12 +72,13 @@ impl Output {
         self.cumulative.store(on, Ordering::Relaxed);
     }
 
-    /// Hands over an event of a run. Fails when the reader has gone.
+    /// Queues an event of a run. Fails if the reader has gone.
     pub fn event(&self, event: &Event<'_>) -> io::Result<()> {
         self.event_within(WAIT_ABOVE, event)
     }
 
-    /// Hands over the events of a run. A reader that has gone ends the program by the output's token.
+    /// Returns a listener that queues the events of a run. If the reader has gone, the output's token ends
+    /// the program.
     pub fn listener(&self) -> impl FnMut(&Event<'_>) -> Result<(), Fatal> {
         |event| {
             let _ = self.event(event);
@@ -85,7 +86,7 @@ impl Output {
         }
     }
 
-    /// Hands over an event that a command caused.
+    /// Queues an event that a command caused.
     pub fn event_of_command(&self, event: &Event<'_>) -> io::Result<()> {
         self.event_within(RESPONSES_WAIT_ABOVE, event)
     }
@@ -113,7 +114,7 @@ impl Output {
         Ok(())
     }
 
-    /// Hands over any other value as one line of JSON.
+    /// Queues any other value as one line of JSON.
     pub fn line(&self, value: &impl serde::Serialize) -> io::Result<()> {
         let state = self.shared.lock();
         let mut state = self.shared.wait_for_room(state, RESPONSES_WAIT_ABOVE)?;
@@ -123,7 +124,7 @@ impl Output {
         Ok(())
     }
 
-    /// Waits until all is written.
+    /// Waits until all lines are written.
     pub fn flush(&self) -> io::Result<()> {
         let mut state = self.shared.lock();
         state.end_joining();
@@ -150,7 +151,7 @@ impl Drop for Output {
 }
 
 impl State {
-    /// Makes a line of the joined delta, since something else follows.
+    /// Ends joining: queues the joined delta as a line.
     fn end_joining(&mut self) {
         if let Some(delta) = self.joined.take() {
             delta.write(&mut self.ready);
@@ -178,7 +179,7 @@ impl Shared {
         state.check().map(|()| state)
     }
 
-    /// Waits until the thread took or wrote something.
+    /// Waits until the thread takes or writes lines.
     fn wait_for_change<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.waiting += 1;
         let mut state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -186,14 +187,14 @@ impl Shared {
         state
     }
 
-    /// Notifies the thread of work, if it waits for some.
+    /// Notifies the thread of queued lines, if it waits.
     fn wake(&self, state: &mut State) {
         if std::mem::take(&mut state.idle) {
             self.work.notify_one();
         }
     }
 
-    /// Notifies callers of room, if any waits for it.
+    /// Notifies callers that wait for room.
     fn make_room(&self, state: &State) {
         if state.waiting > 0 {
             self.room.notify_all();
@@ -242,9 +243,9 @@ mod tests {
     use crossbeam_channel::{Receiver, Sender, bounded};
     use serde_json::Value;
 
-    /// A reader that takes nothing until it is let.
+    /// A sink that blocks until opened.
     struct Gated {
-        /// Told of every write that begins, if somebody wants to know.
+        /// Receives a message at the start of every write, if set.
         begun: Option<Sender<()>>,
         gate: Receiver<()>,
         written: Arc<Mutex<Vec<u8>>>,

@@ -1,4 +1,4 @@
-//! Requests to the other side that wait for an answer, found by their number.
+//! Requests to the peer that wait for a response, by number.
 
 use crate::runtime::CancelToken;
 use crossbeam_channel::{Sender, after, bounded, never, select};
@@ -17,8 +17,8 @@ impl<A> Pending<A> {
         Self { open: Mutex::default(), last: AtomicU64::new(0) }
     }
 
-    /// Sends a request with a number of its own and waits for the answer, at most for `limit`. `None` when the wait
-    /// was cancelled or too long.
+    /// Sends a request with a unique number and waits at most `limit` for the response. `None` if cancelled
+    /// or timed out.
     pub fn ask(&self, cancel: &CancelToken, limit: Option<Duration>, send: impl FnOnce(u64)) -> Option<A> {
         let late = limit.map_or_else(never, after);
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
@@ -34,7 +34,7 @@ impl<A> Pending<A> {
         answer
     }
 
-    /// Hands an answer to the request that waits for it. An answer that nobody waits for is dropped.
+    /// Passes a response to the request that waits for it. A response without a request is dropped.
     pub fn answer(&self, number: u64, answer: A) {
         if let Some(asker) = self.open().remove(&number) {
             // There is room for the one answer; an asker that has gone needs none.

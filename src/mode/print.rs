@@ -1,4 +1,4 @@
-//! Print and JSON mode: the prompts of the command line, one after another, then the end.
+//! Print and JSON mode: runs the prompts of the command line one after another, then ends.
 
 use super::exit::{DONE, EndsChildren, FAILED, PIPE_CLOSED};
 use super::output::Output;
@@ -13,19 +13,19 @@ use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// The last answer's text.
+    /// Prints the last answer's text.
     Text,
-    /// Every event, as a line of JSON.
+    /// Prints every event as a line of JSON.
     Json { cumulative: bool },
 }
 
-/// The prompts of the command line, in their order.
+/// The prompts of the command line, in order.
 pub struct Prompts {
     pub first: Option<(String, Vec<Block>)>,
     pub rest: Vec<String>,
 }
 
-/// Runs the prompts. Gives the exit code.
+/// Runs the prompts. Returns the exit code.
 pub fn run(mut session: Session, prompts: Prompts, form: Form, cancel: &CancelToken, watch: &Watch) -> u8 {
     let _ends = EndsChildren { keep: session.workspace().options.bash_keep_background };
     let outcome = match form {
@@ -109,7 +109,7 @@ fn text(session: &mut Session, prompts: Prompts, cancel: &CancelToken) -> Result
     Ok(failed.unwrap_or(DONE))
 }
 
-/// Reports each attempt that failed, so that waiting is not silent.
+/// Reports each failed attempt, so that retries are not silent.
 fn report_retries(event: &Event<'_>) {
     if let Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } = event {
         let seconds = delay_ms.div_ceil(1000);
@@ -128,7 +128,7 @@ fn is_failure(answer: Option<&Arc<AssistantMessage>>) -> bool {
     answer.is_some_and(|answer| matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted))
 }
 
-/// Reports why the last answer is missing or not whole. Gives the exit code of a failure.
+/// Reports why the last answer is missing or incomplete. Returns the exit code of the failure.
 fn failure(session: &Session) -> Option<u8> {
     if let Some(limit) = session.ended_by() {
         report::error(format_args!("The run was ended: {limit}"));
@@ -190,7 +190,7 @@ fn json(session: &mut Session, prompts: Prompts, cumulative: bool, cancel: &Canc
     Ok(failure(session).unwrap_or(DONE))
 }
 
-/// Writes JSON to a terminal: the control characters that JSON leaves as they are are escaped.
+/// Writes JSON to a terminal, escaping the control characters that JSON allows.
 struct ForTerminal<W>(W);
 
 impl<W: Write> Write for ForTerminal<W> {

@@ -1,4 +1,4 @@
-//! Messages on stderr: one line or a few, never a control sequence, and never a reason to fail.
+//! Messages on stderr: a few lines at most, without control sequences. Failures to write are ignored.
 
 use crate::runtime::plain_text;
 use std::fmt::Display;
@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 
 type Sink = Box<dyn Fn(String) + Send>;
 
-/// Takes messages while stderr is part of a screen.
+/// Receives messages while stderr is part of a screen.
 static SINK: Mutex<Option<Sink>> = Mutex::new(None);
 
-/// Keeps messages away from stderr until it is dropped.
+/// Diverts messages from stderr until dropped.
 pub struct Diverted(());
 
 /// Sends messages to `sink` until the result is dropped.

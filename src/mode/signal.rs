@@ -1,7 +1,8 @@
-//! Signals that ask the program to end.
+//! Signals that request the end of the program.
 //!
 //! The first signal cancels the run, which then ends in order: the answer so far is stored, children are
-//! killed. A second one, or two seconds without an end, ends the process at once; children are killed even then.
+//! killed. A second signal, or two seconds without an end, ends the process immediately; children are killed
+//! even then.
 
 use crate::runtime::{self, CancelToken};
 use crossbeam_channel::{Sender, bounded};
@@ -13,16 +14,16 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long an ordered end may take.
+/// Time limit of an orderly end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A second signal within this time counts as a repetition of the first.
+/// Time within which a second signal counts as a repetition of the first.
 const TWICE: Duration = Duration::from_millis(300);
 
-/// True while an interrupt of the keyboard is meant for another program.
+/// True while SIGINT of the keyboard is meant for another program.
 static HELD: AtomicBool = AtomicBool::new(false);
 
-/// Keeps SIGINT from ending this program until it is dropped: the program that has the terminal is meant.
+/// Makes this program ignore SIGINT until dropped, for another program that uses the terminal.
 pub struct Held(());
 
 pub fn hold_interrupts() -> Held {
@@ -52,13 +53,13 @@ pub struct Watch {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Makes a file at its size limit an error to write to, not a reason to die.
+/// Makes writing to a file at its size limit an error instead of a fatal signal.
 pub fn outlive_file_limits() {
     // Where it cannot be done, all is as without it.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 
-/// Cancels `run` when a signal asks for the end.
+/// Cancels `run` when a signal requests the end.
 pub fn watch(run: CancelToken) -> io::Result<Watch> {
     // `nohup`, and a shell that starts a job in the background, ask not to be disturbed by some.
     let wanted = [SIGINT, SIGTERM, SIGHUP, SIGQUIT].into_iter().filter(|&signal| !is_ignored(signal));
@@ -101,7 +102,7 @@ fn leave(signal: i32) -> ! {
 }
 
 impl Watch {
-    /// The exit code that a received signal asks for.
+    /// The exit code for a received signal.
     pub fn exit_code(&self) -> Option<u8> {
         let signal = self.received.load(Ordering::SeqCst);
         u8::try_from(128 + signal).ok().filter(|_| signal != 0)

@@ -1,4 +1,4 @@
-//! Stdin of the modes that another program drives: RPC and ACP. A line is a message.
+//! Stdin of RPC and ACP mode. Each line is a message.
 
 use super::report;
 use crate::jsonrpc::line::{self, Frame, Frames};
@@ -7,10 +7,10 @@ use crossbeam_channel::{Receiver, Sender, bounded, select};
 use std::io::{self, BufReader, Read};
 use std::thread;
 
-/// Reads a line; none stands for one that is too long.
+/// Parses a line; `None` stands for a line that is too long.
 pub type Parse<T> = fn(Option<&[u8]>) -> T;
 
-/// Messages of stdin, read on a thread of their own, one ahead.
+/// Reads messages of stdin on a separate thread, one ahead.
 pub fn messages<T: Send + 'static>(parse: Parse<T>) -> io::Result<Receiver<T>> {
     let (sender, messages) = bounded(1);
     thread::Builder::new().name("stdin".into()).spawn(move || read(io::stdin(), parse, &sender))?;
@@ -35,7 +35,7 @@ fn read<T>(stdin: impl Read, parse: Parse<T>, messages: &Sender<T>) {
     }
 }
 
-/// Answers messages until there are no more, or it is time to end.
+/// Handles messages until there are no more, or `cancel` is cancelled.
 pub fn serve<T>(messages: &Receiver<T>, cancel: &CancelToken, mut answer: impl FnMut(T)) {
     while !cancel.is_cancelled() {
         select! {

@@ -1,16 +1,16 @@
 //! Stdout of print, JSON, RPC and ACP mode: opening it fails if it is closed.
 //!
-//! The standard library opens `/dev/null` in place of a stdout that is closed, before `main`: an answer
-//! would be lost without a word. So the program looks before that ([`look`]), and opening stdout
-//! fails as writing does in other programs.
+//! The standard library opens `/dev/null` in place of a stdout that is closed, before `main`: an answer would
+//! be lost silently. So the program checks before ([`look`]), and opening stdout then fails like writing
+//! fails in other programs.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Notes whether stdout is closed. Works only before the standard library has begun: a program calls it from an
-/// initializer.
+/// Records whether stdout is closed. Works only before the standard library starts: a program calls it from
+/// an initializer.
 pub extern "C" fn look() {
     // SAFETY: the call asks about a descriptor, which need not be open, and changes nothing.
     let is_closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-/// More than this many complaints help nobody.
+/// Maximum number of problems reported for a file.
 const PROBLEMS_MAX: usize = 8;
 
 enum Kind {

@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(found(&scratch, "m/w"), ["m/AGENTS.md", "m/w/AGENTS.md"]);
     }
 
-    /// The texts that are found, and what is said of the rest, with paths below the scratch folder.
+    /// Loaded texts and diagnostics, with paths relative to the scratch folder.
     fn outcome(scratch: &TempDir, home: &str, cwd: &str) -> (Vec<String>, Vec<String>) {
         let at = |name: &str| scratch.path().join(name);
         let (files, said) = load(&at("home/.pi/agent"), &at(cwd), Some(&at(home)));

@@ -193,7 +193,7 @@ impl Places<'_> {
     }
 }
 
-/// A path without `.` and `..`, as it is written.
+/// Resolves `.` and `..` in a path lexically.
 pub fn tidy(path: &Path) -> PathBuf {
     use std::path::Component;
     let mut out = PathBuf::new();

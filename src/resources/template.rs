@@ -58,7 +58,7 @@ pub fn load(places: &Places<'_>, only_named: bool, named: &[PathBuf]) -> (Vec<Te
     (templates, diagnostics)
 }
 
-/// Reads a template; `None` for a file that is no Markdown.
+/// Reads a template; `None` if the file is not Markdown.
 fn read(source: Source) -> Result<Option<Template>, String> {
     const SHOWN: usize = 60;
     let file = source.path.file_name().unwrap_or_default().to_string_lossy();

@@ -102,7 +102,7 @@ pub struct Overrides {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelOverrides {
     pub provider: Option<String>,
-    /// A pattern.
+    /// Model pattern.
     pub model: Option<String>,
     /// Patterns of the models to choose from.
     pub models: Option<Vec<String>>,

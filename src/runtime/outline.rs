@@ -36,13 +36,13 @@ pub struct Outline {
 pub struct Item {
     pub id: String,
     pub children: Vec<u32>,
-    pub said: Said,
+    pub preview: Preview,
     pub bookmark: Option<Bookmark>,
 }
 
 /// What an entry says, on one line.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum Preview {
     User(String),
     Answer(String),
     /// An answer that was broken off before it said anything.
@@ -93,7 +93,7 @@ impl Tree<'_> {
             };
             for (entry, node) in entries.into_iter().zip(&mut nodes) {
                 outline.items.push(entry.map(|entry| Item {
-                    said: said(&entry.body, &mut calls),
+                    preview: preview(&entry.body, &mut calls),
                     id: entry.id,
                     children: node.children,
                     bookmark: node.bookmark,
@@ -146,44 +146,44 @@ struct Calls<'a> {
     asked: HashMap<String, String>,
 }
 
-fn said(body: &Body, calls: &mut Calls<'_>) -> Said {
+fn preview(body: &Body, calls: &mut Calls<'_>) -> Preview {
     match body {
         Body::Message(body) => message(&body.message, calls),
-        Body::CustomMessage(custom) => Said::Custom {
+        Body::CustomMessage(custom) => Preview::Custom {
             kind: custom.custom_type.clone(),
             text: custom.content.as_ref().map_or_else(String::new, |content| line(&joined(content))),
         },
-        Body::Compaction(compaction) => Said::Compaction { tokens: compaction.tokens_before },
-        Body::BranchSummary(summary) => Said::Summary(line(&summary.summary)),
-        Body::Usage(_) => Said::Usage,
-        Body::ModelChange(change) => Said::Setting(format!("model: {}", change.model_id)),
-        Body::ThinkingLevelChange(change) => Said::Setting(format!("thinking: {}", change.thinking_level)),
-        Body::Custom(custom) => Said::Setting(format!("custom: {}", custom.custom_type)),
+        Body::Compaction(compaction) => Preview::Compaction { tokens: compaction.tokens_before },
+        Body::BranchSummary(summary) => Preview::Summary(line(&summary.summary)),
+        Body::Usage(_) => Preview::Usage,
+        Body::ModelChange(change) => Preview::Setting(format!("model: {}", change.model_id)),
+        Body::ThinkingLevelChange(change) => Preview::Setting(format!("thinking: {}", change.thinking_level)),
+        Body::Custom(custom) => Preview::Setting(format!("custom: {}", custom.custom_type)),
         Body::ContextEdit(edit) => {
             let what = match edit.replacement {
                 Some(_) => "replace",
                 None => "omit",
             };
-            Said::Setting(format!("context {what}: {}", edit.target_id))
+            Preview::Setting(format!("context {what}: {}", edit.target_id))
         }
         Body::Label(label) => {
             let label = label.label.as_deref().filter(|label| !label.is_empty());
-            Said::Setting(format!("label: {}", label.unwrap_or("(cleared)")))
+            Preview::Setting(format!("label: {}", label.unwrap_or("(cleared)")))
         }
         Body::SessionInfo(info) => {
             let name = match info.name.as_str() {
                 "" => "empty",
                 name => name,
             };
-            Said::Setting(format!("title: {name}"))
+            Preview::Setting(format!("title: {name}"))
         }
-        Body::Unknown(_) => Said::Unknown,
+        Body::Unknown(_) => Preview::Unknown,
     }
 }
 
-fn message(message: &AgentMessage, calls: &mut Calls<'_>) -> Said {
+fn message(message: &AgentMessage, calls: &mut Calls<'_>) -> Preview {
     match message {
-        AgentMessage::User(_) => Said::User(line(&message.text())),
+        AgentMessage::User(_) => Preview::User(line(&message.text())),
         AgentMessage::Assistant(answer) => {
             for block in &answer.content {
                 if let Block::ToolCall(call) = block {
@@ -193,23 +193,23 @@ fn message(message: &AgentMessage, calls: &mut Calls<'_>) -> Said {
             }
             let text: String = answer.content.iter().filter_map(Block::as_text).collect();
             match (line(&text), answer.stop_reason) {
-                (text, _) if !text.is_empty() => Said::Answer(text),
-                (_, StopReason::Aborted) => Said::Aborted,
+                (text, _) if !text.is_empty() => Preview::Answer(text),
+                (_, StopReason::Aborted) => Preview::Aborted,
                 (_, reason) => match &answer.error_message {
-                    Some(error) => Said::Failed(line(error)),
+                    Some(error) => Preview::Failed(line(error)),
                     None if matches!(reason, StopReason::Error | StopReason::Length) => {
-                        Said::Failed(String::new())
+                        Preview::Failed(String::new())
                     }
-                    None => Said::Silent,
+                    None => Preview::Silent,
                 },
             }
         }
         AgentMessage::ToolResult(result) => {
             let known = calls.asked.get(&result.tool_call_id).cloned();
-            Said::Tool(known.unwrap_or_else(|| result.tool_name.clone()))
+            Preview::Tool(known.unwrap_or_else(|| result.tool_name.clone()))
         }
-        AgentMessage::BashExecution(run) => Said::Shell(line(&run.command)),
-        other => Said::Message(other.role().to_owned()),
+        AgentMessage::BashExecution(run) => Preview::Shell(line(&run.command)),
+        other => Preview::Message(other.role().to_owned()),
     }
 }
 
@@ -265,15 +265,15 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn of(value: Value, calls: &mut Calls<'_>) -> Said {
+    fn of(value: Value, calls: &mut Calls<'_>) -> Preview {
         let mut value = value;
         value["id"] = json!("a");
         let entry: Entry = serde_json::from_value(value).unwrap();
-        said(&entry.body, calls)
+        preview(&entry.body, calls)
     }
 
     #[test]
-    fn an_entry_is_said_in_a_line() {
+    fn an_entry_is_previewed_in_a_line() {
         let home = Path::new("/home/me");
         let mut calls = Calls { describer: Describer::default(), home, asked: HashMap::new() };
         let answer = |content: Value, reason: &str, error: Option<&str>| {
@@ -291,13 +291,13 @@ mod tests {
         };
         let user =
             json!({"type": "message", "message": {"role": "user", "content": "  a\nb\tc ", "timestamp": 1}});
-        assert_eq!(of(user, &mut calls), Said::User("a b c".into()));
+        assert_eq!(of(user, &mut calls), Preview::User("a b c".into()));
         let text = json!([{"type": "text", "text": "x".repeat(300)}]);
-        assert_eq!(of(answer(text, "stop", None), &mut calls), Said::Answer("x".repeat(200)));
-        assert_eq!(of(answer(json!([]), "aborted", None), &mut calls), Said::Aborted);
+        assert_eq!(of(answer(text, "stop", None), &mut calls), Preview::Answer("x".repeat(200)));
+        assert_eq!(of(answer(json!([]), "aborted", None), &mut calls), Preview::Aborted);
         assert_eq!(
             of(answer(json!([]), "error", Some("no\nkey")), &mut calls),
-            Said::Failed("no key".into())
+            Preview::Failed("no key".into())
         );
         for (name, arguments, expected) in [
             ("read", json!({"path": "/home/me/a.rs", "offset": 3, "limit": 5}), "read: ~/a.rs:3-7"),
@@ -306,13 +306,13 @@ mod tests {
             ("other", json!({"a": 1}), "other: {\"a\":1}"),
         ] {
             let said = of(answer(call(name, arguments), "toolUse", None), &mut calls);
-            assert_eq!(said, Said::Silent);
-            assert_eq!(of(result(name), &mut calls), Said::Tool(expected.into()));
+            assert_eq!(said, Preview::Silent);
+            assert_eq!(of(result(name), &mut calls), Preview::Tool(expected.into()));
         }
-        assert_eq!(of(result("lost"), &mut calls), Said::Tool("lost".into()));
+        assert_eq!(of(result("lost"), &mut calls), Preview::Tool("lost".into()));
         let change = json!({"type": "model_change", "provider": "p", "modelId": "m"});
-        assert_eq!(of(change, &mut calls), Said::Setting("model: m".into()));
+        assert_eq!(of(change, &mut calls), Preview::Setting("model: m".into()));
         let odd = json!({"type": "of tomorrow", "x": 1});
-        assert_eq!(of(odd, &mut calls), Said::Unknown);
+        assert_eq!(of(odd, &mut calls), Preview::Unknown);
     }
 }

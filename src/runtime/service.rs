@@ -76,8 +76,8 @@ impl Services {
         self.vault().switch(settings.flag("hideSecrets"));
     }
 
-    /// Takes over what belongs to the run of the program and is in no file: a key and an address of the command
-    /// line, models that were found on this machine.
+    /// Copies from `old` what is stored in no file: key and address of the command line, models found on this
+    /// machine.
     pub fn keep(&mut self, old: &Self) {
         self.credentials.give_as(&old.credentials);
         self.registry.add_found_by(&old.registry);

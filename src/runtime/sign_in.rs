@@ -20,7 +20,7 @@ pub enum Way {
 
 /// A provider, and one way to get in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Door {
+pub struct SignInMethod {
     pub provider: String,
     /// Name for people.
     pub name: String,
@@ -61,7 +61,7 @@ impl From<StreamError> for Failure {
 
 impl SignIns<'_> {
     /// All that one can sign in to or have a key for, by name.
-    pub fn doors(&self) -> Vec<Door> {
+    pub fn methods(&self) -> Vec<SignInMethod> {
         let config = self.control.config();
         let services = &config.services;
         let mut ids: Vec<String> = provider::PROVIDERS.iter().map(|row| row.id.to_owned()).collect();
@@ -71,11 +71,11 @@ impl SignIns<'_> {
             }
         }
         let stored = services.credentials.stored().unwrap_or_default();
-        let mut doors = Vec::new();
+        let mut methods = Vec::new();
         for id in ids {
             let configured = services.registry.configured(&id, None);
             let row = provider::find(&id);
-            let door = |way, label| Door {
+            let method = |way, label| SignInMethod {
                 provider: id.clone(),
                 name: self.provider_name(&id),
                 way,
@@ -84,15 +84,15 @@ impl SignIns<'_> {
                 variables: row.map_or(&[], |row| row.keys),
                 required: row.map_or(&[], |row| row.required),
             };
-            if let Some(method) = Credentials::method(&id, &configured) {
-                doors.push(door(Way::SignIn, method.label));
+            if let Some(flow) = Credentials::method(&id, &configured) {
+                methods.push(method(Way::SignIn, flow.label));
             }
             if provider::takes_key(&id) {
-                doors.push(door(Way::Key, ""));
+                methods.push(method(Way::Key, ""));
             }
         }
-        doors.sort_by_cached_key(|door| door.name.to_lowercase());
-        doors
+        methods.sort_by_cached_key(|method| method.name.to_lowercase());
+        methods
     }
 
     /// What people call a provider.

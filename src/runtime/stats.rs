@@ -34,7 +34,7 @@ pub struct Stats {
     pub by_model: Vec<Spending>,
 }
 
-/// What one model, or all tools and summaries together, came to.
+/// Tokens and cost of one model, or of all tools and summaries together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spending {
     pub name: String,

@@ -23,7 +23,7 @@ pub struct Succession {
 
 type Make = Box<dyn FnMut(Log, Folder) -> Result<Parts, String> + Send>;
 
-/// Where a conversation works.
+/// The working folder of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folder {
     /// In the folder of the session.
@@ -153,7 +153,7 @@ impl Session {
         Ok(imported.path)
     }
 
-    /// Goes on in a fork that ends before this message of the user. Gives the message's text.
+    /// Switches to a fork that ends before the user message `entry`. Returns the message's text.
     pub fn fork_before(&mut self, entry: &str) -> Result<String, Fatal> {
         let (log, text) = {
             let log = self.control().log();

@@ -252,9 +252,9 @@ fn keys_that_are_stored_and_removed_open_and_close_a_provider() {
     let session = session(&dir);
     let (control, cancel) = (session.control(), CancelToken::new());
     let state = |control: &super::control::Control| {
-        let mut doors = control.sign_ins().doors().into_iter();
-        let door = doors.find(|door| door.provider == "minimax-cn").unwrap();
-        (door.way, door.state)
+        let mut methods = control.sign_ins().methods().into_iter();
+        let method = methods.find(|method| method.provider == "minimax-cn").unwrap();
+        (method.way, method.state)
     };
     assert_eq!(state(control), (Way::Key, State::Nothing));
     for wrong in ["", " ", "a\nb", &"x".repeat(1 << 20)] {

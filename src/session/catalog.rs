@@ -63,7 +63,7 @@ pub fn list_in_parts(index: &Path, files: &[PathBuf], tell: &mut dyn FnMut(Vec<I
     infos
 }
 
-/// `work` on all items, on as many threads as help; results in the order of the items.
+/// Applies `work` to all items on several threads; results are in the order of the items.
 pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     const THREADS_MAX: usize = 8;
     const ITEMS_PER_THREAD: usize = 16;

@@ -130,7 +130,7 @@ impl Conversation {
         self.marks.fresh = self.messages.len();
     }
 
-    /// Moves the leaf to an entry, or before all of them. Nothing is written.
+    /// Moves the leaf to the entry `id`, or before the first entry if `None`. Writes nothing.
     pub fn set_leaf(&mut self, id: Option<&str>) -> Result<(), SessionError> {
         self.log.set_leaf(id)?;
         self.reload();

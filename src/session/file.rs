@@ -285,8 +285,8 @@ impl SessionFile {
 }
 
 impl Drop for SessionFile {
-    /// A child process that is just being started has a copy of the open file for a moment: without
-    /// this the lock would live until it lets go.
+    /// Unlocks explicitly: a child process being started holds a copy of the open file, which would keep the
+    /// lock.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }

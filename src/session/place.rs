@@ -204,7 +204,7 @@ impl Place {
         Ok(Some((None, Notice::Migrated { path, from, backup })))
     }
 
-    /// Gives a draft its name, and tells why where that fails.
+    /// Names a draft; returns a notice if that fails.
     pub fn name_draft(&mut self) -> Option<Notice> {
         let Self::Disk { file, name, .. } = self else {
             return None;

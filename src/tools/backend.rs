@@ -97,8 +97,8 @@ pub trait Child: Send {
     /// and without effect, when the shell has ended by itself.
     fn terminate(&mut self, grace: Duration) -> bool;
 
-    /// Kills all processes, from any thread, without waiting; `next` ends soon whatever they do.
-    /// Without effect after the end.
+    /// Returns a function that kills all processes from any thread without waiting; `next` then ends soon. It
+    /// has no effect after the end.
     fn killer(&self) -> Arc<dyn Fn() + Send + Sync>;
 }
 

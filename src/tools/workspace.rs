@@ -62,7 +62,7 @@ impl Default for Options {
 
 /// The folder for whole outputs: beside the session, or one that is removed at exit.
 pub trait OutputDir: Send + Sync {
-    /// Makes the folder if it is not there (0700).
+    /// Path of the folder, which is created (0700) if missing.
     fn path(&self) -> std::io::Result<PathBuf>;
     /// The folder, when there is one.
     fn if_there(&self) -> Option<PathBuf>;

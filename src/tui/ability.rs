@@ -1,24 +1,24 @@
 //! What the terminal can show, from the environment.
 //!
-//! Settings beat our own variables (`PI_TRUE_COLOR`, `PI_HYPERLINKS`, `PI_IMAGE_PROTOCOL`), those beat what
-//! the terminal says of itself. An unknown terminal gets no images and no links: it might swallow the
-//! address, or show the image as text. `NO_COLOR` is the user's wish and beats everything.
+//! Settings override pi's variables (`PI_TRUE_COLOR`, `PI_HYPERLINKS`, `PI_IMAGE_PROTOCOL`), which override
+//! the terminal's variables. An unknown terminal gets no images and no links: it might swallow the address,
+//! or show the image as text. `NO_COLOR` overrides everything.
 
 use super::style::Depth;
 
-/// How images are sent.
+/// Protocol for sending images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     Kitty,
     ITerm2,
 }
 
-/// What the settings say; None leaves it to the environment.
+/// Values of the settings; `None` leaves the choice to the environment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wishes {
     pub true_color: Option<bool>,
     pub hyperlinks: Option<bool>,
-    /// `Some(None)` is no images.
+    /// `Some(None)` disables images.
     pub images: Option<Option<Protocol>>,
 }
 
@@ -57,7 +57,7 @@ pub fn find(variable: impl Fn(&str) -> Option<String>, wishes: Wishes) -> Found 
     }
 }
 
-/// What is known of the terminal that the variables tell of.
+/// Abilities of the terminal that the variables name.
 fn terminal(variable: &dyn Fn(&str) -> String) -> Found {
     let is_set = |names: &[&str]| names.iter().any(|name| !variable(name).is_empty());
     let term = variable("TERM").to_ascii_lowercase();

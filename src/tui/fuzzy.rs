@@ -1,9 +1,9 @@
-//! How well a few typed letters fit a text.
+//! Fuzzy matching of typed letters against a text.
 //!
-//! All letters must be there, in their order, in any case. Letters in a row and letters at the beginnings of words
-//! are better; what is between them, and what is before them, is worse.
+//! All letters must occur in order, ignoring case. Consecutive letters and letters at the start of words
+//! score better; letters between and before them score worse.
 
-/// In tenths; lower is better.
+/// Score in tenths; lower is better.
 pub type Score = i32;
 
 const IN_A_ROW: Score = -50;
@@ -13,12 +13,12 @@ const LATE: Score = 1;
 const EXACT: Score = -1000;
 const SWAPPED: Score = 50;
 
-/// None if the letters, lower case already, are not all there. `5gpt` fits `gpt-5` too.
+/// Score of lower-case letters; `None` if not all of them occur. `5gpt` also matches `gpt-5`.
 fn score_of(query: &[char], text: &[char]) -> Option<Score> {
     lower_score(query, text).or_else(|| Some(lower_score(&swapped(query)?, text)?.saturating_add(SWAPPED)))
 }
 
-/// The score of letters that are lower case already.
+/// Score of letters and text in lower case.
 pub(super) fn lower_score(query: &[char], text: &[char]) -> Option<Score> {
     if query.is_empty() {
         return Some(0);
@@ -55,7 +55,7 @@ pub(super) fn lower_score(query: &[char], text: &[char]) -> Option<Score> {
     Some(score)
 }
 
-/// Letters behind digits instead of before them, and the other way round.
+/// Swaps leading digits with the letters after them, and the other way round.
 fn swapped(query: &[char]) -> Option<Vec<char>> {
     let first = query.first()?;
     let kind: fn(&char) -> bool = match first {
@@ -72,12 +72,12 @@ fn swapped(query: &[char]) -> Option<Vec<char>> {
     second.iter().all(is_other).then(|| [second, first].concat())
 }
 
-/// The indices of the texts that all words of the query fit, the best first; a slash ends a word too.
+/// Indices of the texts that match all words of the query, best first; a slash also separates words.
 pub fn filter<'a>(query: &str, texts: impl Iterator<Item = &'a str>) -> Vec<usize> {
     Texts::new(texts).filter(query)
 }
 
-/// Texts that are searched again and again, with each letter that is typed.
+/// Texts in a form for repeated searches.
 #[derive(Clone, Debug, Default)]
 pub struct Texts(Vec<Vec<char>>);
 
@@ -86,7 +86,7 @@ impl Texts {
         Self(texts.map(|text| text.to_lowercase().chars().collect()).collect())
     }
 
-    /// As [`filter`].
+    /// Like [`filter`].
     pub fn filter(&self, query: &str) -> Vec<usize> {
         let words: Vec<Vec<char>> = query
             .to_lowercase()

@@ -1,9 +1,9 @@
 //! Images in the terminal.
 //!
-//! A terminal that shows images takes the file's bytes in a sequence of its own; it becomes a [`Raw`], since
-//! a line holds no such thing. Everywhere else, and for what the terminal cannot decode, stands a
-//! box with the image's name. The data is only sent if it is what it says, base64: so it
-//! cannot end the sequence and drive the terminal.
+//! A terminal that supports images gets the file's bytes in an escape sequence, which is a [`Raw`], since a
+//! line holds no sequences. In other terminals, and for formats that the terminal cannot decode, a box shows
+//! the image's name. The data is only sent if it is valid base64, so that it cannot end the sequence and
+//! control the terminal.
 
 use super::ability::Protocol;
 use super::line::Line;
@@ -15,9 +15,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt::Write;
 
-/// Payload of one Kitty sequence.
+/// Maximum payload of one Kitty sequence.
 const CHUNK_BYTES_MAX: usize = 4096;
-/// Cells below which a box shows nothing.
+/// Width in cells below which a box is empty.
 const BOX_MIN: usize = 12;
 
 #[derive(Clone, Copy, Debug)]
@@ -37,28 +37,28 @@ pub struct Pixels {
 }
 
 impl Pixels {
-    /// A cell of a terminal that does not say how large it is.
+    /// Cell size assumed for a terminal that does not report it.
     pub const CELL: Self = Self { width: 9, height: 18 };
 }
 
-/// Where an image goes.
+/// Position and size limits of an image.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub protocol: Option<Protocol>,
     pub cell: Pixels,
-    /// Cells at most.
+    /// Maximum width in cells.
     pub columns: usize,
     pub rows: usize,
-    /// Unlike that of every other image on the terminal.
+    /// Id of the image, unique on the terminal.
     pub id: u32,
 }
 
-/// Numbers for images, unlikely to be those of another program.
+/// Ids for images, unlikely to equal those of another program.
 #[derive(Clone, Debug)]
 pub struct Ids(u32);
 
 impl Ids {
-    /// `seed` is different in each process.
+    /// `seed` should differ between processes.
     pub fn new(seed: u32) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b1))
     }
@@ -69,7 +69,7 @@ impl Ids {
     }
 }
 
-/// The cells that an image fills: as wide as it may be, in its own proportions, at least one.
+/// The cells that an image fills: as wide as allowed, in its proportions, at least one.
 pub fn cells(pixels: Pixels, cell: Pixels, columns: usize, rows: usize) -> (usize, usize) {
     let float = |cells: usize| cells.max(1) as f64;
     let [width, height] = [pixels.width, pixels.height].map(|side| f64::from(side.max(1)));
@@ -80,7 +80,7 @@ pub fn cells(pixels: Pixels, cell: Pixels, columns: usize, rows: usize) -> (usiz
     (fill(width, cell_width, columns), fill(height, cell_height, rows))
 }
 
-/// What shows an image; None where only its box can be shown.
+/// The sequence for an image; `None` if only its box can be shown.
 pub fn raw(picture: &Picture<'_>, place: &Place, theme: &Theme) -> Option<Raw> {
     let protocol = place.protocol?;
     let (columns, rows) = cells(picture.pixels, place.cell, place.columns, place.rows);
@@ -103,7 +103,7 @@ fn is_base64(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_digit)
 }
 
-/// Stored and shown at once; the cursor stays where it is.
+/// Stores and shows the image in one step; the cursor does not move.
 fn kitty(base64: &str, columns: usize, rows: usize, id: u32) -> String {
     let mut out = String::with_capacity(base64.len() + base64.len() / 256 + 64);
     let mut rest = base64;
@@ -128,7 +128,7 @@ fn iterm2(picture: &Picture<'_>, columns: usize, rows: usize) -> String {
     format!("\x1b]1337;File={name}inline=1;size={size};width={columns};height={rows}:{base64}\x07")
 }
 
-/// What stands for an image where it cannot be shown.
+/// A box in place of an image that cannot be shown.
 pub fn named_box(picture: &Picture<'_>, theme: &Theme, width: usize) -> Vec<Line> {
     let border = theme.style(Role::BorderMuted);
     let mut words = Line::of(picture.name, theme.style(Role::Text));

@@ -1,35 +1,37 @@
-//! Keys and what else a terminal sends, as values.
+//! Keys and other input of a terminal, as values.
 
 use std::fmt;
 
-/// One thing that came from the terminal.
+/// One input from the terminal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     Key(Key),
-    /// What was pasted, line ends as `\n`.
+    /// Pasted text, with line ends as `
+    ///
+    /// `.
     Paste(String),
     Mouse(Mouse),
-    /// The terminal's window is the one that is typed into, or no longer is.
+    /// True if the terminal's window has gained the focus, false if it has lost it.
     Focus(bool),
     Reply(Reply),
 }
 
-/// An answer to something that was asked of the terminal.
+/// A reply of the terminal to a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// It speaks the Kitty keyboard protocol; the flags that are on.
+    /// The terminal supports the Kitty keyboard protocol; the active flags.
     Keyboard(u32),
-    /// Device attributes: every terminal answers this one.
+    /// Device attributes: every terminal replies to this query.
     Attributes,
-    /// The colour behind the text.
+    /// The background colour.
     Background(u8, u8, u8),
-    /// A dark colour scheme has been chosen, or a light one.
+    /// The colour scheme has changed to dark or light.
     Scheme { dark: bool },
-    /// Where the cursor is, from 0.
+    /// Position of the cursor, from 0.
     Position { row: usize, column: usize },
     /// The size of a cell in pixels.
     Cell { width: u32, height: u32 },
-    /// Graphics of Kitty: the text of the answer.
+    /// Kitty graphics protocol: the text of a response.
     Graphics(String),
 }
 
@@ -38,13 +40,13 @@ pub struct Key {
     pub code: Code,
     pub modifiers: Modifiers,
     pub action: Action,
-    /// True if it came as a control character that terminals send for two keys: see [`Key::twin`].
+    /// True for a control character that terminals send for two keys: see [`Key::twin`].
     pub is_ambiguous: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
-    /// Lower case where shift is among the modifiers and changes nothing else.
+    /// Lower case if shift is among the modifiers and has no other effect.
     Char(char),
     Enter,
     Tab,
@@ -83,7 +85,7 @@ impl Modifiers {
     pub const ALT: Self = Self(2);
     pub const CTRL: Self = Self(4);
     pub const SUPER: Self = Self(8);
-    /// Hyper or Meta of the Kitty protocol. No binding can name them: a key with one of them does nothing.
+    /// Hyper or Meta of the Kitty protocol. No binding can name them: keys with them are ignored.
     pub const HYPER: Self = Self(16);
 
     pub fn has(self, other: Self) -> bool {
@@ -94,7 +96,7 @@ impl Modifiers {
         Self(self.0 & !other.0)
     }
 
-    /// From the number in a sequence, which is one more than the sum; locks do not count.
+    /// Decodes the modifier number of a sequence, which is the sum plus one; lock keys are ignored.
     pub fn of_sequence(number: u32) -> Self {
         let sum = number.saturating_sub(1);
         let named = Self(u8::try_from(sum & 0b1111).unwrap_or(0));
@@ -113,7 +115,7 @@ impl std::ops::BitOr for Modifiers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mouse {
     pub kind: MouseKind,
-    /// From 0, at the left and at the top.
+    /// Column from 0, at the left; rows from 0, at the top.
     pub column: u16,
     pub row: u16,
     pub modifiers: Modifiers,
@@ -121,7 +123,7 @@ pub struct Mouse {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MouseKind {
-    /// The left button is 0, the middle 1, the right 2.
+    /// Button: left 0, middle 1, right 2.
     Press(u8),
     Release(u8),
     Drag(u8),
@@ -139,7 +141,7 @@ impl Key {
         Self::new(code, Modifiers::NONE)
     }
 
-    /// The character that the key types, if it types one.
+    /// The character that the key types, if any.
     pub fn typed(&self) -> Option<char> {
         match self.code {
             Code::Char(letter) if self.modifiers.without(Modifiers::SHIFT) == Modifiers::NONE => {
@@ -163,7 +165,7 @@ impl Key {
         self.is_ambiguous.then(|| Self::new(Code::Char(code), self.modifiers | Modifiers::CTRL))
     }
 
-    /// Reads `ctrl+shift+p`, as `keybindings.json` has it. Order and case of the names do not matter.
+    /// Parses `ctrl+shift+p`, the form of `keybindings.json`. Order and case of the names do not matter.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_lowercase();
         let (modifiers, name) = match text.strip_suffix('+') {
@@ -187,7 +189,7 @@ impl Key {
     }
 }
 
-/// Names of keys; the first is the one that is shown.
+/// Names of keys; the first name of a key is displayed.
 const NAMES: [(&str, Code); 21] = [
     ("enter", Code::Enter),
     ("return", Code::Enter),

@@ -1,8 +1,7 @@
 //! A line of styled text, ready for a row of the terminal.
 //!
-//! A line holds no control character: they are dropped when text comes in, and a tab becomes spaces. So
-//! nothing that is shown can drive the terminal, whoever wrote it. Characters that hide are shown as `�`
-//! (see [`visible`]).
+//! A line holds no control characters: they are dropped on input, and a tab becomes spaces. So untrusted text
+//! cannot control the terminal. Invisible characters are shown as `�` (see [`visible`]).
 
 use super::style::{Depth, Style};
 use super::width::{self, clusters};
@@ -17,10 +16,10 @@ const TAB: usize = 4;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     text: String,
-    /// Where each stretch of one look ends; the last ends with the text.
+    /// Runs of text in one style, by their ends; the last ends with the text.
     runs: Vec<Run>,
     width: usize,
-    /// The cell that the terminal's cursor belongs on.
+    /// The cell on which to place the terminal's cursor.
     pub cursor: Option<usize>,
 }
 
@@ -31,7 +30,7 @@ struct Run {
     link: Option<Arc<str>>,
 }
 
-/// A stretch of a line that looks the same.
+/// A run of a line in one style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span<'a> {
     pub text: &'a str,
@@ -54,7 +53,7 @@ impl Line {
         &self.text
     }
 
-    /// In cells.
+    /// Width in cells.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -63,12 +62,12 @@ impl Line {
         self.text.is_empty()
     }
 
-    /// Adds text. Control characters do not come in, line ends neither.
+    /// Adds text, without control characters and line ends.
     pub fn push(&mut self, text: &str, style: Style) {
         self.push_link(text, style, None);
     }
 
-    /// Adds text that leads somewhere, in terminals that have such links.
+    /// Adds text with a link, for terminals that support links.
     pub fn push_link(&mut self, text: &str, style: Style, link: Option<&Arc<str>>) {
         let start = self.text.len();
         let shown = visible::shown(text);
@@ -95,7 +94,7 @@ impl Line {
         }
     }
 
-    /// Adds another line at the end; its cursor comes with it.
+    /// Adds another line at the end, with its cursor.
     pub fn append(&mut self, other: &Self) {
         if let Some(cursor) = other.cursor {
             self.cursor = Some(self.width + cursor);
@@ -115,7 +114,7 @@ impl Line {
         }
     }
 
-    /// Adds spaces up to `cells`.
+    /// Adds spaces up to a width of `cells`.
     pub fn pad_to(&mut self, cells: usize, style: Style) {
         let missing = cells.saturating_sub(self.width);
         if missing > 0 {
@@ -125,7 +124,7 @@ impl Line {
         }
     }
 
-    /// Puts `below` under the whole line: its colours show where none are set.
+    /// Applies `below` under the whole line: its colours show where none are set.
     pub fn over(&mut self, below: Style) {
         for run in &mut self.runs {
             run.style = run.style.over(below);
@@ -140,7 +139,7 @@ impl Line {
         })
     }
 
-    /// The part between two bytes, which are ends of characters; without the cursor.
+    /// The part between two byte offsets at character boundaries, without the cursor.
     pub fn slice(&self, range: Range<usize>) -> Self {
         let text = self.text.get(range.clone()).unwrap_or_default();
         let first = self.runs.partition_point(|run| run.end <= range.start);
@@ -158,7 +157,7 @@ impl Line {
         Self { text: text.to_owned(), runs, width: width::width(text), cursor: None }
     }
 
-    /// The beginning that fits into `cells`; `…` is its last cell where something is missing.
+    /// The beginning that fits into `cells`; if cut, the last cell is `…`.
     pub fn cut(&self, cells: usize) -> Self {
         if self.width <= cells {
             return self.clone();
@@ -173,7 +172,7 @@ impl Line {
         line
     }
 
-    /// What a terminal is sent for the line: nothing open is left behind.
+    /// Writes the line with escape sequences; styles and links are closed at its end.
     pub fn write(&self, depth: Depth, hyperlinks: bool, out: &mut String) {
         let mut style = Style::PLAIN;
         for span in self.spans() {
@@ -193,7 +192,7 @@ impl Line {
         }
     }
 
-    /// The byte of the text that cell `cell` begins in.
+    /// The byte of the text at which cell `cell` begins.
     pub fn byte_at(&self, cell: usize) -> usize {
         let mut at = 0;
         for (start, _, width) in clusters(&self.text) {
@@ -206,12 +205,12 @@ impl Line {
     }
 }
 
-/// Those of C1 count too: some terminals obey them.
+/// True for control characters, including C1, which some terminals obey.
 fn is_control(letter: char) -> bool {
     letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}')
 }
 
-/// A link as a terminal may be told of it: a web or file address without control characters.
+/// A link that is safe for a terminal: a web or file address without control characters.
 pub fn link(address: &str) -> Option<Arc<str>> {
     const SCHEMES: [&str; 4] = ["https://", "http://", "file://", "mailto:"];
     let is_safe = SCHEMES.iter().any(|scheme| address.starts_with(scheme))

@@ -1,7 +1,7 @@
-//! The terminal: what is on it, what is typed on it. Knows nothing of agents.
+//! The terminal: drawing and input. Knows nothing of agents.
 //!
-//! A component gives [`line::Line`]s for a width; a frame is a list of them. Below this room are bytes,
-//! above it (`mode::interactive`) is the conversation.
+//! A component returns [`line::Line`]s for a width; a frame is a list of lines. Above this room is the
+//! conversation (`mode::interactive`).
 
 pub mod ability;
 pub mod complete;

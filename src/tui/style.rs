@@ -1,8 +1,8 @@
-//! Colours and attributes of text, and how a terminal is told of them.
+//! Colours and attributes of text, and their escape sequences.
 
 use std::fmt::Write;
 
-/// How text looks. The default is the terminal's own.
+/// Colours and attributes of text. The default is the terminal's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Style {
     pub foreground: Color,
@@ -12,10 +12,10 @@ pub struct Style {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Color {
-    /// The terminal's.
+    /// The terminal's default.
     #[default]
     Default,
-    /// Of the palette of 256; the first 16 are the user's.
+    /// A colour of the 256-colour palette; the user defines the first 16.
     Indexed(u8),
     Rgb(u8, u8, u8),
 }
@@ -45,7 +45,7 @@ impl std::ops::BitOr for Attributes {
     }
 }
 
-/// Each attribute with its number in `CSI m`.
+/// Attributes with their numbers in `CSI m`.
 const NUMBERS: [(Attributes, u8); 6] = [
     (Attributes::BOLD, 1),
     (Attributes::DIM, 2),
@@ -58,7 +58,7 @@ const NUMBERS: [(Attributes, u8); 6] = [
 /// The colours that a terminal can show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
-    /// None: attributes only.
+    /// Attributes only, no colours.
     None,
     Sixteen,
     Indexed,
@@ -78,7 +78,7 @@ impl Style {
         Self { background: color, ..Self::PLAIN }
     }
 
-    /// With these attributes too.
+    /// Adds attributes.
     pub fn with(self, attributes: Attributes) -> Self {
         Self { attributes: self.attributes | attributes, ..self }
     }
@@ -93,7 +93,7 @@ impl Style {
         }
     }
 
-    /// Writes what makes a terminal write in this style, whatever it wrote in before.
+    /// Writes the sequence that sets this style, whatever was set before.
     pub fn write(self, depth: Depth, out: &mut String) {
         out.push_str("\x1b[0");
         for (attribute, number) in NUMBERS {
@@ -108,7 +108,7 @@ impl Style {
 }
 
 impl Color {
-    /// `base`: 30 for the text, 40 for what is behind it.
+    /// Writes the colour's parameters. `base`: 30 for text, 40 for background.
     fn write(self, depth: Depth, base: u8, out: &mut String) {
         let _ = match self.within(depth) {
             Self::Default => Ok(()),
@@ -119,7 +119,7 @@ impl Color {
         };
     }
 
-    /// The nearest colour that the terminal has.
+    /// The nearest colour that the terminal supports.
     pub fn within(self, depth: Depth) -> Self {
         match (self, depth) {
             (_, Depth::None) => Self::Default,
@@ -135,7 +135,7 @@ impl Color {
     }
 }
 
-/// What xterm shows for a colour of its palette.
+/// RGB value of a colour in xterm's palette.
 pub fn palette(color: u8) -> [u8; 3] {
     const FIRST: [[u8; 3]; 16] = [
         [0, 0, 0],

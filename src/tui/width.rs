@@ -1,13 +1,13 @@
-//! How many cells text takes.
+//! Width of text in cells.
 //!
-//! Counted in grapheme clusters, as people see characters: an emoji of several code points, a flag, a
-//! letter with its accents are one each. Terminals that count otherwise exist; the renderer never relies
-//! on where the cursor is after a line.
+//! Text is measured in grapheme clusters: an emoji of several code points, a flag, a letter with its accents
+//! are one each. Some terminals count otherwise; the renderer never relies on the cursor position after a
+//! line.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// The cells of a text without control characters.
+/// Width of a text without control characters, in cells.
 pub fn width(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();
@@ -15,7 +15,7 @@ pub fn width(text: &str) -> usize {
     text.graphemes(true).map(cluster_width).sum()
 }
 
-/// The clusters of a text with the byte each begins at and the cells it takes.
+/// The clusters of a text, each with its byte offset and width in cells.
 pub fn clusters(text: &str) -> impl Iterator<Item = (usize, &str, usize)> {
     text.grapheme_indices(true).map(|(start, cluster)| (start, cluster, cluster_width(cluster)))
 }
@@ -30,7 +30,7 @@ fn cluster_width(cluster: &str) -> usize {
     }
 }
 
-/// The longest beginning of `text` that fits into `cells`, and the cells it takes.
+/// The longest prefix of `text` that fits into `cells`, and its width.
 pub fn fit(text: &str, cells: usize) -> (&str, usize) {
     if text.is_ascii() {
         let end = text.len().min(cells);

@@ -1,14 +1,14 @@
 //! Breaks lines at a width.
 //!
-//! At the last white space that fits, which is left out; between characters of scripts that are written
-//! without it; else, where a word is longer than the width, inside the word. A cluster that is wider than
-//! the width gets a row of its own, cut by the renderer: nothing is lost and nothing loops.
+//! Lines break at the last white space that fits, which is omitted; between characters of scripts without
+//! spaces; or inside a word that is longer than the width. A cluster that is wider than the width gets a row
+//! of its own, cut by the renderer: nothing is lost and nothing loops.
 
 use super::line::Line;
 use super::width::clusters;
 use std::ops::Range;
 
-/// The rows of `line` at a width of `cells`, at least one.
+/// The rows of `line` at a width of `cells`; at least one.
 pub fn wrap(line: &Line, cells: usize) -> Vec<Line> {
     if line.width() <= cells {
         return vec![line.clone()];
@@ -16,7 +16,7 @@ pub fn wrap(line: &Line, cells: usize) -> Vec<Line> {
     rows(line.text(), cells).into_iter().map(|row| line.slice(row)).collect()
 }
 
-/// The bytes of each row, at least one row. White space at a break belongs to none.
+/// The bytes of each row, at least one row. White space at a break belongs to no row.
 pub fn rows(text: &str, cells: usize) -> Vec<Range<usize>> {
     let cells = cells.max(1);
     let mut rows = Vec::new();
@@ -82,22 +82,22 @@ pub fn rows(text: &str, cells: usize) -> Vec<Range<usize>> {
 struct Row {
     start: usize,
     width: usize,
-    /// Behind the last cluster that is no space.
+    /// End of the last cluster that is not a space.
     last_end: usize,
     opportunity: Option<Chance>,
-    /// Spaces before the first character are left out.
+    /// True to omit spaces before the first character.
     skips: bool,
 }
 
-/// A place to break at.
+/// A possible break.
 struct Chance {
-    /// The row would end here,
+    /// End of the row.
     end: usize,
-    /// the next begin here,
+    /// Start of the next row.
     next: usize,
-    /// and these cells be before it.
+    /// Width of the row in cells.
     width: usize,
-    /// The row would have nothing but its indent: better than to break a word that fits into a row.
+    /// True if the row would have only its indent: used if the next word then fits into a row.
     is_indent: bool,
 }
 
@@ -111,7 +111,7 @@ impl Row {
     }
 }
 
-/// Whether the word at the byte `at` is at most `cells` wide.
+/// True if the word at byte `at` is at most `cells` wide.
 fn word_fits(text: &str, at: usize, cells: usize) -> bool {
     let rest = text.get(at..).unwrap_or_default();
     let mut width = 0;
@@ -124,7 +124,7 @@ fn word_fits(text: &str, at: usize, cells: usize) -> bool {
     true
 }
 
-/// Scripts that put no space between words.
+/// True for scripts without spaces between words.
 pub(super) fn breaks_anywhere(cluster: &str) -> bool {
     let letter = cluster.chars().next().map_or(0, u32::from);
     matches!(letter, 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xff00..=0xffef | 0x2_0000..=0x3_ffff)

@@ -389,7 +389,7 @@ pub fn diagnostics(kind: &str, details: impl Into<Value>) -> Extra {
     Extra::from_iter([("diagnostics".to_owned(), Value::from(vec![entry]))])
 }
 
-/// The start of text or thinking.
+/// The start event of a text or thinking block.
 fn start_of(kind: Kind, index: usize) -> AssistantEvent {
     match kind {
         Kind::Text => AssistantEvent::TextStart { index },

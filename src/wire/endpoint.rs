@@ -97,7 +97,7 @@ impl Headers {
         self.require_auth_at(&model.base_url, model, names)
     }
 
-    /// Checks as [`Self::require_auth`] does, for a model that is asked at `url` instead of its base URL.
+    /// Checks like [`Self::require_auth`], for a request to `url` instead of the model's base URL.
     pub fn require_auth_at(&self, url: &str, model: &Model, names: &[&str]) -> Result<(), StreamError> {
         if names.iter().any(|name| self.has(name)) || is_private_host(url) {
             return Ok(());

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
-/// Headers that are changed on the way, or not ours to sign.
+/// Headers left out of the signature, such as those that proxies change.
 const UNSIGNED: &[&str] = &[
     "authorization",
     "cache-control",

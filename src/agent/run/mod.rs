@@ -60,7 +60,7 @@ pub struct Request {
 /// What follows a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterTurn {
-    /// Tool results, steering and follow-up decide.
+    /// Continues if there are tool results, steering or follow-up messages.
     Natural,
     End,
 }

@@ -44,7 +44,7 @@ pub struct Asked<'a> {
     pub env: &'a Env,
     /// The credential itself names a profile: it comes before keys in the environment.
     pub own_profile: bool,
-    /// There is a key to send; a signature is not needed.
+    /// True if an API key is sent, so that no signature is needed.
     pub has_key: bool,
 }
 

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use ureq::http::Method;
 
-/// The protocol that needs it.
+/// Name of the protocol that uses Google Cloud credentials.
 pub const API: &str = "google-vertex";
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";

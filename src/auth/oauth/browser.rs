@@ -19,7 +19,7 @@ const ATTEMPTS: usize = 5;
 pub(super) struct Browser {
     /// The page that the user is sent to.
     pub page: fn(&Wire<'_>) -> Result<String, StreamError>,
-    /// Parts of its query besides those that every provider takes.
+    /// Extra parameters of the authorization URL.
     pub query: &'static [(&'static str, &'static str)],
     /// Where the browser is to come back to, as the provider knows it.
     pub port: u16,

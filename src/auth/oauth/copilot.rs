@@ -128,7 +128,7 @@ fn domain(text: &str) -> Option<String> {
 
 struct Models {
     available: Vec<String>,
-    /// Known here, and not yet enabled for the account.
+    /// Known models that are not enabled for the account yet.
     off: Vec<String>,
 }
 

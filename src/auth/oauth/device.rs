@@ -24,7 +24,7 @@ pub(super) struct Device {
     /// Sent to it besides the client's id.
     pub fields: &'static [(&'static str, &'static str)],
     pub token_path: &'static str,
-    /// What the two requests are called in errors.
+    /// Name of the device code request in error messages.
     pub what: &'static str,
     pub token_what: &'static str,
     /// Fields of the answer that may hold the page, the first that does is shown.

@@ -103,7 +103,7 @@ impl Method {
         Ok(())
     }
 
-    /// The server that this sign-in is for, where that is not the model's.
+    /// Base URL that the sign-in's `entry` names; `None` if the model's own is used.
     pub fn base_url(&self, entry: &Entry) -> Option<String> {
         (self.base_url)(entry)
     }

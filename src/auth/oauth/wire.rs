@@ -22,7 +22,7 @@ const SECRET_FIELDS: &[&str] = &["code", "code_verifier", "device_auth_id", "dev
 pub(crate) enum Hosts {
     #[default]
     Real,
-    /// The server at this address stands for all: it sees `/auth.example.com/path`.
+    /// One server replaces all: it receives the paths `/auth.example.com/path`.
     #[cfg(test)]
     At(String),
 }

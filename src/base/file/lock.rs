@@ -1,26 +1,26 @@
-//! The lock of the reference: a folder `NAME.lock` beside a file, made by who changes the file and removed
-//! after that.
+//! The reference's lock: a folder `NAME.lock` beside a file, created before a change of the file and removed
+//! after it.
 //!
-//! A folder cannot be waited for, so who waits looks at it again and again.
+//! A folder cannot be waited for, so waiting means polling.
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Held until dropped.
+/// The lock, held until dropped.
 pub struct FolderLock(PathBuf);
 
 impl FolderLock {
-    /// Where the lock of the file at `path` lies.
+    /// Path of the lock for the file at `path`.
     pub fn place(path: &Path) -> PathBuf {
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
         name.into()
     }
 
-    /// Takes the lock of the file at `path`; none while somebody else holds it. One that `is_left` by a program
-    /// that died is removed.
+    /// Takes the lock of the file at `path`; `None` while another process holds it. A lock that `is_left` by
+    /// a dead program is removed.
     pub fn take(path: &Path, is_left: impl Fn(&Metadata) -> bool) -> io::Result<Option<Self>> {
         let place = Self::place(path);
         loop {

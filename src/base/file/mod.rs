@@ -1,7 +1,7 @@
-//! Files: read with a limit, made for their owner alone, replaced whole or not at all.
+//! Files: read with a limit, created for their owner only, replaced atomically.
 //!
 //! Only regular files are opened for reading: a FIFO would block for ever, and a device may do something when
-//! it is opened. What is read has a limit, since a file may be larger than the memory.
+//! it is opened. Reading has a limit, since a file may be larger than memory.
 //!
 //! Not here: how tools write the files of a project (`tools::local::replace`), which may have several names, an
 //! owner of their own and no room for a second file.
@@ -21,12 +21,12 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Opens a regular file for reading, wherever links lead.
+/// Opens a regular file for reading, following links.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, 0)
 }
 
-/// Opens a regular file by its real path: a link that has taken its place meanwhile is refused.
+/// Opens a regular file by its real path; fails if a link has replaced it.
 pub fn open_real(path: &Path) -> io::Result<File> {
     open_with(path, libc::O_NOFOLLOW)
 }
@@ -63,17 +63,17 @@ pub fn read_open(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Makes a new file for its owner alone.
+/// Creates a new file that only its owner can access.
 pub fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Makes `folder` and its parents for their owner alone; those that exist stay as they are.
+/// Creates `folder` and missing parents, accessible to their owner only; existing ones are unchanged.
 pub fn make_private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Where the file at `path` really lies: a file that is kept elsewhere, and linked to from here, stays there.
+/// The real path of the file at `path`: a link stays, and its target is changed.
 pub fn place_of(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_owned()),
@@ -81,8 +81,8 @@ pub fn place_of(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Puts `content` at `path` in one step, and on the disk. A new file is its owner's alone; an old one keeps its
-/// rights.
+/// Replaces the file at `path` atomically, and syncs it. A new file is accessible to its owner only; an
+/// existing one keeps its mode.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let place = place_of(path)?;
     let mut temp = Temp::beside(&place)?;

@@ -1,4 +1,4 @@
-//! Files and folders among the system's temporary files, for their owner alone, removed when dropped.
+//! Temporary files and folders, accessible to their owner only, removed on drop.
 
 use super::create_private;
 use super::temp::with_new_name;
@@ -7,21 +7,21 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// A path that is removed when this is dropped. What cannot be removed then stays in the temporary folder.
+/// A path that is removed on drop. If that fails it stays in the temporary folder.
 pub struct Passing {
     path: PathBuf,
     is_folder: bool,
 }
 
 impl Passing {
-    /// Makes a file whose name says `what` it is and ends with `.` and `extension`.
+    /// Creates a file whose name contains `what` and ends with `.` and `extension`.
     pub fn file(what: &str, extension: &str) -> io::Result<(Self, File)> {
         let (prefix, suffix) = (format!("pi-{what}-"), format!(".{extension}"));
         let (file, path) = with_new_name(&std::env::temp_dir(), &prefix, &suffix, create_private)?;
         Ok((Self { path, is_folder: false }, file))
     }
 
-    /// Makes a folder whose name says `what` it is.
+    /// Creates a folder whose name contains `what`.
     pub fn folder(what: &str) -> io::Result<Self> {
         let make = |path: &Path| DirBuilder::new().mode(0o700).create(path);
         let ((), path) = with_new_name(&std::env::temp_dir(), &format!("pi-{what}-"), "", make)?;

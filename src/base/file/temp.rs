@@ -1,4 +1,4 @@
-//! Files that are written beside the place that they take when they are whole.
+//! Temporary files that are written beside their destination and renamed when complete.
 //!
 //! On Linux such a file has no name until then, so that even a kill leaves nothing behind.
 
@@ -9,16 +9,16 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A file that is gone when this is dropped, unless it was renamed.
+/// A file that is removed on drop, unless it was renamed.
 pub struct Temp {
     pub file: File,
     folder: PathBuf,
-    /// None while the file has no name.
+    /// `None` while the file has no name.
     path: Option<PathBuf>,
 }
 
 impl Temp {
-    /// Makes the file in `folder`, on Linux without a name.
+    /// Creates the file in `folder`; on Linux without a name.
     pub fn create(folder: &Path, mode: u32) -> io::Result<Self> {
         let (file, path) = match Self::create_unnamed(folder, mode) {
             Some(file) => (file, None),
@@ -31,7 +31,7 @@ impl Temp {
         Ok(Self { file, folder, path })
     }
 
-    /// None where the system or the file system cannot.
+    /// `None` if the system or the file system does not support it.
     #[cfg(target_os = "linux")]
     fn create_unnamed(folder: &Path, mode: u32) -> Option<File> {
         // Naming it later goes through /proc.
@@ -48,7 +48,7 @@ impl Temp {
         None
     }
 
-    /// Makes the file under a name that one writer uses at a time. What a crash left there is removed first.
+    /// Creates the file under a name that one writer uses at a time. A file left by a crash is removed first.
     pub fn named(path: PathBuf) -> io::Result<Self> {
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -59,8 +59,8 @@ impl Temp {
         Ok(Self { file, folder, path: Some(path) })
     }
 
-    /// Makes a file that is to take the place of `place`: with the rights of what is there, else for its owner
-    /// alone.
+    /// Creates a file that will replace `place`: with the mode of the existing file, otherwise for its owner
+    /// only.
     pub fn beside(place: &Path) -> io::Result<Self> {
         let old = match fs::metadata(place) {
             Ok(old) => Some(old),
@@ -75,7 +75,7 @@ impl Temp {
         Ok(temp)
     }
 
-    /// Takes the name `target`, and with it the place of what is there.
+    /// Renames the file to `target`, replacing an existing file.
     pub fn rename(mut self, target: &Path) -> io::Result<()> {
         if self.path.is_none() {
             self.name()?;
@@ -87,7 +87,7 @@ impl Temp {
         Ok(())
     }
 
-    /// Gives a file without a name one; where the file system cannot, a copy takes its place.
+    /// Names an unnamed file; if the file system cannot, copies it.
     fn name(&mut self) -> io::Result<()> {
         if let Ok(path) = name_file(&self.file, &self.folder) {
             self.path = Some(path);
@@ -111,7 +111,7 @@ impl Drop for Temp {
     }
 }
 
-/// Gives a file without a name one in `folder`.
+/// Names an unnamed file in `folder`.
 #[cfg(target_os = "linux")]
 fn name_file(file: &File, folder: &Path) -> io::Result<PathBuf> {
     use std::ffi::CString;
@@ -134,14 +134,14 @@ fn name_file(_file: &File, _folder: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Makes a file under a new name in `folder`.
+/// Creates a file under a new name in `folder`.
 pub fn create_named(folder: &Path, kind: &str, mode: u32) -> io::Result<(File, PathBuf)> {
     with_new_name(folder, ".pi-", &format!(".{kind}"), |path| {
         OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)
     })
 }
 
-/// Tries names in `folder` until `make` finds one that is free.
+/// Tries names in `folder` until `make` succeeds with an unused one.
 pub(super) fn with_new_name<T>(
     folder: &Path,
     prefix: &str,

@@ -1,6 +1,6 @@
-//! Files that several programs change: one at a time, and whole or not at all.
+//! Files that several programs change: one writer at a time, replaced atomically.
 //!
-//! Readers need no lock, since a new content takes the place of the old in one step.
+//! Readers need no lock, since a write replaces the content in one step.
 
 use super::lock::FolderLock;
 use super::{make_private_folder, place_of, read, replace};
@@ -10,15 +10,15 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Far more than a person configures.
+/// Far larger than any real configuration.
 const BYTES_MAX: u64 = 64 << 20;
-/// A lock that is older was left behind.
+/// Age at which a lock counts as abandoned.
 const STALE_AFTER: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(12);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// Gives the content of `path`, `None` for no file, to `change`, and puts what that returns in its place.
-/// Nothing is written when it returns `None`. An error says what could not be done.
+/// Passes the content of `path`, `None` if it does not exist, to `change`, and replaces it with the result.
+/// If `change` returns `None`, nothing is written. An error names the operation that failed.
 pub fn update(
     path: &Path,
     change: impl FnOnce(Option<Vec<u8>>) -> Result<Option<String>, String>,

@@ -1,4 +1,4 @@
-//! The rules of one ignore file, with an index so that an entry meets few of them.
+//! The rules of one ignore file, indexed so that only a few are tried for an entry.
 
 mod pattern;
 #[cfg(test)]
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 #[derive(Debug, Default)]
 pub struct Rules {
     patterns: Vec<Pattern>,
-    /// Places in `patterns`, each list rising.
+    /// Indices into `patterns`, in ascending order.
     by_name: HashMap<Vec<u8>, Vec<u32>>,
     by_extension: HashMap<Vec<u8>, Vec<u32>>,
     others: Vec<u32>,
@@ -39,8 +39,8 @@ impl Rules {
         self.patterns.is_empty()
     }
 
-    /// What the last rule about an entry says: ignored or not. `path` starts at the folder that the
-    /// rules are for and ends in `name`.
+    /// Whether the last matching rule ignores an entry; `None` if no rule matches. `path` is relative to the
+    /// folder of the rules and ends in `name`.
     pub fn verdict(&self, path: &[u8], name: &[u8], is_dir: bool) -> Option<bool> {
         let mut last: Option<u32> = None;
         let mut look = |places: &[u32]| {

@@ -1,12 +1,12 @@
-//! One line of an ignore file, read and matched as git does it, byte by byte.
+//! One line of an ignore file, parsed and matched like git does, byte by byte.
 //!
-//! Git cuts the literal start off a pattern with a `/` before it looks at wildcards, so that `a**/b` is
-//! `a` followed by any folders. That is kept: what counts is what git ignores.
+//! Git removes the literal prefix of a pattern with a `/` before it interprets wildcards, so that `a**/b` is
+//! `a` followed by any folders. This is reproduced, to ignore the same files as git.
 
 /// A rule of an ignore file.
 #[derive(Debug)]
 pub struct Pattern {
-    /// `!`: takes back what an earlier rule ignored.
+    /// `!`: re-includes what an earlier rule ignored.
     pub negated: bool,
     /// Trailing `/`.
     dirs_only: bool,
@@ -19,20 +19,20 @@ pub struct Pattern {
 #[derive(Debug)]
 enum Token {
     Byte(u8),
-    /// `?`: not a `/`.
+    /// `?`: any byte except `/`.
     Any,
     Set(Box<ByteSet>),
-    /// `*`: not a `/`.
+    /// `*`: any bytes except `/`.
     Star,
-    /// `**` at the end: all that is left.
+    /// `**` at the end: the rest of the path.
     Rest,
-    /// `**/`: any number of folders, none too.
+    /// `**/`: any number of folders, including none.
     Folders,
     /// `**\/`: at least one folder; the slash is the next token.
     SomeFolders,
 }
 
-/// What the last part of every path that a pattern matches looks like.
+/// What the pattern requires of the last component of a path.
 #[derive(Debug, PartialEq)]
 pub enum Name {
     Exactly(Vec<u8>),
@@ -42,7 +42,9 @@ pub enum Name {
 }
 
 impl Pattern {
-    /// None for a blank line, a comment, and a pattern that can match nothing. The line has no `\n`.
+    /// `None` for a blank line, a comment, and a pattern that can never match. The line has no `
+    ///
+    /// `.
     pub fn parse(line: &[u8]) -> Option<Self> {
         // Git reads C strings.
         let line = line.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -72,7 +74,7 @@ impl Pattern {
         Some(Self { negated, dirs_only, by_name, literal: literal.to_vec(), wild: tokens(wild, by_name)? })
     }
 
-    /// Whether the rule is about an entry. `path` starts at the folder of the ignore file and ends in
+    /// True if the pattern matches an entry. `path` is relative to the folder of the ignore file and ends in
     /// `name`.
     pub fn matches(&self, path: &[u8], name: &[u8], is_dir: bool) -> bool {
         if self.dirs_only && !is_dir {
@@ -116,7 +118,7 @@ impl Pattern {
     }
 }
 
-/// Blanks at the end do not count, but for an escaped one; tabs do.
+/// Removes trailing spaces, except an escaped one; tabs are kept.
 fn trim_spaces(line: &[u8]) -> &[u8] {
     let mut end = 0;
     let mut at = 0;
@@ -136,8 +138,7 @@ fn trim_spaces(line: &[u8]) -> &[u8] {
     &line[..end]
 }
 
-/// None for a pattern that can match nothing: a set that is not closed or of an unknown class, a `\` at
-/// the end.
+/// `None` for a pattern that can never match: an unclosed set, one of an unknown class, a final `\`.
 fn tokens(pattern: &[u8], by_name: bool) -> Option<Vec<Token>> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -177,8 +178,8 @@ fn tokens(pattern: &[u8], by_name: bool) -> Option<Vec<Token>> {
     Some(out)
 }
 
-/// Two places to go back to are enough: a later `*` can take all that an earlier one of the same folder
-/// could, a later `**` all that any earlier wildcard could.
+/// Matches with two backtracking points, which are enough: a later `*` can match all that an earlier one in
+/// the same folder could, a later `**` all that any earlier wildcard could.
 fn wild_match(tokens: &[Token], text: &[u8]) -> bool {
     let (mut token, mut at) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -242,12 +243,12 @@ fn wild_match(tokens: &[Token], text: &[u8]) -> bool {
     }
 }
 
-/// `[a-z]` and its like.
+/// A set such as `[a-z]`.
 #[derive(Debug)]
 struct ByteSet([u64; 4]);
 
 impl ByteSet {
-    /// Reads a set whose `[` lies before `at`; also gives the place after its `]`.
+    /// Parses a set whose `[` is before `at`; also returns the position after its `]`.
     fn parse(pattern: &[u8], mut at: usize) -> Option<(Self, usize)> {
         let mut set = Self([0; 4]);
         let negated = matches!(pattern.get(at), Some(b'!' | b'^'));
@@ -317,7 +318,7 @@ impl ByteSet {
     }
 }
 
-/// The POSIX classes, of ASCII alone.
+/// The POSIX classes, limited to ASCII.
 fn class(name: &[u8]) -> Option<fn(&u8) -> bool> {
     Some(match name {
         b"alnum" => u8::is_ascii_alphanumeric,

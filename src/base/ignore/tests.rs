@@ -4,8 +4,8 @@ use super::pattern::{Name, Pattern};
 use super::*;
 use proptest::prelude::*;
 
-/// Checks what the rules of one file ignore, seen from its folder. A path with a trailing `/` is a
-/// folder; nothing is said about the folders above a path.
+/// Checks what the rules of one file ignore, relative to its folder. A path with a trailing `/` is a folder;
+/// the folders above a path are not checked.
 #[track_caller]
 fn check(rules: &str, ignored: &[&str], kept: &[&str]) {
     let rules = Rules::parse(rules.as_bytes());

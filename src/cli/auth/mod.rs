@@ -271,7 +271,7 @@ impl Access {
         resolve::resolve(&self.registry, &usable, wanted)
     }
 
-    /// Any model of the provider, where all have one answer.
+    /// Any model of the provider, for questions that all its models answer alike.
     fn any_model(&self, provider: &str) -> Arc<Model> {
         let known = self.registry.models_of(provider).into_iter().next();
         known.unwrap_or_else(|| Arc::new(Model { provider: provider.to_owned(), ..Model::default() }))

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use ureq::http::Uri;
 
-/// The variable that names the file.
+/// The environment variable that names the log file.
 pub(super) const FILE: &str = "PI_DEBUG_HTTP";
 
 pub(super) struct Log {

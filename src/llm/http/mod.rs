@@ -40,7 +40,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 /// The largest body that [`get`] and [`post`] take, in bytes.
 pub const REPLY_LIMIT: usize = 16 << 20;
 const MAX_REDIRECTS: usize = 5;
-/// What is read of an answer that nobody needs, so that its connection can be used again.
+/// Reads allowed to drain an unneeded response, so that its connection can be reused.
 const DRAIN_READS: usize = 16;
 const DRAIN_PATIENCE: Duration = Duration::from_millis(250);
 

@@ -214,7 +214,7 @@ impl StreamHandle {
         }
     }
 
-    /// The next event as it comes, but for a second `Start`.
+    /// The next event as received; repeated `Start` events are skipped.
     fn next_raw(&mut self) -> AssistantEvent {
         loop {
             if self.cancel.is_cancelled() {

@@ -37,7 +37,7 @@ pub fn keys() -> String {
 }
 
 pub mod question {
-    //! Questions that are drawn: none.
+    //! Questions on the screen: never asked.
 
     use crate::runtime::{Dirs, Settings, Store};
     use std::io;

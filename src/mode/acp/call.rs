@@ -1,4 +1,4 @@
-//! How a tool call looks in an editor: title, kind, the files it touches, what it changes in them.
+//! A tool call as shown in an editor: title, kind, files, and changes.
 
 use crate::runtime::approval::{excerpt, squeezed};
 use crate::runtime::backend;
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Bytes that a file may have to be shown whole, before a call and after it.
+/// Maximum size of a file that is shown whole, before and after a call, in bytes.
 const WHOLE_MAX: u64 = 1 << 20;
-/// Bytes of the output of a call under way that are shown.
+/// Maximum output of a running call that is shown, in bytes.
 const PROGRESS_MAX: usize = 2 << 10;
-/// Characters of a title.
+/// Maximum characters of a title.
 const TITLE_MAX: usize = 200;
 
 /// The category by which an editor picks an icon.
@@ -34,17 +34,17 @@ pub fn title(tool: &str, info: &CallInfo<'_>) -> String {
     }
 }
 
-/// The title of a call that the user decides on: a long one keeps its end.
+/// The title of a call that needs approval: if long, its end is kept.
 pub fn title_to_approve(tool: &str, info: &CallInfo<'_>) -> String {
     excerpt(&squeezed(info.title.as_deref().unwrap_or(tool)), TITLE_MAX)
 }
 
-/// What a call changes in a file.
+/// The change of a file by a call.
 #[derive(Debug, Default)]
 pub struct Change {
-    /// Diffs, as tool call content.
+    /// Diffs as tool call content.
     pub diffs: Vec<Value>,
-    /// The first line that differs, from 1.
+    /// Number of the first line that differs, from 1.
     line: Option<u64>,
 }
 
@@ -66,8 +66,8 @@ pub fn locations(workspace: &Workspace, info: &CallInfo<'_>, change: &Change) ->
     vec![location]
 }
 
-/// What a call is about to change, with the whole text of the file where that is not too long. The file is read
-/// as tools read it: what is typed in the editor and not saved is part of it.
+/// The planned change of a call, with the whole text of the file if it is not too long. The file is read like
+/// tools read it, including unsaved text of the editor.
 pub fn coming_change(workspace: &Workspace, info: &CallInfo<'_>, arguments: &Arguments) -> Change {
     let Some(path) = path_of(workspace, info) else {
         return Change::default();
@@ -86,7 +86,7 @@ pub fn coming_change(workspace: &Workspace, info: &CallInfo<'_>, arguments: &Arg
     }
 }
 
-/// The change of a stored call, as far as its arguments tell it.
+/// The change of a stored call, from its arguments.
 pub fn stored_change(workspace: &Workspace, info: &CallInfo<'_>) -> Change {
     let Some(path) = path_of(workspace, info) else {
         return Change::default();
@@ -111,7 +111,7 @@ fn first_difference(old: &str, new: &str) -> u64 {
     same.count() as u64 + 1
 }
 
-/// The text that a `write` is about to overwrite; none where there is no text, or too much of it.
+/// The text that a `write` will overwrite; `None` if it is not text or too long.
 fn text_of(workspace: &Workspace, path: &Path) -> Option<String> {
     let files = workspace.backend.as_ref();
     // A pipe or a device is not opened: that could wait for ever.
@@ -126,8 +126,8 @@ fn text_of(workspace: &Workspace, path: &Path) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The end of the output of a call under way, as tool call content. An update replaces the update before it, so
-/// that whole outputs would add up to the square of their length.
+/// The end of a running call's output, as tool call content. An update replaces the previous one, so that
+/// whole outputs would add up to the square of their length.
 pub fn progress(blocks: &[Block]) -> Vec<Value> {
     let mut content = content(blocks);
     for block in &mut content {
@@ -145,7 +145,7 @@ pub fn progress(blocks: &[Block]) -> Vec<Value> {
     content
 }
 
-/// The details of a result, without the text that its content holds already.
+/// The details of a result, without text that is already in its content.
 pub fn raw_output(details: &Value) -> Value {
     let mut details = details.clone();
     if let Some(Value::Object(truncation)) = details.get_mut("truncation") {
@@ -154,13 +154,13 @@ pub fn raw_output(details: &Value) -> Value {
     details
 }
 
-/// A result's blocks as tool call content.
+/// The blocks of a result as tool call content.
 pub fn content(blocks: &[Block]) -> Vec<Value> {
     let wrap = |block: Value| json!({"type": "content", "content": block});
     blocks.iter().filter_map(block).map(wrap).collect()
 }
 
-/// A block as an editor can show it; none where it cannot.
+/// A block in a form that an editor can show; `None` if there is none.
 pub fn block(block: &Block) -> Option<Value> {
     match block {
         Block::Text(text) => Some(json!({"type": "text", "text": text.text})),

@@ -1,11 +1,10 @@
-//! Files of the session's folder through the editor, where it offers that: what is typed there and not
-//! yet saved is what tools read, and what they write appears there.
+//! Accesses files of the session's folder through the editor, if it supports that: tools read unsaved text,
+//! and their changes appear in the editor.
 //!
-//! The editor speaks of text only, and knows the folder it has open. So bytes that are no plain text,
-//! very long files, those outside of the folder, and what walks over many files (`grep`, `find`, `ls`)
-//! stay with the disk, as do folders, links and commands. A refusal to read falls back to the disk; a
-//! refusal to write is the call's error. With a sandbox the editor is not asked to write: it is outside, and
-//! a path may lead elsewhere by the time it gets there.
+//! The editor handles only text in its open folder. So other content, very long files, files outside of the
+//! folder, and tools that walk many files (`grep`, `find`, `ls`) use the disk, as do folders, links and
+//! commands. A refused read falls back to the disk; a refused write is the call's error. With a sandbox the
+//! editor is not asked to write: it runs outside, and a link may have changed by the time it writes.
 
 use super::peer::Peer;
 use crate::jsonrpc::message::METHOD_NOT_FOUND;
@@ -19,17 +18,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Bytes that a file may have to be asked for; longer ones come from the disk.
+/// Maximum size of a file that is requested from the editor; longer ones are read from disk.
 const TEXT_MAX: u64 = 10 << 20;
-/// How long the editor may take for an answer.
+/// Time limit for a response of the editor.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The editor as a session's tools use it.
+/// The editor's files for the tools of a session.
 pub struct Files {
     peer: Peer,
     /// The session's folder and id, once it is open.
     session: OnceLock<(PathBuf, String)>,
-    /// Cancels the prompt that is being answered.
+    /// Token of the current prompt.
     cancel: Mutex<CancelToken>,
 }
 
@@ -38,17 +37,17 @@ impl Files {
         Self { peer, session: OnceLock::new(), cancel: Mutex::default() }
     }
 
-    /// Names the session whose files are meant.
+    /// Sets folder and id of the session.
     pub fn serve(&self, cwd: PathBuf, id: String) {
         let _ = self.session.set((cwd, id));
     }
 
-    /// Sets what ends a wait for the editor, from now on.
+    /// Sets the token that cancels later waits for the editor.
     pub fn begin(&self, cancel: CancelToken) {
         *self.cancel.lock().unwrap_or_else(PoisonError::into_inner) = cancel;
     }
 
-    /// A backend that asks the editor first and `below` otherwise.
+    /// A backend that uses the editor first and `below` as a fallback.
     pub fn over(self: Arc<Self>, below: Arc<dyn Backend>) -> Arc<dyn Backend> {
         Arc::new(EditorBackend { files: self, below })
     }
@@ -58,7 +57,7 @@ impl Files {
         cancel.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Sends a request to the editor. `None` when it does not know the method.
+    /// Sends a request to the editor. `None` if the method is not supported.
     fn ask(&self, method: &str, fields: &Value) -> io::Result<Option<Value>> {
         let cancel = self.cancel();
         match self.peer.ask(method, fields, &cancel, Some(LIMIT)) {
@@ -73,26 +72,26 @@ impl Files {
     }
 }
 
-/// The files of the editor before those of another backend.
+/// A backend with the editor's files in front of another backend.
 struct EditorBackend {
     files: Arc<Files>,
     below: Arc<dyn Backend>,
 }
 
 impl EditorBackend {
-    /// The session's id, for a path in its folder.
+    /// The session's id, if `path` is in its folder.
     fn session(&self, path: &Path) -> Option<&str> {
         let (cwd, id) = self.files.session.get()?;
         let real = self.below.canonical(path).ok()?;
         real.starts_with(cwd).then_some(id)
     }
 
-    /// True if the editor is asked to write.
+    /// True if the editor should write files.
     fn writes(&self) -> bool {
         self.files.peer.capabilities().writes && self.below.sandbox().is_none()
     }
 
-    /// The editor's text of a file that has the bytes `on_disk`; none when the editor does not give it.
+    /// The editor's text of a file with the bytes `on_disk`; `None` if the editor does not provide it.
     fn text(&self, path: &Path, on_disk: &[u8]) -> io::Result<Option<String>> {
         let plain = std::str::from_utf8(on_disk).is_ok_and(|text| !text.starts_with('\u{feff}'))
             && !on_disk.contains(&0);
@@ -112,7 +111,7 @@ impl EditorBackend {
         Ok(answer.and_then(|answer| Some(answer.get("content")?.as_str()?.to_owned())))
     }
 
-    /// Lets the editor write a file. False when it does not.
+    /// Asks the editor to write a file. False if it does not.
     fn write_there(&self, path: &Path, content: &[u8]) -> io::Result<bool> {
         let Ok(text) = std::str::from_utf8(content) else {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! What ACP mode needs of the command line: how a session is made from flags and settings.
+//! The interface of ACP mode to the command line: opening sessions from flags and settings.
 
 use crate::runtime::CancelToken;
 use crate::runtime::backend::Over;
@@ -6,12 +6,12 @@ use crate::runtime::session::Session;
 use serde::Serialize;
 use std::path::Path;
 
-/// Makes sessions.
+/// Opens and lists sessions.
 pub trait Host: Send + 'static {
-    /// Fails with the reason where a new session would have no model, or no key for it.
+    /// Fails with a reason if a new session would have no model, or no key for it.
     fn check_key(&mut self, cancel: &CancelToken) -> Result<(), String>;
 
-    /// Opens a session in `cwd`: the stored one with this id, or a new one. Its tools find files through
+    /// Opens a session in `cwd`: the stored one with this id, or a new one. Its tools access files through
     /// `files`.
     fn open(
         &mut self,
@@ -21,11 +21,11 @@ pub trait Host: Send + 'static {
         cancel: &CancelToken,
     ) -> Result<Session, Refusal>;
 
-    /// The stored sessions of `cwd`, or all there are.
+    /// The stored sessions of `cwd`, or all.
     fn list(&mut self, cwd: Option<&Path>) -> Result<Vec<Listed>, Refusal>;
 }
 
-/// Why there is no session.
+/// Why a session could not be opened or listed.
 #[derive(Debug)]
 pub enum Refusal {
     NoFolder(String),
@@ -41,6 +41,6 @@ pub struct Listed {
     pub session_id: String,
     pub cwd: String,
     pub title: String,
-    /// The time of the last change, in ISO 8601.
+    /// Time of the last change, in ISO 8601.
     pub updated_at: String,
 }

@@ -44,10 +44,10 @@ use std::thread;
 pub use host::{Host, Listed, Refusal};
 pub use typed::title;
 
-/// Requests that wait for the opener.
+/// Maximum requests queued for the opener.
 const REQUESTS_MAX: usize = 64;
 
-/// Answers messages on stdin until it ends. Gives the exit code.
+/// Handles messages on stdin until it ends. Returns the exit code.
 pub fn run(host: impl Host, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
     let mut ends = EndsChildren { keep: false };
     let start = |error: io::Error| format!("Cannot start a thread: {error}");

@@ -1,4 +1,4 @@
-//! The modes that a session can be in: all its tools, or those that change nothing.
+//! The modes of a session: all tools, or only those that change nothing.
 
 use crate::runtime::control::Control;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ pub struct Modes {
 }
 
 impl Modes {
-    /// The modes of a session; none where no active tool changes anything, so that there is nothing to choose.
+    /// The modes of a session; `None` if no active tool changes anything, so that there is no choice.
     pub fn of(control: &Control) -> Option<Self> {
         let (mut all, mut reading, mut differs) = (Vec::new(), Vec::new(), false);
         for (tool, active) in control.tools().all() {
@@ -31,7 +31,7 @@ impl Modes {
         differs.then_some(Self { all, reading, current: DEFAULT })
     }
 
-    /// Changes the mode. False when there is no mode of this name.
+    /// Changes the mode. False if no mode has this name.
     pub fn set(&mut self, id: &str, control: &Control) -> bool {
         let (current, tools) = match id {
             DEFAULT => (DEFAULT, &self.all),

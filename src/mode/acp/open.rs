@@ -1,4 +1,4 @@
-//! Opens sessions: one after another, on a thread of its own, since a long one takes its time.
+//! Opens sessions one after another on a separate thread, since a long session takes time.
 
 use super::files::Files;
 use super::host::{Host, Listed, Refusal};
@@ -21,10 +21,10 @@ use std::thread::{self, JoinHandle};
 /// The version of the protocol.
 const VERSION: u32 = 1;
 
-/// Sessions of one answer to `session/list`.
+/// Maximum sessions in a response to `session/list`.
 const PAGE_MAX: usize = 100;
 
-/// Jobs that wait for a session's thread: a prompt and the end.
+/// Maximum jobs queued for a session's thread: a prompt and the end.
 const JOBS_MAX: usize = 4;
 
 /// A request that the opener answers.
@@ -39,7 +39,7 @@ pub enum Request {
     Stored {
         cwd: PathBuf,
         id: String,
-        /// True if the conversation is told anew.
+        /// True to send the stored conversation.
         replay: bool,
         servers: Vec<String>,
     },
@@ -63,7 +63,7 @@ pub struct Open {
 #[derive(Clone, Default)]
 pub struct Sessions {
     open: Arc<Mutex<HashMap<String, Open>>>,
-    /// Threads of sessions that are being closed.
+    /// Threads of sessions that are closing.
     leaving: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
@@ -72,14 +72,14 @@ impl Sessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the thread of a session that is being closed.
+    /// Keeps the thread of a session that is closing.
     pub fn leave(&self, worker: JoinHandle<()>) {
         let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
         leaving.retain(|worker| !worker.is_finished());
         leaving.push(worker);
     }
 
-    /// Waits until all sessions are closed. False when one of them failed inside.
+    /// Waits until all sessions are closed. False if one failed with an internal error.
     pub fn close(&self) -> bool {
         let open: Vec<Open> = self.lock().drain().map(|(_, open)| open).collect();
         open.into_iter().for_each(|open| self.leave(open.worker));
@@ -88,7 +88,7 @@ impl Sessions {
         ended.into_iter().all(|well| well)
     }
 
-    /// True if background processes of a session live on.
+    /// True if background processes of a session should keep running.
     pub fn keep_background(&self) -> bool {
         let open = self.lock();
         open.values().any(|open| open.workspace.options.bash_keep_background)
@@ -104,9 +104,9 @@ pub struct Opener<H> {
 
 struct Answer {
     result: Value,
-    /// The session that was opened.
+    /// Id of the session that was opened.
     session: Option<String>,
-    /// Updates that tell the user something after the answer.
+    /// Updates with notices to send after the response.
     notices: Vec<Value>,
 }
 
@@ -116,7 +116,7 @@ impl Answer {
     }
 }
 
-/// A page of sessions, which begins behind the session `after`, and where the next page begins.
+/// The page of sessions after the session `after`, with the cursor of the next page.
 fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
     let from = match after {
         None => 0,
@@ -135,7 +135,8 @@ fn page(sessions: &[Listed], after: Option<&str>) -> Result<Value, Refusal> {
     Ok(answer)
 }
 
-/// The answer to `initialize`. The version is this program's, whatever the client's: the client decides what to do.
+/// The result of `initialize`. The version is always this program's: the client decides whether it is
+/// compatible.
 fn initialize_result(methods: &[Value]) -> Value {
     json!({
         "protocolVersion": VERSION,
@@ -209,8 +210,8 @@ impl<H: Host> Opener<H> {
         }
     }
 
-    /// How the user can sign in. A client may insist on using a method that it is told of, so a method that the
-    /// client cannot use by itself is told only where it is needed.
+    /// The sign-in methods. A client may insist on using an advertised method, so a method that the client
+    /// cannot run itself is listed only if it is needed.
     fn auth_methods(&mut self) -> Vec<Value> {
         let mut method = json!({
             "id": "pi-auth-login",
@@ -228,7 +229,7 @@ impl<H: Host> Opener<H> {
         }
     }
 
-    /// The notice that the editor's MCP servers are not used.
+    /// A notice that the editor's MCP servers are not used.
     fn unused(&self, servers: &[String]) -> Vec<Value> {
         if servers.is_empty() {
             return Vec::new();
@@ -290,7 +291,7 @@ impl<H: Host> Opener<H> {
         control.tree().each_message(|message| replay::message(&mut updates, message));
     }
 
-    /// Tells the templates and skills that a prompt can begin with.
+    /// Sends the available templates and skills to the editor.
     fn tell_commands(&self, id: &str) {
         let Some(control) = self.sessions.lock().get(id).map(|open| open.control.clone()) else {
             return;
@@ -328,7 +329,7 @@ mod tests {
     use crate::runtime::session::Session;
     use std::io::{self, Write};
 
-    /// Lists no session, and opens none.
+    /// A host without sessions, which opens none.
     struct Empty;
 
     impl Host for Empty {

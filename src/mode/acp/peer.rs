@@ -1,4 +1,4 @@
-//! The editor at the other end: notifications to it, answers to its requests, requests to it, and its answers.
+//! The connection to the editor: notifications, requests and responses in both directions.
 
 use crate::jsonrpc::message::{self, Failure};
 use crate::mode::output::Output;
@@ -10,37 +10,37 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// There is no key, or no model at all.
+/// No key, or no model at all.
 pub const AUTH_REQUIRED: i64 = -32000;
-/// There is no such session.
+/// The session does not exist.
 pub const NOT_FOUND: i64 = -32002;
-/// The editor took its request back.
+/// The editor cancelled its request.
 pub const CANCELLED: i64 = -32800;
 
-/// The connection to the editor. Cheap to clone. A reader that has gone ends the program by the output's token,
-/// so nothing here fails.
+/// The connection to the editor. Cheap to clone. Writing cannot fail: if the editor has gone, the output's
+/// token ends the program.
 #[derive(Clone)]
 pub struct Peer(Arc<Shared>);
 
 struct Shared {
     output: Arc<Output>,
-    /// Requests of this program that wait for an answer.
+    /// Requests of this program that wait for a response.
     calls: Pending<Outcome>,
-    /// The editor's requests that have no answer yet, by id, and what ends them.
+    /// The editor's unanswered requests by id, with their cancel tokens.
     requests: Mutex<HashMap<String, CancelToken>>,
     capabilities: OnceLock<ClientCapabilities>,
 }
 
-/// What the editor offers to do.
+/// Capabilities of the editor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClientCapabilities {
-    /// Gives text files as they stand in the editor.
+    /// Reads text files, including unsaved text.
     pub reads: bool,
     /// Writes text files.
     pub writes: bool,
     /// Shows notices beside the conversation.
     pub notices: bool,
-    /// Shows the course of a compaction.
+    /// Shows the progress of a compaction.
     pub compactions: bool,
     /// Runs this program in a terminal, to sign in.
     pub terminal_login: bool,
@@ -58,7 +58,7 @@ impl Peer {
         }))
     }
 
-    /// Sets what the editor offers. Only the first call counts.
+    /// Sets the editor's capabilities. Only the first call has an effect.
     pub fn set_capabilities(&self, capabilities: ClientCapabilities) {
         let _ = self.0.capabilities.set(capabilities);
     }
@@ -79,7 +79,7 @@ impl Peer {
         Reply { peer: self.clone(), id, cancel }
     }
 
-    /// Ends the editor's request `id`, if it has no answer yet.
+    /// Cancels the editor's request `id`, if it is unanswered.
     pub fn cancel(&self, id: &Value) {
         let cancel = self.requests().get(&id.to_string()).cloned();
         if let Some(cancel) = cancel {
@@ -87,7 +87,7 @@ impl Peer {
         }
     }
 
-    /// Asks, and waits for the answer, at most for `limit`. `None` when the wait was cancelled or too long.
+    /// Sends a request and waits at most `limit` for the response. `None` if cancelled or timed out.
     pub fn ask(
         &self,
         method: &str,
@@ -98,7 +98,7 @@ impl Peer {
         self.0.calls.ask(cancel, limit, |id| self.write(&message::request(id, method, params)))
     }
 
-    /// Hands an answer to the request that waits for it.
+    /// Passes a response to the request that waits for it.
     pub fn answered(&self, id: &Value, outcome: Outcome) {
         if let Some(id) = id.as_u64() {
             self.0.calls.answer(id, outcome);
@@ -114,7 +114,7 @@ impl Peer {
     }
 }
 
-/// Sends the answer to a request. A request has one answer.
+/// Sends the response to a request, exactly once.
 pub struct Reply {
     peer: Peer,
     id: Value,
@@ -122,13 +122,13 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Makes `cancel` the token that ends the request.
+    /// Sets the token that is cancelled with the request.
     pub fn end_by(&mut self, cancel: CancelToken) {
         self.peer.requests().insert(self.id.to_string(), cancel.clone());
         self.cancel = cancel;
     }
 
-    /// True if the editor took its request back.
+    /// True if the editor has cancelled its request.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
     }

@@ -11,7 +11,7 @@ const ALLOW: &str = "allow";
 const ALWAYS: &str = "always";
 const DENY: &str = "deny";
 
-/// Asks the user about the calls of one session.
+/// Asks the user to approve the calls of one session.
 pub struct EditorApprover {
     pub peer: Peer,
     pub session: String,

@@ -1,13 +1,13 @@
-//! What the URI of a link or of an embedded resource points at: a path, and the part of the file that is meant.
+//! Target of a link's or an embedded resource's URI: a path, and a part of the file.
 //!
-//! Editors name a selection in the fragment, as `#L10:12`, and a symbol in the query, as `?symbol=name`. Other
-//! fragments and queries of a file's URI are left out.
+//! Editors write a selection as fragment `#L10:12`, and a symbol as query `?symbol=name`. Other fragments and
+//! queries of a file URI are ignored.
 
 use crate::runtime::file_url;
 
 #[derive(Debug, Default, PartialEq)]
 pub struct Place {
-    /// The path of a file's URI; any other URI as it is.
+    /// The path of a file URI; any other URI unchanged.
     pub name: String,
     /// The first and the last line of a selection.
     pub lines: Option<(u32, u32)>,
@@ -29,7 +29,7 @@ impl Place {
         }
     }
 
-    /// The place as it is named in a text: `/p/a.rs (symbol foo, lines 3-5)`, with quotes where the path has spaces.
+    /// Text that mentions the place: `/p/a.rs (symbol foo, lines 3-5)`, with quotes if the path has spaces.
     pub fn mention(&self) -> String {
         let name = match self.name.contains(char::is_whitespace) {
             true => format!("\"{}\"", self.name),

@@ -1,9 +1,8 @@
-//! A client's prompt: content blocks into text and images.
+//! Converts the content blocks of a client's prompt into text and images.
 //!
-//! Text stays as it is. A link is named in place by its path, so that the model can read it. The text of
-//! an embedded resource follows at the end, in the form that `@file` arguments have; its path is also named in
-//! place where the text leads up to it. Blocks that would run into each other are set apart: texts by a line
-//! break, paths by a space.
+//! Text is unchanged. A link becomes its path, so that the model can read the file. The text of an embedded
+//! resource is appended at the end, in the form of `@file` arguments; its path is also written in place if
+//! the text leads up to it. Adjacent blocks are separated: texts by a line break, paths by a space.
 
 use super::place::Place;
 use crate::runtime::Block;
@@ -13,11 +12,11 @@ use serde_json::Value;
 pub struct Prompt {
     pub text: String,
     pub images: Vec<Block>,
-    /// Contents of files, which follow the text once it has been expanded.
+    /// Contents of files, appended to the text after its expansion.
     pub attached: String,
 }
 
-/// Reads the content blocks of a prompt. An error says what is wrong with them.
+/// Parses the content blocks of a prompt. The error describes the invalid block.
 pub fn read(blocks: &Value) -> Result<Prompt, String> {
     let blocks = blocks.as_array().ok_or("\"prompt\" must be a list")?;
     let mut prompt = Prompt::default();
@@ -71,7 +70,7 @@ impl Prompt {
         self.text.push_str(&mention);
     }
 
-    /// Puts `gap` before `next`, where no white space is between it and the text so far.
+    /// Inserts `gap` before `next`, unless white space separates it from the text so far.
     fn set_apart(&mut self, next: &str, gap: &str) {
         let is_apart = self.text.is_empty()
             || self.text.ends_with(char::is_whitespace)
@@ -81,7 +80,8 @@ impl Prompt {
         }
     }
 
-    /// Takes a resource. True if it was named in place: the text leads up to it, or it cannot be shown.
+    /// Adds a resource. True if its path was written in place: the text leads up to it, or it cannot be
+    /// shown.
     fn embed(&mut self, resource: &Value, is_led_up_to: bool) -> Result<bool, String> {
         let place = Place::of(text(resource, "uri")?);
         let kind = resource.get("mimeType").and_then(Value::as_str);
@@ -103,7 +103,7 @@ impl Prompt {
         Ok(is_named)
     }
 
-    /// The prompt's text, with what is attached.
+    /// The text of the prompt with its attachments.
     pub fn whole(self) -> (String, Vec<Block>) {
         match self.text.is_empty() {
             true => (self.attached.trim_start().to_owned(), self.images),

@@ -1,4 +1,4 @@
-//! A stored conversation, told anew.
+//! Sends a stored conversation to the editor.
 
 use super::call;
 use super::typed::Typed;
@@ -6,7 +6,7 @@ use super::update::{Updates, chunk, text_block};
 use crate::runtime::{AgentMessage, Block, unique_id};
 use serde_json::Value;
 
-/// Tells a stored message.
+/// Sends a stored message.
 pub fn message(updates: &mut Updates, message: &AgentMessage) {
     match message {
         AgentMessage::User(user) => {
@@ -38,7 +38,7 @@ pub fn message(updates: &mut Updates, message: &AgentMessage) {
     }
 }
 
-/// A block of the user's message, as it was typed.
+/// A block of the user's message, as originally typed.
 fn shown(block: &Block) -> Vec<Value> {
     let Block::Text(text) = block else {
         return call::block(block).into_iter().collect();

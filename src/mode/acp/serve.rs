@@ -1,4 +1,4 @@
-//! Answers requests: at once, or by handing them to the opener or to a session's thread.
+//! Handles requests: immediately, or through the opener or a session's thread.
 
 use super::open::{Request, Sessions};
 use super::peer::{ClientCapabilities, NOT_FOUND, Peer, Reply};
@@ -44,7 +44,7 @@ impl Server {
         }
     }
 
-    /// Answers a line that is no message.
+    /// Responds to a line that is not a message.
     pub fn refuse(&self, bad: Bad) {
         self.peer.reply(bad.id).refuse(&bad.failure);
     }
@@ -151,7 +151,7 @@ impl Server {
     }
 }
 
-/// What `initialize` says of the editor.
+/// The editor's capabilities in the parameters of `initialize`.
 fn client_capabilities(params: &Value) -> ClientCapabilities {
     let client = &params["clientCapabilities"];
     let offers = |name: &str| client["fs"][name] == true;

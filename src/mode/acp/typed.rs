@@ -1,15 +1,15 @@
-//! What a user typed, out of the message that the model got.
+//! Recovers the user's text from the message that the model received.
 //!
-//! A session stores the model's side of a prompt: the whole text of a skill, the content of attached files. An
-//! editor shows its user the name of the one and links to the others. A prompt template leaves no trace: its
-//! text stays.
+//! A session stores the model's side of a prompt: the full text of a skill, the content of attached files. An
+//! editor shows the skill's name and links to the files instead. A prompt template cannot be recovered: its
+//! text is shown.
 
 use super::place::file_uri;
 use crate::runtime::CalledSkill;
 use crate::runtime::plain_text;
 use serde_json::{Value, json};
 
-/// Characters of a title.
+/// Maximum characters of a title.
 const TITLE_MAX: usize = 80;
 
 const SKILL: &str = "<skill name=\"";
@@ -25,7 +25,7 @@ pub struct Typed {
 #[derive(Debug, PartialEq)]
 pub struct Attached {
     pub name: String,
-    /// The lines that are meant, as `10-12`.
+    /// The selected lines, as `10-12`.
     lines: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl Typed {
         typed
     }
 
-    /// Takes the first run of files out of the text; other programs put it at the beginning.
+    /// Removes the first run of files from the text; other programs put files at the beginning.
     fn without_files(text: &str) -> Self {
         let start =
             if text.starts_with(FILE) { Some(0) } else { text.find("\n<file name=\"").map(|at| at + 1) };
@@ -58,7 +58,7 @@ impl Typed {
 }
 
 impl Attached {
-    /// Splits `text` after the file that it begins with.
+    /// Splits `text` after the file at its start.
     fn split_off(text: &str) -> Option<(Self, &str)> {
         let (name, rest) = text.strip_prefix(FILE)?.split_once('"')?;
         let (part, rest) = rest.split_once('>')?;
@@ -81,7 +81,7 @@ impl Attached {
     }
 }
 
-/// A title for a conversation that began with `text`, of which only the beginning may be known.
+/// A title for a conversation that begins with `text`, which may be truncated.
 pub fn title(text: &str) -> String {
     let typed = Typed::of(text);
     let line = typed.text.lines().find(|line| !line.trim().is_empty());
@@ -95,7 +95,7 @@ pub fn title(text: &str) -> String {
     one_line(&line)
 }
 
-/// `text` on one line, without control characters, and cut.
+/// `text` on one line, without control characters, and truncated.
 pub fn one_line(text: &str) -> String {
     let plain = plain_text(text.as_bytes());
     let words: Vec<&str> = plain.split_whitespace().collect();

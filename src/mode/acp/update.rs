@@ -1,11 +1,10 @@
-//! What happens in a session, as `session/update` notifications: live from events, or anew from stored messages
-//! (`replay`).
+//! Sends the events of a session as `session/update` notifications: live, or for stored messages (`replay`).
 //!
-//! A call is announced as soon as the model names its tool, filled in when it starts, and always ended:
-//! one that never ran, because the answer broke off, is told as failed.
+//! A call is announced as soon as the model names its tool, completed when it starts, and always ended: a
+//! call that never ran, because the answer broke off, is reported as failed.
 //!
-//! Each answer has a message id of its own, and so has each attempt at one. For clients that go by the text
-//! alone a broken attempt ends in an empty line before the next one begins.
+//! Each answer has a message id of its own, and so has each attempt at one. For clients that rely on the text
+//! alone, a broken attempt ends with an empty line before the next one.
 
 use super::call::{self, Change};
 use super::peer::{ClientCapabilities, Peer};
@@ -15,21 +14,21 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Tells the editor of one session.
+/// Sends updates of one session to the editor.
 pub struct Updates {
     peer: Peer,
     session: String,
     workspace: Arc<Workspace>,
     describer: Describer,
-    /// Calls that were announced and have not ended, and whether a diff shows what they do.
+    /// Announced calls that have not ended, and whether their change is shown as a diff.
     open: HashMap<String, bool>,
-    /// Message id of what the present answer says.
+    /// Message id of the current answer's text.
     said: String,
-    /// Message id of what the present answer thinks.
+    /// Message id of the current answer's thinking.
     thought: String,
-    /// True once the present answer has said something.
+    /// True once the current answer has text.
     has_said: bool,
-    /// Message id of what a failed answer said, until another answer says something.
+    /// Message id of a failed answer's text, until another answer has text.
     broken: Option<String>,
     compaction: String,
 }
@@ -58,7 +57,7 @@ impl Updates {
         self.send(notice(self.peer.capabilities(), severity, title, more));
     }
 
-    /// Tells what follows from `event`.
+    /// Sends the updates for `event`.
     pub fn event(&mut self, event: &Event<'_>) {
         match event {
             Event::Agent(event) => self.agent_event(event),
@@ -160,7 +159,7 @@ impl Updates {
         (self.said, self.thought, self.has_said) = (unique_id(), unique_id(), false);
     }
 
-    /// Tells a part of what the answer says.
+    /// Sends a piece of the answer's text.
     pub fn say(&mut self, text: &str) {
         if let Some(broken) = self.broken.take() {
             self.send(chunk("agent_message_chunk", &broken, text_block("\n\n")));
@@ -169,19 +168,19 @@ impl Updates {
         self.send(chunk("agent_message_chunk", &self.said, text_block(text)));
     }
 
-    /// Tells a part of what the answer thinks.
+    /// Sends a piece of the answer's thinking.
     pub fn think(&self, text: &str) {
         self.send(chunk("agent_thought_chunk", &self.thought, text_block(text)));
     }
 
-    /// Tells a call that starts. Its file still is as it was.
+    /// Reports the start of a call, before its file is changed.
     fn start_call(&mut self, id: &str, name: &str, arguments: &Map<String, Value>) {
         let info = self.describer.describe(name, arguments);
         let change = call::coming_change(&self.workspace, &info, arguments);
         self.call(id, name, arguments, &change, "in_progress");
     }
 
-    /// Tells a call of a stored answer.
+    /// Reports a call of a stored answer.
     pub fn stored_call(&mut self, id: &str, name: &str, arguments: &Map<String, Value>) {
         let info = self.describer.describe(name, arguments);
         let change = call::stored_change(&self.workspace, &info);
@@ -203,7 +202,8 @@ impl Updates {
         }));
     }
 
-    /// Tells the end of a call. Where a diff shows the change, the result's words about it are for the model.
+    /// Reports the end of a call. If a diff shows the change, the result's text is left out, since it is for
+    /// the model.
     pub fn end_call(&mut self, id: &str, content: &[Block], details: Option<&Value>, is_error: bool) {
         let is_shown = self.open.remove(id).unwrap_or_default();
         let status = if is_error { "failed" } else { "completed" };
@@ -217,7 +217,7 @@ impl Updates {
         self.send(update);
     }
 
-    /// Tells that the calls which have not ended will not.
+    /// Reports unfinished calls as failed.
     pub fn end_open_calls(&mut self) {
         for (id, _) in std::mem::take(&mut self.open) {
             self.send(json!({"sessionUpdate": "tool_call_update", "toolCallId": id, "status": "failed"}));
@@ -229,8 +229,7 @@ impl Updates {
 pub const INFO: &str = "info";
 pub const WARNING: &str = "warning";
 
-/// Something for the user that is no part of the conversation: a notice where the editor shows such, else a
-/// thought.
+/// A message to the user outside the conversation: a notice if the editor supports it, otherwise a thought.
 pub fn notice(client: ClientCapabilities, severity: &str, title: &str, more: Option<&str>) -> Value {
     if client.notices {
         let mut notice = json!({"sessionUpdate": "notice", "severity": severity, "title": title});
@@ -247,7 +246,7 @@ fn next_attempt(attempt: u64, max_attempts: u64, delay_ms: u64) -> String {
     format!("Attempt {attempt} of {max_attempts} follows in {:.1} s.", delay_ms as f64 / 1000.0)
 }
 
-/// A part of a message, which all parts name by its id.
+/// A piece of a message; all pieces of a message have its id.
 pub fn chunk(kind: &str, message: &str, content: Value) -> Value {
     json!({"sessionUpdate": kind, "messageId": message, "content": content})
 }

@@ -1,4 +1,4 @@
-//! A session's thread: prompts, one after another, and the end.
+//! A session's thread: prompts one after another, then the end.
 
 use super::files::Files;
 use super::peer::{AUTH_REQUIRED, Peer, Reply};
@@ -18,7 +18,7 @@ pub enum Job {
     Close(Reply),
 }
 
-/// Runs jobs in turn, until no more can come; then closes the session.
+/// Runs jobs in turn until the channel closes, then closes the session.
 pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer, files: &Files) {
     let mut closing = None;
     for job in jobs {
@@ -46,7 +46,7 @@ pub fn work(mut session: Session, id: &str, jobs: &Receiver<Job>, peer: &Peer, f
     }
 }
 
-/// Answers a prompt. Gives why the turn stopped, or the code and text of an error.
+/// Answers a prompt. Returns the stop reason, or code and text of an error.
 fn answer(
     session: &mut Session,
     id: &str,

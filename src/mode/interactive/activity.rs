@@ -1,4 +1,4 @@
-//! What the session is doing, as the editor's border says it.
+//! What the session is doing, for the label in the editor's border.
 
 use super::feed::News;
 use crate::runtime::event::Reason;
@@ -9,14 +9,14 @@ pub struct Activity {
     run: Option<Instant>,
     compaction: Option<(Reason, Instant)>,
     retry: Option<Retry>,
-    /// The model reads the prompt: tokens, of all.
+    /// Prompt tokens that the model has processed, and their total.
     reading: Option<(u64, u64)>,
     answer: Answer,
-    /// Name of other work that the user began.
+    /// Name and start of other work that the user began.
     pub other: Option<(&'static str, Instant)>,
 }
 
-/// The answer under way.
+/// The answer being received.
 #[derive(Default)]
 struct Answer {
     first: Option<Instant>,
@@ -58,7 +58,7 @@ impl Activity {
         }
     }
 
-    /// A label for the editor's border, and for how long it has been true.
+    /// Label for the editor's border, and for how long it has applied.
     pub fn label(&self, now: Instant) -> Option<(String, Duration)> {
         let since = |then: Instant| now.saturating_duration_since(then);
         if let Some(retry) = &self.retry {
@@ -90,14 +90,14 @@ impl Activity {
         self.run.map(|then| (label, since(then)))
     }
 
-    /// Tokens a second of an answer of so many that ends now.
+    /// Tokens per second of an answer with `tokens` tokens that ends at `now`.
     pub fn speed(&self, tokens: u64, now: Instant) -> Option<f64> {
         let took = now.saturating_duration_since(self.answer.first?).as_secs_f64();
         // One token, or none measurably later, says nothing.
         (tokens > 1 && took > 0.0).then(|| tokens as f64 / took)
     }
 
-    /// True while a retry waits or a compaction runs: the label then names the key that ends it.
+    /// True during a retry delay or a compaction: the label then names the key that cancels.
     pub fn names_escape(&self) -> bool {
         self.retry.is_some() || self.compaction.is_some()
     }

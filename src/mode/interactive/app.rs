@@ -1,8 +1,8 @@
-//! What the interactive mode is made of, and what every command of it needs: to say something, to have the
-//! session's thread do something, to begin a thread.
+//! The parts of the interactive mode, and what its commands need: showing notices, running jobs on the
+//! session's thread, starting threads.
 //!
-//! One thread owns it. It never waits for the session: what takes time is a [`Job`] for the session's thread, or
-//! a thread of its own that puts an [`Effect`] into the [`Feed`] when it is done.
+//! One thread owns [`App`] and never waits for the session: slow work is a [`Job`] for the session's thread,
+//! or a separate thread that puts an [`Effect`] into the [`Feed`] at its end.
 
 use super::card::Weight;
 use super::composer::Composer;
@@ -21,13 +21,13 @@ use crate::tui::theme::Role;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::sync::Arc;
 
-/// Prompts of a conversation that can be called back.
+/// Prompts of a conversation that are kept in the editor's history.
 const PROMPTS: usize = 100;
 
-/// Rows that are printed of a conversation when the fullscreen mode is left.
+/// Rows of a conversation that are printed on leaving fullscreen mode.
 const EXIT_ROWS: usize = 2000;
 
-/// Asks the terminal for the size of a cell.
+/// Queries the terminal for the size of a cell.
 const ASK_CELL: &str = "\x1b[16t";
 
 pub struct App {
@@ -44,13 +44,13 @@ pub struct App {
     pub requests: Requests,
 }
 
-/// What works for the screen, and how it is reached.
+/// The threads that work for the screen, and the channels to them.
 pub struct Threads {
     pub jobs: Sender<Job>,
     pub feed: Arc<Feed>,
-    /// Cancelled when the program is to end.
+    /// Cancelled to end the program.
     pub cancel: CancelToken,
-    /// Held by every thread that does something for the app.
+    /// Channel that disconnects when the last worker thread has dropped its sender.
     alive: (Sender<()>, Receiver<()>),
 }
 
@@ -60,17 +60,17 @@ impl Threads {
     }
 }
 
-/// What the loop is asked to do with the terminal.
+/// Terminal operations that are requested from the loop.
 #[derive(Default)]
 pub struct Requests {
-    /// The program is to end.
+    /// True to end the program.
     pub ends: bool,
     pub suspends: bool,
-    /// This command edits the prompt, with the terminal to itself.
+    /// Command of an editor for the prompt, which gets the terminal to itself.
     pub editor: Option<String>,
-    /// Everything on screen is to be drawn again.
+    /// True to redraw the whole screen.
     pub redraws: bool,
-    /// Sequences that are no part of a frame.
+    /// Escape sequences to write besides the frame.
     pub sequences: String,
 }
 
@@ -92,7 +92,7 @@ impl App {
         }
     }
 
-    /// Says something in the conversation's place.
+    /// Shows a notice in the conversation.
     pub fn say(&mut self, weight: Weight, text: &str) {
         self.view.say(weight, text, &self.config.look());
     }
@@ -113,14 +113,14 @@ impl App {
         self.view.print(lines);
     }
 
-    /// Has the session's thread do something.
+    /// Runs `job` on the session's thread.
     pub fn run(&mut self, job: impl FnOnce(&mut Session, &Arc<Feed>) + Send + 'static) {
         if self.threads.jobs.try_send(Box::new(job)).is_err() {
             self.error("The session has too much to do; try again");
         }
     }
 
-    /// Has a thread of its own do something. The end of the program waits for it, if not for ever.
+    /// Runs `work` on a thread. The end of the program waits for the thread, with a limit.
     pub fn begin_thread(&mut self, name: &str, work: impl FnOnce() + Send + 'static) {
         let alive = self.threads.alive.0.clone();
         let work = move || {
@@ -132,13 +132,13 @@ impl App {
         }
     }
 
-    /// Has a thread of its own find out what is to be done.
+    /// Runs `work` on a thread; its [`Effect`] is applied at the end.
     pub fn find_out(&mut self, name: &str, work: impl FnOnce() -> Effect + Send + 'static) {
         let feed = self.threads.feed.clone();
         self.begin_thread(name, move || feed.effect(work()));
     }
 
-    /// Disconnected when the app is gone and the last of its threads has ended.
+    /// Disconnects when the app is dropped and the last of its threads has ended.
     pub fn ended(&self) -> Receiver<()> {
         self.threads.alive.1.clone()
     }
@@ -148,7 +148,7 @@ impl App {
         self.dialogs.open(dialog);
     }
 
-    /// Sends what was typed: a prompt, or a message for the run under way.
+    /// Sends the typed text: as a prompt, or as a message to the current run.
     pub fn prompt(&mut self, text: String, images: Vec<Block>, streaming: Streaming) {
         let (expanded, problem) = self.control.expand(text.clone());
         if let Some(problem) = problem {
@@ -169,21 +169,21 @@ impl App {
         }
     }
 
-    /// Sends prompts that were held back during a compaction.
+    /// Sends the prompts that were held back during a compaction.
     pub fn send_held(&mut self) {
         for (text, streaming) in std::mem::take(&mut self.composer.held) {
             self.prompt(text, Vec::new(), streaming);
         }
     }
 
-    /// Takes queued messages and held prompts back into the editor. Gives their number.
+    /// Moves queued messages and held prompts back into the editor. Returns their number.
     pub fn take_back(&mut self) -> usize {
         let feed = self.threads.feed.clone();
         let (steering, follow_up) = self.control.queue().clear(&mut |event| feed.event(event));
         self.composer.take_back(steering.into_iter().chain(follow_up))
     }
 
-    /// Looks at the session again for what the footer shows.
+    /// Reads the session's state again for the footer.
     pub fn refresh(&mut self) {
         self.status.footer.refresh(&self.control);
     }
@@ -216,14 +216,15 @@ impl App {
         self.requests.redraws = true;
     }
 
-    /// Asks the terminal what it shows behind text, where the theme depends on it.
+    /// Queries the terminal for its background colour, if the theme depends on it.
     pub fn ask_for_backdrop(&mut self) {
         if self.config.themes.follows() && !is_dumb() {
             self.requests.sequences.push_str("\x1b]11;?\x07\x1b[?996n");
         }
     }
 
-    /// Goes from fullscreen mode to the usual screen, and prints the end of the conversation there if settings ask for it.
+    /// Leaves fullscreen mode, and prints the end of the conversation on the normal screen if settings ask
+    /// for it.
     pub fn leave_fullscreen(&mut self, is_over: bool) {
         if !std::mem::take(&mut self.config.is_fullscreen) {
             return;
@@ -236,7 +237,7 @@ impl App {
         }
     }
 
-    /// Another conversation was put in place.
+    /// Resets the screen for another conversation.
     pub fn begin_conversation(&mut self) {
         self.status.footer.begin(&self.control, &self.threads.feed);
         self.config.places.cwd = self.control.snapshot().cwd;
@@ -246,7 +247,7 @@ impl App {
         self.show_conversation();
     }
 
-    /// Shows the end of a conversation that has just been put in place.
+    /// Shows the end of a conversation that was just opened.
     pub fn show_conversation(&mut self) {
         self.composer.queues = (Vec::new(), Vec::new());
         let messages = self.control.messages();

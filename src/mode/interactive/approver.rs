@@ -1,4 +1,4 @@
-//! Tool calls are approved on the screen.
+//! Approval of tool calls on the screen.
 
 use super::card::Call;
 use super::effect::{Effect, Update};
@@ -8,7 +8,7 @@ use crate::runtime::approval::{Approver, Decision, Question};
 use crossbeam_channel::{bounded, select};
 use std::sync::Arc;
 
-/// Asks on the screen.
+/// Asks the user for approval on the screen.
 pub struct ByScreen(pub Arc<Feed>);
 
 impl Approver for ByScreen {

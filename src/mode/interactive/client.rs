@@ -1,4 +1,4 @@
-//! The conversation as what the loop serves.
+//! Implements the loop's client for the conversation.
 
 use super::app::App;
 use super::event_loop::Client;

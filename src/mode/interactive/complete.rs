@@ -1,4 +1,4 @@
-//! What is offered in the editor for what is typed: commands, their arguments, files.
+//! Completions in the editor: commands, arguments, files.
 
 use super::app::App;
 use super::command;
@@ -6,7 +6,7 @@ use super::files::Lister;
 use crate::tui::complete::{self, Wanted};
 use std::path::Path;
 
-/// Offers what fits the text before the cursor. `is_asked`: by Tab.
+/// Offers completions of the text before the cursor. `is_asked`: requested by Tab.
 pub fn offer(app: &mut App, is_asked: bool) {
     let Some(wanted) = app.composer.wanted(is_asked) else {
         return app.composer.close_completion();
@@ -31,7 +31,7 @@ pub fn offer(app: &mut App, is_asked: bool) {
     app.composer.offer(wanted, items, app.config.options.popup_rows, is_asked);
 }
 
-/// Offers the files that have been found, if files are what is completed.
+/// Offers the files that have been found, if a file is being completed.
 pub fn offer_files(app: &mut App) {
     if matches!(app.composer.wanted(false), Some(Wanted::File(_))) {
         offer(app, false);

@@ -1,4 +1,4 @@
-//! Where prompts are written: the editor, its completions, and what waits to be sent.
+//! The prompt's input: the editor, its completions, and queued messages.
 
 use super::activity::Activity;
 use super::files::Files;
@@ -16,10 +16,10 @@ use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
 use std::time::{Duration, Instant};
 
-/// Rows of the editor, at least.
+/// Minimum rows of the editor.
 const EDITOR_ROWS_MIN: usize = 5;
 
-/// Two presses within this time are a double one.
+/// Two presses within this time count as a double press.
 const DOUBLE: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
@@ -27,20 +27,20 @@ pub struct Composer {
     pub editor: Editor,
     popup: Option<Popup>,
     pub files: Files,
-    /// Messages for the run under way: steering, follow-up.
+    /// Messages queued for the current run: steering, follow-up.
     pub queues: (Vec<String>, Vec<String>),
-    /// Prompts that came during a compaction; they are sent behind it.
+    /// Prompts that were entered during a compaction; they are sent after it.
     pub held: Vec<(String, Streaming)>,
     pub last_clear: Press,
     pub last_escape: Press,
 }
 
-/// When a key was pressed that means more when it is pressed twice.
+/// Time of the last press of a key that can be pressed twice.
 #[derive(Default)]
 pub struct Press(Option<Instant>);
 
 impl Press {
-    /// True for the second of two presses.
+    /// True on the second of two presses.
     pub fn is_double(&mut self, now: Instant) -> bool {
         let last = self.0.replace(now);
         last.is_some_and(|last| now.saturating_duration_since(last) < DOUBLE)
@@ -51,15 +51,15 @@ impl Press {
     }
 }
 
-/// What a key did to the list of completions.
+/// Effect of a key on the list of completions.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Completed {
-    /// The key is the editor's.
+    /// The key is left to the editor.
     Ignored,
     Handled,
-    /// A folder was chosen: what is in it can be offered.
+    /// A folder was chosen: its content can be offered.
     Goes,
-    /// A command was chosen, to be sent at once.
+    /// A command was chosen, to be sent immediately.
     Send,
 }
 
@@ -68,7 +68,7 @@ impl Composer {
         self.popup = None;
     }
 
-    /// Empties the editor and gives what was in it.
+    /// Empties the editor and returns its text.
     pub fn take_text(&mut self) -> String {
         let text = self.editor.expanded().trim().to_owned();
         self.editor.set_text("");
@@ -76,7 +76,7 @@ impl Composer {
         text
     }
 
-    /// Puts messages that waited, and prompts that were held, before what is typed. Gives their number.
+    /// Inserts queued messages and held prompts before the typed text. Returns their number.
     pub fn take_back(&mut self, queued: impl Iterator<Item = String>) -> usize {
         self.queues = (Vec::new(), Vec::new());
         let held = std::mem::take(&mut self.held).into_iter().map(|(text, _)| text);
@@ -90,12 +90,12 @@ impl Composer {
         count
     }
 
-    /// What could be completed before the cursor. `is_asked`: by Tab.
+    /// What can be completed before the cursor. `is_asked`: requested by Tab.
     pub fn wanted(&self, is_asked: bool) -> Option<Wanted> {
         complete::wanted(self.editor.around_cursor().0, self.editor.is_in_first_line(), is_asked)
     }
 
-    /// Offers completions; a single one that was asked for is taken at once.
+    /// Offers completions; a single one that was requested is applied immediately.
     pub fn offer(&mut self, wanted: Wanted, items: Vec<Item>, rows: usize, is_asked: bool) {
         let only = match items.as_slice() {
             [only] if is_asked => Some(only.clone()),
@@ -115,7 +115,7 @@ impl Composer {
         }
     }
 
-    /// Gives a key to the list of completions, if it is open.
+    /// Passes a key to the list of completions, if it is open.
     pub fn complete_key(&mut self, key: &Key, keymap: &Keymap) -> Completed {
         let Some(popup) = &mut self.popup else {
             return Completed::Ignored;
@@ -134,7 +134,7 @@ impl Composer {
         }
     }
 
-    /// What is queued, and how to take it back.
+    /// Lines that show the queued messages and the key that takes them back.
     pub fn waiting(&self, look: &Look<'_>) -> Vec<Line> {
         let dim = look.style(Role::Dim);
         let row = |mark: &str, text: &str| {
@@ -154,7 +154,7 @@ impl Composer {
         lines
     }
 
-    /// The editor on a screen of so many rows, between rules that say what goes on; below it the completions.
+    /// The editor on a screen of `rows` rows, between rules with status labels; the completions below.
     pub fn lines(
         &mut self,
         look: &Look<'_>,
@@ -198,7 +198,7 @@ impl Composer {
     }
 }
 
-/// A rule with a label in it, and how many rows are not shown.
+/// A rule with a label and the number of hidden rows.
 fn border_with(label: &Line, hidden: usize, look: &Look<'_>, style: Style) -> Line {
     let mark = if look.is_plain { "-" } else { "─" };
     let mut line = Line::new();
@@ -215,7 +215,7 @@ fn border_with(label: &Line, hidden: usize, look: &Look<'_>, style: Style) -> Li
     line.cut(look.width)
 }
 
-/// The border's colour says how much the model thinks.
+/// Colour of the border for a thinking level.
 fn of_level(level: ThinkingLevel) -> Role {
     match level {
         ThinkingLevel::Off => Role::ThinkingOff,

@@ -1,4 +1,4 @@
-//! What everything is drawn with: the theme, the keys, what the terminal can do, what settings say of it.
+//! What everything is drawn with: theme, keys, abilities of the terminal, settings.
 
 use super::card::Pictures;
 use super::keymap::{self, APPLICATION};
@@ -17,22 +17,22 @@ use std::path::{Path, PathBuf};
 pub struct UiConfig {
     pub theme: Theme,
     pub themes: Shelf,
-    /// What the terminal shows behind text, as far as it is known.
+    /// Background of the terminal, if known.
     pub backdrop: Backdrop,
     pub keymap: Keymap,
     pub describer: Describer,
     pub can: Found,
     pub size: Size,
-    /// The size of a cell.
+    /// The size of a cell in pixels.
     pub cell: Pixels,
     pub is_plain: bool,
-    /// The conversation scrolls on a screen of its own.
+    /// True if the conversation scrolls on an alternate screen.
     pub is_fullscreen: bool,
     pub options: Options,
     pub places: Places,
 }
 
-/// What settings say of the screen, and keys have changed since.
+/// Settings of the screen, with changes made by keys.
 #[derive(Default)]
 pub struct Options {
     pub code_indent: String,
@@ -42,18 +42,18 @@ pub struct Options {
     pub output_pad: usize,
     /// Rows of the completion list.
     pub popup_rows: usize,
-    /// Output of tools is shown whole.
+    /// True if tool output is shown in full.
     pub is_open: bool,
     pub hides_thinking: bool,
     pub wants_fullscreen: bool,
-    /// When the fullscreen mode has a scrollbar: `auto`, `always` or `hidden`.
+    /// Visibility of the scrollbar in fullscreen mode: `auto`, `always` or `hidden`.
     pub scrollbar: String,
-    /// Cells that an image takes at most.
+    /// Maximum width of an image in cells.
     image_columns: usize,
 }
 
 impl UiConfig {
-    /// What settings, files and the environment say; and what is wrong with the files.
+    /// Reads settings, files and the environment; also returns the errors in the files.
     pub fn new(places: Places, settings: &Settings, themes: &Themes, size: Size) -> (Self, Vec<String>) {
         let variable = |name: &str| std::env::var(name).ok();
         let mut config = Self {
@@ -120,7 +120,7 @@ impl UiConfig {
         }
     }
 
-    /// Takes the theme that was asked for, or one that fits the terminal. Gives what is wrong.
+    /// Loads the configured theme, or one that fits the terminal. Returns an error to show.
     pub fn choose_theme(&mut self) -> Option<String> {
         match self.themes.chosen(self.backdrop) {
             Ok(theme) => {
@@ -148,18 +148,18 @@ impl UiConfig {
         }
     }
 
-    /// Cells beside the window on the conversation, in fullscreen mode.
+    /// Cells to the right of the conversation for the scrollbar, in fullscreen mode.
     pub fn scrollbar_width(&self) -> usize {
         usize::from(self.options.scrollbar != "hidden" && !self.is_plain)
     }
 
-    /// The look of that window.
+    /// The look of the conversation in fullscreen mode.
     pub fn window_look(&self) -> Look<'_> {
         let columns = self.size.columns;
         self.look().within(columns.saturating_sub(self.scrollbar_width()).max(1))
     }
 
-    /// How images are drawn, if they are.
+    /// How images are drawn; `None` if they are not.
     pub fn pictures(&self) -> Option<Pictures> {
         Some(Pictures {
             protocol: self.can.images?,
@@ -180,19 +180,19 @@ impl UiConfig {
     }
 }
 
-/// Folders that the screen names or reads from.
+/// Folders that the screen shows or reads from.
 pub struct Places {
     pub cwd: PathBuf,
     pub home: PathBuf,
     pub agent: PathBuf,
 }
 
-/// A terminal that knows no sequences beyond the simplest.
+/// True if the terminal supports no escape sequences.
 pub fn is_dumb() -> bool {
     matches!(std::env::var("TERM").as_deref(), Ok("dumb"))
 }
 
-/// Plain mode: asked for, or the terminal can do no better.
+/// True for plain mode: configured, or the terminal supports no better.
 fn is_plain() -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
     is_dumb() || is_set("PI_TUI_PLAIN") || is_set("REDUCE_MOTION")
@@ -222,7 +222,7 @@ fn count(settings: &Settings, path: &str) -> Option<usize> {
     usize::try_from(count).ok()
 }
 
-/// The part of a path behind its last slash.
+/// The part of a path after its last slash.
 pub fn name_of(path: &Path) -> String {
     path.file_name().map_or_else(|| "/".to_owned(), |name| name.to_string_lossy().into_owned())
 }

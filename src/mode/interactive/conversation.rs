@@ -1,7 +1,7 @@
-//! The whole conversation, item by item: what is in the log, and what the program said between.
+//! The items of the conversation: logged messages, and notices of the program between them.
 //!
-//! Only the places of logged messages are held; a message is read when it is looked at, and goes through the
-//! transcript as if it came just then. A call is shown with its result, which is an entry of its own.
+//! Only positions in the log are held; a message is read when shown, and passes through the transcript like a
+//! new one. A call is shown together with its result, which is a separate entry.
 
 use super::card::{self, Weight};
 use super::look::Look;
@@ -16,22 +16,22 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub struct Conversation {
     items: Vec<Item>,
-    /// How far the log is taken in.
+    /// Id of the last entry taken from the log.
     leaf: Option<Arc<str>>,
-    /// True once the log is taken in. Notices from before stand above it.
+    /// True once the log has been read. Earlier notices stand above it.
     has_begun: bool,
 }
 
 #[derive(Clone)]
 pub enum Item {
     Stored(Place),
-    Said(Weight, Arc<str>),
-    /// Laid out already.
+    Notice(Weight, Arc<str>),
+    /// Lines that are already laid out.
     Printed(Arc<[Line]>),
 }
 
 impl Conversation {
-    /// Takes in new entries of the log. True if the log is another conversation's, which is then taken in whole.
+    /// Adds new entries of the log. True if the log is another conversation's, which is then read completely.
     pub fn follow(&mut self, control: &Control) -> bool {
         if !self.has_begun {
             return false;
@@ -47,7 +47,7 @@ impl Conversation {
         true
     }
 
-    /// Takes in the log of another conversation, or another branch. Gives the first item of it.
+    /// Reads the log of another conversation or branch. Returns its first item.
     pub fn begin(&mut self, control: &Control) -> usize {
         let (places, leaf) = control.tree().places(None).unwrap_or_default();
         if std::mem::replace(&mut self.has_begun, true) {
@@ -72,11 +72,11 @@ impl Conversation {
         matches!(item, Some(Item::Stored(place)) if place.part == Part::Prompt)
     }
 
-    /// The words of an item: of an answer, what it said and what it called.
+    /// The text of an item: for an answer, its text and calls.
     pub fn text(&self, at: usize, control: &Control) -> Option<String> {
         let message = match self.items.get(at)? {
             Item::Stored(place) => control.tree().shown(&place.entry)?,
-            Item::Said(_, text) => return Some(text.to_string()),
+            Item::Notice(_, text) => return Some(text.to_string()),
             Item::Printed(lines) => {
                 let texts: Vec<&str> = lines.iter().map(|line| line.text().trim_end()).collect();
                 return Some(texts.join("\n"));
@@ -103,8 +103,8 @@ impl Conversation {
         Some(texts.join("\n\n"))
     }
 
-    /// The lines of an item, and whether they stay; none for a result, which is shown with its call. Calls
-    /// without a result are asked of `live`, which gives the lines of those that are under way.
+    /// The lines of an item, and whether they are final; none for a result, which is shown with its call.
+    /// `live` returns the lines of calls that are running.
     pub fn lines(
         &self,
         at: usize,
@@ -115,7 +115,7 @@ impl Conversation {
     ) -> (Vec<Line>, bool) {
         let lines = match self.items.get(at) {
             None => Vec::new(),
-            Some(Item::Said(weight, text)) => card::notice(*weight, text, look),
+            Some(Item::Notice(weight, text)) => card::notice(*weight, text, look),
             Some(Item::Printed(lines)) => lines.iter().flat_map(|line| wrap(line, look.width)).collect(),
             Some(Item::Stored(place)) if place.part == Part::Result => Vec::new(),
             Some(Item::Stored(place)) => match control.tree().shown(&place.entry) {
@@ -152,8 +152,8 @@ impl Conversation {
         results
     }
 
-    /// The end of the conversation, not before item `from`: at least `rows` lines if it has as many, and how many prompts and
-    /// answers are above.
+    /// The end of the conversation from item `from` on: at least `rows` lines if there are as many, and the
+    /// number of prompts and answers above.
     pub fn end(&self, from: usize, rows: usize, control: &Control, look: &Look<'_>) -> (Vec<Line>, usize) {
         let mut blocks = Vec::new();
         let mut count = 0;
@@ -180,7 +180,7 @@ mod tests {
     use crate::mode::interactive::testing::Bench;
     use serde_json::json;
 
-    /// A conversation with calls that went well, badly and nowhere, cut by a compaction.
+    /// A conversation with calls that succeeded, failed and never ran, cut by a compaction.
     fn bench() -> Bench {
         let bench = Bench::new();
         let answer = |content: serde_json::Value, stop: &str| {

@@ -1,7 +1,7 @@
-//! What is to be done: what keys of dialogs ask for, and what threads have found out.
+//! Actions that dialogs request and threads report.
 //!
-//! The list is closed. `carry_out` does each in one place, on the drawing thread; who asks knows nothing of
-//! sessions or of the screen.
+//! The list is closed. `carry_out` applies each effect in one place, on the drawing thread; the sender knows
+//! nothing of sessions or of the screen.
 
 use super::card::{Call, Weight};
 use super::dialog::sessions::list::Found;
@@ -9,7 +9,7 @@ use crate::runtime::approval::Decision;
 use crate::runtime::compaction::NotCompacted;
 use crate::runtime::outline::{ForkPoint, Outline};
 use crate::runtime::shell::ShellResult;
-use crate::runtime::sign_in::{Answer as SignInAnswer, Door, Event as SignInEvent, Prompt, Way};
+use crate::runtime::sign_in::{Answer as SignInAnswer, Event as SignInEvent, Prompt, SignInMethod, Way};
 use crate::runtime::stats::Stats;
 use crate::runtime::succession::{Folder, NotOpened, Way as Opening};
 use crate::runtime::tree::Moved;
@@ -22,34 +22,34 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub enum Effect {
-    /// The dialog that asks for it closes; what else it asks for is done then.
+    /// Closes the dialog that sent the effect, before its other effects are applied.
     Close,
     Say(Weight, String),
-    /// A text goes to the clipboard; then this is said.
+    /// Copies a text to the clipboard, then shows the notice.
     Copy(String, &'static str),
-    /// The answer with this index, of a question that nothing follows from here.
+    /// Index of the answer to a question that the caller evaluates.
     Answer(usize),
-    /// A slash command.
+    /// Runs a slash command.
     Call(&'static str),
-    /// Something has changed that is drawn.
+    /// Redraws the screen.
     Draw,
-    /// Sequences for the terminal that are no part of a frame.
+    /// Writes escape sequences to the terminal, besides the frame.
     Write(String),
-    /// Text for the editor, as if it were pasted.
+    /// Inserts text into the editor as a paste.
     Paste(String),
-    /// Text of a prompt that could not be sent, and why.
+    /// Returns the text of a prompt that could not be sent to the editor, with the reason.
     Refuse {
         reason: String,
         typed: String,
     },
-    /// Files of the project, for completion.
+    /// Found files of the project, for completion.
     ListFiles {
         listing: u64,
         found: Vec<String>,
         is_first: bool,
         is_whole: bool,
     },
-    /// An open dialog is told something.
+    /// A change for open dialogs.
     Update(Update),
 
     UseModel {
@@ -61,9 +61,9 @@ pub enum Effect {
         saves: bool,
     },
     UseScope(Vec<Scoped>),
-    /// Patterns for the setting; none: all models.
+    /// Patterns for the setting; `None` for all models.
     SaveScope(Option<Vec<String>>),
-    /// Servers of this machine have answered, some of them not to be trusted.
+    /// Models of local servers, and servers that are not trusted.
     FoundModels {
         has_found: bool,
         strangers: Vec<String>,
@@ -76,18 +76,18 @@ pub enum Effect {
         value: Option<Value>,
     },
     ChooseTheme(ThemeFor),
-    /// Draws with a theme without choosing it; without a name, with the one that is chosen.
+    /// Draws with a theme without choosing it; `None` returns to the chosen one.
     PreviewTheme(Option<String>),
     UseTheme(String),
     ListModelLevels,
     ChooseModelLevel(Arc<Model>),
-    /// A level for one model; none: as for all.
+    /// Thinking level of one model; `None` for the common one.
     SetModelLevel {
         model: Arc<Model>,
         level: Option<ThinkingLevel>,
     },
 
-    /// Another conversation is in place; then this is said.
+    /// Shows another conversation that was opened, then the notice.
     Begin(String),
     Reloaded {
         was_trusted: bool,
@@ -101,7 +101,7 @@ pub enum Effect {
         stats: Box<Stats>,
     },
     Shared(Result<String, String>),
-    /// A file that is taken among the sessions, as it was typed and where it is.
+    /// A session file to import: its path as typed, and resolved.
     Import {
         path: PathBuf,
         word: String,
@@ -114,7 +114,7 @@ pub enum Effect {
     },
     Trust(Box<TrustDecision>),
     ShellEnded(Result<ShellResult, String>),
-    /// What an edit would change, by the id of its call.
+    /// Diff of an edit before it runs, by the id of its call.
     Preview {
         id: String,
         diff: String,
@@ -124,7 +124,7 @@ pub enum Effect {
     GoTo(String),
     AskInstructions(String),
     AskSummary(String),
-    /// Goes to an entry; the branch that is left is summed up if there is a summary.
+    /// Goes to an entry; with `summary` the abandoned branch is summarised.
     Navigate {
         id: String,
         summary: Option<Summary>,
@@ -133,7 +133,7 @@ pub enum Effect {
         id: String,
         moved: Box<Result<Moved, NotCompacted>>,
     },
-    /// What runs besides the agent, as the editor's border says it.
+    /// Name of work besides the agent, for the editor's border.
     Busy(Option<&'static str>),
     CopyEntry(String),
     Label {
@@ -142,7 +142,7 @@ pub enum Effect {
     },
     ListForks(Vec<ForkPoint>),
     Fork(String),
-    /// A fork is in place; the prompt that it was made before.
+    /// A fork was opened; the prompt that it ends before.
     Forked(String),
 
     PlanUndo(Box<UndoPlan>),
@@ -157,12 +157,12 @@ pub enum Effect {
     },
 
     ChooseProvider(Option<Way>),
-    SignIn(Door),
+    SignIn(SignInMethod),
     StoreKey {
-        door: Door,
+        method: SignInMethod,
         key: String,
     },
-    /// A credential is stored.
+    /// A credential was stored.
     SignedIn {
         provider: String,
         name: String,
@@ -176,22 +176,22 @@ pub enum Effect {
     SignedOut(Option<(Weight, String)>),
     OpenAddress(String),
 
-    /// A tool call is to be approved.
+    /// Asks the user to approve a tool call.
     Approve {
         call: Box<Call>,
         reply: Sender<Decision>,
     },
 }
 
-/// What is put before an open dialog.
+/// A change that open dialogs are told of.
 pub enum Update {
-    /// The call with this id is not to be decided on any more.
+    /// The call with this id needs no decision any more.
     ApprovalOver(String),
     Models(ModelLists),
     ScopeSaved,
-    /// The tools that are active.
+    /// The active tools.
     Tools(Vec<String>),
-    /// The settings as they are now; the result is that of the change that a dialog has asked for.
+    /// The current settings, with the result of a change that a dialog requested.
     Settings {
         settings: Box<Settings>,
         result: Option<Result<(), String>>,
@@ -205,51 +205,51 @@ pub enum Update {
     },
 }
 
-/// The models that a list shows.
+/// Models for the list.
 #[derive(Clone, Default)]
 pub struct ModelLists {
     pub all: Vec<Arc<Model>>,
-    /// Those that keys change between; empty: all.
+    /// Models that keys cycle through; empty for all.
     pub scope: Vec<Arc<Model>>,
-    /// Provider and id.
+    /// Provider and id of the current model.
     pub current: (String, String),
     pub default: Option<(String, String)>,
-    /// Servers of this machine are being asked.
+    /// True while local servers are queried.
     pub is_looking: bool,
 }
 
-/// What a sign-in has for its dialog.
+/// A message of a sign-in to its dialog.
 pub enum SignInNews {
     Tell(SignInEvent),
     Ask(Prompt, Sender<SignInAnswer>),
-    /// The question has been taken back.
+    /// The question was withdrawn.
     AskNoMore,
     Over,
 }
 
-/// Terminals that a theme is chosen for.
+/// Terminal backgrounds that a theme is chosen for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThemeFor {
     All,
     Light,
-    /// The theme for light terminals is chosen.
+    /// For dark terminals; the theme for light ones is already chosen.
     Dark(String),
 }
 
-/// How a branch that is left is summed up.
+/// How an abandoned branch is summarised.
 pub struct Summary {
     pub instructions: Option<String>,
 }
 
-/// A stored session to go on with, and how.
+/// A stored session to open, and how.
 #[derive(Clone)]
 pub struct Opened {
     pub path: PathBuf,
     pub way: Opening,
     pub folder: Folder,
-    /// What is said when it is there.
+    /// Notice shown when the session is open.
     pub done: String,
-    /// The user was asked whether the project of its folder is trusted.
+    /// True if the user was already asked whether to trust the project of the folder.
     pub is_asked: bool,
 }
 
@@ -259,20 +259,20 @@ impl Opened {
     }
 }
 
-/// The user's word on a project.
+/// The user's decision on the trust of a project.
 pub struct TrustDecision {
     pub project: Project,
-    /// What the project brought when the user was asked.
+    /// State of the project when the user was asked.
     pub look: Snapshot,
     pub answer: Option<Answer>,
-    /// The session that is opened then; without one, what follows is said.
+    /// Session to open after the decision; `None` shows a notice instead.
     pub session: Option<Opened>,
 }
 
-/// What `/undo` would do.
+/// The planned changes of `/undo`.
 pub struct UndoPlan {
     pub session: PathBuf,
-    /// Each with the diff that is shown of it.
+    /// Plans, each with the diff to show.
     pub plans: Vec<(Plan, Option<String>)>,
     pub doubts: Vec<String>,
 }

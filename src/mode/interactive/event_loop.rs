@@ -1,4 +1,4 @@
-//! The loop: waits for keys, news and time, takes in what is there, then draws once.
+//! The loop: waits for keys, news and timeouts, handles all that are pending, then draws once.
 
 use super::feed::{Feed, News};
 use super::screen::{Frame, Screen};
@@ -11,48 +11,48 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Text that is laid out between two looks at the keyboard, in bytes.
+/// Bytes of text that are laid out before the keyboard is polled again.
 const TEXT_AT_ONCE: usize = 16 << 10;
 
-/// What is on the screen: the conversation, or a question before there is one.
+/// Content of the screen: the conversation, or a question before it.
 pub trait Client: Frame {
     fn feed(&self) -> Arc<Feed>;
 
     fn input(&mut self, input: Input, now: Instant);
 
-    /// Takes in what happened.
+    /// Handles news.
     fn take(&mut self, news: News, now: Instant);
 
-    /// A signal asks for the end.
+    /// Handles a signal that requests the end of the program.
     fn signal(&mut self, signal: i32);
 
-    /// The terminal is gone.
+    /// Called when the terminal is gone.
     fn lost(&mut self) {}
 
     fn is_over(&self) -> bool;
 
-    /// True once if the program is to be suspended.
+    /// True once if the program should be suspended.
     fn suspends(&mut self) -> bool {
         false
     }
 
-    /// A command that is to have the terminal for a while; none if there is none.
+    /// Command of an editor that should get the terminal, if any.
     fn editor(&mut self) -> Option<String> {
         None
     }
 
-    /// Runs that command.
+    /// Runs the editor command.
     fn edit(&mut self, command: &str) {
         let _ = command;
     }
 
-    /// When the frame looks different without anything having happened.
+    /// Time until the frame changes by itself.
     fn changes_in(&self, now: Instant) -> Option<Duration> {
         let _ = now;
         None
     }
 
-    /// Takes the frame away; what stays of it is printed.
+    /// Removes the frame at the end; its final part is printed.
     fn end(&mut self, screen: &mut Screen<'_>, now: Instant) -> io::Result<()>;
 }
 
@@ -60,20 +60,20 @@ pub struct EventLoop<'a, C> {
     client: &'a mut C,
     screen: Screen<'a>,
     inputs: Inputs,
-    /// Taken from the feed, and not looked at yet.
+    /// News taken from the feed and not handled yet.
     news: VecDeque<News>,
     suspends: bool,
 }
 
 impl<'a, C: Client> EventLoop<'a, C> {
-    /// A guest does not stay: the terminal is not asked where the cursor is, and what is above is left alone.
+    /// With `is_guest` the cursor position is not queried, and the rows above are left alone.
     pub fn new(client: &'a mut C, terminal: &'a mut Terminal, is_guest: bool) -> Self {
         let screen = Screen::new(terminal, client.abilities(), is_guest);
         let inputs = Inputs::new(|name| std::env::var(name).ok());
         Self { client, screen, inputs, news: VecDeque::new(), suspends: false }
     }
 
-    /// Serves the terminal until the client is over, the terminal is gone or `cancel` says so.
+    /// Runs until the client ends, the terminal is gone or `cancel` is cancelled.
     pub fn run(&mut self, cancel: &CancelToken) -> io::Result<()> {
         let feed = self.client.feed();
         let woken = feed.woken().clone();
@@ -132,7 +132,7 @@ impl<'a, C: Client> EventLoop<'a, C> {
         }
     }
 
-    /// Takes in what happened, but only so much text that a key does not wait for it.
+    /// Handles news, limited in text so that keys are not delayed.
     fn take_news(&mut self, now: Instant) {
         let mut room = TEXT_AT_ONCE;
         while room > 0

@@ -1,10 +1,10 @@
-//! The way from the threads that work to the one that draws.
+//! A queue of events from the worker threads to the drawing thread.
 //!
-//! What happened is put into a mailbox, and the drawing thread is woken. Pieces of one text that nobody has
-//! taken yet are joined, and of the states of a running tool only the last is kept: however far the drawing
-//! is behind, the mailbox holds little more than the text itself.
+//! An event is put into a mailbox, and the drawing thread is woken. Waiting pieces of one text are joined,
+//! and only the last state of a running tool is kept: however far drawing is behind, the mailbox holds little
+//! more than the text itself.
 //!
-//! Putting never waits: some news comes while locks are held that the drawing thread takes too.
+//! Putting never blocks: some news is put while locks are held that the drawing thread takes too.
 
 use super::card::Weight;
 use super::effect::Effect;
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Which text a piece belongs to.
+/// The kind of text that a piece belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
@@ -25,19 +25,19 @@ pub enum Kind {
     Arguments,
 }
 
-/// What happened, for the screen.
+/// An event for the screen.
 pub enum News {
     RunStarted,
     RunEnded,
-    /// Nothing more happens by itself.
+    /// Nothing runs any more.
     Settled,
-    /// A message begins; that of the model is empty yet.
+    /// A message begins; a model's message is still empty.
     MessageStarted(AgentMessage),
     MessageEnded(AgentMessage),
     BlockStarted {
         index: usize,
         kind: Kind,
-        /// Id of a tool call; else empty.
+        /// Id of a tool call; otherwise empty.
         id: String,
         name: String,
     },
@@ -49,9 +49,9 @@ pub enum News {
     BlockEnded {
         index: usize,
     },
-    /// Tokens of the prompt that the model has read, of all.
+    /// Prompt tokens that the model has processed, and their total.
     PromptProgress(u64, u64),
-    /// A call whose arguments are whole.
+    /// A call with complete arguments.
     ToolWritten {
         id: String,
         name: String,
@@ -79,28 +79,28 @@ pub enum News {
         error: String,
     },
     RetryEnded,
-    /// There is no further attempt after so many.
+    /// All retries have failed; their number.
     RetriesFailed {
         attempts: u64,
         error: String,
     },
-    /// Both queues, whole.
+    /// The complete content of both queues.
     Queues {
         steering: Vec<String>,
         follow_up: Vec<String>,
     },
     CompactionStarted(Reason),
     CompactionEnded {
-        /// The summary, and how many tokens it stands for.
+        /// The summary, and the number of tokens that it replaces.
         summary: Option<(String, u64)>,
         aborted: bool,
         error: Option<String>,
     },
     Renamed,
     ThinkingChanged,
-    /// A command of the user printed something.
+    /// Output of a user's command.
     ShellPrinted(String),
-    /// Something the drawing thread is to do.
+    /// An effect to apply on the drawing thread.
     Effect(Box<Effect>),
 }
 
@@ -114,7 +114,7 @@ impl Feed {
         Self { waiting: Mutex::default(), wake: bounded(1) }
     }
 
-    /// Receives when something was put in.
+    /// Receives when news was put in.
     pub fn woken(&self) -> &Receiver<()> {
         &self.wake.1
     }
@@ -146,7 +146,7 @@ impl Feed {
         let _ = self.wake.0.try_send(());
     }
 
-    /// Has the drawing thread do something.
+    /// Sends an effect to the drawing thread.
     pub fn effect(&self, effect: Effect) {
         self.put(News::Effect(Box::new(effect)));
     }
@@ -166,8 +166,8 @@ impl Feed {
     }
 }
 
-/// Puts the state of a running tool in the place of its last one, if nothing but states of tools has come
-/// since; else gives it back.
+/// Replaces the last waiting state of a running tool, if only states of tools follow it; otherwise returns
+/// `new`.
 fn replaced(waiting: &mut VecDeque<News>, id: &str, new: ToolOutput) -> Option<ToolOutput> {
     for news in waiting.iter_mut().rev() {
         match news {
@@ -182,7 +182,7 @@ fn replaced(waiting: &mut VecDeque<News>, id: &str, new: ToolOutput) -> Option<T
     Some(new)
 }
 
-/// The news of an event, if the screen shows it.
+/// Converts an event to news, if the screen shows it.
 fn news(event: &Event<'_>) -> Option<News> {
     Some(match event {
         Event::Agent(event) => return of_agent(event),

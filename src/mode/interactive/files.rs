@@ -1,4 +1,4 @@
-//! Files of the project for `@`: listed on a thread, kept for as long as one types, ranked for each key.
+//! Files of the project for `@`: listed on a thread, cached while typing, ranked for each key.
 
 use super::effect::Effect;
 use super::feed::Feed;
@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Files that are looked at.
+/// Maximum files listed.
 const FILES_MAX: usize = 200_000;
-/// How long they are looked for.
+/// Time limit of a listing.
 const TIME: Duration = Duration::from_secs(10);
-/// Found files that are shown before all are found.
+/// Files per batch that is shown before the listing is complete.
 const BATCH: usize = 4096;
-/// What was found is looked for again after this.
+/// Age after which a listing is repeated.
 const FRESH: Duration = Duration::from_secs(5);
-/// Candidates that are offered.
+/// Maximum candidates offered.
 const OFFERED: usize = 20;
 
 #[derive(Default)]
@@ -27,9 +27,9 @@ pub struct Files {
     found: Vec<String>,
     begun: Option<Instant>,
     is_whole: bool,
-    /// Of the listing under way.
+    /// Cancels the current listing.
     cancel: Option<CancelToken>,
-    /// Counts listings: batches of an older one come too late.
+    /// Number of the current listing: batches of older ones are ignored.
     listing: u64,
 }
 
@@ -46,18 +46,18 @@ fn candidate(path: &str) -> Candidate<'_> {
     Candidate { path: folder.unwrap_or(path), is_folder: folder.is_some() }
 }
 
-/// What a listing needs.
+/// Parameters of a listing.
 pub struct Lister<'a> {
     pub cwd: &'a Path,
     pub home: &'a Path,
     pub workspace: Arc<Workspace>,
     pub feed: &'a Arc<Feed>,
-    /// Cancelled when the program is to end.
+    /// Cancelled at the end of the program.
     pub cancel: &'a CancelToken,
 }
 
 impl Lister<'_> {
-    /// A folder as it was typed.
+    /// Resolves a folder as it was typed.
     pub fn folder(&self, typed: &str) -> PathBuf {
         match typed.strip_prefix("~/") {
             Some(rest) => self.home.join(rest),
@@ -67,7 +67,7 @@ impl Lister<'_> {
 }
 
 impl Files {
-    /// What fits the beginning of a path behind `@`.
+    /// Files that match the start of a path after `@`.
     pub fn offer(&mut self, token: &Token, lister: &Lister<'_>) -> Vec<Item> {
         // What is typed may go on below a folder that is.
         let (typed, query) = token.parts();
@@ -125,7 +125,7 @@ impl Files {
         }
     }
 
-    /// Takes in files that were found; false if another folder is listed meanwhile.
+    /// Adds files that were found; false if another folder is being listed.
     pub fn take(&mut self, listing: u64, found: Vec<String>, is_first: bool, is_whole: bool) -> bool {
         if self.listing != listing {
             return false;

@@ -1,4 +1,4 @@
-//! What can be done when there is no model: no key, no sign-in, no server on this machine.
+//! Help if no model is usable: no key, no sign-in, no local server.
 
 use super::app::App;
 use super::look::indented;
@@ -13,7 +13,7 @@ const WAYS: [(&str, &str); 4] = [
     ("/model faux/demo", "no model, but a look at how it works"),
 ];
 
-/// Prints what can be done, if there is no model.
+/// Prints help if there is no model.
 pub fn print(app: &mut App) {
     if !app.control.models().current().is_none() {
         return;

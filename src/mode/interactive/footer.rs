@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Entries that are summed up at once; more are left to another thread.
+/// Entries that are summed immediately; more are left to another thread.
 const AT_ONCE: usize = 500;
 
 pub struct Footer {
@@ -22,17 +22,17 @@ pub struct Footer {
     branch: Option<String>,
     pub name: Option<String>,
     spent: Spent,
-    /// Counts what has been spent and which conversations there were: a sum that took long may be too late.
+    /// Number of changes to spending and conversation: a sum from before a change is outdated.
     changes: u64,
     context: Option<Context>,
     pub model: Arc<Model>,
     pub thinking: ThinkingLevel,
     compacts: bool,
-    /// More than one provider could be used.
+    /// True if more than one provider is usable.
     names_provider: bool,
-    /// Paid for by a subscription, as far as this provider goes.
+    /// True if the provider's usage is paid for by a subscription.
     is_subscribed: bool,
-    /// Tokens a second of the answer under way, or of the last.
+    /// Tokens per second of the current answer, or of the last.
     pub speed: Option<f64>,
 }
 
@@ -43,7 +43,7 @@ struct Spent {
     cache_read: u64,
     cache_write: u64,
     cost: f64,
-    /// The part of the last prompt that was in the cache.
+    /// Cached share of the last prompt.
     hit_rate: Option<f64>,
 }
 
@@ -68,7 +68,7 @@ impl Footer {
         footer
     }
 
-    /// Sums up what another conversation has cost. All else is for [`Self::refresh`].
+    /// Sums the cost of another conversation. The rest is read by [`Self::refresh`].
     pub fn begin(&mut self, control: &Control, feed: &Arc<Feed>) {
         self.count_providers(control);
         self.spent = Spent::default();
@@ -90,7 +90,7 @@ impl Footer {
         let _ = std::thread::Builder::new().name("sums".into()).spawn(sum);
     }
 
-    /// Takes in a sum; begins again where something was spent meanwhile, which may be in it or not.
+    /// Applies a sum; starts again if tokens were spent meanwhile, which the sum may or may not include.
     pub fn summed(&mut self, changes: u64, stats: &Stats, control: &Control, feed: &Arc<Feed>) {
         match self.changes == changes {
             true => self.spent = Spent { hit_rate: self.spent.hit_rate, ..Spent::of(stats) },
@@ -98,12 +98,12 @@ impl Footer {
         }
     }
 
-    /// Looks again at how many providers could be used.
+    /// Counts the usable providers again.
     pub fn count_providers(&mut self, control: &Control) {
         self.names_provider = control.models().usable_providers().len() > 1;
     }
 
-    /// Reads the state of the session again, at a cost that does not grow with its file.
+    /// Reads the session's state again; the cost does not depend on the size of the session file.
     pub fn refresh(&mut self, control: &Control) {
         let now = control.snapshot();
         (self.cwd, self.name) = (now.cwd, now.session_name);
@@ -118,7 +118,7 @@ impl Footer {
         });
     }
 
-    /// An answer has ended.
+    /// Adds the usage of an answer that has ended.
     pub fn spend(&mut self, usage: &Usage) {
         self.changes += 1;
         let spent = &mut self.spent;
@@ -237,7 +237,7 @@ fn percent(part: u64, whole: u64) -> f64 {
     part as f64 * 100.0 / whole as f64
 }
 
-/// `950`, `1.2k`, `128k`, `1.5M`.
+/// A number as `950`, `1.2k`, `128k`, `1.5M`.
 pub fn tokens(count: u64) -> String {
     match count {
         0..1_000 => count.to_string(),

@@ -1,4 +1,4 @@
-//! What stands above the first prompt: how to begin, and what was loaded for this folder.
+//! Text above the first prompt: how to begin, and the files loaded for the folder.
 
 use super::app::App;
 use super::config::flag;
@@ -11,7 +11,7 @@ use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 
-/// Prints the header, unless the user wants a quiet start.
+/// Prints the header, unless settings ask for a quiet start.
 pub fn print(app: &mut App, is_verbose: bool) {
     let config = app.control.config();
     if flag(&config.settings, "quietStartup").unwrap_or(false) && !is_verbose {

@@ -1,4 +1,4 @@
-//! What the keys do that are not the editor's, and what becomes of what was typed.
+//! Handles keys that are not the editor's, and submitted text.
 
 use super::app::App;
 use super::command::{self, clipboard, editor, models, shell, thinking};
@@ -16,7 +16,7 @@ use crate::tui::keymap::Action;
 use crate::tui::theme::Backdrop;
 use std::time::Instant;
 
-/// Lines that a step of the mouse's wheel scrolls.
+/// Lines scrolled by a step of the mouse wheel.
 const WHEEL: isize = 3;
 
 pub fn input(app: &mut App, input: Input, now: Instant) {
@@ -43,7 +43,7 @@ pub fn input(app: &mut App, input: Input, now: Instant) {
     }
 }
 
-/// Takes the theme's file up again, if it has changed.
+/// Reloads the theme's file if it has changed.
 fn look_at_theme(app: &mut App, now: Instant) {
     match app.config.themes.changed(now) {
         Some(Ok(theme)) => app.config.theme = theme,
@@ -133,7 +133,7 @@ fn edit(app: &mut App, key: &Key, now: Instant) {
     }
 }
 
-/// Takes what was typed and sent.
+/// Handles submitted text.
 pub fn submit(app: &mut App, text: String, streaming: Streaming) {
     if text.is_empty() {
         return;
@@ -187,7 +187,7 @@ fn act(app: &mut App, action: Action, now: Instant) {
     command::run(app, call);
 }
 
-/// Escape: ends what runs; in an empty editor, twice, what the settings say.
+/// Escape: aborts the current work; pressed twice in an empty editor, the action of the settings.
 fn interrupt(app: &mut App, now: Instant) {
     if app.status.activity.is_busy() || !app.control.is_idle() {
         app.take_back();
@@ -215,7 +215,7 @@ fn interrupt(app: &mut App, now: Instant) {
     }
 }
 
-/// Ctrl+C: empties the editor; twice, the end.
+/// Ctrl+C: empties the editor; pressed twice, ends the program.
 fn clear(app: &mut App, now: Instant) {
     if app.composer.last_clear.is_double(now) {
         app.requests.ends = true;
@@ -225,7 +225,7 @@ fn clear(app: &mut App, now: Instant) {
     app.composer.editor.set_text("");
 }
 
-/// Opens what is folded: in place what still is there, else in the viewer.
+/// Expands folded parts: in place if still drawn, otherwise in the viewer.
 fn open_or_fold(app: &mut App) {
     if app.config.is_fullscreen || app.view.has_calls() || config::is_dumb() {
         app.config.options.is_open = !app.config.options.is_open;

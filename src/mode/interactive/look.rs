@@ -1,4 +1,4 @@
-//! How the conversation is drawn just now: size, colours, and what the user has folded.
+//! How the conversation is drawn at a moment: size, colours, folding.
 
 use crate::runtime::{Describer, normalize_path};
 use crate::tui::keymap::{Action, Keymap};
@@ -11,32 +11,32 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// All that a part of the screen needs to draw itself.
+/// Everything that a part of the screen needs to draw itself.
 #[derive(Clone, Copy)]
 pub struct Look<'a> {
     pub theme: &'a Theme,
     pub keymap: &'a Keymap,
-    /// In cells.
+    /// Width in cells.
     pub width: usize,
-    /// The terminal has links.
+    /// True if the terminal supports links.
     pub hyperlinks: bool,
-    /// Stands before each line of code in Markdown.
+    /// Text before each line of a code block in Markdown.
     pub code_indent: &'a str,
-    /// Output of tools is shown whole, not folded to some lines.
+    /// True if tool output is shown in full.
     pub is_open: bool,
     pub hides_thinking: bool,
-    /// For screen readers, and for those whom moving things disturb: states are words, nothing moves.
+    /// For screen readers, and users whom motion disturbs: states are words, nothing is animated.
     pub is_plain: bool,
     /// Cells left and right of messages.
     pub pad: usize,
     pub cwd: &'a Path,
     pub home: &'a Path,
-    /// Says what tool calls are about.
+    /// Describes tool calls.
     pub describer: &'a Describer,
 }
 
 impl<'a> Look<'a> {
-    /// In `/home/u/p`, everything folded.
+    /// A look in the folder `/home/u/p`, with everything folded.
     #[cfg(test)]
     pub fn testing(theme: &'a Theme, keymap: &'a Keymap, width: usize) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl<'a> Look<'a> {
         self.theme.style(role)
     }
 
-    /// For the lists of `tui::select`.
+    /// Looks for the lists of `tui::select`.
     pub fn looks(&self) -> Looks {
         Looks {
             text: self.style(Role::Text),
@@ -70,7 +70,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// For Markdown in `width` cells, plain text looking like `base`.
+    /// Look for Markdown in `width` cells, with plain text styled as `base`.
     pub fn markdown(&self, width: usize, base: Style) -> markdown_view::Look<'a> {
         markdown_view::Look {
             theme: self.theme,
@@ -85,13 +85,13 @@ impl<'a> Look<'a> {
         Self { width, ..*self }
     }
 
-    /// A rule over the whole width.
+    /// A horizontal rule over the whole width.
     pub fn rule(&self, style: Style) -> Line {
         let mark = if self.is_plain { "-" } else { "─" };
         Line::of(&mark.repeat(self.width), style)
     }
 
-    /// A path as people write it: `~` for their home.
+    /// A path with `~` for the home folder.
     pub fn path(&self, path: &Path) -> String {
         match path.strip_prefix(self.home) {
             Ok(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
@@ -100,7 +100,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// A path that a tool was given, as short as it can be, and where it leads.
+    /// A tool's path argument as shown, as short as possible, and its link target.
     pub fn place(&self, given: &str) -> (String, Option<Arc<str>>) {
         let path = match given.strip_prefix("~/") {
             Some(rest) => self.home.join(rest),
@@ -116,13 +116,13 @@ impl<'a> Look<'a> {
         (shown, file_link(&path))
     }
 
-    /// The key of an action as a hint names it: `ctrl+o`.
+    /// The key of an action for a hint: `ctrl+o`.
     pub fn key(&self, action: Action) -> Option<String> {
         self.keymap.keys(action).first().map(ToString::to_string)
     }
 }
 
-/// A look that can be taken to another thread.
+/// An owned look that can be sent to another thread.
 pub struct Kept {
     layout: Layout,
     keymap: Keymap,
@@ -162,7 +162,7 @@ impl Kept {
     }
 }
 
-/// What lines depend on besides what they show: with another one they are to be made anew.
+/// Inputs of a layout besides the content: a change of one makes laid out lines invalid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
     theme: Theme,
@@ -195,7 +195,7 @@ impl Layout {
     }
 }
 
-/// The address of a file.
+/// The `file:` URL of a path.
 fn file_link(path: &Path) -> Option<Arc<str>> {
     let mut address = String::from("file://");
     for &byte in path.as_os_str().as_encoded_bytes() {

@@ -9,8 +9,8 @@
 //! in. What streams is drawn at the screen's pace, what a key did at once. Nothing wakes it while nothing
 //! happens.
 //!
-//! What is finished is printed and from then on the terminal's: its scrollback, search and selection work as
-//! always. Only what may still change is drawn again, below it (`tui::screen`).
+//! Finished parts are printed and left to the terminal, whose scrollback, search and selection work as usual.
+//! Only the unfinished part is redrawn, below them (`tui::screen`).
 
 mod activity;
 mod app;
@@ -73,24 +73,24 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Jobs that wait for the session's thread.
+/// Maximum of jobs queued for the session's thread.
 const JOBS_MAX: usize = 64;
 
-/// What else is under way at the end gets so much time.
+/// Time that other threads get at the end of the program.
 const THREADS: Duration = Duration::from_secs(2);
 
-/// Whether this build has the terminal. The error says that it has not.
+/// `Ok` if this build includes the terminal; the error says that it does not.
 pub fn is_there() -> Result<(), String> {
     Ok(())
 }
 
-/// The slash commands, for the manual: name, what may stand behind it, what it does.
+/// The slash commands for the manual: name, argument hint, description.
 pub fn commands() -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
     let rows = command::COMMANDS.iter();
     rows.map(|command| (command.name, command.hint, command.about))
 }
 
-/// The colours of a theme, for the manual: name, and what stands in for it.
+/// The colours of a theme for the manual: name, and fallback.
 pub fn theme_colors() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
     let roles = crate::tui::theme::Role::ALL.into_iter();
     roles.map(|role| (role.name(), role.fallback().map(|fallback| fallback.name())))
@@ -100,15 +100,15 @@ pub fn theme_colors() -> impl Iterator<Item = (&'static str, Option<&'static str
 pub struct Options {
     pub dirs: Dirs,
     pub store: Store,
-    /// What is asked first, with images.
+    /// The first prompt, with images.
     pub first: Option<(String, Vec<Block>)>,
-    /// What is asked then.
+    /// Prompts that follow the first.
     pub prompts: Vec<String>,
-    /// What stands in the editor.
+    /// Initial text of the editor.
     pub draft: Option<String>,
-    /// How the terminal is used, if the settings are not to say it.
+    /// Overrides the setting of the fullscreen mode.
     pub fullscreen: Option<bool>,
-    /// The header is shown though the settings say otherwise.
+    /// True to show the header whatever the settings say.
     pub verbose: bool,
 }
 
@@ -117,7 +117,7 @@ pub fn keys() -> String {
     keymap::defaults().reference()
 }
 
-/// Serves the terminal until the user leaves. Gives the exit code.
+/// Runs the interactive mode until the user leaves. Returns the exit code.
 pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
     let _ends = EndsChildren { keep: session.workspace().options.bash_keep_background };
     let start = |error: io::Error| format!("Cannot start a thread: {error}");
@@ -219,7 +219,7 @@ pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Wat
     Ok(watch.exit_code().unwrap_or(code))
 }
 
-/// A path as a shell takes it for one word.
+/// Quotes a path as one word of a shell.
 fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%".contains(letter);

@@ -1,6 +1,6 @@
-//! What happened is taken in, and what is asked for is carried out.
+//! Handles news, and applies effects.
 //!
-//! `carry_out` is the one place that does what an [`Effect`] says; the rows name who does it.
+//! `carry_out` is the one place that applies an [`Effect`]; its rows name the functions that do it.
 
 use super::app::App;
 use super::card;
@@ -15,7 +15,7 @@ use super::feed::News;
 use crate::runtime::{AgentMessage, Fatal, preview_edit};
 use std::time::Instant;
 
-/// Takes in what happened.
+/// Handles news.
 pub fn take(app: &mut App, mut news: News, now: Instant) {
     app.view.take(&mut news, &app.config.look(), now);
     app.status.activity.take(&news, now);
@@ -64,7 +64,7 @@ pub fn take(app: &mut App, mut news: News, now: Instant) {
     }
 }
 
-/// Finds out what an edit would change, as soon as its arguments are whole.
+/// Computes the diff of an edit, once its arguments are complete.
 fn preview(app: &App) {
     let Some((id, arguments)) = app.view.edit_to_preview(&app.config.describer) else {
         return;
@@ -79,14 +79,14 @@ fn preview(app: &App) {
     let _ = std::thread::Builder::new().name("preview".into()).spawn(look);
 }
 
-/// Takes all dialogs away.
+/// Removes all dialogs.
 pub fn dismiss(app: &mut App, now: Instant) {
     for effect in app.dialogs.dismiss() {
         carry_out(app, effect, now);
     }
 }
 
-/// Does what is asked for.
+/// Applies an effect.
 pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
     match effect {
         // Closing is done where the dialog is; the others are for nobody here.
@@ -186,8 +186,8 @@ pub fn carry_out(app: &mut App, effect: Effect, now: Instant) {
         Effect::Undone { done, problem } => undo::undone(app, &done, problem.as_deref()),
 
         Effect::ChooseProvider(way) => login::choose(app, way, ""),
-        Effect::SignIn(door) => login::begin(app, door),
-        Effect::StoreKey { door, key } => login::store_key(app, door, key),
+        Effect::SignIn(method) => login::begin(app, method),
+        Effect::StoreKey { method, key } => login::store_key(app, method, key),
         Effect::SignedIn { provider, name, way } => login::complete(app, &provider, &name, way),
         Effect::SignOut { provider, name, way } => login::sign_out(app, provider, name, way),
         Effect::SignedOut(said) => {

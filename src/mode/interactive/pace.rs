@@ -1,39 +1,39 @@
-//! When to draw: at once for a key, at the screen's pace for what streams, and slower on a slow line.
+//! When to draw: immediately for a key, at the screen's rate for streamed text, and slower on a slow line.
 //!
-//! How slow the line is shows in two ways: a write that takes long, and the answer of the terminal to a question
-//! behind a frame. What streams is not even looked at before the answer to its last frame has come, so at most one
-//! frame of it is on its way, and what a key did is never behind more than that.
+//! The speed of the line is measured in two ways: the duration of a write, and the terminal's reply to a
+//! query sent after a frame. Streamed news is not handled before the reply to the last frame, so at most one
+//! such frame is in transit, and the effect of a key never waits for more.
 
 use std::time::{Duration, Instant};
 
-/// A screen shows no more pictures than this.
+/// Shortest time between frames.
 const FRAME: Duration = Duration::from_millis(16);
 
-/// However slow the line is, so often something is seen.
+/// Longest time between frames, however slow the line is.
 const SLOWEST: Duration = Duration::from_millis(500);
 
-/// Share of the time that drawing may take: one part in so many.
+/// Divisor for the share of time that drawing may take.
 const SHARE: u32 = 3;
 
-/// A frame that takes longer to arrive goes over a slow line, or to a far place.
+/// A frame that takes longer to arrive indicates a slow line or a distant terminal.
 const SLOW: Duration = Duration::from_millis(300);
 
-/// An answer that does not come is not waited for longer.
+/// Longest wait for a reply of the terminal.
 const ANSWER: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub struct Pace {
-    /// Something is to be drawn.
+    /// True if something needs drawing.
     is_wanted: bool,
-    /// A key asked for the next frame.
+    /// True if a key requested the next frame.
     is_urgent: bool,
     /// Earliest time of the next frame.
     next: Instant,
-    /// The last frame may still be on its way.
+    /// Set while the last frame may be in transit.
     on_its_way: Option<Instant>,
     /// When the last frame was sent.
     sent: Instant,
-    /// The last frame that was traced took long to arrive.
+    /// True if the last traced frame took long to arrive.
     is_slow: bool,
 }
 
@@ -79,33 +79,33 @@ impl Pace {
         }
     }
 
-    /// A frame was written: a line that took long over it gets fewer.
+    /// Records the duration of a write: a slow line gets fewer frames.
     pub fn painted(&mut self, from: Instant, to: Instant) {
         let took = to.saturating_duration_since(from);
         (self.is_wanted, self.is_urgent) = (false, false);
         self.next = from + (took * SHARE).clamp(FRAME, SLOWEST);
     }
 
-    /// How long news has to wait for the last frame to arrive; none if it need not.
+    /// Time that news has to wait for the last frame to arrive; `None` if it need not.
     pub fn held_for(&self, now: Instant) -> Option<Duration> {
         let until = self.on_its_way.filter(|until| *until > now)?;
         Some(until.saturating_duration_since(now))
     }
 
-    /// Behind the frame the terminal was asked something.
+    /// Records that a query was sent after the frame.
     pub fn asked(&mut self, now: Instant) {
         self.on_its_way = Some(now + ANSWER);
         self.sent = now;
     }
 
-    /// All that was written has come to the terminal.
+    /// Records that everything written has arrived at the terminal.
     pub fn arrived(&mut self, now: Instant) {
         if self.on_its_way.take().is_some() {
             self.is_slow = now.saturating_duration_since(self.sent) > SLOW;
         }
     }
 
-    /// The line takes long over a frame.
+    /// True if frames take long to arrive.
     pub fn is_slow(&self) -> bool {
         self.is_slow
     }

@@ -1,4 +1,5 @@
-//! One frame: the unfinished part of the conversation, what waits, the editor or a dialog, the footer.
+//! Builds one frame: the unfinished part of the conversation, queued messages, the editor or a dialog, the
+//! footer.
 
 use super::app::App;
 use super::config::is_dumb;
@@ -11,7 +12,7 @@ use crate::tui::style::Style;
 use crate::tui::theme::Role;
 use std::time::{Duration, Instant};
 
-/// What is to be printed for good.
+/// Lines to print into the scrollback, which are not drawn again.
 pub fn settled(app: &mut App, now: Instant) -> Vec<Printed> {
     let pictures = app.config.pictures();
     app.view.take_finished(&app.config.look(), now, pictures.as_ref())
@@ -25,7 +26,7 @@ pub fn live(app: &mut App, now: Instant) -> Vec<Line> {
     lines
 }
 
-/// What is below the conversation.
+/// The part below the conversation.
 fn dock(app: &mut App, now: Instant) -> Vec<Line> {
     let rows = app.config.size.rows;
     let look = app.config.look();
@@ -42,12 +43,12 @@ fn dock(app: &mut App, now: Instant) -> Vec<Line> {
     lines
 }
 
-/// True if all of the terminal's other screen is drawn, for the viewer or in fullscreen mode.
+/// True if the alternate screen is used, for the viewer or in fullscreen mode.
 pub fn is_full(app: &App) -> bool {
     !is_dumb() && (app.config.is_fullscreen || (app.view.has_viewer() && app.dialogs.is_empty()))
 }
 
-/// The whole of the other screen.
+/// The content of the alternate screen.
 pub fn whole(app: &mut App, now: Instant) -> Vec<Line> {
     if !app.view.has_viewer() || !app.dialogs.is_empty() {
         return fullscreen(app, now);
@@ -55,7 +56,7 @@ pub fn whole(app: &mut App, now: Instant) -> Vec<Line> {
     app.view.viewer_lines(app.config.look(), app.config.size.rows, now, &app.threads.feed)
 }
 
-/// The screen in fullscreen mode: a window on the conversation, and below it what always is.
+/// The screen in fullscreen mode: the scrolled conversation, and the dock below.
 fn fullscreen(app: &mut App, now: Instant) -> Vec<Line> {
     app.view.drop_stored();
     let size = app.config.size;
@@ -93,7 +94,7 @@ fn fullscreen(app: &mut App, now: Instant) -> Vec<Line> {
     lines
 }
 
-/// When the frame looks different without anything having happened.
+/// Time until the frame changes by itself, such as a clock or an animation.
 pub fn changes_in(app: &App, now: Instant) -> Option<Duration> {
     let looks = app.config.look().looks();
     let shows_time = app.view.is_running();
@@ -106,7 +107,7 @@ pub fn changes_in(app: &App, now: Instant) -> Option<Duration> {
     }
 }
 
-/// Says that the conversation goes on below.
+/// A hint that the conversation continues below.
 fn to_latest(look: &Look<'_>) -> Line {
     let key = look.keymap.shown(AppAction::VIEW_BOTTOM);
     let key = key.map_or_else(String::new, |key| format!(" · {key}"));

@@ -1,56 +1,55 @@
-//! Where on the terminal the live part of the screen is. Only the terminal knows: it is asked after the first
-//! frame, and again when its size has changed, since it has then moved what was printed.
+//! Row of the live part of the screen. Only the terminal knows it: the cursor position is queried after the
+//! first frame, and after a resize, which moves printed rows.
 //!
-//! A terminal that does not answer is not waited for again: after a change of size everything it shows is then
-//! drawn anew.
+//! A terminal that does not reply is not queried again: after a resize everything on it is then redrawn.
 
 use std::time::{Duration, Instant};
 
-/// An answer takes so long, where it is not known whether there will be one, or where the screen waits for it.
+/// Longest wait for a reply, if it is unknown whether one will come, or the screen waits for it.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// Behind a frame on a slow line.
+/// Longest wait for a reply after a frame on a slow line.
 const SLOW: Duration = Duration::from_secs(10);
 
-/// So many questions without an answer say that there will be none.
+/// Number of unanswered queries after which no reply is expected.
 const OPEN_MAX: usize = 2;
 
 #[derive(Debug, Default)]
 pub struct Position {
-    /// Whether the terminal answers; not known before it was asked.
+    /// Whether the terminal replies; `None` before the first query.
     answers: Option<bool>,
     is_known: bool,
     asked: Option<Asked>,
-    /// Questions without an answer yet; only the last one matters.
+    /// Unanswered queries; only the last one matters.
     open: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     until: Instant,
-    /// The size has changed: nothing is drawn before the answer.
+    /// True for a query after a resize: nothing is drawn before the reply.
     is_resize: bool,
-    /// Nothing was drawn since.
+    /// True if nothing was drawn since the query.
     is_still: bool,
 }
 
-/// What an answer is for.
+/// Meaning of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// Here is the cursor of the last frame.
+    /// Position of the cursor in the last frame.
     Place,
-    /// Here is the cursor since the size has changed.
+    /// Position of the cursor after a resize.
     Resize,
-    /// Something may have been drawn since the question: the answer means nothing.
+    /// Something may have been drawn since the query: the reply is ignored.
     Nothing,
 }
 
 impl Position {
-    /// For a terminal that may not be asked.
+    /// For a terminal that must not be queried.
     pub fn unknown() -> Self {
         Self { answers: Some(false), ..Self::default() }
     }
 
-    /// The size has changed; true if the terminal is to be asked.
+    /// Records a resize; true if a query should be sent.
     pub fn resized(&mut self, now: Instant) -> bool {
         if self.answers == Some(false) {
             return false;
@@ -59,7 +58,7 @@ impl Position {
         true
     }
 
-    /// A frame was drawn; true if the terminal is to be asked.
+    /// Records a frame; true if a query should be sent.
     pub fn drawn(&mut self, now: Instant) -> bool {
         match &mut self.asked {
             Some(asked) => asked.is_still = false,
@@ -72,7 +71,7 @@ impl Position {
         false
     }
 
-    /// Asks behind a frame, to learn when it has arrived; true if the terminal is to be asked.
+    /// Traces a frame to learn when it has arrived; true if a query should be sent.
     pub fn trace(&mut self, now: Instant) -> bool {
         // An answer that has been lost is not waited for with every frame.
         let asks = self.asked.is_none() && self.has_answered() && self.open < OPEN_MAX;
@@ -82,12 +81,12 @@ impl Position {
         asks
     }
 
-    /// The terminal is one of those that answer.
+    /// True if the terminal is known to reply.
     pub fn has_answered(&self) -> bool {
         self.answers == Some(true)
     }
 
-    /// Nothing that was asked is without an answer.
+    /// True if no query is unanswered.
     pub fn is_quiet(&self) -> bool {
         self.open == 0
     }
@@ -101,12 +100,12 @@ impl Position {
         self.asked = Some(Asked { until: now + patience, is_resize, is_still: true });
     }
 
-    /// Others have drawn: nothing is known any more.
+    /// Forgets the position, since another program has drawn.
     pub fn forget(&mut self) {
         (self.is_known, self.asked) = (false, None);
     }
 
-    /// Nothing may be drawn just now.
+    /// True if nothing may be drawn at present.
     pub fn holds(&self) -> bool {
         self.asked.is_some_and(|asked| asked.is_resize)
     }
@@ -134,7 +133,7 @@ impl Position {
         }
     }
 
-    /// The deadline has passed; true if a change of size waits.
+    /// Handles a passed deadline; true if a resize is pending.
     pub fn expired(&mut self, now: Instant) -> bool {
         let Some(asked) = self.asked.filter(|asked| asked.until <= now) else {
             return false;
@@ -146,7 +145,7 @@ impl Position {
     }
 }
 
-/// Whether the terminal lays long rows out anew when its width changes, where that is known.
+/// Whether the terminal rewraps long rows when its width changes, if known.
 pub fn reflows(variable: impl Fn(&str) -> Option<String>) -> Option<bool> {
     let is_set = |name| variable(name).is_some_and(|value| !value.is_empty());
     let term = variable("TERM").unwrap_or_default();

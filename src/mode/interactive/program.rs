@@ -1,6 +1,6 @@
-//! Small programs of the machine that do something for the terminal: clipboards, `gh`, `trash`.
+//! Runs small programs for the terminal: clipboards, `gh`, `trash`.
 //!
-//! Each is run off the drawing thread, with a time limit.
+//! Each runs off the drawing thread, with a time limit.
 
 use crate::base::child::{self, End, Until, Wanted};
 use crate::runtime::{CancelToken, executable};
@@ -9,15 +9,15 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
-/// Bytes that are taken of what a program writes.
+/// Maximum bytes of output.
 const OUTPUT_MAX: usize = 64 << 20;
 
-/// What a program is given and may take.
+/// Input and limits of a program.
 pub struct Job<'a> {
     pub arguments: &'a [&'a str],
     pub input: Vec<u8>,
-    /// What it writes is wanted. One that goes on in the background, as those of clipboards do, must not get
-    /// pipes that it would keep open.
+    /// True to read the output. A program that continues in the background, such as a clipboard's, must not
+    /// get pipes, which it would keep open.
     pub is_read: bool,
     pub limit: Duration,
     pub cancel: &'a CancelToken,
@@ -30,7 +30,7 @@ pub struct Ran {
     pub errors: String,
 }
 
-/// Runs a program to its end; an error where it cannot be run or takes too long.
+/// Runs a program to its end; an error if it cannot run or exceeds the time limit.
 pub fn run(name: &str, job: Job<'_>) -> io::Result<Ran> {
     let program = executable::find(name).ok_or(io::ErrorKind::NotFound)?;
     let mut command = Command::new(program);

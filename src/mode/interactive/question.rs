@@ -1,7 +1,7 @@
-//! Questions from before there is a conversation: which session, whether a project is trusted.
+//! Questions before a conversation: which session to open, whether to trust a project.
 //!
-//! Each is a dialog that has the terminal to itself: it is drawn in place below what is there, goes away when it is
-//! answered, and gives the terminal back.
+//! Each is a dialog that has the terminal to itself: it is drawn below the existing rows, disappears when
+//! answered, and releases the terminal.
 
 use super::config::{Places, UiConfig, is_dumb};
 use super::dialog::question::question;
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What questions are drawn with.
+/// Settings that questions are drawn with.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     pub dirs: &'a Dirs,
@@ -32,17 +32,17 @@ pub struct Context<'a> {
     pub cwd: &'a Path,
 }
 
-/// What came of a question.
+/// Result of a question.
 #[derive(Debug)]
 pub enum Answer<T> {
     Given(T),
     /// The question was left without an answer.
     Left,
-    /// The program is to end, with this exit code.
+    /// The program should end, with this exit code.
     End(u8),
 }
 
-/// Lets the user choose one of some answers.
+/// Asks the user to choose an answer.
 pub fn choose(
     context: Context<'_>,
     title: &str,
@@ -57,7 +57,7 @@ pub fn choose(
     }))
 }
 
-/// Lets the user choose a stored session. Gives its file.
+/// Asks the user to choose a stored session. Returns its file.
 pub fn pick(context: Context<'_>, store: &Store) -> io::Result<Answer<PathBuf>> {
     let feed = Arc::new(Feed::new());
     let cancel = CancelToken::new();
@@ -81,7 +81,7 @@ impl Answer<Effect> {
     }
 }
 
-/// A dialog that is asked for its answer.
+/// A dialog with the answer that it was given.
 struct Asking {
     dialogs: Dialogs,
     config: UiConfig,

@@ -1,7 +1,7 @@
-//! The screen: what of the frame goes to the terminal, when, and where it is there.
+//! Writes the parts of a frame to the terminal, at the right time and place.
 //!
-//! What is finished is printed and from then on the terminal's. What may still change is drawn again below it. In
-//! fullscreen mode, and for the viewer, all of the terminal's other screen is drawn.
+//! Finished parts are printed and left to the terminal. Unfinished parts are redrawn below. In fullscreen
+//! mode, and for the viewer, the alternate screen is drawn instead.
 
 use super::config::is_dumb;
 use super::pace::Pace;
@@ -15,51 +15,51 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Instant;
 
-/// What is drawn.
+/// Content to draw.
 pub trait Frame {
     fn abilities(&self) -> Abilities;
 
-    /// The terminal has another size.
+    /// Called when the size of the terminal changes.
     fn set_size(&mut self, size: Size);
 
     /// Everything that may still change, from top to bottom.
     fn live(&mut self, now: Instant) -> Vec<Line>;
 
-    /// What is to be printed for good, above what is live.
+    /// Lines to print into the scrollback, above the live part.
     fn printed(&mut self, now: Instant) -> Vec<Printed> {
         let _ = now;
         Vec::new()
     }
 
-    /// The end of what was printed.
+    /// The last `rows` printed lines.
     fn tail(&self, rows: usize) -> Vec<Line> {
         let _ = rows;
         Vec::new()
     }
 
-    /// True if all of the terminal's other screen is drawn.
+    /// True if the alternate screen is used.
     fn is_full(&self) -> bool {
         false
     }
 
-    /// All of the other screen.
+    /// Content of the alternate screen.
     fn whole(&mut self, now: Instant) -> Vec<Line> {
         let _ = now;
         Vec::new()
     }
 
-    /// What is switched on with the other screen.
+    /// Modes to switch on with the alternate screen.
     fn other_modes(&self) -> Modes {
         Modes::ALTERNATE
     }
 
-    /// Sequences that are no part of a frame; and what takes back what they have set.
+    /// Escape sequences to write besides the frame, and those that undo them.
     fn sequences(&mut self, now: Instant) -> (String, String) {
         let _ = now;
         (String::new(), String::new())
     }
 
-    /// True once if everything is to be drawn again.
+    /// True once if everything should be redrawn.
     fn redraws(&mut self) -> bool {
         false
     }
@@ -69,15 +69,15 @@ pub struct Screen<'a> {
     pub terminal: &'a mut Terminal,
     size: Size,
     usual: Renderer,
-    /// The terminal's other screen, while all of it is drawn.
+    /// Renderer of the alternate screen, while in use.
     other: Option<Renderer>,
-    /// The usual screen is not as it was left.
+    /// True if the normal screen has changed since it was left.
     is_stale: bool,
     pub pace: Pace,
     pub position: Position,
-    /// Printed when the line has room for it.
+    /// Lines to print when the line is fast enough.
     backlog: VecDeque<Printed>,
-    /// What is above the frame was there before: nothing of it is drawn again.
+    /// True if the rows above the frame are another program's, and never redrawn.
     is_guest: bool,
 }
 
@@ -108,14 +108,14 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Takes the frame away and leaves the terminal to others.
+    /// Removes the frame and releases the terminal.
     pub fn leave(&mut self, frame: &mut impl Frame, now: Instant) -> io::Result<()> {
         self.leave_full(frame, now)?;
         let text = self.usual.clear();
         self.terminal.write(&text)
     }
 
-    /// Others have written; the cursor is on a row of its own.
+    /// Draws after others have written; the cursor is on an empty row.
     pub fn begin(&mut self, frame: &mut impl Frame) -> io::Result<()> {
         self.size = self.terminal.size();
         frame.set_size(self.size);
@@ -163,7 +163,7 @@ impl<'a> Screen<'a> {
         self.terminal.write(ASK_POSITION)
     }
 
-    /// Takes in what the terminal has answered; true for its place, which is for nobody else.
+    /// Handles a reply of the terminal; true for a cursor position, which no one else needs.
     pub fn answered(&mut self, reply: &Reply, frame: &mut impl Frame, now: Instant) -> io::Result<bool> {
         let Reply::Position { row, .. } = reply else {
             self.terminal.answer(reply)?;
@@ -188,7 +188,7 @@ impl<'a> Screen<'a> {
         Ok(true)
     }
 
-    /// Looks at the time.
+    /// Handles passed deadlines.
     pub fn timed(&mut self, frame: &mut impl Frame, now: Instant) -> io::Result<()> {
         if self.position.expired(now) && self.other.is_none() {
             self.draw_all(frame, now)?;
@@ -197,7 +197,7 @@ impl<'a> Screen<'a> {
         Ok(())
     }
 
-    /// Goes to the other screen, which is drawn whole.
+    /// Switches to the alternate screen.
     fn enter_other(&mut self, frame: &impl Frame) -> io::Result<()> {
         let text = self.usual.rest();
         self.terminal.write(&text)?;
@@ -211,7 +211,7 @@ impl<'a> Screen<'a> {
         self.terminal.write("\x1b[0m\x1b[2J\x1b[H")
     }
 
-    /// Goes back, to what was there before.
+    /// Returns to the normal screen.
     pub fn leave_full(&mut self, frame: &mut impl Frame, now: Instant) -> io::Result<()> {
         let Some(mut other) = self.other.take() else {
             return Ok(());
@@ -245,7 +245,7 @@ impl<'a> Screen<'a> {
         Ok(())
     }
 
-    /// Draws what has changed.
+    /// Draws the changes.
     pub fn paint(&mut self, frame: &mut impl Frame, inputs: &mut Inputs, now: Instant) -> io::Result<()> {
         if frame.is_full() {
             if self.other.is_none() {
@@ -290,7 +290,7 @@ impl<'a> Screen<'a> {
         Ok(())
     }
 
-    /// Draws everything that there is room for, wherever it was.
+    /// Redraws everything that fits, wherever the frame was.
     fn draw_all(&mut self, frame: &mut impl Frame, now: Instant) -> io::Result<()> {
         let live = frame.live(now);
         let tail = frame.tail(self.size.rows);
@@ -299,7 +299,7 @@ impl<'a> Screen<'a> {
         self.terminal.write(&text)
     }
 
-    /// Prints what there is; the rest of the frame is taken away.
+    /// Prints finished lines and removes the rest of the frame.
     pub fn end(
         &mut self,
         frame: &mut impl Frame,
@@ -318,7 +318,7 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// The first `rows` rows of what is to be printed, or somewhat more.
+/// Takes the first `rows` rows of the backlog, or slightly more.
 fn take_rows(backlog: &mut VecDeque<Printed>, rows: usize) -> Vec<Printed> {
     let mut out = Vec::new();
     let mut room = rows;
@@ -342,7 +342,7 @@ fn take_rows(backlog: &mut VecDeque<Printed>, rows: usize) -> Vec<Printed> {
     out
 }
 
-/// Prints for good, above what is live.
+/// Prints lines into the scrollback, above the live part.
 fn print(renderer: &mut Renderer, printed: Vec<Printed>, live: &[Line]) -> String {
     if printed.is_empty() {
         return renderer.draw(&[], live);

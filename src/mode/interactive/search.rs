@@ -1,7 +1,7 @@
 //! A search through the lines of the conversation.
 //!
-//! A thread lays out all of it, from the end to the beginning, and gives what it finds piece by piece. Letters
-//! of ASCII are found in either case.
+//! A thread lays out all lines, from the end to the beginning, and reports matches in batches. ASCII letters
+//! match in either case.
 
 use super::conversation::Conversation;
 use super::effect::Effect;
@@ -16,38 +16,38 @@ use crate::tui::theme::Role;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Items that are looked through before results are given.
+/// Items searched per batch.
 const PIECE: usize = 64;
 
 pub struct Search {
     pub input: TextInput,
-    /// What is looked for, in lower case.
+    /// The search text, in lower case.
     query: String,
-    /// Items and lines, the last first.
+    /// Items and lines of matches, the last first.
     hits: Vec<(usize, usize)>,
     current: Option<usize>,
-    /// Items that were there when the thread began; those behind are looked through as they come.
+    /// Number of items when the thread began; later items are searched as they come.
     searched: usize,
-    /// The thread is still searching.
+    /// True while the thread is searching.
     is_under_way: bool,
-    /// What the thread has found and nobody has taken.
+    /// Matches of the thread that are not collected yet.
     inbox: Arc<Mutex<Vec<Found>>>,
-    /// The lines are not those that were looked through.
+    /// True if the lines have changed since they were searched.
     pub is_stale: bool,
-    /// Ends the thread.
+    /// Cancels the thread.
     cancel: CancelToken,
     number: u64,
 }
 
-/// What a thread has found.
+/// Result of a thread.
 struct Found {
-    /// Number of the search that this is a result of.
+    /// Number of the search.
     number: u64,
     hits: Vec<(usize, usize)>,
     is_over: bool,
 }
 
-/// What is searched, and how it is laid out.
+/// The conversation to search, and its layout.
 pub struct Field {
     pub conversation: Conversation,
     pub control: Control,
@@ -70,12 +70,12 @@ impl Search {
         }
     }
 
-    /// What is typed is not what was looked for.
+    /// True if the typed text differs from the one searched.
     pub fn is_due(&self) -> bool {
         self.is_stale || self.input.text().to_ascii_lowercase() != self.query
     }
 
-    /// Looks for what is typed. The screen is woken when something is found.
+    /// Starts the search for the typed text. The screen is woken when there are matches.
     pub fn begin(&mut self, field: Field, feed: &Arc<Feed>) {
         self.cancel.cancel();
         self.cancel = CancelToken::new();
@@ -117,7 +117,7 @@ impl Search {
         self.is_under_way = started.is_ok();
     }
 
-    /// Takes what was found; gives the place to be shown, if there is none yet.
+    /// Collects matches; returns the one to show, if none is shown yet.
     pub fn take(&mut self) -> Option<(usize, usize)> {
         let inbox = std::mem::take(&mut *self.inbox.lock().unwrap_or_else(PoisonError::into_inner));
         for found in inbox {
@@ -133,7 +133,7 @@ impl Search {
         None
     }
 
-    /// The items that are to be looked through besides.
+    /// The items that still have to be searched.
     pub fn unsearched(&mut self, count: usize) -> Range<usize> {
         let first = self.searched;
         self.searched = count.max(first);
@@ -152,7 +152,7 @@ impl Search {
         }
     }
 
-    /// The next match, or the one before; the first time the one nearest to `from`.
+    /// The next or previous match; on the first call the one nearest to `from`.
     pub fn step(&mut self, is_next: bool, from: (usize, usize)) -> Option<(usize, usize)> {
         let last = self.hits.len().checked_sub(1)?;
         let next = match (self.current, is_next) {
@@ -167,7 +167,7 @@ impl Search {
         self.hits.get(next).copied()
     }
 
-    /// Such as `3/17`, or why there is none.
+    /// Text such as `3/17`, or why there is no match.
     pub fn counter(&self) -> String {
         let count = self.hits.len();
         let more = if self.is_under_way { "…" } else { "" };
@@ -179,7 +179,7 @@ impl Search {
         }
     }
 
-    /// The row that is typed in.
+    /// The row of the search input.
     pub fn line(&mut self, look: &Look<'_>) -> Line {
         let counter = self.counter();
         let room = look.width.saturating_sub(counter.len() + 2);
@@ -189,7 +189,7 @@ impl Search {
         line.cut(look.width)
     }
 
-    /// The line with its matches marked.
+    /// The line with its matches highlighted.
     pub fn mark(&self, item: usize, number: usize, line: Line, look: &Look<'_>) -> Line {
         let matches = matches_in(line.text(), &self.query);
         if matches.is_empty() {
@@ -219,7 +219,7 @@ impl Drop for Search {
     }
 }
 
-/// Where `query`, in lower case, stands in a text.
+/// Positions of `query`, which is in lower case, in a text.
 fn matches_in(text: &str, query: &str) -> Vec<Range<usize>> {
     if query.is_empty() {
         return Vec::new();

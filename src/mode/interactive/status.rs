@@ -1,4 +1,4 @@
-//! What the screen says of the session besides the conversation: footer, activity, title.
+//! State of the session on screen besides the conversation: footer, activity, title.
 
 use super::activity::Activity;
 use super::config::UiConfig;
@@ -12,9 +12,9 @@ pub struct Status {
     pub footer: Footer,
     pub activity: Activity,
     pub title: Title,
-    /// The window of the terminal is the one that is typed into.
+    /// True if the terminal's window has the focus.
     pub is_focused: bool,
-    /// The user knows that a subscription may cost extra.
+    /// True once the user was warned that a subscription may cost extra.
     pub knows_extra_usage: bool,
 }
 

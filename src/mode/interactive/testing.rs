@@ -1,7 +1,7 @@
-//! A screen for tests: the real state over a session that is held in memory, without a terminal.
+//! A screen for tests: the real state over a session in memory, without a terminal.
 //!
-//! Jobs for the session's thread, and what threads post, are done when the test says [`Bench::run_all`]. Nothing
-//! of the machine's environment shows but keys of providers.
+//! Jobs for the session's thread and posts of threads are handled when the test calls [`Bench::run_all`]. Of
+//! the environment only keys of providers are visible.
 
 use super::app::{App, Threads};
 use super::config::{Places, UiConfig};
@@ -25,7 +25,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The models that can be used; the second one thinks.
+/// The usable models; the second one supports thinking.
 const MODELS: &str = r#"{"providers": {"mock": {"baseUrl": "http://127.0.0.1:9", "api": "openai-completions",
   "apiKey": "k", "models": [
     {"id": "m1", "name": "Mock One", "contextWindow": 128000, "maxTokens": 4096},
@@ -52,7 +52,7 @@ impl Bench {
         Self::default()
     }
 
-    /// With these files, by name, in the folder.
+    /// A bench with these files, by name, in the folder.
     pub fn with(files: &[(&str, &str)]) -> Self {
         let dir = TempDir::create();
         dir.write("models.json", MODELS);
@@ -78,7 +78,7 @@ impl Bench {
         Self { app, session, dir, waiting }
     }
 
-    /// Does the jobs that wait, and takes in what was posted.
+    /// Runs the queued jobs, and handles posted news.
     pub fn run_all(&mut self) {
         loop {
             while let Ok(job) = self.waiting.try_recv() {
@@ -94,7 +94,7 @@ impl Bench {
         }
     }
 
-    /// Waits for a thread to post something, and takes it in.
+    /// Waits for a thread to post news, and handles it.
     #[track_caller]
     pub fn wait(&mut self) {
         let woken = self.app.threads.feed.woken().clone();
@@ -130,7 +130,7 @@ impl Bench {
         self.run_all();
     }
 
-    /// The frame in so many columns; no line may be wider.
+    /// The frame in `columns` columns; checks that no line is wider.
     #[track_caller]
     pub fn screen(&mut self, columns: usize) -> String {
         self.app.config.size.columns = columns;
@@ -146,7 +146,7 @@ impl Bench {
         texts.join("\n")
     }
 
-    /// What was printed for good since this was last asked.
+    /// Lines printed since the last call.
     pub fn printed(&mut self) -> String {
         let printed = self.app.printed(Instant::now()).into_iter();
         let lines: Vec<Line> = printed
@@ -159,7 +159,7 @@ impl Bench {
         texts.join("\n").trim().to_owned()
     }
 
-    /// The user's settings, as they are in the file.
+    /// The user's settings in the file.
     pub fn settings(&self) -> Value {
         match std::fs::read_to_string(self.dir.path().join("settings.json")) {
             Ok(text) => serde_json::from_str(&text).unwrap(),

@@ -1,7 +1,7 @@
-//! The themes that there are: two built in, and those in files.
+//! The available themes: two built-in ones, and those in files.
 //!
-//! The file of the theme in use is looked at again when something happens on screen, at most once a second: who
-//! edits a theme sees it as soon as the terminal has the focus again, and nothing wakes up for it.
+//! The file of the current theme is checked again on activity, at most once a second: an edited theme shows
+//! as soon as the terminal has the focus again, and an idle program is not woken.
 
 use crate::runtime::config::Themes;
 use crate::runtime::text_file::{self, Bounds};
@@ -16,23 +16,23 @@ const BUILT_IN: [&str; 2] = ["dark", "light"];
 
 #[derive(Default)]
 pub struct Shelf {
-    /// From files, the first of a name.
+    /// Themes from files, the first of each name.
     themes: Vec<(PathBuf, Theme)>,
-    /// The name or the pair that decides.
+    /// The name or the pair in the settings.
     setting: Option<String>,
-    /// Whatever the settings say, until the user chooses here.
+    /// Theme of the command line, which overrides the settings until the user chooses another.
     wanted: Option<String>,
     is_overruled: bool,
-    /// The file of the theme in use, as it was when it was read.
+    /// File of the current theme, with its stamp when it was read.
     used: Option<(PathBuf, Option<Stamp>)>,
     looked: Option<Instant>,
 }
 
-/// Tells whether a file is still the one that was read.
+/// Identifies a version of a file.
 type Stamp = (SystemTime, u64, u64);
 
 impl Shelf {
-    /// Reads all files again; says what is wrong with them.
+    /// Reads all files again; returns their errors.
     pub fn load(&mut self, themes: &Themes) -> Vec<String> {
         self.themes.clear();
         self.wanted.clone_from(&themes.wanted);
@@ -67,28 +67,28 @@ impl Shelf {
         Theme::built_in(name).or_else(own)
     }
 
-    /// The setting decides from now on.
+    /// Sets the value of the setting.
     pub fn set(&mut self, setting: Option<&str>) {
         self.setting = setting.map(str::to_owned);
     }
 
-    /// The command line decides no more.
+    /// Drops the theme of the command line.
     pub fn overrule(&mut self) {
         self.is_overruled = true;
     }
 
-    /// What decides: the command line, else the setting.
+    /// The effective choice: the command line's, otherwise the setting's.
     fn decides(&self) -> Option<&str> {
         let wanted = self.wanted.as_deref().filter(|_| !self.is_overruled);
         wanted.or(self.setting.as_deref())
     }
 
-    /// Whether the theme depends on what the terminal shows behind text.
+    /// True if the theme depends on the terminal's background.
     pub fn follows(&self) -> bool {
         self.decides().is_none_or(|setting| setting.contains('/'))
     }
 
-    /// The theme to be used, or what is wrong.
+    /// The theme to use, or an error.
     pub fn chosen(&mut self, backdrop: Backdrop) -> Result<Theme, String> {
         self.used = None;
         let decides = self.decides();
@@ -103,7 +103,7 @@ impl Shelf {
         Ok(theme)
     }
 
-    /// The theme in use, if its file has changed since it was read; or what is wrong with the file now.
+    /// The current theme, if its file has changed since it was read; or the error in the file.
     pub fn changed(&mut self, now: Instant) -> Option<Result<Theme, String>> {
         let (path, known) = self.used.as_mut()?;
         let is_soon = |looked: Instant| now.saturating_duration_since(looked) < BETWEEN_LOOKS;
@@ -145,7 +145,7 @@ mod tests {
     use crate::runtime::TempDir;
     use crate::tui::theme::Role;
 
-    /// A theme file in which every colour is this one.
+    /// A theme file in which every colour is `color`.
     fn file(name: &str, color: &str) -> String {
         let colors: Vec<String> =
             Role::ALL.iter().map(|role| format!("\"{}\": \"{color}\"", role.name())).collect();

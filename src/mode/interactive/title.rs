@@ -1,11 +1,11 @@
-//! What the terminal shows around the screen: its title, its progress, a notification.
+//! Terminal state outside the screen: title, progress, notification.
 
 use super::config::{flag, is_dumb, name_of};
 use crate::runtime::{Settings, plain_text};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A run that took less needs no notification.
+/// Shorter runs need no notification.
 const LONG: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -16,14 +16,14 @@ pub struct Title {
 }
 
 impl Title {
-    /// What gives the terminal its own title and progress back.
+    /// Sequences that restore the terminal's own title and progress.
     pub fn end(&mut self) -> String {
         let ending = self.ending();
         (self.shown, self.has_progress) = Default::default();
         ending
     }
 
-    /// What [`Self::end`] would give now.
+    /// The sequences that [`Self::end`] would return now.
     pub fn ending(&self) -> String {
         let title = if self.shown.is_empty() { "" } else { "\x1b]0;\x07" };
         let progress = if self.has_progress { PROGRESS_OFF } else { "" };
@@ -31,12 +31,12 @@ impl Title {
     }
 }
 
-/// Of unknown length.
+/// Progress of unknown length.
 const PROGRESS_ON: &str = "\x1b]9;4;3;\x07";
 const PROGRESS_OFF: &str = "\x1b]9;4;0;\x07";
 
 impl Title {
-    /// What has changed around the screen, as sequences.
+    /// Sequences for the changes of title, progress and notification.
     pub fn update(&mut self, state: &State<'_>, now: Instant) -> String {
         let mut out = String::new();
         if is_dumb() {
@@ -74,7 +74,7 @@ impl Title {
     }
 }
 
-/// What a title depends on.
+/// Inputs of a title.
 pub struct State<'a> {
     pub cwd: &'a Path,
     /// The name of the session.

@@ -1,8 +1,8 @@
-//! The part of the conversation that is not finished yet, and what of it can be printed for good.
+//! The unfinished part of the conversation, and which of it can be printed.
 //!
-//! What is printed scrolls away with the terminal and is never drawn again, so a part is printed when nothing
-//! of it can change and everything before it is printed: text line by line while it streams, a call when it
-//! has ended and all calls before it have too.
+//! Printed lines scroll away with the terminal and are never redrawn, so a part is printed once it is final
+//! and everything before it is printed: text line by line while streaming, a call when it and all calls
+//! before it have ended.
 
 use super::card::{self, Call, Pictures, Shell, State, Weight};
 use super::feed::{Kind, News};
@@ -19,20 +19,20 @@ use std::time::Instant;
 
 pub struct Transcript {
     parts: VecDeque<Part>,
-    /// Printed parts of an answer that has not ended: the log does not have them yet.
+    /// Printed parts of an answer that has not ended, and so is not in the log.
     printed_parts: Vec<Part>,
-    /// What was printed last, for a screen that is drawn again.
+    /// Last printed lines, for redrawing the screen.
     printed: VecDeque<Line>,
     images: Ids,
 }
 
-/// Rows that are kept of what was printed.
+/// Maximum printed rows that are kept.
 const PRINTED_MAX: usize = 500;
 
-/// Rows of a card that is under way, in a view where it is open.
+/// Rows of a running card in a view with expanded output.
 const VIEW_ROWS: usize = 400;
 
-/// Something to be printed for good.
+/// Content to print into the scrollback.
 #[derive(Debug)]
 pub enum Printed {
     Lines(Vec<Line>),
@@ -40,14 +40,14 @@ pub enum Printed {
 }
 
 struct Part {
-    /// The block of the answer that streams.
+    /// Block index in the streaming answer.
     index: Option<usize>,
     body: Body,
-    /// Nothing of the part changes any more.
+    /// True once the part is final.
     is_final: bool,
-    /// The conversation has what the part shows.
+    /// True once the conversation holds the part's content.
     is_stored: bool,
-    /// Lines that are final, in wait for the parts before.
+    /// Final lines that wait for earlier parts.
     ready: Vec<Line>,
 }
 
@@ -57,10 +57,10 @@ enum Body {
     Text {
         stream: Stream,
         is_thinking: bool,
-        /// Something but line ends came.
+        /// True once something other than line ends was received.
         has_begun: bool,
         has_lines: bool,
-        /// The whole text, for views that are laid out otherwise.
+        /// The whole text, for views with another layout.
         source: String,
         view: Option<View>,
     },
@@ -68,17 +68,17 @@ enum Body {
     Shell(Shell),
 }
 
-/// A text as a view of the whole conversation shows it.
+/// A text as laid out for a view of the whole conversation.
 struct View {
     layout: Layout,
     stream: Stream,
     ready: Vec<Line>,
     has_lines: bool,
-    /// Bytes of the source that are in it.
+    /// Bytes of the source that were laid out.
     taken: usize,
 }
 
-/// A part that is not in the conversation yet: lines that stay, and those behind them.
+/// A part that is not in the conversation yet: final lines, and those after them.
 pub struct Live<'a> {
     pub ready: &'a [Line],
     pub open: Vec<Line>,
@@ -115,13 +115,13 @@ impl Transcript {
         self.add(card::notice(weight, text, look));
     }
 
-    /// Whether there is something that folding changes.
+    /// True if folding changes something in it.
     pub fn has_calls(&self) -> bool {
         let is_call = |part: &Part| matches!(part.body, Body::Call(_) | Body::Shell(_));
         self.parts.iter().any(is_call)
     }
 
-    /// Something in it shows how long it runs.
+    /// True if a running time is shown.
     pub fn is_running(&self) -> bool {
         self.parts.iter().any(|part| match &part.body {
             Body::Call(call) => matches!(call.state, State::Running { .. }),
@@ -130,7 +130,7 @@ impl Transcript {
         })
     }
 
-    /// Takes in what happened, as far as it belongs here.
+    /// Handles news that concerns the transcript.
     pub fn take(&mut self, news: &mut News, look: &Look<'_>, now: Instant) {
         match news {
             News::MessageStarted(AgentMessage::Assistant(_)) => {}
@@ -186,12 +186,12 @@ impl Transcript {
         }
     }
 
-    /// A command of the user begins.
+    /// Adds a user's command that begins.
     pub fn begin_shell(&mut self, shell: Shell) {
         self.parts.push_back(Part::new(Body::Shell(shell)));
     }
 
-    /// The command of the user that runs.
+    /// The running command of the user.
     pub fn shell(&mut self) -> Option<&mut Shell> {
         self.parts.iter_mut().rev().find_map(|part| match &mut part.body {
             Body::Shell(shell) if !shell.is_done() => Some(shell),
@@ -215,7 +215,7 @@ impl Transcript {
         self.parts.push_back(part);
     }
 
-    /// The block of the answer that streams; the last one where an index came twice.
+    /// The part of a block of the streaming answer; the last one if an index was repeated.
     fn open(&mut self, index: usize) -> Option<&mut Part> {
         let mut parts = self.parts.iter_mut().rev();
         parts.find(|part| part.index == Some(index))
@@ -253,7 +253,7 @@ impl Transcript {
         }
     }
 
-    /// The answer that streamed is whole, or there is no more of it.
+    /// Ends the streaming answer, complete or not.
     fn end_answer(&mut self, look: &Look<'_>) {
         for part in &mut self.parts {
             if part.index.is_some() {
@@ -262,7 +262,7 @@ impl Transcript {
         }
     }
 
-    /// Calls that have not ended never will.
+    /// Ends calls that will not end any more.
     fn end_calls(&mut self, reason: &str, now: Instant) {
         for part in &mut self.parts {
             if let Body::Call(call) = &mut part.body {
@@ -274,7 +274,7 @@ impl Transcript {
         }
     }
 
-    /// The call with this id that has not ended.
+    /// The unfinished call with this id.
     pub fn open_call(&mut self, id: &str) -> Option<&mut Call> {
         let mut parts = self.parts.iter_mut().rev();
         parts.find_map(|part| match &mut part.body {
@@ -283,7 +283,7 @@ impl Transcript {
         })
     }
 
-    /// The unfinished card of the call with this id, made if there is none.
+    /// The unfinished card of the call with this id, created if missing.
     fn call(&mut self, id: &str, name: &str) -> &mut Call {
         let known = self
             .parts
@@ -300,7 +300,7 @@ impl Transcript {
         }
     }
 
-    /// A call whose change can be shown before it runs: its id and arguments.
+    /// Id and arguments of a call that can be previewed before it runs.
     pub fn edit_to_preview(&self, describer: &Describer) -> Option<(String, Map<String, Value>)> {
         let mut parts = self.parts.iter().rev();
         parts.find_map(|part| match &part.body {
@@ -315,7 +315,7 @@ impl Transcript {
         })
     }
 
-    /// What can be printed for good; it is not held any more. Images are drawn as `pictures` says.
+    /// Takes the lines that can be printed. Images are drawn as `pictures` says.
     pub fn take_finished(
         &mut self,
         look: &Look<'_>,
@@ -363,13 +363,13 @@ impl Transcript {
         out
     }
 
-    /// The end of what was printed.
+    /// The last `rows` printed lines.
     pub fn tail(&self, rows: usize) -> Vec<Line> {
         let first = self.printed.len().saturating_sub(rows);
         self.printed.range(first..).cloned().collect()
     }
 
-    /// The end of what is not printed yet: `rows` lines, and some more.
+    /// The end of the unprinted part: `rows` lines, or slightly more.
     pub fn live(&self, look: &Look<'_>, now: Instant, rows: usize) -> Vec<Line> {
         let mut blocks = Vec::new();
         let mut count = 0;
@@ -384,13 +384,13 @@ impl Transcript {
         blocks.into_iter().rev().flatten().collect()
     }
 
-    /// Forgets everything: another conversation begins.
+    /// Clears everything for another conversation.
     pub fn clear(&mut self) {
         self.parts.clear();
         self.printed_parts.clear();
     }
 
-    /// The conversation has the answer that streamed.
+    /// Marks the streaming answer as held by the conversation.
     fn store(&mut self) {
         self.printed_parts.clear();
         for part in &mut self.parts {
@@ -398,14 +398,14 @@ impl Transcript {
         }
     }
 
-    /// The conversation has the commands of the user that have ended.
+    /// Marks finished user commands as held by the conversation.
     pub fn store_shells(&mut self) {
         for part in &mut self.parts {
             part.is_stored |= matches!(&part.body, Body::Shell(shell) if shell.is_done());
         }
     }
 
-    /// Drops what a view of the whole conversation shows anyway: nothing is printed for good.
+    /// Drops parts that a view of the whole conversation shows anyway, in which nothing is printed.
     pub fn drop_stored(&mut self) {
         let is_open = |part: &Part| match &part.body {
             // A result comes into the conversation when those of all calls are there.
@@ -415,13 +415,13 @@ impl Transcript {
         self.parts.retain(is_open);
     }
 
-    /// Lays out for a view what is not in the conversation yet.
+    /// Lays out for a view the parts that are not in the conversation yet.
     pub fn lay_out(&mut self, look: &Look<'_>) {
         let parts = self.printed_parts.iter_mut().chain(&mut self.parts);
         parts.filter(|part| !part.is_stored).for_each(|part| part.lay_out(look));
     }
 
-    /// What is not in the conversation yet, as it was laid out.
+    /// The parts that are not in the conversation yet, as laid out.
     pub fn live_parts(&self, look: &Look<'_>, now: Instant) -> Vec<Live<'_>> {
         let parts = self.printed_parts.iter().chain(&self.parts);
         parts.filter(|part| !part.is_stored).map(|part| part.live(look, now)).collect()
@@ -478,7 +478,7 @@ impl Part {
         }
     }
 
-    /// The lines of the part as it is now; of what is final, the last rows.
+    /// The current lines of the part; of the final ones, the last rows.
     fn lines(&self, look: &Look<'_>, now: Option<Instant>, rows: Option<usize>) -> Vec<Line> {
         let first = rows.map_or(0, |rows| self.ready.len().saturating_sub(rows));
         let mut out = self.ready.get(first..).unwrap_or_default().to_vec();
@@ -521,8 +521,8 @@ impl Part {
     }
 }
 
-/// The lines of a message of the log with the results of its calls: what would be printed of it had it come just
-/// now. A call without a result is shown as `unfinished` says, or else as it is then.
+/// The lines of a logged message with the results of its calls, as printed if it were received now.
+/// `unfinished` draws a call without a result, if it can.
 pub fn stored_lines(
     message: AgentMessage,
     results: Vec<Arc<ToolResult>>,
@@ -543,7 +543,7 @@ pub fn stored_lines(
     lines.collect()
 }
 
-/// What happens when a message comes whole, with the results of its calls.
+/// The news of a complete message with the results of its calls.
 fn replayed(message: AgentMessage, results: Vec<Arc<ToolResult>>) -> Vec<News> {
     let AgentMessage::Assistant(answer) = &message else {
         return vec![News::MessageStarted(message)];
@@ -569,7 +569,7 @@ fn replayed(message: AgentMessage, results: Vec<Arc<ToolResult>>) -> Vec<News> {
     news
 }
 
-/// The first lines of a text come behind an empty row.
+/// Appends lines of a text, with an empty row before the first.
 fn push_text(out: &mut Vec<Line>, has_lines: &mut bool, lines: Vec<Line>, look: &Look<'_>) {
     if !lines.is_empty() {
         if !std::mem::replace(has_lines, true) {

@@ -1,4 +1,4 @@
-//! The conversation on screen: what is in the log, what still comes, and the windows on it.
+//! The conversation on screen: the log, the unfinished part, and scrolled views.
 
 use super::card::{Call, Pictures, Shell, Weight, notice};
 use super::conversation::{Conversation, Item};
@@ -20,9 +20,9 @@ use std::time::Instant;
 pub struct View {
     control: Control,
     transcript: Transcript,
-    /// All of the conversation, also what has scrolled away.
+    /// The whole conversation, including what has scrolled away.
     conversation: Conversation,
-    /// The window on the conversation, in fullscreen mode.
+    /// The conversation's scroll state in fullscreen mode.
     window: Scroll,
     /// The viewer, if it is open.
     viewer: Option<Viewer>,
@@ -41,7 +41,7 @@ impl View {
 
     pub fn say(&mut self, weight: Weight, text: &str, look: &Look<'_>) {
         self.conversation.follow(&self.control);
-        self.conversation.push(Item::Said(weight, text.into()));
+        self.conversation.push(Item::Notice(weight, text.into()));
         self.transcript.say(weight, text, look);
     }
 
@@ -51,27 +51,27 @@ impl View {
         self.transcript.add(lines);
     }
 
-    /// Adds lines that the log has in its own way.
+    /// Adds lines that the log has in another form.
     pub fn show(&mut self, lines: Vec<Line>) {
         self.transcript.add(lines);
     }
 
-    /// Takes in what happened.
+    /// Handles news.
     pub fn take(&mut self, news: &mut News, look: &Look<'_>, now: Instant) {
         self.transcript.take(news, look, now);
     }
 
-    /// Forgets what is not printed: another conversation begins.
+    /// Drops what is not printed, for another conversation.
     pub fn clear(&mut self) {
         self.transcript.clear();
     }
 
-    /// Takes in the log of another conversation. Gives the first item of it.
+    /// Reads the log of another conversation. Returns its first item.
     pub fn begin(&mut self) -> usize {
         self.conversation.begin(&self.control)
     }
 
-    /// Prints the end of the conversation from an item on, and how to see what is above it.
+    /// Prints the end of the conversation from an item on, and how to see the part above.
     pub fn print_end(&mut self, from: Option<usize>, rows: usize, goes_on: bool, look: &Look<'_>) {
         if from.is_none() {
             self.conversation.follow(&self.control);
@@ -86,7 +86,7 @@ impl View {
         self.transcript.add(lines);
     }
 
-    /// What is to be printed for good.
+    /// Lines to print into the scrollback.
     pub fn take_finished(
         &mut self,
         look: &Look<'_>,
@@ -96,17 +96,17 @@ impl View {
         self.transcript.take_finished(look, now, pictures)
     }
 
-    /// The end of what was printed.
+    /// The last `rows` printed lines.
     pub fn tail(&self, rows: usize) -> Vec<Line> {
         self.transcript.tail(rows)
     }
 
-    /// What is not printed yet: `rows` lines from its end, and some more.
+    /// The last `rows` unprinted lines, or slightly more.
     pub fn live(&self, look: &Look<'_>, now: Instant, rows: usize) -> Vec<Line> {
         self.transcript.live(look, now, rows)
     }
 
-    /// Drops what a window on the whole conversation shows anyway.
+    /// Drops parts that a view of the whole conversation shows anyway.
     pub fn drop_stored(&mut self) {
         self.transcript.drop_stored();
     }
@@ -116,7 +116,7 @@ impl View {
         self.transcript.has_calls()
     }
 
-    /// True if something shows how long it runs.
+    /// True if a running time is shown.
     pub fn is_running(&self) -> bool {
         self.transcript.is_running()
     }
@@ -125,27 +125,27 @@ impl View {
         self.transcript.begin_shell(shell);
     }
 
-    /// The command of the user that runs.
+    /// The running command of the user.
     pub fn shell(&mut self) -> Option<&mut Shell> {
         self.transcript.shell()
     }
 
-    /// The log has the commands of the user that have ended.
+    /// Marks finished user commands as held by the log.
     pub fn store_shells(&mut self) {
         self.transcript.store_shells();
     }
 
-    /// The call with this id that has not ended.
+    /// The unfinished call with this id.
     pub fn open_call(&mut self, id: &str) -> Option<&mut Call> {
         self.transcript.open_call(id)
     }
 
-    /// A call whose change can be shown before it runs: its id and arguments.
+    /// Id and arguments of a call that can be previewed before it runs.
     pub fn edit_to_preview(&self, describer: &Describer) -> Option<(String, Map<String, Value>)> {
         self.transcript.edit_to_preview(describer)
     }
 
-    /// Takes in what has come, and lays out what a window needs.
+    /// Reads new entries, and lays out the parts that a view needs.
     pub fn pages<'a>(&'a mut self, scroll: &mut Scroll, look: Look<'a>, now: Instant) -> Pages<'a> {
         if self.conversation.follow(&self.control) {
             scroll.forget();
@@ -167,7 +167,7 @@ impl View {
         }
     }
 
-    /// Lets the window of the fullscreen mode look at the conversation.
+    /// Calls `f` with the scroll state of the fullscreen mode and its pages.
     pub fn with_window<T>(
         &mut self,
         look: Look<'_>,
@@ -182,7 +182,7 @@ impl View {
         done
     }
 
-    /// The row in which the window of the fullscreen mode is searched.
+    /// The search row of the fullscreen mode.
     pub fn search_line(&mut self, look: &Look<'_>) -> Option<Line> {
         self.window.search.as_mut().map(|search| search.line(look))
     }
@@ -205,7 +205,7 @@ impl View {
         }
     }
 
-    /// The whole screen of the viewer, as wide as the look says.
+    /// The screen of the viewer, as wide as `look`.
     pub fn viewer_lines(&mut self, look: Look<'_>, rows: usize, now: Instant, feed: &Arc<Feed>) -> Vec<Line> {
         let Some(mut viewer) = self.viewer.take() else {
             return Vec::new();
@@ -218,7 +218,7 @@ impl View {
         lines
     }
 
-    /// Gives a key to the viewer.
+    /// Passes a key to the viewer.
     pub fn viewer_key(&mut self, key: &Key, keymap: &Keymap, look: Look<'_>, now: Instant) -> Asked {
         let Some(mut viewer) = self.viewer.take() else {
             return Asked::Nothing;

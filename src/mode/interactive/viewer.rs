@@ -1,6 +1,7 @@
-//! The viewer: the whole conversation on a screen of its own, with what is folded opened.
+//! The viewer: the whole conversation on the alternate screen, with folded parts expanded.
 //!
-//! It shows what has scrolled away, what a compaction has taken from the model, and what still comes.
+//! It includes lines that have scrolled away, messages that a compaction removed from the context, and the
+//! unfinished part.
 
 use super::feed::Feed;
 use super::keymap::AppAction;
@@ -16,13 +17,13 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Viewer {
     pub scroll: Scroll,
-    /// Folded as in the conversation.
+    /// True if parts are folded as in the conversation.
     is_folded: bool,
-    /// What the last key did.
+    /// Result of the last key.
     notice: Option<&'static str>,
 }
 
-/// What a key in the viewer asks for.
+/// Request of a key in the viewer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Asked {
     Nothing,
@@ -40,7 +41,7 @@ impl Viewer {
         !self.is_folded
     }
 
-    /// The text that the topmost row is part of.
+    /// Copies the text of the topmost row's item.
     fn copy(&mut self, pages: &Pages<'_>) -> Asked {
         let text = pages.text(self.scroll.first_item());
         match text.filter(|text| !text.trim().is_empty()) {
@@ -86,7 +87,7 @@ impl Viewer {
         [line.cut(width), keys.cut(width)]
     }
 
-    /// The whole screen.
+    /// All lines of the screen.
     pub fn lines(&mut self, pages: &Pages<'_>, rows: usize, feed: &Arc<Feed>) -> Vec<Line> {
         let height = rows.saturating_sub(2).max(1);
         self.scroll.look_for(pages, feed);

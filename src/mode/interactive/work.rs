@@ -1,4 +1,4 @@
-//! The session's thread: what takes the conversation on, or puts another in its place, one after another.
+//! The session's thread: runs jobs that continue or replace the conversation, one after another.
 
 use super::card::Weight;
 use super::effect::Effect;
@@ -10,10 +10,10 @@ use crate::runtime::{AgentMessage, Fatal};
 use crossbeam_channel::Receiver;
 use std::sync::Arc;
 
-/// Something to be done with the session.
+/// A job that the session's thread runs.
 pub type Job = Box<dyn FnOnce(&mut Session, &Arc<Feed>) + Send>;
 
-/// Does the jobs in turn; gives the session back when no more can come.
+/// Runs jobs in turn; returns the session when no more can come.
 pub fn work(mut session: Session, jobs: &Receiver<Job>, feed: &Arc<Feed>) -> Session {
     for job in jobs {
         job(&mut session, feed);
@@ -24,7 +24,7 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, feed: &Arc<Feed>) -> Ses
     session
 }
 
-/// Asks the model. What could not be asked goes back into the editor.
+/// Sends a prompt to the model. A prompt that could not be sent goes back into the editor.
 pub fn ask(ticket: Ticket, message: AgentMessage, typed: String) -> Job {
     Box::new(move |session, feed| {
         let mut is_accepted = false;
@@ -38,7 +38,7 @@ pub fn ask(ticket: Ticket, message: AgentMessage, typed: String) -> Job {
     })
 }
 
-/// Puts events into the feed.
+/// Returns a listener that puts events into the feed.
 pub fn listener(feed: &Arc<Feed>) -> impl FnMut(&Event<'_>) -> Result<(), Fatal> + use<> {
     let feed = feed.clone();
     move |event| {

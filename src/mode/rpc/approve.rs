@@ -1,7 +1,7 @@
-//! Approval of tool calls by the client, by questions that every client can show.
+//! Approval of tool calls by the client, with questions that every client can show.
 //!
-//! One `select` decides. What a choice needs besides (a reason, other arguments) comes with the answer,
-//! or is asked for by a second question: `input` for a reason, `editor` for arguments.
+//! One `select` decides. A choice that needs more (a reason, other arguments) finds it in the response, or
+//! asks a second question: `input` for a reason, `editor` for arguments.
 
 use super::dialog::Dialog;
 use super::field::Fields;
@@ -17,7 +17,7 @@ const CHANGE: &str = "Change the arguments";
 const DENY: &str = "Deny";
 const DENY_BECAUSE: &str = "Deny with a reason";
 
-/// Characters of the arguments in the title; the field `arguments` holds them whole.
+/// Maximum characters of the arguments in the title; the field `arguments` holds all of them.
 const TITLE_MAX: usize = 1000;
 
 pub struct DialogApprover(pub Arc<Dialog>);

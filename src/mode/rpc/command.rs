@@ -1,7 +1,7 @@
 //! The commands that a client can send: a row each, from which parsing, dispatch and the schema follow.
 //!
-//! A row has the command's name, its fields, the shape of its response, and the function that answers it. A new command is a row
-//! here and a line in `docs/rpc.md`.
+//! A row has the command's name, its fields, the shape of its response, and the function that handles it. A
+//! new command is a row here and a line in `docs/rpc.md`.
 
 use super::field::{
     All, Args, Fields, PromptIn, count, host_tools, interrupt_mode, optional, queue_mode, streaming, switch,
@@ -13,16 +13,16 @@ use super::{query, run, session, setting};
 use crate::base::lenient;
 use serde_json::{Map, Value};
 
-/// The response to a command that succeeds.
+/// The response to a successful command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Response {
     /// No data.
     Done,
-    /// Data of this shape.
+    /// Data with this shape.
     Data(&'static str),
-    /// A line of its own with this `type`, as the first protocol has it.
+    /// A separate line with this `type`, as in the first protocol.
     Line(&'static str),
-    /// No line at all: the client answers a request of the program.
+    /// No line: the command is itself a response to a request of the program.
     Silent,
 }
 
@@ -35,7 +35,7 @@ struct Row<A: Args> {
     run: fn(&Server, A::Values, Reply),
 }
 
-/// A row of the table, whatever its fields are.
+/// A row of the table, for any type of fields.
 pub trait Command: Sync {
     fn name(&self) -> &'static str;
 
@@ -44,11 +44,11 @@ pub trait Command: Sync {
 
     fn response(&self) -> Response;
 
-    /// Takes the command's fields. An error says what is wrong with them.
+    /// Reads the command's fields. The error describes the invalid field.
     fn read(&self, fields: &mut Fields) -> Result<Action, String>;
 }
 
-/// Answers a command whose fields have been read.
+/// Runs a command whose fields have been read.
 pub type Action = Box<dyn FnOnce(&Server, Reply) + Send>;
 
 impl<A: Args> Command for Row<A> {
@@ -100,10 +100,10 @@ const STATS: Response = Data(
     cost: number, \
     contextUsage?: {tokens: integer|null, contextWindow: integer, percent: number|null}}",
 );
-/// A result of a tool that the client runs, or what there is of it.
+/// A final or partial result of a tool that the client runs.
 const RESULT: All = All("content?: string|(Block.text|Block.image)[], details?: any, isError?: boolean");
 
-/// Every command, in the order in which `ready` names them.
+/// Every command, in the order of `ready`.
 #[rustfmt::skip]
 pub static COMMANDS: &[&dyn Command] = &[
     &row("prompt", (PromptIn("message"), optional(streaming("streamingBehavior"))), BEGUN, run::prompt),
@@ -172,17 +172,17 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     COMMANDS.iter().filter(|command| command.response() != Silent).map(|command| command.name())
 }
 
-/// A line of the client, with what its response needs.
+/// A command line of the client, with the data for its response.
 pub struct Request {
     /// Echoed in the response.
     pub id: Option<Value>,
-    /// The `type`; none when the line has no such word.
+    /// The `type`; `None` if it is missing or not a string.
     pub name: Option<String>,
-    /// An error says what is wrong with the command.
+    /// The action; the error describes what is invalid in the command.
     pub action: Result<Action, String>,
 }
 
-/// Reads one line. An error says why it is no JSON.
+/// Parses one line. The error describes why it is not JSON.
 pub fn parse(line: &[u8]) -> Result<Request, String> {
     let value: Value = lenient::read(line).map_err(|error| error.to_string())?;
     // What is no object has no fields, and so is no known command.

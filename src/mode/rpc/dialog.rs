@@ -1,7 +1,7 @@
 //! Questions to the client: `extension_ui_request` out, `extension_ui_response` in.
 //!
-//! A question waits on the thread that asks, until its answer comes or its token is cancelled, which a
-//! closed stdin does too. An answer finds its question by the id; an answer that nobody waits for is dropped.
+//! The asking thread waits until the response arrives or its token is cancelled, which a closed stdin also
+//! does. Responses are matched by id; a response without a question is dropped.
 
 use super::field::Fields;
 use crate::mode::event_json::{Line, Question};
@@ -23,7 +23,7 @@ impl Dialog {
         Self { output, pending: Pending::new() }
     }
 
-    /// Asks, and waits. `None` when the wait was cancelled, or the client dismissed the question.
+    /// Sends a question and waits. `None` if cancelled, or if the client dismissed the question.
     pub fn ask(&self, question: &Question<'_>, cancel: &CancelToken) -> Option<Fields> {
         let answer = self.pending.ask(cancel, None, |number| {
             let id = format!("{ID_HEAD}{number}");
@@ -33,7 +33,7 @@ impl Dialog {
         answer.filter(|answer| answer.0.get("cancelled") != Some(&Value::Bool(true)))
     }
 
-    /// Hands an answer to the question with this id.
+    /// Passes a response to the question with this id.
     pub fn answer(&self, id: &Value, answer: Fields) {
         let number = id.as_str().and_then(|id| id.strip_prefix(ID_HEAD)?.parse().ok());
         if let Some(number) = number {

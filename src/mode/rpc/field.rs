@@ -1,7 +1,7 @@
-//! The fields of a line from the client: each is declared once, with its name, its shape and how it is read.
+//! The fields of a client's line: each is declared once, with its name, its shape and its parser.
 //!
-//! A declaration gives a field's part of the schema and its value, or the error that names it. A field that is
-//! `null` counts as absent.
+//! A declaration yields a field's part of the schema, and its value or an error that names it. A `null` field
+//! counts as absent.
 
 use crate::runtime::control::{InterruptMode, Streaming};
 use crate::runtime::{Block, QueueMode, ThinkingLevel, ToolInfo, ToolSpec};
@@ -22,22 +22,22 @@ impl Fields {
     }
 }
 
-/// What a command takes: a field, a group of fields, or a tuple of these.
+/// Arguments of a command: a field, a group of fields, or a tuple.
 pub trait Args: Sync {
     type Values: Send + 'static;
 
     /// The fields in the notation of `shape`.
     fn shape(&self) -> String;
 
-    /// Takes the values out of `fields`. An error names the field that is wrong.
+    /// Takes the values from `fields`. The error names the invalid field.
     fn read(&self, fields: &mut Fields) -> Result<Self::Values, String>;
 }
 
-/// A field that must be there.
+/// A required field.
 pub struct Field<T> {
     name: &'static str,
     shape: &'static str,
-    /// Reads a value; the name is for the error.
+    /// Parses a value; the name is for the error.
     read: fn(&str, Value) -> Result<T, String>,
 }
 
@@ -54,7 +54,7 @@ impl<T: Send + 'static> Args for Field<T> {
     }
 }
 
-/// A field that may be absent.
+/// An optional field.
 pub struct Optional<T>(Field<T>);
 
 pub const fn optional<T>(field: Field<T>) -> Optional<T> {
@@ -124,7 +124,7 @@ pub const fn interrupt_mode(name: &'static str) -> Field<InterruptMode> {
     Field { name, shape: "Interrupt", read: |name, value| read_word(name, value, InterruptMode::parse) }
 }
 
-/// What becomes of a prompt that comes during a run.
+/// How a prompt during a run is handled.
 pub const fn streaming(name: &'static str) -> Field<Streaming> {
     let read = |name: &str, value: Value| {
         read_word(name, value, |word| match word {
@@ -153,7 +153,7 @@ pub const fn host_tools(name: &'static str) -> Field<Vec<HostToolSpec>> {
     Field { name, shape: "HostTool[]", read }
 }
 
-/// All fields there are, which the receiver reads.
+/// All fields as sent, for the receiver to read.
 pub struct All(pub &'static str);
 
 impl Args for All {
@@ -175,7 +175,8 @@ pub struct Prompt {
     pub images: Vec<Block>,
 }
 
-/// The fields of a prompt: its text in the field of this name, images, and the attachments of the first protocol.
+/// The fields of a prompt: its text in the field of this name, images, and the attachments of the first
+/// protocol.
 pub struct PromptIn(pub &'static str);
 
 const IMAGES: Optional<Vec<Fields>> =
@@ -225,14 +226,14 @@ impl Prompt {
     }
 }
 
-/// A tool that the client runs, as `register_tools` describes it.
+/// A tool that the client runs, as declared by `register_tools`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostToolSpec {
     pub info: ToolInfo,
     pub timeout: Option<Duration>,
 }
 
-/// Letters of a tool's name, as providers have it.
+/// Maximum length of a tool's name, as required by providers.
 const TOOL_NAME_MAX: usize = 64;
 
 fn read_host_tool(fields: &mut Fields) -> Result<HostToolSpec, String> {

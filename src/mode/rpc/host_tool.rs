@@ -1,8 +1,8 @@
 //! Tools that the client runs itself: `tool_call_request` out, `tool_call_response` in.
 //!
-//! To the agent they are tools like any other: their arguments are checked, calls run beside each other,
-//! results come in order. A call waits on its own thread; an abort, the tool's time limit and a client
-//! that has gone end the wait at once, and the client is told by `tool_call_cancel`.
+//! The agent treats them like other tools: arguments are checked, calls run in parallel, results are in
+//! order. A call waits on its own thread; an abort, the tool's time limit and a closed client end the wait
+//! immediately, and `tool_call_cancel` is sent.
 
 use super::field::{Fields, HostToolSpec};
 use crate::mode::event_json::Line;
@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Updates that wait for the call's thread. An update replaces those before it.
+/// Maximum updates queued for the call's thread. An update replaces earlier ones.
 const UPDATES_MAX: usize = 16;
 
-/// The tools of the client, and their calls that have no result yet.
+/// The client's tools, and their unfinished calls.
 pub struct HostTools {
     output: Arc<Output>,
     open: Mutex<HashMap<String, Caller>>,
@@ -46,7 +46,7 @@ impl HostTools {
         Arc::new(HostTool { spec, client: self.clone() })
     }
 
-    /// Takes a `tool_call_update`. An update that finds the queue full is dropped: a later one follows.
+    /// Handles a `tool_call_update`. If the queue is full it is dropped, since a later one follows.
     pub fn update(&self, id: &Value, update: Fields) {
         let open = self.open();
         if let Some(caller) = id.as_str().and_then(|id| open.get(id)) {
@@ -54,7 +54,7 @@ impl HostTools {
         }
     }
 
-    /// Takes a `tool_call_response`. A response that nobody waits for is dropped.
+    /// Handles a `tool_call_response`. A response without a call is dropped.
     pub fn respond(&self, id: &Value, result: Fields) {
         let caller = id.as_str().and_then(|id| self.open().remove(id));
         if let Some(caller) = caller {
@@ -71,7 +71,7 @@ impl HostTools {
         (id, shown, ended)
     }
 
-    /// Tells the client that nobody waits for the result of this call any more.
+    /// Tells the client that the result of a call is no longer awaited.
     fn give_up(&self, id: &str, reason: &str) {
         self.open().remove(id);
         self.send(&Line::ToolCallCancel { id, reason });
@@ -138,7 +138,7 @@ fn conclude(name: &str, answer: &Fields) -> Result<ToolOutput, ToolError> {
     Err(ToolError { details: output.details, ..ToolError::new(text.join("\n")) })
 }
 
-/// The result in a response or an update, and whether it is an error.
+/// Parses the result in a response or an update, and whether it is an error.
 fn read(Fields(fields): &Fields) -> Result<(ToolOutput, bool), String> {
     let content = match fields.get("content") {
         None | Some(Value::Null) => Vec::new(),

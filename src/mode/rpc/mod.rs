@@ -47,18 +47,18 @@ use std::thread;
 
 pub use schema::schema;
 
-/// Jobs that wait for the session's thread.
+/// Maximum jobs queued for the session's thread.
 const JOBS_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Events have the cumulative form.
+    /// True for events in the cumulative form.
     pub cumulative: bool,
-    /// The first line says that commands can be sent.
+    /// True to send a first line that says that commands can be sent.
     pub ready: bool,
 }
 
-/// Answers commands on stdin until it ends. Gives the exit code.
+/// Handles commands on stdin until it ends. Returns the exit code.
 pub fn run(session: Session, options: Options, cancel: &CancelToken, watch: &Watch) -> Result<u8, String> {
     let _ends = EndsChildren { keep: session.workspace().options.bash_keep_background };
     let start = |error: io::Error| format!("Cannot start a thread: {error}");
@@ -126,7 +126,7 @@ fn handle(server: &Server, Request { id, name, action }: Request) {
     }
 }
 
-/// Answers a line that is no command.
+/// Responds to a line that is not a command.
 fn refuse(server: &Server, reason: &str) {
     let reason = format!("Failed to parse command: {reason}");
     // Clients of the older form read errors as events.

@@ -1,4 +1,4 @@
-//! Commands that look at the session and change nothing of it.
+//! Commands that read the session without changing it.
 
 use super::reply::Reply;
 use super::server::Server;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The version of the protocol that `get_state` and `ready` name.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// What this program can do beyond the commands of the TypeScript pi.
+/// Capabilities beyond the commands of the TypeScript pi.
 pub const CAPABILITIES: &[&str] = &[
     "abort_and_prompt",
     "interrupt_mode",
@@ -58,7 +58,7 @@ pub fn state(server: &Server, (): (), reply: Reply) {
     reply.data(state);
 }
 
-/// Gives all messages, or with a field those of a page.
+/// Returns all messages, or one page of them.
 pub fn messages(server: &Server, (offset, limit): (Option<usize>, Option<usize>), reply: Reply) {
     let all = server.control.messages();
     if offset.is_none() && limit.is_none() {
@@ -78,7 +78,7 @@ pub fn entries(server: &Server, since: Option<String>, reply: Reply) {
     }
 }
 
-/// Gives the tree as its JSON text, without parsing it.
+/// Returns the tree as JSON text, without parsing it.
 pub fn tree(server: &Server, (): (), reply: Reply) {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// Sends the response to a command. A command has one response.
+/// Sends the response to a command, exactly once.
 pub struct Reply {
     output: Arc<Output>,
     id: Option<Value>,
@@ -32,7 +32,7 @@ impl Reply {
         Self { output, id, command }
     }
 
-    /// Another handle on this reply, for where the first may be lost. Only one of the two is used.
+    /// Another handle on this reply, for a case where the first may be lost. Only one of them may be used.
     pub fn again(&self) -> Self {
         Self::new(self.output.clone(), self.id.clone(), self.command.clone())
     }
@@ -49,7 +49,7 @@ impl Reply {
         self.send(true, Some(data), None);
     }
 
-    /// Answers with the data of `outcome`, or its error.
+    /// Responds with the data of `outcome`, or its error.
     pub fn give(self, outcome: Result<impl Serialize, impl Display>) {
         match outcome {
             Ok(data) => self.data(data),
@@ -57,7 +57,7 @@ impl Reply {
         }
     }
 
-    /// Answers that it is done, or with the error of `outcome`.
+    /// Responds with success, or the error of `outcome`.
     pub fn finish<T>(self, outcome: Result<T, impl Display>) {
         match outcome {
             Ok(_) => self.done(),
@@ -69,7 +69,7 @@ impl Reply {
         self.send(false, None::<()>, Some(error.to_string()));
     }
 
-    /// Answers `interrupt` as the first protocol does.
+    /// Responds to `interrupt` as in the first protocol.
     pub fn interrupted(self) {
         #[derive(Serialize)]
         struct Interrupted<'a> {

@@ -1,4 +1,4 @@
-//! Prompts and shell commands: how they begin, and how they are ended.
+//! Starts and ends prompts and shell commands.
 
 use super::field::{Fields, Prompt};
 use super::reply::Reply;
@@ -33,7 +33,7 @@ pub fn prompt(server: &Server, (prompt, streaming): (Prompt, Option<Streaming>),
     }
 }
 
-/// Asks the model as the first protocol does: a prompt is never refused for coming during a run.
+/// Sends a prompt as in the first protocol: it is never refused during a run.
 pub fn message(server: &Server, message: Prompt, reply: Reply) {
     prompt(server, (message, Some(Streaming::FollowUp)), reply);
 }
@@ -58,7 +58,7 @@ pub fn abort(server: &Server, (): (), reply: Reply) {
     server.control.when_idle(|| reply.done());
 }
 
-/// Aborts as the first protocol does, with a response of its own.
+/// Aborts as in the first protocol, which has a separate response.
 pub fn interrupt(server: &Server, (): (), reply: Reply) {
     server.control.abort();
     server.control.when_idle(|| reply.interrupted());
@@ -78,7 +78,7 @@ pub fn abort_and_prompt(server: &Server, prompt: Prompt, reply: Reply) {
     });
 }
 
-/// Asks the model, on the session's thread.
+/// Sends a prompt to the model, on the session's thread.
 fn answer(session: &mut Session, output: &Output, ticket: Ticket, prompt: Prompt, reply: Reply) {
     let (images, hints) = session.prepare_images(prompt.images, &ticket.cancel);
     let mut text = prompt.text;
@@ -134,21 +134,21 @@ pub fn abort_bash(server: &Server, (): (), reply: Reply) {
     reply.done();
 }
 
-/// Takes the answer to a question of the program.
+/// Handles the response to a question of the program.
 pub fn answered(server: &Server, answer: Fields, reply: Reply) {
     if let Some(id) = reply.id() {
         server.dialog.answer(id, answer);
     }
 }
 
-/// Takes what there is of the result of a call that the client runs.
+/// Handles a partial result of a call that the client runs.
 pub fn tool_updated(server: &Server, update: Fields, reply: Reply) {
     if let Some(id) = reply.id() {
         server.host_tools.update(id, update);
     }
 }
 
-/// Takes the result of a call that the client runs.
+/// Handles the result of a call that the client runs.
 pub fn tool_ended(server: &Server, result: Fields, reply: Reply) {
     if let Some(id) = reply.id() {
         server.host_tools.respond(id, result);

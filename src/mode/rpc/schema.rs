@@ -1,7 +1,7 @@
 //! The JSON Schema of the protocol, made from the rows of `command` and `event_json` and the tables of `shape`.
 //!
-//! The whole schema is that of a line on stdout; `$defs/Command` is that of one on stdin. Objects are
-//! open, as clients should take them: a later version may say more.
+//! The root schema describes a line on stdout; `$defs/Command` a line on stdin. Objects are open, and clients
+//! should accept further fields: a later version may add some.
 
 use super::command::{COMMANDS, Response};
 use super::query::PROTOCOL_VERSION;
@@ -50,7 +50,7 @@ impl Defs {
         self.choice(name, shapes);
     }
 
-    /// Adds the responses to commands: success, with data or without, and failure.
+    /// Adds the responses to commands: success, with or without data, and failure.
     fn responses(&mut self) {
         let answer =
             |command: &str, rest: &str| format!("{{id?: any, type: \"response\", command{command}, {rest}}}");
@@ -85,7 +85,7 @@ fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/$defs/{name}")})
 }
 
-/// A shape as JSON Schema; none when it is not in the notation.
+/// A shape as JSON Schema; `None` if the notation is invalid.
 fn compile(shape: &str) -> Option<Value> {
     let mut reader = Reader(shape);
     let value = reader.choice()?;
@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A choice of these: words become an `enum`, types without more to say one list.
+/// A choice of schemas: words become an `enum`, plain types one list.
 fn one_of(mut choices: Vec<Value>) -> Value {
     let all = |key: &str| -> Option<Vec<Value>> {
         let only = |choice: &Value| {

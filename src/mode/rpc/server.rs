@@ -1,4 +1,4 @@
-//! What handlers of commands work with: the session's control, its thread, and stdout.
+//! The context of command handlers: the session's control, its thread, and stdout.
 
 use super::dialog::Dialog;
 use super::field::Prompt;
@@ -19,11 +19,11 @@ pub struct Server {
     pub dialog: Arc<Dialog>,
     pub host_tools: Arc<HostTools>,
     pub jobs: Sender<Job>,
-    /// Held by every thread of [`Server::beside`]; the receiver knows when the last one has gone.
+    /// Cloned for every thread of [`Server::beside`]; its receiver disconnects when the last one has ended.
     pub alive: Sender<()>,
 }
 
-/// A command that the session's thread answers.
+/// A command to run on the session's thread.
 pub struct Job {
     reply: Reply,
     run: Run,
@@ -31,7 +31,7 @@ pub struct Job {
 
 type Run = Box<dyn FnOnce(&mut Session, &Output, Reply) + Send>;
 
-/// Runs jobs in turn; gives the session back when no more can come.
+/// Runs jobs in turn; returns the session when the channel closes.
 pub fn work(mut session: Session, jobs: &Receiver<Job>, output: &Output) -> Session {
     for Job { reply, run } in jobs {
         run(&mut session, output, reply);
@@ -41,20 +41,20 @@ pub fn work(mut session: Session, jobs: &Receiver<Job>, output: &Output) -> Sess
 }
 
 impl Server {
-    /// A listener that writes the events which a command causes.
+    /// A listener that writes the events caused by a command.
     pub fn listener(&self) -> impl FnMut(&Event<'_>) {
         // A reader that has gone ends the program by the output's token.
         |event| drop(self.output.event_of_command(event))
     }
 
-    /// Puts skills and templates in place of their names.
+    /// Expands skills and templates in a prompt.
     pub fn expand(&self, prompt: Prompt) -> Prompt {
         let (text, diagnostic) = self.control.expand(prompt.text);
         diagnostic.iter().for_each(report::warning);
         Prompt { text, ..prompt }
     }
 
-    /// Lets the session's thread answer, which may have other commands before this one.
+    /// Passes a command to the session's thread, which may be busy with others before.
     pub fn hand_over(&self, reply: Reply, run: impl FnOnce(&mut Session, &Output, Reply) + Send + 'static) {
         let job = Job { reply, run: Box::new(run) };
         if let Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) = self.jobs.try_send(job) {
@@ -63,7 +63,7 @@ impl Server {
         }
     }
 
-    /// Answers on a thread of its own.
+    /// Handles a command on a separate thread.
     pub fn beside(&self, name: &str, reply: Reply, run: impl FnOnce(Reply) + Send + 'static) {
         let (alive, spare) = (self.alive.clone(), reply.again());
         let run = move || {

@@ -31,7 +31,7 @@ pub fn clone(server: &Server, (): (), reply: Reply) {
     replace(server, reply, |session| session.fork_here().map(|()| json!({"cancelled": false})));
 }
 
-/// Aborts the run under way, then lets `run` put another conversation in place of the present one.
+/// Aborts the current run, then calls `run` to replace the conversation.
 fn replace(
     server: &Server,
     reply: Reply,

@@ -1,4 +1,4 @@
-//! Commands that set what holds for the next request: model, thinking level, modes, tools, names.
+//! Commands that set options of the next request: model, thinking level, modes, tools, names.
 
 use super::field::HostToolSpec;
 use super::reply::Reply;
@@ -16,7 +16,7 @@ pub fn model(server: &Server, (provider, id): (String, String), reply: Reply) {
     }
 }
 
-/// Goes to the next model. The data is null where there is no other one.
+/// Switches to the next model. The data is null if there is no other one.
 pub fn cycle_model(server: &Server, (): (), reply: Reply) {
     let cycled = server.control.models().cycle(true, &mut server.listener());
     reply.give(cycled.map(|cycled| {
@@ -30,7 +30,7 @@ pub fn thinking_level(server: &Server, level: ThinkingLevel, reply: Reply) {
     reply.finish(server.control.models().set_thinking(level, &mut server.listener()));
 }
 
-/// Goes to the next thinking level. The data is null where the model does not think.
+/// Switches to the next thinking level. The data is null if the model does not support thinking.
 pub fn cycle_thinking_level(server: &Server, (): (), reply: Reply) {
     let level = server.control.models().cycle_thinking(&mut server.listener());
     reply.give(level.map(|level| level.map(|level| json!({"level": level}))));
@@ -57,7 +57,7 @@ pub fn auto_retry(server: &Server, on: bool, reply: Reply) {
     remembered(server.control.preferences().set_auto_retry(on), reply);
 }
 
-/// Responds after a setting was stored. One that could not be stored holds for this process all the same.
+/// Responds after storing a setting. If storing fails, the setting still applies to this process.
 fn remembered(stored: Result<(), String>, reply: Reply) {
     if let Err(reason) = stored {
         report::warning(reason);

@@ -1,4 +1,4 @@
-//! The values that lines on stdin and stdout are made of, in a notation from which the JSON Schema is made.
+//! The shapes of values in lines on stdin and stdout, in a notation from which the JSON Schema is generated.
 //!
 //! ```text
 //! {name: type, name?: type, *: type}    an object; `?` may be absent, `*` is every other name
@@ -12,17 +12,17 @@
 
 use crate::mode::event_json::{AGENT_EVENTS, OTHER_LINES, SESSION_EVENTS, STEPS, UPDATES};
 
-/// Names, each with its shape or its fields.
+/// Names with their shapes or fields.
 type Table = &'static [(&'static str, &'static str)];
 
-/// Shapes that are told apart by the word in one of their fields.
+/// Shapes that are distinguished by the value of one field.
 pub struct Family {
     pub name: &'static str,
-    /// The field with the word.
+    /// The distinguishing field.
     pub tag: &'static str,
-    /// Fields that all members have.
+    /// Fields common to all members.
     pub head: &'static str,
-    /// The words, each with its member's other fields.
+    /// The values of the tag, each with the member's other fields.
     pub members: &'static [Table],
 }
 
@@ -111,7 +111,7 @@ pub const FAMILIES: &[Family] = &[
     },
 ];
 
-/// Shapes that are named by others, or long.
+/// Shapes that others refer to, or that are long.
 pub const SHAPES: Table = &[
     (
         "State",

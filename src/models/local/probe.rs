@@ -14,7 +14,7 @@ pub(super) struct Probe {
     root: String,
     bearer: Option<String>,
     deadline: Instant,
-    /// What the server said in place of its models.
+    /// Status and body of the server's error response to the model list request.
     refusal: OnceLock<(u16, String)>,
 }
 

@@ -91,7 +91,7 @@ pub struct Choice {
     pub warning: Option<String>,
 }
 
-/// A model of a list to choose from.
+/// A model to choose from, with a thinking level of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scoped {
     pub model: Arc<Model>,

@@ -1,4 +1,4 @@
-//! What to say when there is no such model: the names that come near.
+//! Suggestions of similar model names for an error about an unknown model.
 
 use super::Usable;
 use crate::base::distance::{Compare, between, letters};

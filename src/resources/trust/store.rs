@@ -40,7 +40,7 @@ impl Store {
         Ok(entry)
     }
 
-    /// Stores a decision on `snapshot`.
+    /// Stores the user's answer about the trust of `project`.
     pub fn answer(&self, project: &Project, answer: &Answer, snapshot: &Snapshot) -> Result<(), String> {
         if answer.decisions.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Single values: plain texts and numbers, quoted texts, and what stands in brackets.
+//! Single values: plain scalars, numbers, quoted strings, and flow collections in brackets.
 
 use super::DEPTH_MAX;
 use serde_json::{Map, Number, Value};

@@ -38,7 +38,7 @@ pub struct State {
     recovered: bool,
     /// The last compaction failed or freed next to nothing, and the user has said nothing since.
     fruitless: bool,
-    /// The answer that was left out and not asked for again: how the run ended.
+    /// Answer that was left out of the conversation and not retried: the result of the run.
     pub(super) failed: Option<Arc<AssistantMessage>>,
 }
 
@@ -190,7 +190,7 @@ impl Compactor<'_> {
         (self.listener)(&Event::EntryAppended { entry: &entry })
     }
 
-    /// Compacts unasked. True when that went well and the answer is to be asked for again.
+    /// Runs automatic compaction. True if it succeeded and the model should be asked again.
     fn auto(&mut self, reason: Reason, will_retry: bool) -> Result<bool, Fatal> {
         let Some(plan) = self.plan() else {
             return Ok(false);

@@ -22,8 +22,8 @@ impl Pressure {
     }
 }
 
-/// Tells whether `answer` came from a full window of `model`. `is_fresh`: its figures are those of the conversation as
-/// it is now.
+/// Tells whether `answer` came from a full window of `model`. `is_fresh`: usage figures match the current
+/// conversation.
 pub fn pressure(answer: &AssistantMessage, model: &Model, is_fresh: bool) -> Option<Pressure> {
     if answer.provider != model.provider || answer.model != model.id {
         return None;

@@ -306,7 +306,7 @@ impl Control {
         Compacting(self.clone())
     }
 
-    /// Ends a compaction that was asked for. To be called before its listeners are told: they may go on at once.
+    /// Ends a compaction. Must be called before its listeners are notified, since they may prompt at once.
     pub(super) fn end_compaction(&self) {
         self.state().compaction = None;
     }

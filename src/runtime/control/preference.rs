@@ -45,7 +45,7 @@ impl Preferences<'_> {
         self.control.queues().steering.mode = mode;
     }
 
-    /// Sets the mode here only.
+    /// Sets the mode for this session only.
     pub fn use_follow_up_mode(&self, mode: QueueMode) {
         self.control.queues().follow_up.mode = mode;
     }

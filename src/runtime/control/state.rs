@@ -69,7 +69,7 @@ impl Switches {
 /// When a steering message is looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InterruptMode {
-    /// When all tools of the turn have ended.
+    /// After all tools of the turn have ended.
     #[default]
     Wait,
     /// After each tool; tools run one at a time, and those that have not begun are skipped.

@@ -1,4 +1,4 @@
-//! Which tools the model has. Changes count from the next request on.
+//! The model's active tools. Changes take effect with the next request.
 
 use super::Tools;
 use super::state::names_of;

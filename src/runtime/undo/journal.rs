@@ -19,7 +19,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes of one file that are kept.
+/// Maximum size of a file whose content is kept, in bytes.
 const FILE_MAX: u64 = 16 << 20;
 /// Bytes of a journal.
 const JOURNAL_MAX: u64 = 256 << 20;

@@ -53,7 +53,7 @@ pub enum Action {
     Remove,
     /// The file is as it was.
     Nothing,
-    /// The change cannot be taken back, whatever is asked.
+    /// The change cannot be undone, even if forced.
     Impossible(String),
 }
 
@@ -243,8 +243,8 @@ pub fn note(done: &[Undone]) -> Option<CustomMessage> {
     })
 }
 
-/// What a plan would change in its file, as the edit tool tells changes; none where that are no texts, or
-/// too long ones.
+/// The planned change of a file as a diff, in the edit tool's form; `None` if the contents are not text or
+/// too long.
 pub fn preview(journal: &Journal, plan: &Plan) -> Option<String> {
     const MOST: usize = 1 << 20;
     let before = match plan.action {

@@ -1,4 +1,4 @@
-//! What the model is told of changes that were taken back.
+//! The note that tells the model which changes were undone.
 
 use super::{Undone, note};
 use crate::agent::run::Fatal;

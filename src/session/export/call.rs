@@ -1,4 +1,4 @@
-//! A tool call of the page, with its result: a line that says what was done, and the rest folded under it.
+//! A tool call on the exported page, with its result: a summary line, the rest folded below.
 
 use super::entry::json;
 use super::html::{Html, brief};

@@ -45,7 +45,7 @@ impl<'a> Source<'a> {
         self.read(position)
     }
 
-    /// What `T` takes of an entry.
+    /// Reads an entry as `T`.
     pub fn read<T: DeserializeOwned>(&self, position: u32) -> Option<T> {
         let line = self.log.line(self.index().get(position)?);
         let read = line.and_then(|line| match self.redactor {

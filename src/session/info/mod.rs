@@ -210,7 +210,7 @@ impl Row {
 /// The longest line that is looked for a header.
 const HEADER_MAX: u64 = 1 << 20;
 
-/// What a message of the user or the model says, and when.
+/// Text and time of a user or assistant message.
 pub(super) struct Spoken {
     pub text: Option<String>,
     time: Option<u64>,

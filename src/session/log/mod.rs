@@ -168,8 +168,8 @@ impl Log {
         Ok(log)
     }
 
-    /// Moves the leaf back over entries that only look whole: programs that give up damaged lines would
-    /// lose all that is hung on one.
+    /// Moves the leaf back to the last entry that parses: programs that drop damaged lines would lose all its
+    /// descendants.
     fn leaf_on_sound_ground(&mut self) {
         while let Some(leaf) = self.leaf {
             if self.entry_at(leaf).is_some() {
@@ -218,7 +218,7 @@ impl Log {
         self.leaf
     }
 
-    /// The entry that the next one is hung on.
+    /// Id of the entry that becomes the parent of the next one.
     pub fn leaf(&self) -> Option<&str> {
         Some(&self.index.get(self.leaf?)?.id)
     }

@@ -241,7 +241,7 @@ impl<'a> Units<'a> {
         }
     }
 
-    /// The length of the blanks here, if a line ends after them.
+    /// Length of the blanks at the position, if a line ends after them.
     fn blanks_at_line_end(&mut self) -> Option<usize> {
         if self.step < Step::TrailingBlanks || self.at < self.inner_blanks {
             return None;

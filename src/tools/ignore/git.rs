@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// More of a file of rules than this is not read.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// The whole of a small file; None when it is not a file, or cannot be read.
+/// Content of a small file; `None` if `path` is not a file or cannot be read.
 pub(super) fn read(backend: &dyn Backend, path: &Path) -> Option<Vec<u8>> {
     if backend.stat(path).ok()?.kind != Kind::File {
         return None;

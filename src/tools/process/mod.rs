@@ -357,7 +357,7 @@ impl LocalChild {
         }
     }
 
-    /// When the shell has ended and its output with it, as far as that can be told.
+    /// Time at which the command counts as ended: shell ended and output closed or silent.
     fn settles_at(&self) -> Option<Instant> {
         let ended_at = self.ended_at?;
         if self.output.is_none() {
@@ -367,7 +367,7 @@ impl LocalChild {
         Some(silent_at.min(ended_at + DRAIN_MAX))
     }
 
-    /// When `is_over` may have a new answer without any event.
+    /// Time of the next check of `is_over` that no event triggers.
     fn due(&self) -> Option<Instant> {
         match self.phase {
             Phase::Ending { kill_at, looked: true } => Some(kill_at),
@@ -392,7 +392,7 @@ impl LocalChild {
         Ok(())
     }
 
-    /// The group may be dead already: this finds those that left it.
+    /// Kills all processes of the command, also those that left a group that has ended.
     fn kill_family(&mut self, now: Instant) {
         self.family.kill();
         self.phase = Phase::Killed { give_up_at: now + KILL_MAX };

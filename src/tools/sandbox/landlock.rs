@@ -26,7 +26,7 @@ const TRUNCATE: u64 = 1 << 14;
 /// Version 5.
 const IOCTL_DEV: u64 = 1 << 15;
 
-/// Rights on a folder that may be written: no new device, and nothing with an old one.
+/// Rights on a writable folder: everything except making devices or using existing ones.
 const IN_FOLDER: u64 = READ_FILE | WRITE_FILE | CHANGE_FOLDER & !(MAKE_CHAR | MAKE_BLOCK) | REFER | TRUNCATE;
 /// Rights on a file that may be written.
 const ON_FILE: u64 = READ_FILE | WRITE_FILE | TRUNCATE;

@@ -1,8 +1,8 @@
-//! What could be completed at the cursor, with what, and what then stands in the line.
+//! Finds what can be completed at the cursor, and applies a completion to the line.
 //!
-//! Nothing is read here: who completes lists the folder or the files, and gives their names. First
-//! [`wanted`] says what the text before the cursor asks for, then [`Token::path_items`], [`rank`] or a list of
-//! commands makes items, and [`Wanted::apply`] puts the chosen one in place.
+//! Nothing is read here: the caller lists the folder or the files, and passes their names. First [`wanted`]
+//! classifies the text before the cursor, then [`Token::path_items`], [`rank`] or a list of commands makes
+//! items, and [`Wanted::apply`] inserts the chosen one.
 
 mod popup;
 mod rank;
@@ -14,41 +14,41 @@ use super::fuzzy;
 use super::select::Item;
 use std::ops::Range;
 
-/// What the text before the cursor asks for.
+/// The kind of completion that the text before the cursor needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// A slash command that begins so.
+    /// A slash command with this prefix.
     Command(String),
-    /// What may stand behind a command; bytes `at` and on of the line.
+    /// Argument of a command; it begins at byte `at` of the line.
     Argument { command: String, text: String, at: usize },
-    /// A file of the project, behind `@`.
+    /// A file of the project, after `@`.
     File(Token),
     /// An entry of a folder.
     Path(Token),
 }
 
-/// A path as it was begun.
+/// The typed part of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// The byte of the line it begins at, with `@` and quote.
+    /// Byte of the line at which the token begins, including `@` and quote.
     pub at: usize,
-    /// Without them.
+    /// The path without `@` and quote.
     pub path: String,
     is_file: bool,
     is_quoted: bool,
 }
 
-/// How the line changes: for [`super::editor::Editor::complete`].
+/// A change of the line: for [`super::editor::Editor::complete`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub range: Range<usize>,
     pub text: String,
-    /// In the text.
+    /// Byte offset in the text.
     pub cursor: usize,
 }
 
-/// What to complete behind `before`, the cursor's line up to the cursor. `is_asked`: Tab was pressed; else
-/// only what is unmistakably begun is completed.
+/// What to complete after `before`, the cursor's line up to the cursor. `is_asked`: Tab was pressed;
+/// otherwise only an unambiguous beginning is completed.
 pub fn wanted(before: &str, is_first_line: bool, is_asked: bool) -> Option<Wanted> {
     let token = token(before);
     if token.is_file {
@@ -74,12 +74,12 @@ pub fn wanted(before: &str, is_first_line: bool, is_asked: bool) -> Option<Wante
     (is_asked || is_begun).then_some(Wanted::Path(token))
 }
 
-/// Ends a path that is in no quotes.
+/// True for a letter that ends an unquoted path.
 fn is_delimiter(letter: char) -> bool {
     matches!(letter, '"' | '\'' | '=') || is_separator(letter)
 }
 
-/// White space and the marks of scripts that are written without it.
+/// True for white space and punctuation of scripts written without spaces.
 fn is_separator(letter: char) -> bool {
     letter.is_whitespace()
         || matches!(letter, '\u{3001}'..='\u{3003}' | '\u{3008}'..='\u{3011}' | '\u{3014}'..='\u{301f}' | '\u{30fb}')
@@ -112,7 +112,7 @@ fn token(before: &str) -> Token {
 }
 
 impl Token {
-    /// The folder to look in, as it was typed and with its slash, and what a name in it must begin with.
+    /// The folder to list, as typed and with its slash, and the prefix of names in it.
     pub fn parts(&self) -> (&str, &str) {
         match self.path.rfind('/') {
             Some(slash) => self.path.split_at(slash + 1),
@@ -121,7 +121,7 @@ impl Token {
         }
     }
 
-    /// The entries of that folder, names and whether each is a folder, that fit: folders first.
+    /// Matching entries of the folder, given as names and whether each is a folder; folders first.
     pub fn path_items(&self, entries: impl Iterator<Item = (String, bool)>) -> Vec<Item> {
         let (folder, begin) = self.parts();
         let begin = begin.to_lowercase();
@@ -137,7 +137,7 @@ impl Token {
         found.into_iter().map(item).collect()
     }
 
-    /// Files that were found below `folder`, which is as it was typed, for what [`rank`] chose.
+    /// Items for the files that [`rank`] chose below `folder`, which is written as typed.
     pub fn file_items<'a>(&self, folder: &str, found: impl Iterator<Item = Candidate<'a>>) -> Vec<Item> {
         found
             .filter(|candidate| is_typeable(candidate.path))
@@ -151,7 +151,7 @@ impl Token {
             .collect()
     }
 
-    /// A path as it must stand in the line.
+    /// A path as it must be written in the line, with quotes if needed.
     fn written(&self, path: &str) -> String {
         let at = if self.is_file { "@" } else { "" };
         match self.is_quoted || path.contains(is_separator) {
@@ -161,12 +161,12 @@ impl Token {
     }
 }
 
-/// Control characters do not come into the editor: such a name would be another there.
+/// True if a name has no control characters, which the editor drops.
 fn is_typeable(name: &str) -> bool {
     !name.contains(char::is_control)
 }
 
-/// The commands that fit: name, hint for arguments, description. A skill is found without `skill:` too.
+/// Matching commands: name, argument hint, description. A skill also matches without `skill:`.
 pub fn commands<'a>(
     query: &str,
     all: impl Iterator<Item = (&'a str, Option<&'a str>, &'a str)>,
@@ -192,7 +192,7 @@ pub fn commands<'a>(
 }
 
 impl Wanted {
-    /// What was typed, to find the item that it already is.
+    /// The typed text, to find the item that equals it.
     pub fn typed(&self) -> &str {
         match self {
             Self::Command(text) | Self::Argument { text, .. } => text,
@@ -200,7 +200,7 @@ impl Wanted {
         }
     }
 
-    /// Puts an item in the place of what was typed; `before` and `behind` are the line around the cursor.
+    /// Replaces the typed text with an item; `before` and `behind` are the line around the cursor.
     pub fn apply(&self, item: &Item, before: &str, behind: &str) -> Change {
         let mut end = before.len();
         let mut text = item.value.clone();

@@ -12,13 +12,13 @@ pub struct Popup {
     list: List,
 }
 
-/// What a key did to the popup.
+/// Result of a key in the popup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The key is the editor's.
+    /// The key is left to the editor.
     Ignored,
     Handled,
-    /// Put this in place. `sends`: Enter also sends the line.
+    /// Insert the item. `sends`: Enter also sends the line.
     Chosen {
         item: Item,
         sends: bool,
@@ -27,7 +27,7 @@ pub enum Answer {
 }
 
 impl Popup {
-    /// None where there is nothing to choose from. What is already typed is chosen first.
+    /// Selects the item that is already typed. `None` if there are no items.
     pub fn new(wanted: Wanted, items: Vec<Item>, rows: usize) -> Option<Self> {
         if items.is_empty() {
             return None;
@@ -57,7 +57,7 @@ impl Popup {
         }
     }
 
-    /// Enter sends a command, and an argument that was begun: there is no more to say.
+    /// True if Enter also sends the line: after a command, or an argument that was begun.
     fn sends(&self) -> bool {
         match &self.wanted {
             Wanted::Command(_) => true,
@@ -66,7 +66,7 @@ impl Popup {
         }
     }
 
-    /// What the chosen item does to the line around the cursor.
+    /// The change of the line around the cursor for the selected item.
     pub fn apply(&self, item: &Item, before: &str, behind: &str) -> Change {
         self.wanted.apply(item, before, behind)
     }

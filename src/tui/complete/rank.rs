@@ -1,4 +1,4 @@
-//! Which of all files of a project were meant.
+//! Ranks the files of a project by a typed query.
 
 use crate::tui::fuzzy;
 use memchr::memmem::Finder;
@@ -15,14 +15,14 @@ const EXACT: i32 = 100;
 const PREFIX: i32 = 80;
 const IN_NAME: i32 = 50;
 const IN_PATH: i32 = 30;
-/// The letters are there, others between them.
+/// Score if the letters match with others between them.
 const SCATTERED: i32 = 10;
 const FOLDER: i32 = 10;
 
 struct Ranked<'a> {
     candidate: Candidate<'a>,
     score: i32,
-    /// Of scattered letters; lower is better.
+    /// Score of scattered letters; lower is better.
     fuzzy: fuzzy::Score,
     depth: usize,
 }
@@ -39,7 +39,7 @@ impl Ranked<'_> {
     }
 }
 
-/// The best `limit` of the candidates, the best first. Costs one look at each.
+/// The best `limit` of the candidates, the best first, in one pass.
 pub fn rank<'a>(
     candidates: impl Iterator<Item = Candidate<'a>>,
     query: &str,
@@ -109,7 +109,7 @@ fn score(path: &str, query: &str, finder: &Finder<'_>) -> Option<i32> {
     })
 }
 
-/// Looks before anything is counted: most files have not all the letters.
+/// Quick test before scoring: most files do not contain all the letters.
 fn is_scattered(path: &str, query: &str) -> bool {
     let mut letters = path.chars();
     query.chars().all(|letter| letters.any(|found| found == letter))

@@ -1,4 +1,4 @@
-//! The line before the cursor in, what is completed out.
+//! The line before the cursor as input, the completed line as output.
 
 use super::*;
 use proptest::prelude::*;

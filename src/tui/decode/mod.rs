@@ -1,8 +1,8 @@
-//! Turns the bytes of a terminal into keys, pastes and answers.
+//! Decodes the bytes of a terminal into keys, pastes and replies.
 //!
-//! Bytes may be cut anywhere. What is not known is swallowed whole: no part of a sequence is ever typed.
-//! A lone Escape cannot be told from the beginning of a sequence until some time has passed: the caller
-//! asks [`Decoder::is_waiting`], and calls [`Decoder::time_out`] when nothing came.
+//! Input may be split at any byte. Unknown sequences are dropped completely: no part of one is ever typed. A
+//! lone Escape cannot be told from the beginning of a sequence until some time has passed: the caller checks
+//! [`Decoder::is_waiting`], and calls [`Decoder::time_out`] if no bytes follow.
 //!
 //! ```text
 //!            ESC            [              final byte
@@ -20,9 +20,9 @@ use sequence::{
     Parameters, ascii_key, color, is_tilde_key, letter_key, mouse, rxvt_letter_key, tilde_key, unicode_code,
 };
 
-/// Of one paste; what is beyond it is left out.
+/// Maximum bytes of a paste; the rest is dropped.
 const PASTE_BYTES_MAX: usize = 16 << 20;
-/// Of one sequence; what is beyond it is not looked at.
+/// Maximum bytes of a sequence; the rest is ignored.
 const SEQUENCE_BYTES_MAX: usize = 4096;
 
 const ESC: u8 = 0x1b;
@@ -32,19 +32,20 @@ const PASTE_END: &[u8] = b"\x1b[201~";
 #[derive(Debug, Default)]
 pub struct Decoder {
     state: State,
-    /// The sequence so far, without its introduction; the paste; or the beginning of a character.
+    /// The sequence so far, without its introducer; or the paste; or the first bytes of a character.
     held: Vec<u8>,
-    /// An Escape came before the one that began the sequence: the key is an Alt.
+    /// True if an Escape preceded the sequence: the key has Alt.
     alt: bool,
-    /// What the last CSI-u sequence typed: some terminals send the character itself after it.
+    /// The character typed by the last CSI-u sequence: some terminals also send it as a plain character.
     doubled: Option<char>,
-    /// How often the terminal was asked where the cursor is. Its answer looks like a function key.
+    /// Number of unanswered cursor position queries. A reply looks like a function key.
     positions: usize,
-    /// The terminal speaks the Kitty protocol, by its last answer.
+    /// True if the terminal supports the Kitty protocol, by its last reply.
     speaks_kitty: bool,
-    /// It said so or the contrary, and has not yet answered the question for its attributes that follows.
+    /// True if the terminal replied about the Kitty protocol, but not yet to the attributes query that
+    /// follows.
     has_told: bool,
-    /// `0x08` is Ctrl with Backspace, not Backspace.
+    /// True if `0x08` is Ctrl with Backspace instead of Backspace.
     sends_ctrl_backspace: bool,
 }
 
@@ -57,7 +58,7 @@ enum State {
     },
     Escape,
     Control,
-    /// After `ESC [ M`: three bytes of an old mouse report, to be swallowed.
+    /// After `ESC [ M`: three bytes of an old mouse report, which are dropped.
     OldMouse {
         missing: u8,
     },
@@ -66,19 +67,19 @@ enum State {
     Shift,
     String {
         kind: u8,
-        /// An Escape came, perhaps of the end.
+        /// True after an Escape, which may begin the end of the string.
         ending: bool,
     },
     Paste,
 }
 
 impl Decoder {
-    /// For a terminal that sends `0x08` for Backspace, or for Ctrl with Backspace.
+    /// `sends_ctrl_backspace`: the terminal sends `0x08` for Ctrl with Backspace, not for Backspace.
     pub fn new(sends_ctrl_backspace: bool) -> Self {
         Self { sends_ctrl_backspace, ..Self::default() }
     }
 
-    /// Takes bytes; what they amount to goes into `out`.
+    /// Decodes bytes; the inputs are appended to `out`.
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Input>) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
@@ -91,12 +92,12 @@ impl Decoder {
         }
     }
 
-    /// The terminal has been asked where the cursor is.
+    /// Records that the terminal was asked for the cursor position.
     pub fn await_position(&mut self) {
         self.positions += 1;
     }
 
-    /// Whether more bytes would change what the last ones mean, and time decides if none come.
+    /// True if further bytes could change the meaning of the last ones, so that a timeout decides.
     pub fn is_waiting(&self) -> bool {
         match self.state {
             State::Escape | State::Control | State::Shift | State::Console => true,
@@ -105,7 +106,7 @@ impl Decoder {
         }
     }
 
-    /// Nothing came: an Escape was the key, and the beginning of a sequence was keys with Alt.
+    /// Ends a wait without further bytes: an Escape was the key, and a begun sequence was keys with Alt.
     pub fn time_out(&mut self, out: &mut Vec<Input>) {
         let alt = std::mem::take(&mut self.alt);
         let begun = match std::mem::take(&mut self.state) {
@@ -176,13 +177,13 @@ impl Decoder {
         self.alt = false;
     }
 
-    /// A key of a sequence; with Alt if an Escape was before it.
+    /// Emits the key of a sequence; with Alt if an Escape preceded it.
     fn key(&mut self, code: Code, modifiers: Modifiers, out: &mut Vec<Input>) {
         let alt = if self.alt { Modifiers::ALT } else { Modifiers::NONE };
         out.push(Input::Key(Key::new(code, modifiers | alt)));
     }
 
-    /// A key that is one byte; with Alt if an Escape was before it.
+    /// Emits a key that is one byte; with Alt if an Escape preceded it.
     fn ascii_key(&mut self, byte: u8, out: &mut Vec<Input>) {
         let (code, modifiers) = match byte {
             0x08 if self.sends_ctrl_backspace => (Code::Backspace, Modifiers::CTRL),
@@ -294,7 +295,7 @@ impl Decoder {
         }
     }
 
-    /// A whole control sequence: its parameters, and the byte that ends it.
+    /// Handles a complete control sequence: its parameters, and its final byte.
     fn sequence(&mut self, held: &[u8], last: u8, out: &mut Vec<Input>) {
         let (marker, parameters) = match held.split_first() {
             Some((&marker @ b'<'..=b'?', rest)) => (Some(marker), rest),
@@ -390,7 +391,7 @@ impl Decoder {
         out.push(Input::Key(Key { action, ..Key::new(code, modifiers | alt) }));
     }
 
-    /// A key as the Kitty protocol and xterm's `formatOtherKeys` send it.
+    /// A key in the form of the Kitty protocol and of xterm's `formatOtherKeys`.
     fn unicode_key(
         &mut self,
         parameters: &Parameters,
@@ -459,7 +460,7 @@ impl Decoder {
         self.finish();
     }
 
-    /// Takes what belongs to the paste; gives the rest.
+    /// Consumes the bytes of a paste; returns the rest.
     fn paste<'b>(&mut self, bytes: &'b [u8], out: &mut Vec<Input>) -> &'b [u8] {
         // The end may have begun in what came before.
         let before = self.held.len();
@@ -487,7 +488,9 @@ impl Decoder {
     }
 }
 
-/// Line ends become `\n`; so do those that tmux has encoded as keys.
+/// Converts line ends to `
+///
+/// `, including those that tmux encodes as keys.
 fn pasted(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     if !text.contains('\x1b') {

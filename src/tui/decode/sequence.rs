@@ -1,8 +1,8 @@
-//! What the numbers and letters of sequences stand for.
+//! Meaning of the numbers and letters in sequences.
 
 use super::super::key::{Code, Modifiers, Mouse, MouseKind};
 
-/// Numbers between semicolons, each with numbers behind colons.
+/// Numbers separated by semicolons, each with subparameters after colons.
 pub(super) struct Parameters(Vec<Vec<Option<u32>>>);
 
 impl Parameters {
@@ -38,7 +38,7 @@ pub(super) fn ascii_key(byte: u8) -> (Code, Modifiers) {
     }
 }
 
-/// Keys that end a sequence with a letter.
+/// The key of a sequence with a final letter.
 pub(super) fn letter_key(byte: u8) -> Option<Code> {
     Some(match byte {
         b'A' => Code::Up,
@@ -53,18 +53,18 @@ pub(super) fn letter_key(byte: u8) -> Option<Code> {
     })
 }
 
-/// The arrows, and the key between them, with a modifier in rxvt.
+/// The arrow keys, and the key between them, with a modifier in rxvt.
 pub(super) fn rxvt_letter_key(byte: u8) -> Option<Code> {
     matches!(byte, b'a'..=b'e').then(|| letter_key(byte.to_ascii_uppercase())).flatten()
 }
 
-/// Whether parameters are the number of a key alone.
+/// True if the parameters are only the number of a key.
 pub(super) fn is_tilde_key(parameters: &[u8]) -> bool {
     let number = str::from_utf8(parameters).ok().and_then(|text| text.parse().ok());
     number.and_then(tilde_key).is_some()
 }
 
-/// Keys that are numbers before a tilde.
+/// The key for a number before a tilde.
 pub(super) fn tilde_key(number: u32) -> Option<Code> {
     Some(match number {
         1 | 7 => Code::Home,
@@ -80,7 +80,7 @@ pub(super) fn tilde_key(number: u32) -> Option<Code> {
     })
 }
 
-/// The key of a code point; those of the private area are the number pad and keys without one.
+/// The key of a code point; the private use area has the number pad and keys without a code point.
 pub(super) fn unicode_code(number: u32) -> Option<Code> {
     Some(match number {
         8 | 127 => Code::Backspace,

@@ -1,4 +1,4 @@
-//! Every row is checked whole and cut in two at every byte.
+//! Each row is checked whole and split in two at every byte.
 
 use super::*;
 use proptest::prelude::*;
@@ -30,7 +30,7 @@ fn shown(inputs: &[Input]) -> Vec<String> {
     inputs.iter().map(show).collect()
 }
 
-/// Checks what `bytes` amount to, whole and cut in two at every byte.
+/// Checks the inputs decoded from `bytes`, whole and split in two at every byte.
 #[track_caller]
 fn check(bytes: impl AsRef<[u8]>, expected: &[&str]) {
     let bytes = bytes.as_ref();
@@ -242,7 +242,7 @@ fn what_is_not_known_is_never_typed() {
 }
 
 proptest! {
-    /// Wherever the bytes are cut, they are the same.
+    /// Splitting the bytes anywhere does not change the inputs.
     #[test]
     fn cuts_change_nothing(bytes in prop::collection::vec(prop_oneof![
         Just(0x1bu8), Just(b'['), Just(b'O'), Just(b'~'), Just(b'2'), Just(b'0'), Just(b'1'), Just(b';'), Just(b'u'), Just(b']'), Just(7u8), any::<u8>()

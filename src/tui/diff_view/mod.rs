@@ -1,8 +1,8 @@
-//! A change of a file as lines, from the numbered form that the edit tool tells it in.
+//! Lines for a change of a file, from the numbered diff of the edit tool.
 //!
-//! Each line of it is a sign (`-`, `+` or a space), a number and the text; ` ...` stands for lines left out.
-//! Where as many lines were removed as were added, the words that differ are marked in each pair. What is
-//! not in this form is shown as it is.
+//! Each line of the diff has a sign (`-`, `+` or a space), a number and the text; ` ...` marks omitted lines.
+//! If as many lines were removed as were added, the words that differ are highlighted in each pair. Lines in
+//! any other form are shown unchanged.
 
 mod words;
 
@@ -12,7 +12,7 @@ use super::theme::{Role, Theme};
 use super::wrap::wrap;
 use std::ops::Range;
 
-/// Cells that the numbers leave to the text.
+/// Minimum cells for the text beside the numbers.
 const TEXT_MIN: usize = 8;
 
 /// The lines of `diff` for a width.
@@ -37,16 +37,16 @@ enum Kind {
     Same,
     Removed,
     Added,
-    /// Lines that are not shown.
+    /// Omitted lines.
     Fold,
-    /// Not of this form.
+    /// A line in another form.
     Other,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Row<'a> {
     kind: Kind,
-    /// Digits.
+    /// The line number's digits.
     number: &'a str,
     text: &'a str,
 }
@@ -83,7 +83,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// Shows the removed lines that `rows` begin with, and the added ones that follow; gives the rest.
+    /// Draws the removed lines at the start of `rows`, and the added ones that follow; returns the rest.
     fn changed<'r>(&mut self, rows: &'r [Row<'r>]) -> &'r [Row<'r>] {
         let run = |rows: &[Row<'_>], kind| rows.iter().take_while(|row| row.kind == kind).count();
         let (removed, rest) = rows.split_at(run(rows, Kind::Removed));
@@ -104,7 +104,7 @@ impl View<'_> {
         rest
     }
 
-    /// Shows a row; the bytes of its text in `marks` stand out.
+    /// Draws a row; the bytes of its text in `marks` are highlighted.
     fn row(&mut self, row: &Row<'_>, marks: &[Range<usize>]) {
         let (sign, role) = match row.kind {
             Kind::Removed => ('-', Role::ToolDiffRemoved),

@@ -1,4 +1,4 @@
-//! Rows of a diff beside their lines.
+//! Rows of a diff and their lines.
 
 use super::*;
 use proptest::prelude::*;

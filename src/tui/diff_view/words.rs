@@ -1,8 +1,8 @@
-//! Which words of two lines differ.
+//! The words in which two lines differ.
 //!
-//! What both begin and end with is set aside first. Of the middle the longest common sequence of words is
-//! found, if it is not too long for that; else all of it differs. Where hardly anything is the same, marks
-//! would only be noise, and there are none.
+//! A common prefix and suffix are set aside first. In the middle the longest common subsequence of words is
+//! found, if it is short enough; otherwise all of it differs. Lines with hardly anything in common get no
+//! marks, which would only be noise.
 
 use std::ops::Range;
 
@@ -48,7 +48,7 @@ struct Word<'a> {
     text: &'a str,
 }
 
-/// Words, stretches of white space, and other characters one by one.
+/// Splits a text into words, runs of white space, and other single characters.
 fn words(text: &str) -> Vec<Word<'_>> {
     let class = |letter: char| match letter {
         _ if letter.is_alphanumeric() || letter == '_' => 1,
@@ -69,7 +69,7 @@ fn words(text: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// Which words belong to the longest common sequence.
+/// Flags the words that belong to the longest common subsequence.
 fn common(old: &[Word<'_>], new: &[Word<'_>]) -> (Vec<bool>, Vec<bool>) {
     let columns = new.len() + 1;
     // The length of the sequence from each pair of places on.
@@ -103,7 +103,7 @@ fn common(old: &[Word<'_>], new: &[Word<'_>]) -> (Vec<bool>, Vec<bool>) {
     (kept_old, kept_new)
 }
 
-/// The bytes of words that were not kept, joined where only blanks lie between; not the indent.
+/// The bytes of words that were not kept, joined across blanks; without the indent.
 fn marks(words: &[Word<'_>], kept: &[bool], text: &str) -> Vec<Range<usize>> {
     let indent = text.len() - text.trim_start().len();
     let mut marks: Vec<Range<usize>> = Vec::new();

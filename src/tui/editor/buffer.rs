@@ -1,7 +1,7 @@
 //! The text of an editor: lines, and the rows that each takes at a width.
 //!
-//! Rows are kept per line and made again only for lines that changed, so that a key costs what it
-//! touches, however long the text is.
+//! Rows are cached per line and rebuilt only for changed lines, so that the cost of a key does not depend on
+//! the length of the text.
 
 use super::paste::Pastes;
 use super::unit::{self, Unit};
@@ -9,7 +9,7 @@ use crate::tui::width::clusters;
 use crate::tui::wrap::breaks_anywhere;
 use std::ops::Range;
 
-/// A place in the text: a line, and a byte in it at which a character begins or the line ends.
+/// A position in the text: a line, and a byte offset at a character boundary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     pub line: usize,
@@ -17,7 +17,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// Where a text ends that begins here.
+    /// The end of a text inserted at this position.
     pub fn after(self, text: &str) -> Self {
         match text.rsplit_once('\n') {
             Some((before, last)) => {
@@ -30,14 +30,14 @@ impl Position {
 
 #[derive(Debug)]
 pub struct Buffer {
-    /// At least one.
+    /// The lines, at least one.
     lines: Vec<Paragraph>,
 }
 
 #[derive(Debug, Default)]
 struct Paragraph {
     text: String,
-    /// For a width in cells.
+    /// Cached rows for a width in cells.
     rows: Option<(usize, Vec<Range<usize>>)>,
 }
 
@@ -91,7 +91,7 @@ impl Buffer {
         text
     }
 
-    /// Puts `text` in the place of a range; gives what was there.
+    /// Replaces a range with `text`; returns the old text.
     pub fn replace(&mut self, range: Range<Position>, text: &str) -> String {
         let removed = self.slice(range.clone());
         let first = self.line(range.start.line);
@@ -112,7 +112,7 @@ impl Buffer {
         removed
     }
 
-    /// The rows of a line: together they are the line, white space at breaks included.
+    /// The rows of a line; together they are the whole line, including white space at breaks.
     pub fn rows(&mut self, line: usize, cells: usize, pastes: &Pastes) -> &[Range<usize>] {
         let Some(paragraph) = self.lines.get_mut(line) else {
             return &[];
@@ -123,7 +123,8 @@ impl Buffer {
     }
 }
 
-/// At least one row. Breaks behind white space and between characters of scripts without it, else anywhere.
+/// Splits a line into at least one row: after white space, between characters of scripts without spaces,
+/// otherwise anywhere.
 fn rows(text: &str, cells: usize, pastes: &Pastes) -> Vec<Range<usize>> {
     let cells = cells.max(1);
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! The prompts that were sent, to be found again.
+//! The history of prompts.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ const PROMPTS_MAX: usize = 100;
 
 #[derive(Debug, Default)]
 pub struct History {
-    /// The newest first.
+    /// Prompts, the newest first.
     prompts: VecDeque<String>,
 }
 
@@ -30,7 +30,7 @@ impl History {
         self.prompts.get(index).map(String::as_str)
     }
 
-    /// The next prompt that begins with `prefix`, and is not what is shown already.
+    /// The next prompt that begins with `prefix` and differs from the one shown.
     pub fn step(&self, from: Option<usize>, direction: Direction, prefix: &str) -> Option<usize> {
         let shown = from.and_then(|index| self.get(index)).unwrap_or(prefix);
         let fits = |index: &usize| {
@@ -43,7 +43,7 @@ impl History {
         }
     }
 
-    /// The newest prompt from `first` on that has `query` in it, in any case.
+    /// The newest prompt from `first` on that contains `query`, ignoring case.
     pub fn search(&self, first: usize, query: &str) -> Option<usize> {
         let query = query.to_lowercase();
         let fits =

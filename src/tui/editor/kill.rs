@@ -1,4 +1,4 @@
-//! What was deleted in larger pieces, to be put back.
+//! The kill ring: deleted text that can be yanked.
 
 use std::collections::VecDeque;
 
@@ -6,12 +6,12 @@ const ENTRIES_MAX: usize = 60;
 
 #[derive(Debug, Default)]
 pub struct KillRing {
-    /// The last is what is put back next.
+    /// Killed texts; the last is yanked next.
     entries: VecDeque<String>,
 }
 
 impl KillRing {
-    /// Keeps what was deleted; deletions in a row become one entry, in the order of the text.
+    /// Stores killed text; consecutive kills are joined into one entry, in the order of the text.
     pub fn push(&mut self, text: &str, is_backward: bool, joins: bool) {
         match self.entries.back_mut().filter(|_| joins) {
             Some(last) if is_backward => last.insert_str(0, text),
@@ -29,7 +29,7 @@ impl KillRing {
         self.entries.back().map(String::as_str)
     }
 
-    /// Makes the entry before the last one the last; false if there is only one.
+    /// Rotates the ring by one entry; false if there is only one.
     pub fn rotate(&mut self) -> bool {
         self.entries.rotate_right(usize::from(self.entries.len() > 1));
         self.entries.len() > 1

@@ -1,11 +1,11 @@
-//! Where prompts are written: lines of text, a cursor, and what a key does to them.
+//! The prompt editor: lines of text, a cursor, and the effects of keys.
 //!
-//! The editor knows keys and cells, no terminal: [`Editor::handle`] takes a key and tells what came of it,
-//! [`Editor::render`] gives the rows to show. Its keys are the actions of [`keymap::EDITOR`]; all others are
-//! [`Outcome::Ignored`], so that the application can use them.
+//! The editor knows keys and cells, no terminal: [`Editor::handle`] takes a key and returns an [`Outcome`],
+//! [`Editor::render`] returns the rows to show. Its keys are the actions of [`keymap::EDITOR`]; all others
+//! are [`Outcome::Ignored`], so that the application can use them.
 //!
-//! The cursor is always between two characters as people see them, never inside of a cluster or of the
-//! marker of a paste. Every change is one replacement of a range, which is what undo keeps.
+//! The cursor is always between two grapheme clusters, never inside one or inside the marker of a paste.
+//! Every change replaces one range, and undo stores these replacements.
 
 mod buffer;
 mod history;
@@ -27,18 +27,18 @@ use recall::Recall;
 use std::ops::Range;
 use undo::{Edit, Undo};
 
-/// What came of a key.
+/// Result of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The key is none of the editor's.
+    /// The key has no meaning in the editor.
     Ignored,
-    /// Done; the text is as it was.
+    /// The key was handled; the text is unchanged.
     Handled,
-    /// The text is another.
+    /// The text has changed.
     Edited,
-    /// To be sent: pastes are put back, white space around is gone. The editor is empty again.
+    /// The text to send, trimmed and with pastes expanded. The editor is empty again.
     Submit(String),
-    /// What is before the cursor is to be completed.
+    /// A completion is requested for the text before the cursor.
     Complete,
 }
 
@@ -52,25 +52,25 @@ pub struct Editor {
     history: History,
     recall: Recall,
     last: Last,
-    /// The next character typed is where to jump to.
+    /// Set while the next typed character is the target of a jump.
     jump: Option<Jump>,
-    /// The cell that moves up and down keep to.
+    /// The column that vertical moves return to.
     goal: Option<usize>,
-    /// No second line.
+    /// True if the editor has only one line.
     is_single: bool,
     view: view::Window,
-    /// Counts changes of the text.
+    /// Number of changes of the text.
     changes: u64,
 }
 
-/// What the key before did, where that matters.
+/// The kind of the previous action, if it affects the next.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Last {
     #[default]
     Other,
     Typing,
     Kill,
-    /// Put this back.
+    /// Yanked text at this range.
     Yank(Range<Position>),
 }
 
@@ -85,17 +85,17 @@ impl Editor {
         Self::default()
     }
 
-    /// An editor of one line; keys that would leave it are ignored.
+    /// An editor with one line; keys that would add a line are ignored.
     pub fn single_line() -> Self {
         Self { is_single: true, ..Self::default() }
     }
 
-    /// The text as it is shown, with markers of pastes.
+    /// The displayed text, with markers of pastes.
     pub fn text(&self) -> String {
         self.buffer.text()
     }
 
-    /// The text with what was pasted.
+    /// The text with pastes expanded.
     pub fn expanded(&self) -> String {
         self.pastes.expand(&self.buffer.text())
     }
@@ -104,7 +104,7 @@ impl Editor {
         self.buffer.is_empty()
     }
 
-    /// Replaces everything; can be undone.
+    /// Replaces the whole text, as one undoable change.
     pub fn set_text(&mut self, text: &str) {
         self.recall.stop();
         self.settle();
@@ -112,19 +112,19 @@ impl Editor {
         self.replace(Position::default()..self.buffer.end(), &text);
     }
 
-    /// The cursor's line before it and behind it.
+    /// The parts of the cursor's line before and after the cursor.
     pub fn around_cursor(&self) -> (&str, &str) {
         let line = self.buffer.line(self.cursor.line);
         line.split_at_checked(self.cursor.byte).unwrap_or((line, ""))
     }
 
-    /// Whether the cursor is in the first line, where commands are.
+    /// True if the cursor is in the first line, where commands are.
     pub fn is_in_first_line(&self) -> bool {
         self.cursor.line == 0
     }
 
-    /// Puts a completion in the place of bytes `range` of the cursor's line; the cursor goes to byte `cursor`
-    /// of what was put there.
+    /// Replaces bytes `range` of the cursor's line with a completion; the cursor moves to byte `cursor` of
+    /// the inserted text.
     pub fn complete(&mut self, range: Range<usize>, text: &str, cursor: usize) {
         self.settle();
         let line = self.cursor.line;
@@ -139,12 +139,12 @@ impl Editor {
         self.move_to(at(start + cursor.min(text.len())));
     }
 
-    /// Adds a prompt to those that can be found again.
+    /// Adds a prompt to the history.
     pub fn remember(&mut self, prompt: &str) {
         self.history.add(prompt);
     }
 
-    /// Takes what was pasted. A large paste is folded into a marker.
+    /// Inserts pasted text. A large paste is folded into a marker.
     pub fn paste(&mut self, text: &str) -> Outcome {
         self.recall.stop();
         self.settle();
@@ -233,7 +233,7 @@ impl Editor {
         Outcome::Ignored
     }
 
-    /// Does what an action of [`keymap::EDITOR`] says.
+    /// Runs an action of [`keymap::EDITOR`].
     pub fn act(&mut self, action: Action) -> Outcome {
         if self.is_single && !is_for_one_line(action) {
             return Outcome::Ignored;
@@ -278,7 +278,7 @@ impl Editor {
         Outcome::Handled
     }
 
-    /// Forgets what only the key before is allowed to lead to.
+    /// Resets the state of the previous action, and returns it.
     fn settle(&mut self) -> Last {
         self.goal = None;
         std::mem::take(&mut self.last)
@@ -296,7 +296,7 @@ impl Editor {
         self.around_cursor().0.ends_with('\\')
     }
 
-    /// Changes the text and puts the cursor behind what is new; gives what was there.
+    /// Replaces a range and moves the cursor after the new text; returns the old text.
     fn apply(&mut self, range: Range<Position>, text: &str) -> String {
         let end = range.start.after(text);
         let removed = self.buffer.replace(range, text);
@@ -305,7 +305,7 @@ impl Editor {
         removed
     }
 
-    /// The cursor goes to a place, or behind the character that the place is inside of.
+    /// Moves the cursor to a position, or after the cluster that contains it.
     fn move_to(&mut self, place: Position) {
         let line = place.line.min(self.buffer.lines().saturating_sub(1));
         let text = self.buffer.line(line);
@@ -313,7 +313,7 @@ impl Editor {
         self.cursor = Position { line, byte };
     }
 
-    /// Changes the text in a way that can be undone.
+    /// Replaces a range as an undoable change.
     fn replace(&mut self, range: Range<Position>, text: &str) {
         if range.is_empty() && text.is_empty() {
             return;
@@ -357,7 +357,7 @@ impl Editor {
         self.replace(self.cursor..self.cursor, "\n");
     }
 
-    /// Removes what is between the cursor and a place.
+    /// Deletes the text between the cursor and a position.
     fn delete(&mut self, place: fn(&Self) -> Position) {
         self.recall.stop();
         self.settle();
@@ -365,7 +365,7 @@ impl Editor {
         self.replace(self.cursor.min(place)..self.cursor.max(place), "");
     }
 
-    /// Removes it and keeps it to be put back.
+    /// Deletes the text between the cursor and a position, and adds it to the kill ring.
     fn kill(&mut self, place: fn(&Self) -> Position) {
         self.recall.stop();
         let joins = self.settle() == Last::Kill;

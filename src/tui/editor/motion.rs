@@ -1,4 +1,4 @@
-//! Where the cursor goes.
+//! Movements of the cursor.
 
 use super::buffer::Position;
 use super::history::Direction;
@@ -14,7 +14,7 @@ impl Editor {
         Position { byte, ..self.cursor }
     }
 
-    /// The end of the line before, or the cursor's place in the first line.
+    /// The end of the previous line; in the first line the cursor's own position.
     fn line_before(&self) -> Position {
         match self.cursor.line.checked_sub(1) {
             Some(line) => Position { line, byte: self.buffer.line(line).len() },
@@ -65,7 +65,7 @@ impl Editor {
         self.at(self.line().len())
     }
 
-    /// What deleting to the line's beginning reaches: at the beginning, the line before.
+    /// The target of deleting to the start of the line; at the start, the end of the previous line.
     pub(super) fn to_line_start(&self) -> Position {
         match self.cursor.byte {
             0 => self.line_before(),
@@ -119,7 +119,7 @@ impl Editor {
         }
     }
 
-    /// The row of its line that the cursor is in, and how many that line has.
+    /// The row of the cursor within its line, and the number of rows of the line.
     fn row(&mut self) -> (usize, usize) {
         let cells = self.view.cells();
         let rows = self.buffer.rows(self.cursor.line, cells, &self.pastes);
@@ -157,7 +157,7 @@ impl Editor {
         });
     }
 
-    /// Up or down by rows, as far as there are any, in the cell that the first such move began in.
+    /// Moves up or down by at most `rows` rows, keeping the column of the first such move.
     fn by_rows(&mut self, rows: isize) {
         let cells = self.view.cells();
         let (row, _) = self.row();
@@ -219,7 +219,7 @@ impl Editor {
         self.cursor = Position { line, byte };
     }
 
-    /// The cell of the cursor in its row.
+    /// The column of the cursor in its row.
     pub(super) fn cell(&mut self, row: usize) -> usize {
         let cells = self.view.cells();
         let rows = self.buffer.rows(self.cursor.line, cells, &self.pastes);

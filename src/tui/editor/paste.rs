@@ -1,26 +1,26 @@
 //! Pastes: cleaned, and folded into a marker when they are large.
 //!
-//! `[paste #1 +42 lines]` stands in the text for what was pasted, moves and goes as one character, and is
-//! put back when the text leaves the editor.
+//! A marker such as `[paste #1 +42 lines]` represents the pasted text, acts as one character, and is expanded
+//! when the text leaves the editor.
 
 use std::ops::Range;
 
-/// A paste with more of either is folded.
+/// A paste with more lines or characters is folded.
 const LINES_MAX: usize = 10;
 const CHARS_MAX: usize = 1000;
 
 const TAB: &str = "    ";
 const BEGIN: &str = "[paste #";
 
-/// What was folded since the text was last sent.
+/// Pastes folded since the text was last sent.
 #[derive(Debug, Default)]
 pub struct Pastes {
-    /// Marker and text; the first is number 1.
+    /// Markers and texts; the first is number 1.
     folded: Vec<(String, String)>,
 }
 
 impl Pastes {
-    /// The marker that stands for `text`, if it is large.
+    /// Stores `text` and returns its marker, if it is large.
     pub fn fold(&mut self, text: &str) -> Option<String> {
         let lines = text.split('\n').count();
         let size = if lines > LINES_MAX {
@@ -37,12 +37,12 @@ impl Pastes {
         Some(marker)
     }
 
-    /// Where markers are in a text.
+    /// Positions of markers in a text.
     pub fn markers(&self, text: &str) -> Vec<Range<usize>> {
         self.found(text).map(|(range, _)| range).collect()
     }
 
-    /// The text with all that was folded.
+    /// The text with all markers expanded.
     pub fn expand(&self, text: &str) -> String {
         let mut whole = String::with_capacity(text.len());
         let mut at = 0;
@@ -69,7 +69,9 @@ impl Pastes {
     }
 }
 
-/// Text as an editor holds it: line ends are `\n`, tabs are spaces, no other control character is left.
+/// Normalises text for the editor: line ends become `
+///
+/// `, tabs spaces, other control characters are removed.
 pub fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -88,7 +90,7 @@ pub fn clean(text: &str) -> String {
     clean
 }
 
-/// Whether what is pasted is a path, or begins as one.
+/// True if pasted text is a path, or begins like one.
 pub fn is_path_like(text: &str) -> bool {
     text.starts_with(['/', '~', '.'])
 }

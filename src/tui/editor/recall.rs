@@ -1,7 +1,7 @@
-//! Prompts from before, in the place of what is being written.
+//! Recalls earlier prompts in place of the current draft.
 //!
-//! The draft is not lost: what is shown instead is one edit on top of it, taken back when another prompt is
-//! shown or when one goes on past the newest.
+//! The draft is not lost: a recalled prompt is one edit on top of it, undone when another prompt is shown or
+//! when the user moves past the newest.
 
 use super::buffer::Position;
 use super::history::Direction;
@@ -11,9 +11,9 @@ use crate::tui::keymap::{Action, Keymap};
 
 #[derive(Debug, Default)]
 pub(super) struct Recall {
-    /// The prompt that is shown.
+    /// Index of the recalled prompt.
     shown: Option<usize>,
-    /// What prompts must begin with.
+    /// Prefix of the prompts to recall.
     prefix: String,
     search: Option<Search>,
 }
@@ -32,7 +32,7 @@ impl Recall {
         self.search.is_some()
     }
 
-    /// What is shown is the text from now on.
+    /// Keeps the recalled text as the current one.
     pub(super) fn stop(&mut self) {
         *self = Self::default();
     }
@@ -97,7 +97,8 @@ impl Editor {
         self.recall.search = Some(Search::default());
     }
 
-    /// A key while the prompts are searched. None: the search is over, and the key has its usual meaning.
+    /// Handles a key during a search of the history. `None`: the search has ended, and the key keeps its
+    /// usual meaning.
     pub(super) fn search_key(
         &mut self,
         key: &Key,

@@ -1,4 +1,4 @@
-//! Keys in, text and cursor out. `|` is the cursor.
+//! Keys as input, text and cursor as output. `|` is the cursor.
 
 use super::*;
 use crate::tui::style::Style;

@@ -1,19 +1,19 @@
-//! What was changed, to take back and to do again.
+//! Undo and redo of changes.
 
 use super::buffer::Position;
 use std::collections::VecDeque;
 
-/// Bytes kept for undo; the oldest edits go first.
+/// Maximum bytes kept for undo; the oldest edits are dropped.
 const BYTES_MAX: usize = 16 << 20;
 const EDITS_MAX: usize = 10_000;
 
-/// One replacement: `inserted` stands where `removed` was.
+/// One replacement: `inserted` replaced `removed`.
 #[derive(Clone, Debug)]
 pub struct Edit {
     pub at: Position,
     pub removed: String,
     pub inserted: String,
-    /// The cursor before it and after it.
+    /// Position of the cursor before and after the edit.
     pub before: Position,
     pub after: Position,
 }
@@ -46,7 +46,7 @@ impl Undo {
         }
     }
 
-    /// Makes typed text part of the last edit, if that ends where this begins.
+    /// Adds typed text to the last edit, if that edit ends at `at`.
     pub fn join(&mut self, at: Position, text: &str, after: Position) -> bool {
         let Some(last) = self.done.back_mut() else {
             return false;
@@ -61,7 +61,7 @@ impl Undo {
         true
     }
 
-    /// Gives the last edit, to be taken back for good.
+    /// Removes and returns the last edit, to undo it without redo.
     pub fn pop(&mut self) -> Option<Edit> {
         let edit = self.done.pop_back()?;
         self.bytes -= edit.bytes();

@@ -1,4 +1,4 @@
-//! What the cursor moves over: characters as people see them, and markers of pastes as one.
+//! Units that the cursor moves over: grapheme clusters, and each marker of a paste as one.
 
 use super::paste::Pastes;
 use crate::tui::width;
@@ -30,7 +30,7 @@ pub fn units(text: &str, pastes: &Pastes) -> impl Iterator<Item = Unit> {
     })
 }
 
-/// The beginning of the unit before a place.
+/// Start of the unit before an offset.
 pub fn before(text: &str, byte: usize, pastes: &Pastes) -> usize {
     let markers = pastes.markers(text);
     let last = markers.iter().rfind(|marker| marker.start < byte);
@@ -43,7 +43,7 @@ pub fn before(text: &str, byte: usize, pastes: &Pastes) -> usize {
     byte - cluster.map_or(0, str::len)
 }
 
-/// The end of the unit behind a place.
+/// End of the unit after an offset.
 pub fn behind(text: &str, byte: usize, pastes: &Pastes) -> usize {
     let markers = pastes.markers(text);
     let next = markers.iter().find(|marker| marker.end > byte);
@@ -56,7 +56,7 @@ pub fn behind(text: &str, byte: usize, pastes: &Pastes) -> usize {
     byte + cluster.map_or(0, str::len)
 }
 
-/// The place itself, or the end of the unit that it is inside of.
+/// The offset, or the end of the unit that contains it.
 pub fn snap(text: &str, byte: usize, pastes: &Pastes) -> usize {
     let is_begin = |byte: &usize| text.is_char_boundary(*byte);
     let byte = (byte..text.len()).find(is_begin).unwrap_or(text.len());
@@ -91,8 +91,8 @@ enum Kind {
     Other,
 }
 
-/// The line in pieces of one kind each. In scripts that are written without blanks a piece is a character or a run of
-/// them, as Unicode breaks words: their words would take a dictionary of some megabytes.
+/// Splits a line into pieces of one kind. In scripts without spaces a piece is a character or a run of them,
+/// by Unicode's word breaks: real words would need a dictionary of some megabytes.
 fn pieces(text: &str, pastes: &Pastes) -> Vec<(Range<usize>, Kind)> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -139,7 +139,7 @@ fn is_mark(letter: char) -> bool {
     letter.is_ascii_punctuation() && letter != '_'
 }
 
-/// The beginning of the word before a place in the line, spaces between left out.
+/// Start of the word before an offset in the line, skipping spaces.
 pub fn word_before(text: &str, byte: usize, pastes: &Pastes) -> usize {
     let pieces = pieces(text, pastes);
     let before = pieces.iter().rev().filter(|(range, _)| range.start < byte);
@@ -147,7 +147,7 @@ pub fn word_before(text: &str, byte: usize, pastes: &Pastes) -> usize {
     word(before).unwrap_or(0)
 }
 
-/// The end of the word behind a place in the line.
+/// End of the word after an offset in the line.
 pub fn word_behind(text: &str, byte: usize, pastes: &Pastes) -> usize {
     let pieces = pieces(text, pastes);
     let behind = pieces.iter().filter(|(range, _)| range.end > byte);
@@ -155,7 +155,7 @@ pub fn word_behind(text: &str, byte: usize, pastes: &Pastes) -> usize {
     word(behind).unwrap_or(text.len())
 }
 
-/// Goes over spaces, then a word, a marker, or all other signs in a row. None at the line's end.
+/// Skips spaces, then a word, a marker, or a run of other characters. `None` at the end of the line.
 fn word(pieces: impl Iterator<Item = (usize, Kind)>) -> Option<usize> {
     let mut pieces = pieces.skip_while(|(_, kind)| *kind == Kind::Space);
     let (mut place, kind) = pieces.next()?;

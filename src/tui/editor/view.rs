@@ -1,4 +1,4 @@
-//! The rows of an editor that are shown.
+//! The visible rows of an editor.
 
 use super::Editor;
 use super::buffer::Position;
@@ -6,24 +6,24 @@ use crate::tui::line::Line;
 use crate::tui::style::Style;
 use std::ops::Range;
 
-/// What is shown of an editor.
+/// The visible part of an editor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
-    /// At least one; the cursor is in one of them.
+    /// At least one line; the cursor is in one of them.
     pub lines: Vec<Line>,
-    /// Rows that are not shown.
+    /// Hidden rows above.
     pub above: usize,
     pub below: usize,
 }
 
-/// What was shown last.
+/// The part that was last drawn.
 #[derive(Debug)]
 pub(super) struct Window {
     width: usize,
     rows: usize,
-    /// The row at the top.
+    /// Index of the top row.
     top: usize,
-    /// The first cell shown of an editor of one line.
+    /// First visible column of a one-line editor.
     left: usize,
 }
 
@@ -34,7 +34,7 @@ impl Default for Window {
 }
 
 impl Window {
-    /// For text: the last one is the cursor's, at the end of a row.
+    /// Cells for text: the last column is kept for a cursor at the end of a row.
     pub(super) fn cells(&self) -> usize {
         self.width.saturating_sub(1).max(1)
     }
@@ -45,7 +45,7 @@ impl Window {
 }
 
 impl Editor {
-    /// The rows to show in `width` cells, at most `rows_max`; the cursor is always among them.
+    /// The visible rows in `width` cells, at most `rows_max`, always including the cursor.
     pub fn render(&mut self, width: usize, rows_max: usize, text: Style, marker: Style) -> View {
         (self.view.width, self.view.rows) = (width.max(1), rows_max.max(1));
         if self.is_single {
@@ -98,7 +98,7 @@ impl Editor {
         drawn
     }
 
-    /// One row, moved to the left as far as the cursor needs it.
+    /// The row of a one-line editor, scrolled sideways to show the cursor.
     fn render_single(&mut self, text: Style) -> View {
         let line = Line::of(self.buffer.line(0), text);
         let cell = self.cell_of(self.cursor);

@@ -1,10 +1,10 @@
-//! What the scanner knows of a language, and what many languages share.
+//! Properties of a language for the scanner, and those that many languages share.
 
-/// How a language is read.
+/// The scanner mode of a language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Code,
-    /// Tags with attributes, and text between them.
+    /// Tags with attributes, and text between tags.
     Markup,
     Diff,
     Markdown,
@@ -12,30 +12,30 @@ pub enum Kind {
 
 #[derive(Debug)]
 pub struct Language {
-    /// Names and file extensions, between spaces.
+    /// Names and file extensions, separated by spaces.
     pub names: &'static str,
     pub kind: Kind,
     pub keywords: &'static str,
     pub types: &'static str,
     pub literals: &'static str,
-    /// What a comment up to the end of the line begins with.
+    /// Beginnings of comments that extend to the end of the line.
     pub comments: &'static [&'static str],
     pub block: Option<(&'static str, &'static str)>,
-    /// Block comments may hold block comments.
+    /// True if block comments nest.
     pub nests: bool,
-    /// The longer beginnings first.
+    /// Kinds of quotes; longer beginnings come first.
     pub quotes: &'static [Quote],
-    /// Keywords are the same in capitals; they stand in small letters here.
+    /// True if keywords match in any case; here they are in lower case.
     pub ignores_case: bool,
-    /// Words that begin with a capital are types.
+    /// True if words that begin with a capital letter are types.
     pub has_capital_types: bool,
-    /// A quote may begin a lifetime; `r#"` strings.
+    /// True if a quote may begin a lifetime, and `r#"` strings exist.
     pub has_lifetimes: bool,
-    /// Marks before the name of a variable.
+    /// Characters before the name of a variable.
     pub sigils: &'static str,
-    /// Marks behind the name of a value.
+    /// Characters after the name of a value.
     pub keys: &'static [char],
-    /// Letters of words, besides those of all languages.
+    /// Letters of words, besides the usual ones.
     pub letters: &'static str,
 }
 
@@ -43,9 +43,9 @@ pub struct Language {
 pub struct Quote {
     pub begin: &'static str,
     pub end: &'static str,
-    /// A backslash takes what is special from the next character.
+    /// True if a backslash escapes the next character.
     pub escapes: bool,
-    /// May reach over the end of a line.
+    /// True if a string may span lines.
     pub lines: bool,
 }
 
@@ -77,9 +77,9 @@ pub const NONE: Language = Language {
     letters: "",
 };
 
-/// Braces, `//` and `/* */`.
+/// Languages with braces, `//` and `/* */`.
 pub const BRACES: Language =
     Language { comments: &["//"], block: Some(("/*", "*/")), has_capital_types: true, ..NONE };
 
-/// `#` and what is between quotes.
+/// Languages with `#` comments and quoted strings.
 pub const HASH: Language = Language { comments: &["#"], ..NONE };

@@ -1,9 +1,8 @@
 //! Colours code, line by line.
 //!
-//! No grammar is known here, only what words and marks look like: a row of a table says a language's
-//! keywords, comments and strings ([`table`]), and one scanner does for all of them. What reaches over a
-//! line's end (a comment, a string, a tag) is carried on to the next; every byte is passed once. It
-//! is a help for the eye and may be wrong in odd corners, but never changes a character.
+//! There are no grammars: a row of a table lists a language's keywords, comments and strings ([`table`]), and
+//! one scanner reads all languages. A comment, string or tag that is open at a line's end continues in the
+//! next; every byte is visited once. Colours may be wrong in odd corners, but no character is ever changed.
 
 mod language;
 mod table;
@@ -14,10 +13,10 @@ use language::{Kind, Language, Quote};
 use std::collections::HashMap;
 use table::LANGUAGES;
 
-/// Text that is nothing in particular.
+/// Role of text without a special meaning.
 const PLAIN: Role = Role::MdCodeBlock;
 
-/// Follows one piece of code from its first line on.
+/// Highlights one piece of code, line after line.
 #[derive(Clone, Debug)]
 pub struct Highlighter {
     known: Option<Known>,
@@ -30,7 +29,7 @@ struct Known {
     words: HashMap<&'static str, Role>,
 }
 
-/// What the line before left open.
+/// The construct left open by the previous line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Open {
     #[default]
@@ -39,7 +38,7 @@ enum Open {
         depth: usize,
     },
     Quote(&'static Quote),
-    /// A string that ends at a quote and so many `#`.
+    /// A string that ends at a quote and this many `#`.
     Raw {
         hashes: usize,
     },
@@ -47,7 +46,7 @@ enum Open {
 }
 
 impl Highlighter {
-    /// `language` is a name or an extension; one that is not known leaves the code plain.
+    /// `language` is a name or an extension; an unknown one leaves the code plain.
     pub fn new(language: &str) -> Self {
         let language = find(language);
         Self { known: language.map(Known::new), open: Open::Nothing }
@@ -71,7 +70,7 @@ impl Highlighter {
     }
 }
 
-/// The language that a file of this name is in, for [`Highlighter::new`]; it may not be known.
+/// The language for [`Highlighter::new`] of a file with this name; it may be unknown.
 pub fn of_path(path: &str) -> &str {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     name.rsplit_once('.').map_or(name, |(_, extension)| extension)
@@ -117,7 +116,7 @@ impl<'a> Scanner<'a, '_> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Passes `bytes`, coloured.
+    /// Emits `bytes` in a colour and moves past them.
     fn take(&mut self, bytes: usize, role: Role) {
         let end = self.at + bytes;
         let part = self.text.get(self.at..end).unwrap_or_default();
@@ -234,7 +233,7 @@ impl<'a> Scanner<'a, '_> {
         self.whole(Role::SyntaxComment);
     }
 
-    /// Passes a string, of which `begun` bytes are its beginning.
+    /// Reads a string, of which `begun` bytes were already read.
     fn quote(&mut self, quote: &'static Quote, begun: usize) {
         let rest = self.rest();
         let end = quote.end.as_bytes();
@@ -320,13 +319,13 @@ impl<'a> Scanner<'a, '_> {
         self.take(name.len(), role);
     }
 
-    /// Whether what stands before `after` is the name of a value, as in data formats.
+    /// True if the text before `after` is the name of a value, as in data formats.
     fn is_key(&self, after: &str) -> bool {
         let marks = self.known.language.keys;
         !marks.is_empty() && after.trim_start_matches([' ', '\t']).starts_with(marks)
     }
 
-    /// Outside of tags.
+    /// Reads markup outside of tags.
     fn markup(&mut self, rest: &str, first: char) {
         if first == '&' {
             let end = rest.bytes().take(12).position(|byte| byte == b';');
@@ -367,12 +366,12 @@ impl<'a> Scanner<'a, '_> {
     }
 }
 
-/// The bytes of the word that `text` begins with.
+/// Length of the word at the start of `text`, in bytes.
 fn word(text: &str, language: &Language) -> usize {
     text.find(|letter| !language.is_word(letter) && !letter.is_numeric()).unwrap_or(text.len())
 }
 
-/// The bytes of the number that `text` begins with; `1..2` are two.
+/// Length of the number at the start of `text`, in bytes; `1..2` is two numbers.
 fn number(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -394,7 +393,7 @@ fn number(text: &str) -> usize {
     at.max(1)
 }
 
-/// The hashes of `r##"`.
+/// Number of hashes of `r##"`.
 fn raw_begin(text: &str) -> Option<usize> {
     let after = text.strip_prefix('r')?;
     let name = after.trim_start_matches('#');

@@ -1,4 +1,4 @@
-//! The languages.
+//! The table of languages.
 
 use super::language::{BRACES, HASH, Kind, Language, NONE, Quote, quote};
 

@@ -1,4 +1,4 @@
-//! Rows of code beside a short form of its colours.
+//! Rows of code, each with a short form of its colours.
 
 use super::*;
 use proptest::prelude::*;
@@ -132,7 +132,7 @@ fn names_are_those_of_one_language_only() {
 }
 
 proptest! {
-    /// No character is lost or made up, in any language.
+    /// Highlighting keeps all characters, in any language.
     #[test]
     fn only_colours_are_added(
         language in 0..LANGUAGES.len(),

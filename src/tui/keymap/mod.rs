@@ -1,10 +1,10 @@
-//! Which key does what.
+//! Maps keys to actions.
 //!
-//! Components ask for actions, never for keys: [`Keymap::action`] finds the action of a key among those of a
-//! scope, a list in which the first wins. A key that the user has given to an action wins over the
-//! defaults of its scope. The names, and the defaults, are those of `keybindings.json`.
+//! Components look up actions, never keys: [`Keymap::action`] finds the action of a key in a scope, a list in
+//! which the first match wins. Keys that the user has assigned override the defaults of the scope. Names and
+//! defaults are those of the reference's `keybindings.json`.
 //!
-//! Here are the actions of editor and lists. An application brings its own as [`Application`].
+//! This module has the actions of editor and lists. An application adds its own as [`Application`].
 
 mod table;
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// What a key can be for, by its name in `keybindings.json`.
+/// An action, by its name in `keybindings.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Action(&'static str);
 
@@ -31,35 +31,35 @@ impl Action {
     }
 }
 
-/// An action in the table: what `keybindings.json`, `/hotkeys` and the manual say of it.
+/// An action in the table, for `keybindings.json`, `/hotkeys` and the manual.
 #[derive(Debug)]
 pub struct Row {
-    /// Heading of the actions that are listed together.
+    /// Heading of a group of actions.
     pub group: &'static str,
     pub id: &'static str,
     pub keys: &'static [&'static str],
-    /// Other defaults on Linux inside of Windows.
+    /// Other defaults under WSL.
     pub wsl: Option<&'static [&'static str]>,
     pub about: &'static str,
 }
 
-/// The actions that an application has besides those of this room.
+/// Actions that an application adds to those of editor and lists.
 #[derive(Debug)]
 pub struct Application {
     pub rows: &'static [Row],
-    /// Names from before today's, each with the name of today.
+    /// Old names of actions, each with the current name.
     pub old_ids: &'static [(&'static str, &'static str)],
-    /// Looked up where [`EDITOR`] had no use for a key. A key that the user has given to one of these is no
-    /// default of the editor.
+    /// Actions looked up after [`EDITOR`]. A key that the user has assigned to one of them loses its default
+    /// in the editor.
     pub beside_editor: &'static [Action],
-    /// Leaves what is open, as [`Action::SELECT_CANCEL`] does.
+    /// Closes the open dialog, like [`Action::SELECT_CANCEL`].
     pub interrupt: Option<Action>,
-    /// Scopes that are looked up together: no key should have two meanings in one of these.
+    /// Scopes that are active together: no key should have two meanings in one group.
     pub together: &'static [&'static [&'static [Action]]],
 }
 
 impl Application {
-    /// No application: the keys of editor and lists alone.
+    /// No application: only the keys of editor and lists.
     pub const NONE: &'static Self = &Self {
         rows: &[],
         old_ids: &[],
@@ -69,7 +69,7 @@ impl Application {
     };
 }
 
-/// In the editor, before the application looks at a key.
+/// Actions in the editor, looked up before the application's.
 pub const EDITOR: &[Action] = &[
     Action::COPY,
     Action::UNDO,
@@ -104,7 +104,7 @@ pub const EDITOR: &[Action] = &[
     Action::JUMP_BACKWARD,
 ];
 
-/// In a list to choose from, and in the popup of completions.
+/// Actions in lists, and in the popup of completions.
 pub const SELECT: &[Action] = &[
     Action::SELECT_UP,
     Action::SELECT_DOWN,
@@ -114,12 +114,12 @@ pub const SELECT: &[Action] = &[
     Action::SELECT_CANCEL,
 ];
 
-/// Where defaults differ, since the terminals there keep some keys for themselves.
+/// Platforms with other defaults, since their terminals reserve some keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Platform {
     #[default]
     Unix,
-    /// Linux inside of Windows.
+    /// Linux under Windows.
     Wsl,
 }
 
@@ -135,7 +135,7 @@ impl Platform {
 
 #[derive(Clone, Debug)]
 pub struct Keymap {
-    /// In the order of the tables.
+    /// Bindings in the order of the tables.
     bindings: Vec<Binding>,
     by_action: HashMap<Action, usize>,
     application: &'static Application,
@@ -170,7 +170,7 @@ impl Keymap {
         Self { bindings, by_action, application }
     }
 
-    /// The defaults with what `keybindings.json` says, and what in it is of no use, a line each.
+    /// Loads the defaults with the overrides of `keybindings.json`; also returns a line for each error in it.
     pub fn load(file: &Value, platform: Platform, application: &'static Application) -> (Self, Vec<String>) {
         let mut keymap = Self::new(platform, application);
         let mut problems = Vec::new();
@@ -214,7 +214,7 @@ impl Keymap {
         (keymap, problems)
     }
 
-    /// Keys that the user has given to two actions which are there at the same time.
+    /// Keys that the user has assigned to two actions of scopes that are active together.
     fn conflicts(&self) -> Vec<String> {
         let mut found = Vec::new();
         for scopes in self.application.together {
@@ -249,19 +249,19 @@ impl Keymap {
         self.binding(action).map_or(&[], |binding| &binding.keys)
     }
 
-    /// Whether the key, pressed or held down, is one of the action's.
+    /// True if the key, pressed or repeated, is bound to the action.
     pub fn is(&self, key: &Key, action: Action) -> bool {
         let keys = self.keys(action);
         key.action != Event::Release && meanings(key).any(|key| keys.contains(&key))
     }
 
-    /// True if the key leaves what is open: a list, a search.
+    /// True if the key closes what is open: a list, a search.
     pub fn leaves(&self, key: &Key) -> bool {
         let interrupt = self.application.interrupt;
         self.is(key, Action::SELECT_CANCEL) || interrupt.is_some_and(|action| self.is(key, action))
     }
 
-    /// What the key means among these actions.
+    /// The action of the key in a scope.
     pub fn action(&self, key: &Key, scope: &[Action]) -> Option<Action> {
         if key.action == Event::Release {
             return None;
@@ -270,40 +270,40 @@ impl Keymap {
         self.user_action(key, scope).or_else(|| meanings(key).find_map(any))
     }
 
-    /// What the user has made the key mean among these actions.
+    /// The action that the user has assigned to the key in a scope.
     fn user_action(&self, key: &Key, scope: &[Action]) -> Option<Action> {
         let users = |key| scope.iter().find(|action| self.user_keys(**action).contains(&key)).copied();
         meanings(key).find_map(users)
     }
 
-    /// What the key means in the editor of the prompt. A key that the user has given to an action of the
-    /// application is no default of the editor.
+    /// The action of the key in the prompt editor. A key that the user has assigned to an action of the
+    /// application loses its default in the editor.
     pub fn prompt_action(&self, key: &Key) -> Option<Action> {
         let beside = self.application.beside_editor;
         let is_left = self.user_action(key, EDITOR).is_none() && self.user_action(key, beside).is_some();
         if is_left { None } else { self.action(key, EDITOR) }
     }
 
-    /// The first key of an action as people write it, or nothing: `Ctrl+O`.
+    /// The first key of an action for display, such as `Ctrl+O`; `None` if unbound.
     pub fn shown(&self, action: Action) -> Option<String> {
         self.keys(action).first().map(shown)
     }
 
-    /// All keys of all actions that have one, as Markdown tables.
+    /// All bound actions with their keys, as Markdown tables.
     pub fn hotkeys(&self) -> String {
         self.tables("| Key | Action |\n|---|---|\n", |row, keys| {
             (!keys.is_empty()).then(|| format!("| {keys} | {} |\n", row.about))
         })
     }
 
-    /// All actions with the names they have in the file.
+    /// All actions with their names in `keybindings.json`.
     pub fn reference(&self) -> String {
         self.tables("| action | keys | what it does |\n|---|---|---|\n", |row, keys| {
             Some(format!("| `{}` | {keys} | {} |\n", row.id, row.about))
         })
     }
 
-    /// A table for each group, with those rows that there are.
+    /// A table for each group, with the rows for which `line` returns text.
     fn tables(&self, head: &str, line: impl Fn(&Row, &str) -> Option<String>) -> String {
         let mut text = String::new();
         let mut group = None;
@@ -330,12 +330,13 @@ impl Keymap {
     }
 }
 
-/// What a key may be bound as, the likelier first.
+/// The keys that a binding for `key` may name, the likelier first.
 fn meanings(key: &Key) -> impl Iterator<Item = Key> {
     [Some(*key), key.twin()].into_iter().flatten().map(normal)
 }
 
-/// Terminals send `L` or Shift with `l`; here it is the second. A key that is held down is pressed.
+/// Normalises a key: terminals send `L` or Shift with `l`; the result is the second form. A repeated key
+/// counts as pressed.
 fn normal(key: Key) -> Key {
     let code = match key.code {
         Code::Char(letter) if letter.is_uppercase() => {
@@ -353,7 +354,7 @@ fn normal(key: Key) -> Key {
     }
 }
 
-/// A key as people write it.
+/// A key in the form for display.
 pub fn shown(key: &Key) -> String {
     let text = key.to_string();
     let mut shown = String::with_capacity(text.len());

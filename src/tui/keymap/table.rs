@@ -1,8 +1,8 @@
-//! The table of actions: name, default keys, what each does.
+//! The table of actions: name, default keys, description.
 
 use super::Action;
 
-/// Declares actions as constants of a type, and their rows, in one order.
+/// Declares actions as constants of a type, and their rows in the same order.
 macro_rules! actions {
     ($owner:ident $table:ident $($group:literal {$(
         $action:ident $id:literal [$($key:literal)*] $(wsl [$($wsl:literal)*])? $about:literal;
@@ -75,7 +75,7 @@ actions! {
     }
 }
 
-/// Names of actions from before they had parts, with the names of today.
+/// Old names of actions, with the current names.
 pub const OLD_IDS: &[(&str, &str)] = &[
     ("cursorUp", "tui.editor.cursorUp"),
     ("cursorDown", "tui.editor.cursorDown"),

@@ -1,4 +1,4 @@
-//! Styled runs of text into lines, one for each that the author ended.
+//! Converts styled runs of text into lines, one for each line of the source.
 
 use super::Look;
 use crate::markdown::{self, Formula, Inline, plain};
@@ -9,7 +9,7 @@ use crate::tui::theme::Role;
 use crate::tui::width::width;
 use std::sync::Arc;
 
-/// What is shown of a `data:` address.
+/// Replacement for a `data:` address.
 const DATA_SHOWN: &str = "data:…";
 
 pub fn lines(inlines: &[Inline], look: &Look<'_>, style: Style) -> Vec<Line> {
@@ -28,15 +28,15 @@ struct Writer<'a, 'l> {
     done: Vec<Line>,
     line: Line,
     style: Style,
-    /// The styles around the current one.
+    /// Stack of the enclosing styles.
     outer: Vec<Style>,
     link: Option<Link>,
 }
 
 struct Link {
-    /// Where the terminal can be told.
+    /// Address for the terminal, if it supports links.
     address: Option<Arc<str>>,
-    /// What is written behind the text.
+    /// Address to write after the text.
     written: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// A formula in rows of its own where it may have them and they fit, else in one row, else as it was written.
+    /// Adds a formula: in rows of its own if allowed and they fit, otherwise in one row, otherwise as source.
     fn formula(&mut self, formula: &Formula) {
         let has_lines = formula.is_display() && self.line.is_empty();
         let fits = |rows: &Vec<String>| rows.iter().all(|row| width(row) <= self.look.width);
@@ -140,14 +140,14 @@ impl Writer<'_, '_> {
     }
 }
 
-/// The host that a link leads to, where its text names another one.
+/// The host of a link whose text names another host.
 fn other_host(url: &str, text: &str) -> Option<String> {
     let real = host(url)?;
     let differs = |word: &str| host(word).is_some_and(|named| named != real);
     text.split_whitespace().any(differs).then_some(real)
 }
 
-/// The host of an address, which may lack its scheme; none where a word is no address.
+/// The host of an address, with or without scheme; `None` if `word` is not an address.
 fn host(word: &str) -> Option<String> {
     let word = word.trim_matches(|letter: char| !letter.is_alphanumeric() && letter != '/');
     let rest = word.split_once("://").map_or(word, |(_, rest)| rest);

@@ -1,7 +1,7 @@
 //! Markdown as lines for a width.
 //!
-//! No line is wider than the width, from two cells on: a container (quote, list) whose marks would leave
-//! too little room puts them elsewhere or leaves them out. [`Stream`] is the same for text that still grows.
+//! No line is wider than the width, if that is at least two cells: a container (quote, list) whose marks
+//! would leave too little room moves or omits them. [`Stream`] lays out growing text.
 
 mod inline;
 mod stream;
@@ -16,22 +16,22 @@ use super::theme::{Role, Theme};
 use super::wrap::wrap;
 use crate::markdown::{self, Block, Item, List};
 
-/// Cells that a container leaves to what is in it.
+/// Minimum cells for the content of a container.
 const CONTENT_MIN: usize = 6;
-/// Longer rules do not divide better.
+/// Maximum width of a rule.
 const RULE_MAX: usize = 80;
 
 /// How blocks are laid out.
 #[derive(Clone, Copy, Debug)]
 pub struct Look<'a> {
     pub theme: &'a Theme,
-    /// In cells.
+    /// Width in cells.
     pub width: usize,
-    /// The terminal has links; else addresses are written out.
+    /// True if the terminal supports links; otherwise addresses are written out.
     pub hyperlinks: bool,
-    /// Stands before each line of code.
+    /// Text before each line of code.
     pub code_indent: &'a str,
-    /// What text looks like where nothing else is said.
+    /// Style of text without markup.
     pub base: Style,
 }
 
@@ -40,7 +40,7 @@ pub fn lines(text: &str, look: &Look<'_>) -> Vec<Line> {
     blocks(&markdown::parse(text), look, true)
 }
 
-/// Blocks below each other, with blank lines between them where they are `spaced`.
+/// Lays out blocks, with blank lines between them if `spaced`.
 fn blocks(blocks: &[Block], look: &Look<'_>, spaced: bool) -> Vec<Line> {
     let mut out = Vec::new();
     for block in blocks {

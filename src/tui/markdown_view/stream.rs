@@ -1,8 +1,8 @@
-//! Markdown that grows, in two parts: lines that are final, and lines of what is open.
+//! Growing Markdown in two parts: final lines, and lines that may still change.
 //!
-//! What is final can be printed for good; all of it together is what the whole text would give. Open is the
-//! last block only, and of code its last line only, however long the code is: so the cost is that of the new
-//! text and of the open block.
+//! Final lines can be printed; together they equal the lines of the whole text. Only the last block can
+//! change, and of a code block only its last line, however long it is: so the cost is that of the new text
+//! and of the open block.
 
 use super::{Look, blocks};
 use crate::markdown::{Block, Growing};
@@ -12,21 +12,21 @@ use crate::tui::line::Line;
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
     growing: Growing,
-    /// Blocks were given out: a blank line is due before the next.
+    /// True if blocks were returned: a blank line is due before the next.
     has_blocks: bool,
     code: Option<Code>,
 }
 
-/// Code of which some lines are final.
+/// A code block of which some lines are final.
 #[derive(Clone, Debug)]
 struct Code {
-    /// Bytes of the text that was given out.
+    /// Bytes of the text that were returned.
     given: usize,
     highlighter: Highlighter,
 }
 
 impl Stream {
-    /// Adds text; gives the lines that became final.
+    /// Appends text; returns the lines that became final.
     pub fn push(&mut self, text: &str, look: &Look<'_>) -> Vec<Line> {
         let mut out = Vec::new();
         self.growing.push(text);
@@ -50,7 +50,7 @@ impl Stream {
         out
     }
 
-    /// The lines of what may still change.
+    /// The lines that may still change.
     pub fn open(&self, look: &Look<'_>) -> Vec<Line> {
         let mut out = Vec::new();
         if let (Some(code), Some(text)) = (&self.code, self.growing.open_code_without_end()) {
@@ -62,7 +62,7 @@ impl Stream {
         out
     }
 
-    /// The text is at its end: gives the lines that were open.
+    /// Ends the text; returns the lines that were not final.
     pub fn finish(mut self, look: &Look<'_>) -> Vec<Line> {
         let mut out = Vec::new();
         for block in self.growing.open().to_vec() {
@@ -86,7 +86,7 @@ impl Stream {
 }
 
 impl Code {
-    /// The lines behind those given out.
+    /// Lays out the lines after those already returned.
     fn rest(&mut self, text: &str, look: &Look<'_>, out: &mut Vec<Line>) {
         match self.given {
             0 => look.code(text, &mut self.highlighter, out),

@@ -1,7 +1,7 @@
 //! Tables, fitted to the width.
 //!
-//! Columns that are narrow keep what they need, the others share what is left. Words stay whole where they
-//! can. Where not even a few cells are left for each column, rows are written as in the source.
+//! Narrow columns keep their width, the others share the rest. Words stay whole if possible. If there are not
+//! even a few cells for each column, rows are written as in the source.
 
 use super::{Look, inline};
 use crate::markdown::{Align, Inline, Table};
@@ -10,7 +10,7 @@ use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 
-/// Cells of a column below which a table cannot be read.
+/// Minimum width of a readable column, in cells.
 const COLUMN_MIN: usize = 3;
 /// Longer words are broken.
 const WORD_MAX: usize = 30;
@@ -45,7 +45,7 @@ pub fn lines(table: &Table, look: &Look<'_>, out: &mut Vec<Line>) {
     drawer.rule('└', '┴', '┘', out);
 }
 
-/// The cells of a row; those it lacks are empty.
+/// The cells of a row; missing ones are empty.
 fn cells(row: &[Vec<Inline>], columns: usize, look: &Look<'_>, style: Style) -> Vec<Cell> {
     let cell = |at: usize| match row.get(at) {
         Some(cell) => inline::lines(cell, look, style),
@@ -54,7 +54,7 @@ fn cells(row: &[Vec<Inline>], columns: usize, look: &Look<'_>, style: Style) -> 
     (0..columns).map(cell).collect()
 }
 
-/// The cells that each column gets, without its border; None where there are too few.
+/// Width of each column without border, in cells; `None` if there is too little room.
 fn widths(head: &[Cell], rows: &[Vec<Cell>], width: usize) -> Option<Vec<usize>> {
     let room = width.checked_sub(3 * head.len() + 1)?;
     let mut natural = vec![1; head.len()];
@@ -81,7 +81,7 @@ fn widths(head: &[Cell], rows: &[Vec<Cell>], width: usize) -> Option<Vec<usize>>
     Some(words.iter().zip(more).map(|(word, more)| word + more).collect())
 }
 
-/// Shares `room` out: who wants little gets it, the others get as much as each other.
+/// Distributes `room`: small requests are met, the others get equal shares.
 fn share(wants: &[usize], room: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..wants.len()).collect();
     order.sort_by_key(|at| wants.get(*at));
@@ -148,7 +148,7 @@ impl Drawer<'_> {
     }
 }
 
-/// The table as its source says it.
+/// Writes the table as in its source.
 fn raw(head: &[Cell], rows: &[Vec<Cell>], look: &Look<'_>, out: &mut Vec<Line>) {
     let border = look.style(Role::MdHr);
     let mut row = |cells: &[Cell]| {

@@ -1,4 +1,4 @@
-//! Golden texts for a width, and what holds for any text.
+//! Golden texts for a width, and invariants for any text.
 
 use super::*;
 use crate::tui::style::Color;
@@ -21,7 +21,7 @@ fn check(text: &str, width: usize, expected: &[&str]) {
     }
 }
 
-/// All final lines of a text that comes in pieces.
+/// All final lines of a text that arrives in pieces.
 fn streamed(text: &str, step: usize, width: usize) -> Vec<Line> {
     let look = look(width);
     let mut stream = Stream::default();
@@ -187,7 +187,7 @@ fn long_code_is_laid_out_once() {
     assert_eq!(given + stream.finish(&look).len(), 10_002);
 }
 
-/// Text that likely means something.
+/// Text with likely markup.
 fn markup() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         "[a-c 日é👍]{1,12}",
@@ -213,7 +213,7 @@ proptest! {
     }
 }
 
-/// What a link leads to is a web or mail address, and is told where its text says otherwise.
+/// A link's target is a web or mail address, and is written out if its text names another.
 #[test]
 fn a_link_cannot_pass_for_another() {
     let look = Look { hyperlinks: true, ..look(80) };

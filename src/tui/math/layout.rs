@@ -1,18 +1,18 @@
-//! The rows of environments, below each other or behind each other.
+//! Layout of the rows of environments, below or after each other.
 
 use super::row::{BLANK, DRAWING, without_marks};
 use crate::tui::width::width;
 
-/// What an environment makes of its rows of cells.
+/// Layout of an environment.
 #[derive(Clone, Copy)]
 pub(super) enum Shape {
-    /// Formulas below each other; the second cell begins with the sign that they have in common.
+    /// Formulas below each other, aligned at the first sign of the second cell.
     Lines,
     Cases,
     Matrix(Brackets),
 }
 
-/// Brackets of a matrix: in one row, and for the first, the middle and the last of several rows.
+/// Brackets of a matrix: for one row, and for the first, middle and last of several rows.
 #[derive(Clone, Copy)]
 pub(super) struct Brackets {
     single: [&'static str; 2],
@@ -57,7 +57,7 @@ impl Shape {
         }
     }
 
-    /// Two rows or more below each other.
+    /// Draws two or more rows below each other.
     pub(super) fn drawn(self, rows: &[Vec<String>]) -> Vec<String> {
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
         let cell =
@@ -105,7 +105,7 @@ impl Shape {
         rows.iter().enumerate().map(draw).collect()
     }
 
-    /// A cell without the comma that a case has before its condition.
+    /// A cell without the comma before the condition of a case.
     fn cell(self, cell: &str) -> &str {
         match self {
             Self::Cases => cell.strip_suffix(',').unwrap_or(cell),
@@ -114,7 +114,7 @@ impl Shape {
     }
 }
 
-/// A row with drawings in the places that are theirs, as many rows as the highest of them.
+/// Inserts drawings at their marks in a row; the result is as high as the highest of them.
 pub(super) fn beside(row: &str, drawings: Vec<Vec<String>>) -> Vec<String> {
     let height = drawings.iter().map(Vec::len).max().unwrap_or(1);
     let middle = height.saturating_sub(1) / 2;

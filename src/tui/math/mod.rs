@@ -1,9 +1,9 @@
-//! Formulas in TeX as the characters that there are for them.
+//! Renders TeX formulas as Unicode text.
 //!
-//! Fractions, roots and scripts become one line, with brackets wherever it would mean something else without
-//! them: `1/(4x²)`. The rows of an environment (`aligned`, `pmatrix`, `cases`) stand below each other where
-//! there is room, else behind each other. A formula with anything that is not known here is not drawn at all:
-//! half of it could say the contrary.
+//! Fractions, roots and scripts become one line, with brackets if the meaning would change without them:
+//! `1/(4x²)`. The rows of an environment (`aligned`, `pmatrix`, `cases`) are placed below each other if there
+//! is room, otherwise after each other. A formula with an unknown command is not drawn at all: half of it
+//! could mean the contrary.
 //!
 //! How parts become one row is in [`row`], how rows stand below each other in [`layout`].
 
@@ -19,12 +19,12 @@ use table::{ACCENTS, BIG, BINARY, DOUBLE, FUNCTIONS, IGNORED, NEGATED, PLAIN, PR
 
 /// Longer formulas are not drawn.
 const BYTES_MAX: usize = 8192;
-/// Nor are larger tables.
+/// Larger tables are not drawn.
 const CELLS_MAX: usize = 1024;
-/// Groups inside each other.
+/// Maximum nesting of groups.
 const DEPTH_MAX: usize = 20;
 
-/// A formula in one row.
+/// Draws a formula in one row.
 pub fn inline(tex: &str) -> Option<String> {
     let mut reader = Reader::new(tex, false)?;
     let rows = reader.rows(Stop::End)?;
@@ -32,7 +32,7 @@ pub fn inline(tex: &str) -> Option<String> {
     Some(finished(&rows.collect::<Vec<_>>().join("; ")))
 }
 
-/// A formula in as many rows as it needs.
+/// Draws a formula in as many rows as it needs.
 pub fn display(tex: &str) -> Option<Vec<String>> {
     let mut reader = Reader::new(tex, true)?;
     let rows = reader.rows(Stop::End)?;
@@ -46,25 +46,25 @@ pub fn display(tex: &str) -> Option<Vec<String>> {
     Some(out)
 }
 
-/// Where a group ends.
+/// The token that ends a group.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    /// At the end of the formula.
+    /// The end of the formula.
     End,
-    /// At a brace.
+    /// A closing brace.
     Brace,
-    /// At the bracket behind an option.
+    /// The closing bracket of an option.
     Bracket,
-    /// At the end of an environment.
+    /// The end of an environment.
     Environment,
 }
 
 struct Reader<'a> {
     rest: &'a str,
     depth: usize,
-    /// Drawings may have several rows.
+    /// True if drawings may have several rows.
     is_display: bool,
-    /// For each [`DRAWING`] its rows.
+    /// The rows of each [`DRAWING`].
     drawings: Vec<Vec<String>>,
 }
 
@@ -85,14 +85,14 @@ impl<'a> Reader<'a> {
         self.rest = self.rest.trim_start();
     }
 
-    /// Takes `text` if it comes next.
+    /// Skips `text` if it comes next.
     fn takes(&mut self, text: &str) -> bool {
         let rest = self.rest.strip_prefix(text);
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
     }
 
-    /// Rows of cells, up to the end of the formula or of the environment.
+    /// Parses rows of cells, up to the end of the formula or of the environment.
     fn rows(&mut self, stop: Stop) -> Option<Vec<Vec<String>>> {
         let mut rows = vec![Vec::new()];
         loop {
@@ -114,14 +114,14 @@ impl<'a> Reader<'a> {
         (stop != Stop::End || self.rest.is_empty()).then_some(rows)
     }
 
-    /// A braced group, or an option in brackets, without what began it.
+    /// Parses a braced group, or an option in brackets, after its opening.
     fn group(&mut self, stop: Stop) -> Option<String> {
         let inside = self.cell(stop)?;
         let end = if stop == Stop::Brace { "}" } else { "]" };
         self.takes(end).then(|| tidy(&inside))
     }
 
-    /// Up to what ends the group, or the cell of a table.
+    /// Parses up to the end of the group or of the table cell.
     fn cell(&mut self, stop: Stop) -> Option<String> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
         Some(out)
     }
 
-    /// What a command or a mark is about: a group, or the next thing.
+    /// Parses the argument of a command or a mark: a group, or the next token.
     fn argument(&mut self) -> Option<String> {
         self.skip_blanks();
         self.depth += 1;
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
         Some(tidy(&text?).trim_matches(MARKS).to_owned())
     }
 
-    /// An argument in brackets, which may be left out.
+    /// Parses an optional argument in brackets.
     fn option(&mut self) -> Option<Option<String>> {
         match self.takes("[") {
             true => Some(Some(self.group(Stop::Bracket)?)),
@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A word in braces, as written.
+    /// Parses a word in braces, verbatim.
     fn word(&mut self) -> Option<&'a str> {
         self.skip_blanks();
         let (word, rest) = self.rest.strip_prefix('{')?.split_once('}')?;
@@ -206,7 +206,7 @@ impl<'a> Reader<'a> {
         Some(word)
     }
 
-    /// Words between braces; a formula among them is drawn.
+    /// Parses text between braces; formulas in it are drawn.
     fn words(&mut self) -> Option<String> {
         self.skip_blanks();
         let inside = self.rest.strip_prefix('{')?;
@@ -287,7 +287,7 @@ impl<'a> Reader<'a> {
         self.structure(name)
     }
 
-    /// Commands with a form of their own.
+    /// Draws a command with a layout of its own.
     fn structure(&mut self, name: &str) -> Option<String> {
         match name {
             "frac" | "dfrac" | "tfrac" | "cfrac" => {

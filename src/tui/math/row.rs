@@ -1,19 +1,19 @@
-//! Parts of a formula beside each other, in one row.
+//! Joins parts of a formula in one row.
 //!
-//! Parts hold marks of the private area where a space may be due; [`tidy`] decides once it is known what stands
-//! beside them.
+//! Parts contain private use characters at possible spaces; [`tidy`] decides on them once the neighbours are
+//! known.
 
 use super::table::{ABOVE, BELOW, BIG, LIMITS};
 
-/// The begin of a function's name, and its end: `2\sin x` is `2 sin x`, `\sin(x)` is `sin(x)`.
+/// Marks start and end of a function's name: `2\sin x` is `2 sin x`, `\sin(x)` is `sin(x)`.
 pub(super) const NAME: char = '\u{f0000}';
 pub(super) const NAME_END: char = '\u{f0001}';
-/// Between things that would be read as one: `x\frac12y` is `x 1/2 y`.
+/// Separates parts that would be read as one: `x\frac12y` is `x 1/2 y`.
 pub(super) const GAP: char = '\u{f0002}';
 pub(super) const MARKS: [char; 3] = [NAME, NAME_END, GAP];
-/// A blank that no rule takes away.
+/// A blank that is always kept.
 pub(super) const BLANK: char = '\u{f0003}';
-/// Stands for a drawing of several rows.
+/// Placeholder for a drawing of several rows.
 pub(super) const DRAWING: char = '\u{f0004}';
 
 /// A base with a script above or below.
@@ -82,7 +82,7 @@ pub(super) fn bracketed(text: &str) -> String {
     format!("({text})")
 }
 
-/// A number or one letter.
+/// True for a number or one letter.
 pub(super) fn is_single(text: &str) -> bool {
     let is_number = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.');
     let mut letters = text.chars();
@@ -91,13 +91,13 @@ pub(super) fn is_single(text: &str) -> bool {
             && letters.next().is_none())
 }
 
-/// With brackets before a stroke, unless it is letters and digits.
+/// A numerator; in brackets unless it is letters and digits.
 pub(super) fn factor(text: &str) -> String {
     let is_plain = text.chars().all(|c| c.is_alphanumeric() || ".∂∇∞".contains(c));
     if is_plain { text.to_owned() } else { bracketed(text) }
 }
 
-/// With brackets behind a stroke, unless it is one thing: `x²`, `dx`, `12`.
+/// A denominator; in brackets unless it is one item: `x²`, `dx`, `12`.
 pub(super) fn divisor(text: &str) -> String {
     let is_script = |c: char| ABOVE.iter().chain(BELOW).any(|(_, small)| *small == c) && !c.is_ascii();
     let base = text.trim_end_matches(is_script);
@@ -111,7 +111,7 @@ pub(super) fn pick(table: &[(char, char)], letter: char) -> Option<char> {
     found.map(|(_, other)| *other)
 }
 
-/// Blanks where they are due, one at a time.
+/// Replaces marks with single blanks where needed.
 pub(super) fn tidy(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut is_due, mut mark) = (false, None);
@@ -148,7 +148,7 @@ pub(super) fn tidy(text: &str) -> String {
     out
 }
 
-/// As it is shown.
+/// The row in its displayed form.
 pub(super) fn finished(text: &str) -> String {
     without_marks(&tidy(text)).trim_matches(' ').to_owned()
 }

@@ -1,4 +1,4 @@
-//! What the commands of TeX stand for.
+//! Unicode forms of TeX commands.
 
 #[rustfmt::skip]
 pub(super) const DOUBLE: &[(char, char)] = &[
@@ -60,21 +60,21 @@ pub(super) const LIMITS: &[&str] = &[
     "gcd", "Pr",
 ];
 
-/// Commands that only change how their argument looks.
+/// Commands that only change the style of their argument.
 #[rustfmt::skip]
 pub(super) const PLAIN: &[&str] = &[
     "mathrm", "mathbf", "mathit", "mathsf", "mathtt", "mathcal", "mathscr", "mathfrak", "mathnormal",
     "boldsymbol", "bm", "pmb", "smash", "mathop", "mathrel", "mathbin", "mathord",
 ];
 
-/// Commands that change nothing here.
+/// Commands without effect here.
 #[rustfmt::skip]
 pub(super) const IGNORED: &[&str] = &[
     "displaystyle", "textstyle", "scriptstyle", "scriptscriptstyle", "limits", "nolimits", "nonumber",
     "notag", "hline", "bf", "rm", "it", "sf", "tt", "cal",
 ];
 
-/// Operators that stand over a range.
+/// Operators with limits.
 #[rustfmt::skip]
 pub(super) const BIG: &[(&str, &str)] = &[
     ("sum", "∑"), ("prod", "∏"), ("coprod", "∐"), ("int", "∫"), ("iint", "∬"), ("iiint", "∭"),
@@ -82,14 +82,14 @@ pub(super) const BIG: &[(&str, &str)] = &[
     ("bigoplus", "⨁"), ("bigotimes", "⨂"), ("bigsqcup", "⨆"), ("biguplus", "⨄"),
 ];
 
-/// Signs that stand directly before what they are about.
+/// Signs directly before their operand.
 #[rustfmt::skip]
 pub(super) const PREFIX: &[(&str, &str)] = &[
     ("partial", "∂"), ("nabla", "∇"), ("neg", "¬"), ("lnot", "¬"), ("lvert", "|"),
     ("lVert", "‖"),
 ];
 
-/// Signs with blanks around them.
+/// Binary signs, with blanks around them.
 #[rustfmt::skip]
 pub(super) const BINARY: &[(&str, &str)] = &[
     ("pm", "±"), ("mp", "∓"), ("times", "×"), ("div", "÷"), ("cdot", "·"), ("ast", "∗"), ("star", "⋆"),
@@ -101,7 +101,7 @@ pub(super) const BINARY: &[(&str, &str)] = &[
     ("triangleright", "▷"),
 ];
 
-/// Signs that compare, and arrows.
+/// Relations and arrows.
 #[rustfmt::skip]
 pub(super) const RELATIONS: &[(&str, &str)] = &[
     ("leq", "≤"), ("le", "≤"), ("leqslant", "≤"), ("geq", "≥"), ("ge", "≥"), ("geqslant", "≥"),

@@ -1,4 +1,4 @@
-//! Formulas beside the rows they become, and what holds for any text.
+//! Formulas and their rows, and invariants for any text.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,12 +1,12 @@
 //! Puts lines on the screen by writing only what changed.
 //!
-//! The screen has two parts. What was printed is the terminal's: it scrolls away into the scrollback and is
-//! never written again. Below it is the live region, a frame of lines that is compared with the frame
-//! on screen: only rows that differ are written, and of a row only what is behind the part that stayed.
-//! It draws on the normal screen, so that scrolling, searching and selecting stay the terminal's.
+//! The screen has two parts. Printed lines belong to the terminal: they scroll into the scrollback and are
+//! never written again. Below them is the live region, a frame of lines that is compared with the frame on
+//! screen: only rows that differ are written, and of a row only the part after the common prefix. The normal
+//! screen is used, so that scrolling, searching and selecting stay the terminal's.
 //!
-//! What comes out is one piece of text, between the marks of a synchronized update: nobody sees half a
-//! frame. Nothing is written here, and no size is asked for: the caller does both.
+//! The output is one string in a synchronized update, so that no partial frame is visible. The caller writes
+//! it, and queries the size.
 
 use super::line::{Line, Span};
 use super::style::Depth;
@@ -14,33 +14,33 @@ use super::width::clusters;
 use super::wrap::wrap;
 use std::fmt::Write;
 
-/// In cells.
+/// Size in cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     pub columns: usize,
     pub rows: usize,
 }
 
-/// What the terminal can show.
+/// Abilities of the terminal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Abilities {
     pub depth: Depth,
     pub hyperlinks: bool,
-    /// Understands synchronized updates; a terminal that does not ignores their marks.
+    /// True if synchronized updates are supported; other terminals ignore their marks.
     pub synchronized: bool,
-    /// Knows no sequences at all, only characters and the beginning of a row.
+    /// True if no sequences are supported, only characters and carriage return.
     pub is_dumb: bool,
 }
 
-/// Rows that a sequence of its own fills, such as an image: no line could hold it.
+/// Rows drawn by an escape sequence, such as an image, which a line cannot hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raw {
     pub rows: usize,
-    /// Draws from the cursor's place on, over no more than its rows; where it leaves the cursor is all one.
+    /// Draws at the cursor, within the block's rows; may leave the cursor anywhere.
     pub sequence: String,
-    /// Takes it away again.
+    /// Erases the block.
     pub erase: String,
-    /// What is shown where the screen has no room for it.
+    /// Lines shown if the screen has no room for the block.
     pub instead: Vec<Line>,
 }
 
@@ -48,7 +48,7 @@ pub struct Raw {
 #[derive(Debug)]
 struct Drawn {
     erase: String,
-    /// Rows printed since.
+    /// Rows printed below the block.
     below: usize,
 }
 
@@ -56,15 +56,14 @@ struct Drawn {
 pub struct Screen {
     size: Size,
     abilities: Abilities,
-    /// The live region as it is on screen.
+    /// The live region as on screen.
     shown: Vec<Line>,
-    /// Where the cursor is in it. The column is not known after a row was written.
+    /// Row of the cursor in the live region. The column is unknown after a row was written.
     row: usize,
     column: Option<usize>,
     is_cursor_hidden: bool,
     drawn: Vec<Drawn>,
-    /// The row of the screen on which the live region begins; not known before the terminal told where the
-    /// cursor is.
+    /// Row of the screen on which the live region begins; `None` until the terminal has reported the cursor.
     top: Option<usize>,
 }
 
@@ -83,7 +82,7 @@ impl Screen {
         }
     }
 
-    /// The terminal says that the cursor is in this row of the screen.
+    /// Sets the row of the screen that the terminal has reported for the cursor.
     pub fn locate(&mut self, row: usize) {
         self.top = Some(row.saturating_sub(self.row));
     }
@@ -92,10 +91,10 @@ impl Screen {
         self.abilities = abilities;
     }
 
-    /// Prints `above` for good, over the live region, which becomes `live`. Empty when nothing changes.
+    /// Prints `above` into the scrollback, and draws `live` as the live region. Empty if nothing changes.
     ///
-    /// A frame that is higher than the screen shows its end; its lines are cut at the width, those above
-    /// are wrapped.
+    /// A frame that is higher than the screen shows its end; its lines are cut at the width, those above are
+    /// wrapped.
     pub fn draw(&mut self, above: &[Line], live: &[Line]) -> String {
         if self.abilities.is_dumb {
             return self.draw_plainly(above, live);
@@ -109,7 +108,7 @@ impl Screen {
         self.finish(out)
     }
 
-    /// Prints `raw` as [`Self::draw`] prints lines.
+    /// Prints `raw` like [`Self::draw`] prints lines.
     pub fn draw_raw(&mut self, raw: &Raw, live: &[Line]) -> String {
         let rows = raw.rows;
         if rows == 0 || rows >= self.size.rows {
@@ -125,9 +124,9 @@ impl Screen {
         self.finish(out)
     }
 
-    /// The terminal has another size. What it made of its rows cannot be known: they are cleared and filled
-    /// with `tail`, the end of what was printed, and `live`, both laid out for the new width. The
-    /// scrollback stays as it is. Raw blocks are taken off the screen: in `tail` are lines for them.
+    /// Redraws after a resize. How the terminal has moved its rows is unknown: they are cleared and filled
+    /// with `tail`, the end of the printed lines, and `live`, both laid out for the new width. The scrollback
+    /// is unchanged. Raw blocks are erased: `tail` has lines in their place.
     pub fn resize(&mut self, size: Size, tail: &[Line], live: &[Line]) -> String {
         let mut out = String::new();
         if self.abilities.is_dumb {
@@ -163,15 +162,15 @@ impl Screen {
         self.finish(out)
     }
 
-    /// The terminal has another height, and what is on it stays as it is.
+    /// Sets another height of the screen; its content is unchanged.
     pub fn set_rows(&mut self, rows: usize) {
         self.size.rows = rows;
         self.top = None;
     }
 
-    /// The terminal has another size, and says that the cursor is in row `at` of it. Only the live region is
-    /// drawn again: what was printed is as the terminal has laid it out. None where it cannot be told how
-    /// the terminal has done that: then [`Self::resize`] is what is left.
+    /// Redraws after a resize with the cursor reported in row `at`. Only the live region is redrawn: printed
+    /// lines stay as the terminal has rewrapped them. `None` if the rewrapping cannot be computed:
+    /// [`Self::resize`] is then needed.
     pub fn resize_at(
         &mut self,
         size: Size,
@@ -208,7 +207,7 @@ impl Screen {
         Some(self.finish(out))
     }
 
-    /// Takes the live region away, and leaves the cursor where it began.
+    /// Erases the live region, and leaves the cursor at its start.
     pub fn clear(&mut self) -> String {
         let mut out = String::new();
         if self.abilities.is_dumb {
@@ -221,15 +220,15 @@ impl Screen {
         self.finish(out)
     }
 
-    /// Shows the cursor: something else is drawn for a while.
+    /// Shows the cursor, before other content is drawn for a while.
     pub fn rest(&mut self) -> String {
         let mut out = String::new();
         self.show_cursor(true, &mut out);
         out
     }
 
-    /// Without sequences nothing can be drawn again but the last row: it is what is being typed. A frame in
-    /// which nothing is typed is printed whenever it is another.
+    /// Draws without sequences: only the last row, the one being typed, can be redrawn. A frame in which
+    /// nothing is typed is printed whenever it changes.
     fn draw_plainly(&mut self, above: &[Line], live: &[Line]) -> String {
         let mut out = String::new();
         let typed = live.iter().find(|line| line.cursor.is_some());
@@ -260,13 +259,13 @@ impl Screen {
         out
     }
 
-    /// The cursor is at the beginning of an empty row, and nothing is live.
+    /// Resets the state: the cursor is at the beginning of an empty row, and nothing is live.
     fn forget(&mut self) {
         self.shown.clear();
         (self.row, self.column) = (0, Some(0));
     }
 
-    /// The lines as they can be shown.
+    /// The lines cut to the screen.
     fn frame(&self, lines: &[Line]) -> Vec<Line> {
         let first = lines.len().saturating_sub(self.size.rows);
         let seen = lines.get(first..).unwrap_or_default();
@@ -280,8 +279,8 @@ impl Screen {
         }
     }
 
-    /// Puts lines above the live region: moves it down where there is room, else writes over it from its first
-    /// row on, and what is left of it below stays the live region.
+    /// Prints lines above the live region: moves it down if there is room, otherwise overwrites it from its
+    /// first row; the rows left below stay the live region.
     fn print(&mut self, above: &[Line], out: &mut String) {
         let rows: Vec<Line> = above.iter().flat_map(|line| wrap(line, self.size.columns)).collect();
         let (count, live) = (rows.len(), self.shown.len());
@@ -309,13 +308,13 @@ impl Screen {
         (self.row, self.column) = (0, Some(0));
     }
 
-    /// The live region begins so many rows further down, or its screen has scrolled.
+    /// Moves the start of the live region down by `rows`, scrolling the screen if needed.
     fn scroll_to(&mut self, rows: usize) {
         let last = self.size.rows.saturating_sub(self.shown.len().max(1));
         self.top = self.top.map(|top| (top + rows).min(last));
     }
 
-    /// Rewrites what differs from the frame on screen.
+    /// Rewrites the rows that differ from the frame on screen.
     fn update(&mut self, live: Vec<Line>, out: &mut String) {
         for (row, line) in live.iter().enumerate() {
             match self.shown.get(row).map(|old| common(old, line)) {
@@ -348,7 +347,7 @@ impl Screen {
         self.show_cursor(cursor.is_some(), out);
     }
 
-    /// Writes to the end of a row; nothing is left behind it.
+    /// Writes to the end of a row, and clears the rest.
     fn write(&mut self, line: &Line, out: &mut String) {
         // First, since behind a row that is full the cursor still stands on its last character.
         out.push_str("\x1b[K");
@@ -356,7 +355,7 @@ impl Screen {
         self.column = None;
     }
 
-    /// Moves to a place in the live region; rows that are not there yet are made.
+    /// Moves to a position in the live region; missing rows are created.
     fn go_to(&mut self, row: usize, column: usize, out: &mut String) {
         if row < self.row {
             let _ = write!(out, "\x1b[{}A", self.row - row);
@@ -380,12 +379,12 @@ impl Screen {
     }
 }
 
-/// What two lines begin with alike.
+/// The common prefix of two lines.
 #[derive(Default)]
 struct Common {
     bytes: usize,
     cells: usize,
-    /// They look the same from end to end.
+    /// True if the lines look identical.
     all: bool,
 }
 
@@ -418,7 +417,7 @@ fn rest(span: Span<'_>, bytes: usize) -> Option<Span<'_>> {
     Some(Span { text, ..span })
 }
 
-/// Whole clusters only: what is added to a character may make it another.
+/// The common prefix in whole clusters: a combining character may change the one before it.
 fn common_text(a: &str, b: &str) -> (usize, usize) {
     if a == b {
         return (a.len(), super::width::width(a));

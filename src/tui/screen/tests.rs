@@ -1,4 +1,4 @@
-//! Every frame is looked at in a terminal emulator.
+//! Every frame is checked in a terminal emulator.
 
 use super::*;
 use crate::tui::style::{Color, Style};
@@ -29,7 +29,7 @@ impl Terminal {
         self.parser.process(out.as_bytes());
     }
 
-    /// The rows on screen, empty ones at the end left out.
+    /// The rows on screen, without empty ones at the end.
     fn rows(&self) -> Vec<String> {
         let columns = self.parser.screen().size().1.get();
         let mut rows: Vec<String> = self.parser.screen().rows(0, columns).collect();
@@ -39,7 +39,7 @@ impl Terminal {
         rows
     }
 
-    /// All that was ever printed, with what is live.
+    /// All printed lines and the live region.
     fn everything(&mut self) -> Vec<String> {
         let rows = self.parser.screen().size().0.get();
         let mut all = Vec::new();
@@ -153,7 +153,7 @@ fn another_size_fills_the_screen_again() {
     assert_eq!(terminal.rows(), ["four", "five", "> abcd", "status"]);
 }
 
-/// What a terminal makes of its rows when its width changes: rows that are too wide go on in further ones.
+/// Rows of a terminal after a change of width: too wide rows continue in further ones.
 fn reflowed(old: &Terminal, columns: usize, rows: usize) -> vt100::Parser {
     let mut new = vt100::Parser::new(cells(rows), cells(columns), 1000);
     let (cursor, column) = old.cursor();
@@ -316,7 +316,7 @@ fn frame() -> impl Strategy<Value = Frame> {
 }
 
 proptest! {
-    /// Whatever was there before, the screen ends as if it had been drawn anew, and nothing printed is lost.
+    /// The screen ends as if redrawn from scratch, whatever was there before, and no printed line is lost.
     #[test]
     fn frames_follow_each_other(frames in prop::collection::vec(frame(), 1..8)) {
         let mut terminal = Terminal::new(7, 5);

@@ -1,4 +1,4 @@
-//! A list to choose from, with a search if it is long.
+//! A selection list, with a search if it is long.
 
 use super::TextInput;
 use crate::tui::fuzzy::Texts;
@@ -10,21 +10,21 @@ use crate::tui::width;
 use std::ops::Range;
 
 const LABEL_CELLS: Range<usize> = 12..32;
-/// Narrower lists have no room for descriptions.
+/// Minimum width for descriptions, in cells.
 const ABOUT_CELLS_MIN: usize = 10;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Item {
     pub value: String,
     pub label: String,
-    /// Behind the label, less conspicuous.
+    /// Muted text after the label.
     pub badge: String,
     pub about: Option<String>,
-    /// Stands in a column behind all labels; what it is about follows.
+    /// Value in a column after all labels; the description follows.
     pub setting: Option<String>,
-    /// The heading that it stands under; nothing for none.
+    /// Heading above the item; empty for none.
     pub group: &'static str,
-    /// What is searched in place of what is shown.
+    /// Text to search instead of the displayed one.
     pub search: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl Item {
         Self { search, ..self }
     }
 
-    /// With a value in a column of its own.
+    /// Adds a value in a column of its own.
     pub fn setting(self, value: &str) -> Self {
         Self { setting: Some(value.to_owned()), ..self }
     }
@@ -52,19 +52,19 @@ impl Item {
         Self { group, ..self }
     }
 
-    /// With a description, of which one line is shown.
+    /// Adds a description, of which one line is shown.
     pub fn about(self, about: &str) -> Self {
         let line = about.split_whitespace().collect::<Vec<_>>().join(" ");
         Self { about: (!line.is_empty()).then_some(line), ..self }
     }
 }
 
-/// What a key did to a list.
+/// Result of a key in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Picked {
     Ignored,
     Moved,
-    /// The item with this index, among all.
+    /// Index of the item among all.
     Chosen(usize),
     Cancelled,
 }
@@ -72,17 +72,17 @@ pub enum Picked {
 #[derive(Debug)]
 pub struct List {
     items: Vec<Item>,
-    /// Those that fit the search.
+    /// Indices of the items that match the search.
     shown: Vec<usize>,
     roll: Roll,
     search: Option<TextInput>,
-    /// What is searched; made when something is typed.
+    /// Texts to search; built when the user types.
     texts: Option<Texts>,
-    /// Cells of labels, where descriptions follow.
+    /// Width of the label column, if descriptions follow.
     label_cells: Range<usize>,
 }
 
-/// A choice in a list of which only some rows are shown.
+/// The selection in a list of which only some rows are shown.
 #[derive(Debug)]
 struct Roll {
     at: usize,
@@ -90,7 +90,7 @@ struct Roll {
 }
 
 impl Roll {
-    /// Moves as an action says; past an end to the other one, but not by pages.
+    /// Moves by an action; wraps around at the ends, except by pages.
     pub(super) fn act(&mut self, action: Action, count: usize) -> bool {
         let last = count.saturating_sub(1);
         self.at = match action {
@@ -104,7 +104,7 @@ impl Roll {
         true
     }
 
-    /// The rows that are shown, the chosen one in the middle where there are more.
+    /// The visible rows, with the selected one in the middle if there are more.
     pub(super) fn window(&self, count: usize) -> Range<usize> {
         let rows = self.rows.min(count);
         let start = self.at.saturating_sub(rows / 2).min(count - rows);
@@ -124,32 +124,32 @@ impl List {
         }
     }
 
-    /// Labels may be so wide and are followed by their descriptions all the same.
+    /// Sets the maximum width of labels that are followed by descriptions.
     pub fn label_cells(mut self, most: usize) -> Self {
         self.label_cells.end = most;
         self
     }
 
-    /// Those that fit a search, the best first.
+    /// The items that match a search, the best first.
     pub fn found(items: Vec<Item>, query: &str) -> Vec<Item> {
         let mut list = Self::new(items).searchable();
         list.set_query(query);
         list.shown().cloned().collect()
     }
 
-    /// Shows so many at once.
+    /// Sets the number of visible rows.
     pub fn rows(mut self, rows: usize) -> Self {
         self.roll.rows = rows.max(1);
         self
     }
 
-    /// What is typed narrows it down.
+    /// Enables the search by typing.
     pub fn searchable(mut self) -> Self {
         self.search = Some(TextInput::new("Type to search: "));
         self
     }
 
-    /// Other items; the search stays, and what was chosen if it is still there.
+    /// Replaces the items; keeps the search, and the selection if still present.
     pub fn set_items(&mut self, items: Vec<Item>) {
         let before = self.selected().map(|item| item.value.clone());
         self.items = items;
@@ -166,17 +166,17 @@ impl List {
         &self.items
     }
 
-    /// The chosen one, unless nothing fits the search.
+    /// The selected item, unless nothing matches the search.
     pub fn selected(&self) -> Option<&Item> {
         self.items.get(self.selected_index()?)
     }
 
-    /// Among all.
+    /// Index of the selected item among all.
     pub fn selected_index(&self) -> Option<usize> {
         self.shown.get(self.roll.at).copied()
     }
 
-    /// Chooses an item by its index among all, if it is shown.
+    /// Selects an item by its index among all, if it is visible.
     pub fn select(&mut self, index: usize) {
         if let Some(at) = self.shown.iter().position(|&shown| shown == index) {
             self.roll.at = at;
@@ -187,17 +187,17 @@ impl List {
         self.roll.rows = rows.max(1);
     }
 
-    /// Where the choice is among what is shown.
+    /// Position of the selection among the matching items.
     pub fn position(&self) -> usize {
         self.roll.at
     }
 
-    /// Moves the choice there, or as near as can be.
+    /// Moves the selection to a position, or as near as possible.
     pub fn set_position(&mut self, at: usize) {
         self.roll.at = at.min(self.shown.len().saturating_sub(1));
     }
 
-    /// What fits the search.
+    /// The items that match the search.
     pub fn shown(&self) -> impl Iterator<Item = &Item> {
         self.shown.iter().filter_map(|&index| self.items.get(index))
     }
@@ -252,7 +252,7 @@ impl List {
         Picked::Moved
     }
 
-    /// Pasted text is searched for.
+    /// Adds pasted text to the search.
     pub fn paste(&mut self, text: &str) {
         if let Some(search) = &mut self.search {
             search.paste(text);
@@ -260,7 +260,7 @@ impl List {
         }
     }
 
-    /// The search, the rows, and where they are in the whole.
+    /// Lines of the search, the rows, and the scroll position.
     pub fn render(&mut self, width: usize, looks: &Looks) -> Vec<Line> {
         let mut lines = Vec::new();
         if let Some(search) = &mut self.search {
@@ -308,7 +308,7 @@ fn texts(items: &[Item]) -> Texts {
     Texts::new(texts.iter().map(String::as_str))
 }
 
-/// Of the label with its badge.
+/// Width of the label with its badge.
 fn cells(item: &Item) -> usize {
     let badge = width::width(&item.badge);
     width::width(&item.label) + if badge > 0 { badge + 1 } else { 0 }
@@ -344,7 +344,7 @@ fn row(item: &Item, is_selected: bool, column: usize, width: usize, looks: &Look
     line.cut(width)
 }
 
-/// What is before a row.
+/// The mark before a row.
 fn mark(is_selected: bool, looks: &Looks) -> &'static str {
     match (is_selected, looks.is_plain) {
         (true, false) => "→ ",

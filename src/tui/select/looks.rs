@@ -1,14 +1,14 @@
-//! How lists and dialogs are coloured.
+//! Styles of lists and dialogs.
 
 use crate::tui::style::Style;
 
-/// How the parts look.
+/// Styles of the parts of a list.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Looks {
     pub text: Style,
     pub selected: Style,
     pub accent: Style,
     pub muted: Style,
-    /// States are words, nothing moves.
+    /// True for states as words, without animation.
     pub is_plain: bool,
 }

@@ -1,7 +1,7 @@
-//! What one chooses with: lists, a line of text. And what one waits with.
+//! Selection lists, text inputs and wait indicators.
 //!
-//! Each takes keys and tells what came of them, and gives lines for a width. In plain mode, for screen readers and
-//! for those whom moving things disturb, states are words and nothing moves.
+//! Each takes keys and returns results, and returns lines for a width. In plain mode, for screen readers and
+//! users whom motion disturbs, states are words and nothing is animated.
 
 mod list;
 mod looks;

@@ -1,4 +1,4 @@
-//! Keys in, choices and lines out.
+//! Keys as input, choices and lines as output.
 
 use super::*;
 use crate::tui::key::Key;

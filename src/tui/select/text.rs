@@ -1,4 +1,4 @@
-//! One line of text to be typed.
+//! Input of one line of text.
 
 use crate::tui::editor::{Editor, Outcome};
 use crate::tui::key::Key;
@@ -14,7 +14,7 @@ pub struct TextInput {
     is_secret: bool,
 }
 
-/// What a key did to an input.
+/// Result of a key in an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entered {
     Ignored,
@@ -28,7 +28,7 @@ impl TextInput {
         Self { label: label.to_owned(), editor: Editor::single_line(), is_secret: false }
     }
 
-    /// Shows dots for what is typed.
+    /// Shows dots instead of the typed text.
     pub fn secret(mut self) -> Self {
         self.is_secret = true;
         self
@@ -46,7 +46,7 @@ impl TextInput {
         self.editor.paste(text);
     }
 
-    /// Gives the key to the text; false if it is none for it.
+    /// Passes the key to the text; false if it has no meaning there.
     pub(super) fn edit(&mut self, key: &Key, keymap: &Keymap) -> bool {
         if keymap.is(key, Action::SUBMIT) {
             return false;

@@ -1,4 +1,4 @@
-//! What one sees while something runs, and which keys there are.
+//! Indicators of running work, and key hints.
 
 use crate::tui::keymap::{Action, Keymap};
 use crate::tui::line::Line;
@@ -9,7 +9,7 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 const FRAME: Duration = Duration::from_millis(80);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// That something runs, and since when. Plain, it says so once and stays.
+/// Shows that work is running, and for how long. In plain mode the line does not change.
 pub fn loader(label: &str, running: Duration, looks: &Looks) -> Line {
     if looks.is_plain {
         return Line::of(label, looks.muted);
@@ -23,14 +23,14 @@ pub fn loader(label: &str, running: Duration, looks: &Looks) -> Line {
     line
 }
 
-/// When a loader looks different, if ever: so long the screen can wait.
+/// Time until a loader changes; `None` if it does not.
 pub fn loader_changes_in(running: Duration, looks: &Looks) -> Option<Duration> {
     let since = running.as_nanos() % FRAME.as_nanos();
     let left = FRAME.as_nanos() - since;
     (!looks.is_plain).then(|| Duration::from_nanos(u64::try_from(left).unwrap_or(0)))
 }
 
-/// `7s`, `1m 05s`, `2h 03m`.
+/// A duration as `7s`, `1m 05s`, `2h 03m`.
 pub fn elapsed(time: Duration) -> String {
     let seconds = time.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
@@ -40,7 +40,7 @@ pub fn elapsed(time: Duration) -> String {
     }
 }
 
-/// What keys do, those left out that have none: `enter select · escape leave`.
+/// Key hints, without unbound actions: `enter select · escape leave`.
 pub fn hints(keys: &[(Action, &str)], keymap: &Keymap, looks: &Looks) -> Line {
     let mut line = Line::new();
     for (action, about) in keys {

@@ -1,4 +1,4 @@
-//! The thread that waits for the terminal and for signals.
+//! The thread that waits for terminal input and signals.
 
 use super::Event;
 use super::restore::Tty;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Until the terminal ends or `stop` has no sender any more.
+/// Runs until the terminal ends or the sender of `stop` is dropped.
 pub(super) fn run(tty: &Tty, mut wake: &PipeReader, events: &Sender<Event>, stop: &Receiver<()>) {
     let mut buffer = vec![0; CHUNK_BYTES];
     let send = |event| {
@@ -58,7 +58,7 @@ pub(super) fn run(tty: &Tty, mut wake: &PipeReader, events: &Sender<Event>, stop
     }
 }
 
-/// Blocks until one of them has bytes or an end.
+/// Blocks until one of the files is readable or closed.
 fn wait(files: [BorrowedFd<'_>; 2]) -> [bool; 2] {
     let mut polled = files.map(|file| polled(file, libc::POLLIN));
     let count = libc::nfds_t::try_from(polled.len()).unwrap_or(0);
@@ -72,7 +72,7 @@ fn polled(file: BorrowedFd<'_>, events: i16) -> libc::pollfd {
     libc::pollfd { fd: file.as_raw_fd(), events, revents: 0 }
 }
 
-/// Whether a file can be read or written, now or within a time.
+/// True if a file is readable or writable, now or within a time.
 pub(super) fn is_ready(file: BorrowedFd<'_>, events: i16, time: Duration) -> bool {
     let mut polled = polled(file, events);
     let millis = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
@@ -90,8 +90,8 @@ pub(super) fn is_ignored(signal: i32) -> bool {
     }
 }
 
-/// Stops the process group as the terminal does for Ctrl+Z; comes back when it goes on. Where nobody could let
-/// it go on, the kernel does not stop it.
+/// Stops the process group like the terminal does for Ctrl+Z; returns after it continues. The kernel does not
+/// stop a group that nobody could continue.
 pub(super) fn stop() {
     // SAFETY: both actions are valid values, the second one filled in by the first call; a group
     // of 0 is our own.

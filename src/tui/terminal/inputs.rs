@@ -1,23 +1,23 @@
-//! From chunks of bytes to what was typed, with the two things that only time can tell.
+//! Converts chunks of bytes to inputs, with the two decisions that depend on time.
 //!
-//! A lone Escape is the key when nothing follows it for some time: [`Inputs::deadline`] says until when the
-//! loop should wait. A paste without its marks, from a terminal that has none, is many lines at once, faster
-//! than anyone types: it must not be sent at its first line end.
+//! A lone Escape is the key if no bytes follow for some time: the loop waits until [`Inputs::deadline`]. A
+//! paste without marks, from a terminal that does not mark pastes, is many lines faster than anyone types: it
+//! must not be sent at its first line end.
 
 use crate::tui::decode::Decoder;
 use crate::tui::key::{Code, Input, Key, Reply};
 use std::time::{Duration, Instant};
 
 const USUAL: Duration = Duration::from_millis(10);
-/// Over a network the rest of a sequence may take longer.
+/// Escape timeout over a network, which may delay the rest of a sequence.
 const REMOTE: Duration = Duration::from_millis(100);
-/// A longer one would make Escape useless.
+/// Maximum Escape timeout.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// The next chunk of a paste without marks comes at least so soon.
+/// Maximum time between chunks of a paste without marks.
 const BURST: Duration = Duration::from_millis(50);
 
-/// How long an Escape is waited on.
+/// How long to wait after an Escape byte for the rest of a key sequence.
 pub(super) fn escape_timeout(variable: impl Fn(&str) -> Option<String>) -> Duration {
     let given = variable("PI_TUI_ESC_TIMEOUT").and_then(|text| text.trim().parse::<f64>().ok());
     if let Some(millis) = given.filter(|millis| *millis > 0.0 && millis.is_finite()) {
@@ -34,16 +34,16 @@ fn is_remote(variable: impl Fn(&str) -> Option<String>) -> bool {
     ["SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"].iter().any(|name| is_set(&variable, name))
 }
 
-/// Asks where the cursor is.
+/// Queries the cursor position.
 pub const ASK_POSITION: &str = "\x1b[6n";
 
 #[derive(Debug)]
 pub struct Inputs {
     decoder: Decoder,
     timeout: Duration,
-    /// When what was begun is taken for what it is.
+    /// Time at which an incomplete sequence is decoded as it is.
     deadline: Option<Instant>,
-    /// The terminal marks pastes: it has done so, or is one of those that do.
+    /// True if the terminal is known to mark pastes.
     marks_pastes: bool,
     burst_until: Option<Instant>,
 }
@@ -60,7 +60,7 @@ impl Inputs {
         }
     }
 
-    /// Takes a chunk that came at `now`.
+    /// Decodes a chunk that was received at `now`.
     pub fn push(&mut self, bytes: &[u8], now: Instant) -> Vec<Input> {
         let mut inputs = Vec::new();
         self.decoder.push(bytes, &mut inputs);
@@ -79,17 +79,17 @@ impl Inputs {
         inputs
     }
 
-    /// The terminal is being asked where the cursor is, with [`ASK_POSITION`].
+    /// Records that the cursor position was queried with [`ASK_POSITION`].
     pub fn await_position(&mut self) {
         self.decoder.await_position();
     }
 
-    /// Until when to wait for bytes before [`Self::expire`].
+    /// Time until which to wait for bytes before [`Self::expire`].
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Nothing came until the deadline.
+    /// Handles a passed deadline.
     pub fn expire(&mut self) -> Vec<Input> {
         let mut inputs = Vec::new();
         self.deadline = None;
@@ -97,7 +97,7 @@ impl Inputs {
         inputs
     }
 
-    /// The text of a chunk that was pasted: nothing but text, and more of it behind a line end.
+    /// The text of a chunk that was probably pasted: only text, with more after a line end.
     fn burst(&self, inputs: &[Input], now: Instant) -> Option<String> {
         let mut text = String::with_capacity(inputs.len());
         for input in inputs {

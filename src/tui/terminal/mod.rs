@@ -1,14 +1,14 @@
-//! The real terminal: raw mode, what is switched on in it, what comes from it.
+//! The real terminal: raw mode, other modes, and input.
 //!
-//! Whatever is switched on is switched off again on every way out: when [`Terminal`] is dropped, when a thread
-//! panics, when the process exits from anywhere, when it is suspended. For SIGKILL there is a [`Keeper`]: it is
-//! told from the first frame on what another process has to do to the terminal.
+//! Whatever is switched on is switched off again on every way out: when [`Terminal`] is dropped, when a
+//! thread panics, when the process exits from anywhere, when it is suspended. For SIGKILL there is a
+//! [`Keeper`], which knows from the first frame on how another process can restore the terminal.
 //!
-//! One thread waits for bytes, signals and the end, and sends them as [`Event`]s over a bounded channel; nothing
-//! is asked for in turns. SIGTERM and its like are events too, so that the loop ends in order; who makes the
-//! process end when the loop hangs is `mode::signal`.
+//! One thread waits for bytes, signals and the end, and sends them as [`Event`]s over a bounded channel,
+//! without polling. Signals such as SIGTERM are events too, so that the loop ends in order; `mode::signal`
+//! ends the process if the loop hangs.
 //!
-//! Not here: what the bytes mean ([`Inputs`] has the decoder and the time of a lone Escape) and what is drawn
+//! Not here: the meaning of bytes ([`Inputs`] has the decoder and the Escape timeout), and drawing
 //! (`screen`).
 
 mod input;
@@ -35,35 +35,35 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Chunks that were read and not yet taken.
+/// Maximum events waiting to be handled.
 const EVENTS_MAX: usize = 64;
 
-/// How long late answers and key releases are waited for before the terminal is given back.
+/// Time limit for late replies and key releases before the terminal is restored.
 const DRAIN: Duration = Duration::from_secs(1);
-/// A terminal that has nothing to say for so long has said everything.
+/// Silence after which the terminal's input counts as finished.
 const IDLE: Duration = Duration::from_millis(50);
 
-/// What happened at the terminal.
+/// An event of the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     Bytes(Vec<u8>),
     Resized,
-    /// Someone asks the process to stop for a while: [`Terminal::suspend`] does it.
+    /// The process should be suspended: call [`Terminal::suspend`].
     Suspend,
-    /// The process goes on after a stop, or a panic has given the terminal back:
-    /// [`Terminal::take`] it again and draw everything.
+    /// The process continues after a stop, or a panic has restored the terminal: call [`Terminal::take`] and
+    /// redraw everything.
     Resumed,
-    /// A signal that asks for the end.
+    /// A signal that requests the end.
     Signal(i32),
-    /// The terminal is gone. Nothing comes after it.
+    /// The terminal is gone. No events follow.
     End,
 }
 
 pub struct Terminal {
     tty: Arc<Tty>,
-    /// What is to be on while the terminal is ours.
+    /// Modes to keep on while pi uses the terminal.
     modes: Modes,
-    /// It has answered a question that all terminals answer.
+    /// True if the terminal has replied to a query that all terminals support.
     answers: bool,
     speaks_kitty: bool,
     events: (Sender<Event>, Receiver<Event>),
@@ -74,7 +74,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Takes the terminal on stdin and stdout.
+    /// Opens the terminal on stdin and stdout.
     pub fn open(modes: Modes, keeper: Keeper) -> io::Result<Self> {
         let input = io::stdin().as_fd().try_clone_to_owned()?;
         let output = io::stdout().as_fd().try_clone_to_owned()?;
@@ -84,7 +84,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Takes the terminal that `input` and `output` are. Who panics or exits must drop it.
+    /// Opens the terminal on `input` and `output`. Restored on drop, panic and exit.
     fn on(input: OwnedFd, output: OwnedFd, modes: Modes) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         let tty = Tty::new(File::from(input), File::from(output), writer)?;
@@ -113,7 +113,7 @@ impl Terminal {
         &self.events.1
     }
 
-    /// The size, or what the environment says, or the usual one.
+    /// The size, otherwise the environment's, otherwise 80 by 24.
     pub fn size(&self) -> Size {
         let (columns, rows) = self.tty.size();
         let or = |cells: u16, name, usual| match cells {
@@ -136,12 +136,12 @@ impl Terminal {
         written
     }
 
-    /// What gives the terminal its title back and the like, should this process be killed.
+    /// Sets the text that restores the title, used if this process is killed.
     pub fn set_farewell(&self, text: &str) {
         self.tty.set_farewell(text);
     }
 
-    /// Switches something on or off, besides what is on.
+    /// Switches modes on or off, besides the active ones.
     pub fn switch(&mut self, modes: Modes, on: bool) -> io::Result<()> {
         let before = self.modes;
         self.modes = if on { before | modes } else { before.without(modes) };
@@ -154,8 +154,8 @@ impl Terminal {
         }
     }
 
-    /// Goes to another screen or back; `modes` has what is on there besides. The keyboard's flags of Kitty
-    /// are asked for anew: each screen has its own.
+    /// Switches to the alternate screen or back; `modes` are additionally on there. Kitty's keyboard flags
+    /// are queried again, since each screen has its own.
     pub fn switch_screen(&mut self, modes: Modes, on: bool) -> io::Result<()> {
         let keyboard = match self.modes.has(Modes::KEYBOARD) {
             true => Modes::KEYBOARD,
@@ -166,8 +166,7 @@ impl Terminal {
         self.switch(keyboard, true)
     }
 
-    /// Takes an answer of the terminal to what it was asked when it was taken: without Kitty's keyboard
-    /// protocol, xterm's is used.
+    /// Handles a reply to the queries sent on opening: without Kitty's keyboard protocol, xterm's is used.
     pub fn answer(&mut self, reply: &Reply) -> io::Result<()> {
         match reply {
             Reply::Keyboard(flags) => {
@@ -185,7 +184,7 @@ impl Terminal {
         }
     }
 
-    /// Gives the terminal back, as it was, until [`Self::resume`]: for a program that uses it meanwhile.
+    /// Restores the terminal until [`Self::resume`], for another program.
     pub fn pause(&mut self) {
         if let Some((thread, stop)) = self.thread.take() {
             drop(stop);
@@ -199,13 +198,13 @@ impl Terminal {
         }
     }
 
-    /// As [`Self::pause`], for a program that changes the terminal's modes.
+    /// Like [`Self::pause`], for a program that changes the terminal's modes.
     pub fn hand_over(&mut self) {
         self.pause();
         self.tty.hand_over(self.modes != Modes::NONE);
     }
 
-    /// Takes the terminal again.
+    /// Sets up the terminal again.
     pub fn resume(&mut self) -> io::Result<()> {
         if self.thread.is_some() {
             return self.take();
@@ -221,7 +220,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Sets again all that is to be on, whatever became of it.
+    /// Sets all active modes again, whatever their state.
     pub fn take(&mut self) -> io::Result<()> {
         if self.tty.is_ours() {
             // What is pushed twice would have to be popped twice.
@@ -233,8 +232,7 @@ impl Terminal {
         self.tty.enter(self.modes)
     }
 
-    /// Stops the process, as Ctrl+Z does elsewhere, until the shell lets it go on. To be called from
-    /// the main thread.
+    /// Suspends the process, like Ctrl+Z, until the shell continues it. Must be called from the main thread.
     pub fn suspend(&mut self) -> io::Result<()> {
         self.pause();
         input::stop();
@@ -242,7 +240,7 @@ impl Terminal {
         self.resume()
     }
 
-    /// Reads what the terminal still has to say: it must not be typed into the shell.
+    /// Discards pending replies of the terminal, which the shell would read as typed input.
     fn drain(&self) {
         // What comes before the answer to this was sent before everything was off.
         if self.answers && self.tty.write(b"\x1b[c").is_err() {

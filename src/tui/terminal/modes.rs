@@ -1,4 +1,4 @@
-//! What can be switched on in a terminal, and how it is switched off again.
+//! Terminal modes that can be switched on, and how to switch them off.
 
 /// A set of modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -6,22 +6,22 @@ pub struct Modes(u32);
 
 impl Modes {
     pub const NONE: Self = Self(0);
-    /// Pastes come between marks.
+    /// Bracketed paste.
     pub const PASTE: Self = Self(1);
-    /// Kitty's keyboard protocol, with what is asked to learn whether there is one.
+    /// Kitty's keyboard protocol, with a query whether the terminal supports it.
     pub const KEYBOARD: Self = Self(2);
-    /// xterm's way to tell all keys apart.
+    /// xterm's `modifyOtherKeys`.
     pub const OTHER_KEYS: Self = Self(4);
-    /// Whether the window is the one typed into.
+    /// Reports of window focus.
     pub const FOCUS: Self = Self(8);
-    /// A change between dark and light.
+    /// Reports of a change between dark and light.
     pub const SCHEME: Self = Self(16);
     pub const MOUSE: Self = Self(32);
-    /// Another screen, without scrollback; what was shown is there again afterwards.
+    /// The alternate screen, without scrollback; leaving it restores the previous content.
     pub const ALTERNATE: Self = Self(64);
     pub(super) const ALL: Self = Self(127);
 
-    /// What a conversation needs; nothing where a terminal would only show the sequences.
+    /// Modes for a conversation; none on a terminal that would print the sequences.
     pub fn usual(is_dumb: bool) -> Self {
         match is_dumb {
             true => Self::NONE,
@@ -45,13 +45,13 @@ impl Modes {
         Self(bits)
     }
 
-    /// What switches them on.
+    /// Escape sequences that switch the modes on.
     pub fn on(self) -> String {
         let wanted = TABLE.iter().filter(|(mode, ..)| self.has(*mode));
         wanted.map(|(_, on, _)| *on).collect()
     }
 
-    /// What switches them off, the last one first.
+    /// Escape sequences that switch the modes off, in reverse order.
     pub fn off(self) -> String {
         let wanted = TABLE.iter().rev().filter(|(mode, ..)| self.has(*mode));
         wanted.map(|(.., off)| *off).collect()
@@ -66,7 +66,7 @@ impl std::ops::BitOr for Modes {
     }
 }
 
-/// In the order in which they are switched on: Kitty keeps a stack of flags for each screen.
+/// In the order of switching on: Kitty keeps a stack of flags for each screen.
 const TABLE: [(Modes, &str, &str); 7] = [
     (Modes::ALTERNATE, "\x1b[?1049h", "\x1b[?1049l"),
     (Modes::PASTE, "\x1b[?2004h", "\x1b[?2004l"),

@@ -1,7 +1,7 @@
-//! A terminal with what it was before, and the ways out on which it becomes that again.
+//! The terminal's original state, and restoring it on every exit.
 //!
-//! What is on is kept in one atomic number: the hook of a panic and the end of the process must find it
-//! whatever is locked.
+//! The active modes are one atomic number: panic hook and exit handler must be able to read them whatever is
+//! locked.
 
 use super::modes::Modes;
 use signal_hook::SigId;
@@ -15,30 +15,30 @@ use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 use std::time::Duration;
 use termion::raw::{IntoRawMode, RawTerminal};
 
-/// Above the bits of [`Modes`]: raw mode.
+/// Flag above the bits of [`Modes`]: raw mode.
 const RAW: u32 = 1 << 31;
-/// Some mode has been on: the terminal knows sequences.
+/// Flag: some mode has been on, so the terminal supports sequences.
 const KNOWS: u32 = 1 << 30;
 
 /// Ends a frame that was broken off, and shows the cursor in the terminal's own colours.
 const PLAIN: &str = "\x1b[?2026l\x1b[0m\x1b[?25h";
 
-/// How long a terminal that takes nothing is waited for.
+/// Time limit for writing to a blocked terminal.
 const WRITE: Duration = Duration::from_secs(5);
 
-/// How the terminal becomes what it was when this process has been killed.
+/// How to restore the terminal after this process was killed.
 pub struct Lost<'a> {
     pub before: &'a libc::termios,
-    /// What switches off the modes that are on.
+    /// Sequences that switch off the active modes.
     pub off: &'a str,
-    /// Another program uses the terminal.
+    /// True while another program uses the terminal.
     pub is_lent: bool,
 }
 
-/// Is told of each change; `None` when the terminal is as it was.
+/// Called on each change; `None` when the terminal is restored.
 pub type Keeper = fn(BorrowedFd<'_>, Option<&Lost<'_>>);
 
-/// What a program that was lent the terminal may have left on it.
+/// Resets modes that another program may have left on.
 const LENT_OFF: &str = "\x1b[?1l\x1b>\x1b[0 q";
 
 pub(super) struct Tty {
@@ -48,19 +48,19 @@ pub(super) struct Tty {
     /// Bits of [`Modes`] and [`RAW`].
     on: AtomicU32,
     keeper: Mutex<Option<Keeper>>,
-    /// What gives the title back, and the like.
+    /// Text that restores the title.
     farewell: Mutex<String>,
     pub(super) notes: Notes,
     wake: PipeWriter,
 }
 
-/// What the thread is woken for.
+/// Reasons for waking the thread.
 #[derive(Default)]
 pub(super) struct Notes {
     pub(super) resized: Arc<AtomicBool>,
     pub(super) suspend: Arc<AtomicBool>,
     pub(super) resumed: Arc<AtomicBool>,
-    /// The signal that asks for the end, or 0.
+    /// The signal that requests the end, or 0.
     pub(super) end: Arc<AtomicUsize>,
 }
 
@@ -114,7 +114,7 @@ impl Tty {
         (&self.input).read(buffer)
     }
 
-    /// What comes in a time, if anything does.
+    /// Bytes received within a time, if any.
     pub(super) fn read_within(&self, time: Duration) -> Option<Vec<u8>> {
         if !super::input::is_ready(self.input(), libc::POLLIN, time) {
             return None;
@@ -144,7 +144,7 @@ impl Tty {
         Ok(())
     }
 
-    /// Columns and rows; zeros where it is not known.
+    /// Columns and rows; zeros if unknown.
     pub(super) fn size(&self) -> (u16, u16) {
         let output: &File = self.output.deref();
         termion::terminal_size_fd(output).unwrap_or_default()
@@ -175,7 +175,7 @@ impl Tty {
         self.output.activate_raw_mode()
     }
 
-    /// Makes the terminal what it was; does nothing the second time.
+    /// Restores the terminal; a second call does nothing.
     pub(super) fn give_back(&self) -> bool {
         let on = self.on.swap(0, Ordering::SeqCst);
         if on & RAW == 0 {
@@ -190,7 +190,7 @@ impl Tty {
         true
     }
 
-    /// From now on `keeper` knows how the terminal is to be restored.
+    /// Registers `keeper`, which is told how to restore the terminal.
     pub(super) fn keep(&self, keeper: Keeper) {
         let mut place = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         if place.is_none() {
@@ -209,7 +209,7 @@ impl Tty {
         }
     }
 
-    /// Another program uses the terminal, until it is taken again.
+    /// Marks the terminal as used by another program.
     pub(super) fn hand_over(&self, knows_sequences: bool) {
         let off = match knows_sequences {
             true => format!("{}{LENT_OFF}{PLAIN}{}", Modes::ALL.off(), self.farewell()),
@@ -259,7 +259,7 @@ impl Drop for Tty {
     }
 }
 
-/// Gives all terminals back. May be called from anywhere, locks or no locks.
+/// Restores all terminals. Safe to call anywhere, whatever is locked.
 fn give_all_back(is_panic: bool) {
     let Ok(ttys) = TTYS.try_lock() else { return };
     for tty in ttys.iter().filter_map(Weak::upgrade) {
@@ -276,7 +276,7 @@ extern "C" fn at_exit() {
     give_all_back(false);
 }
 
-/// Gives the terminal back when a thread panics and when the process exits.
+/// Restores the terminal when a thread panics and when the process exits.
 pub(super) fn guard(tty: &Arc<Tty>) {
     let mut ttys = TTYS.lock().unwrap_or_else(PoisonError::into_inner);
     ttys.retain(|tty| tty.strong_count() > 0);

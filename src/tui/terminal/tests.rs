@@ -1,4 +1,4 @@
-//! On a pty, of which the test is the terminal's side.
+//! Tests on a pty, of which the test is the terminal's side.
 
 use super::*;
 use crate::tui::key::{Code, Key, Modifiers};
@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Signals are sent to the whole process: one test at a time.
+/// Serialises the tests, since signals go to the whole process.
 static ONE: Mutex<()> = Mutex::new(());
 
 const SOON: Duration = Duration::from_secs(5);
@@ -53,7 +53,7 @@ impl Pty {
         [now.c_iflag, now.c_oflag, now.c_cflag, now.c_lflag].map(u64::from).to_vec()
     }
 
-    /// Reads what was written to the terminal, up to and with `end`.
+    /// Reads the output up to and including `end`.
     fn seen(&mut self, end: &str) -> String {
         let mut seen = Vec::new();
         while !seen.ends_with(end.as_bytes()) {
@@ -67,7 +67,7 @@ impl Pty {
         String::from_utf8(seen).unwrap()
     }
 
-    /// Answers when it is asked for the terminal's attributes; gives what was written up to then.
+    /// Replies to the query for terminal attributes; returns the output up to it.
     fn answer(&self, answer: &'static [u8]) -> std::thread::JoinHandle<String> {
         let mut master = self.master.try_clone().unwrap();
         std::thread::spawn(move || {

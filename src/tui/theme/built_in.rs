@@ -1,7 +1,7 @@
-//! The colours of our own themes.
+//! The colours of the built-in themes.
 //!
-//! Each is a function over all roles, so that the compiler finds one that was left out. Text keeps a
-//! contrast of at least 4.5 to what it stands on (3 where it is meant to step back); a test counts it.
+//! Each is a function over all roles, so that the compiler finds a missing one. Text keeps a contrast of at
+//! least 4.5 to its background (3 for muted text), which a test checks.
 
 use super::Role;
 use crate::tui::style::Color;
@@ -11,7 +11,7 @@ const fn hex(rgb: u32) -> Color {
     Color::Rgb(red, green, blue)
 }
 
-/// For a dark background.
+/// Colours for a dark background.
 pub fn dark(role: Role) -> Color {
     const INK: Color = hex(0xd8dee4);
     const ASH: Color = hex(0x9aa4af);
@@ -70,7 +70,7 @@ pub fn dark(role: Role) -> Color {
     }
 }
 
-/// For a light background.
+/// Colours for a light background.
 pub fn light(role: Role) -> Color {
     const INK: Color = hex(0x1d232a);
     const ASH: Color = hex(0x57606a);

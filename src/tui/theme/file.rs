@@ -1,10 +1,10 @@
-//! A theme file into a theme.
+//! Reads theme files.
 
 use super::{PAIR, Role, Theme};
 use crate::tui::style::Color;
 use serde_json::{Map, Value};
 
-/// Variables may name variables; a chain that is longer goes round in a circle.
+/// Maximum length of a chain of variables; a longer one is a cycle.
 const CHAIN_MAX: usize = 64;
 
 pub fn parse(label: &str, text: &str) -> Result<Theme, String> {
@@ -72,7 +72,7 @@ pub fn parse(label: &str, text: &str) -> Result<Theme, String> {
     Ok(Theme { name: name.to_owned(), colors: resolved.map(Option::unwrap_or_default) })
 }
 
-/// All that is wrong with a file.
+/// The errors in a file.
 #[derive(Default)]
 struct Faults {
     missing: Vec<&'static str>,
@@ -80,7 +80,7 @@ struct Faults {
 }
 
 impl Faults {
-    /// Notes a fault, once; gives what stands in for the value.
+    /// Records an error, once; returns a replacement value.
     fn other(&mut self, place: &str, reason: &str) -> &'static str {
         let fault = format!("  - {place}: {reason}");
         if !self.others.contains(&fault) {
@@ -109,7 +109,7 @@ impl Faults {
     }
 }
 
-/// The colour that a value means: a number of the palette, `#rrggbb`, nothing, or the name of a variable.
+/// Resolves a value to a colour: a palette number, `#rrggbb`, empty, or the name of a variable.
 fn resolve(value: &Value, vars: &Map<String, Value>) -> Result<Color, String> {
     let mut value = value;
     for _ in 0..CHAIN_MAX {

@@ -1,8 +1,8 @@
-//! Themes: what each part of the screen is coloured with, in the JSON format of the reference.
+//! Themes: the colours of the parts of the screen, in the JSON format of the reference.
 //!
-//! A part is a [`Role`]; a theme has a colour for every one of them, so there is none that could be missing
-//! when something is drawn. A file may leave out five, which then follow another; all else that is wrong
-//! with it is found when it is read, all at once, with the names of the keys.
+//! A part is a [`Role`]; a theme has a colour for every role, so none can be missing while drawing. A file
+//! may omit five, which then use another role's colour; all other errors are reported together on reading,
+//! with the names of the keys.
 //!
 //! Not here: where theme files lie, and reading them again when they change.
 
@@ -11,7 +11,7 @@ mod file;
 
 use super::style::{Color, Style, palette};
 
-/// The setting `theme` may be a pair, so no name has this.
+/// Separator of a pair in the setting `theme`; no name contains it.
 pub const PAIR: char = '/';
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ macro_rules! roles {
         impl Role {
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$role),*];
 
-            /// Its key in a theme file.
+            /// Key of the role in a theme file.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$role => $name,)*
@@ -101,12 +101,12 @@ roles! {
 }
 
 impl Role {
-    /// It colours what is behind text.
+    /// True if the role is a background.
     pub fn is_background(self) -> bool {
         self.name().ends_with("Bg")
     }
 
-    /// The role whose colour it takes where a theme says nothing.
+    /// The role whose colour is used if a theme omits this one.
     pub fn fallback(self) -> Option<Self> {
         Some(match self {
             Self::ScrollbarTrack => Self::Muted,
@@ -127,7 +127,7 @@ impl Theme {
         Self::built("light", built_in::light)
     }
 
-    /// One of our own.
+    /// A built-in theme.
     pub fn built_in(name: &str) -> Option<Self> {
         match name {
             "dark" => Some(Self::dark()),
@@ -140,7 +140,7 @@ impl Theme {
         Self { name: name.to_owned(), colors: Role::ALL.map(color) }
     }
 
-    /// Reads a theme file; `label` names it in the error.
+    /// Parses a theme file; `label` names the file in the error.
     pub fn parse(label: &str, text: &str) -> Result<Self, String> {
         file::parse(label, text)
     }
@@ -149,7 +149,7 @@ impl Theme {
         self.colors.get(role as usize).copied().unwrap_or_default()
     }
 
-    /// Text in the role's colour, or what is behind it.
+    /// Style for text in the role's colour, or on its background.
     pub fn style(&self, role: Role) -> Style {
         match role.is_background() {
             true => Style::background(self.color(role)),
@@ -158,7 +158,7 @@ impl Theme {
     }
 }
 
-/// What the terminal shows behind its text.
+/// Background of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backdrop {
     Dark,
@@ -166,7 +166,7 @@ pub enum Backdrop {
 }
 
 impl Backdrop {
-    /// Whether a colour that the terminal named is dark or light.
+    /// Classifies a colour reported by the terminal as dark or light.
     pub fn of(red: u8, green: u8, blue: u8) -> Self {
         let linear = |channel: u8| {
             let value = f64::from(channel) / 255.0;
@@ -182,7 +182,7 @@ impl Backdrop {
         }
     }
 
-    /// Of `COLORFGBG`, which some terminals set; its last number is the background.
+    /// Reads `COLORFGBG`, which some terminals set; its last number is the background.
     pub fn of_variable(value: &str) -> Option<Self> {
         let numbers = value.rsplit(';').map(|part| part.trim().parse::<u8>());
         let [red, green, blue] = match numbers.flatten().next()? {
@@ -194,7 +194,7 @@ impl Backdrop {
     }
 }
 
-/// The name of the theme that the setting `theme` asks for; None where it is no name and no pair.
+/// The theme name of the setting `theme` for a background; `None` if it is neither a name nor a pair.
 pub fn choose(setting: Option<&str>, backdrop: Backdrop) -> Option<&str> {
     let Some(setting) = setting else {
         return Some(match backdrop {

@@ -1,8 +1,8 @@
-//! Theme files with one fault each, and our own themes in numbers.
+//! Theme files with one error each, and the contrast of the built-in themes.
 
 use super::*;
 
-/// A theme file with every key set to `value`, but those in `changes`.
+/// A theme file with every key set to `value`, except those in `changes`.
 fn file(changes: &[(&str, Option<&str>)], vars: &str) -> String {
     let colors = Role::ALL.into_iter().filter_map(|role| {
         let change = changes.iter().find(|(name, _)| *name == role.name());

@@ -129,7 +129,7 @@ pub fn convert<'a>(
     Ok(messages)
 }
 
-/// Says more in a message. Nothing need stand for what was empty then.
+/// Appends `content` to a message, unless it holds only placeholders for empty text.
 fn join<'a>(message: &mut WireMessage<'a>, content: Vec<WireBlock<'a>>) {
     let says_something = |block: &WireBlock<'_>| !matches!(block, WireBlock::Text { text: EMPTY });
     if content.iter().any(says_something) {

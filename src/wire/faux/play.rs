@@ -17,7 +17,7 @@ pub(super) struct Answer {
     pub usage: Option<Usage>,
     /// `toolUse` where there are calls, otherwise `stop`.
     pub stop: Option<StopReason>,
-    /// Ends the answer after its pieces.
+    /// Error that ends the answer after its pieces.
     pub error: Option<StreamError>,
     pub pace: Pace,
 }

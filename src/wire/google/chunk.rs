@@ -65,7 +65,7 @@ pub struct FunctionCall<'a> {
     pub args: Option<Value>,
 }
 
-/// Why nothing was answered.
+/// The reason why a prompt was blocked.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Feedback<'a> {

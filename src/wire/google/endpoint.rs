@@ -18,10 +18,10 @@ const KEY_HEADER: &str = "x-goog-api-key";
 const VERTEX_VERSION: &str = "v1";
 /// The location that is everywhere.
 const GLOBAL: &str = "global";
-/// Locations that are a continent, with hosts of their own.
+/// Multi-region locations, which have host names of their own.
 const CONTINENTS: [&str; 2] = ["us", "eu"];
 
-/// What stands for "use application default credentials" in place of a key.
+/// Placeholder key that means "use application default credentials".
 const CREDENTIALS_MARKER: &str = "gcp-vertex-credentials";
 
 pub fn url(api: Google, model: &Model, options: &StreamOptions) -> Result<String, StreamError> {

@@ -73,7 +73,7 @@ fn off(model: &Model) -> Result<ThinkingConfig, StreamError> {
     Ok(config)
 }
 
-/// One of the four levels that Google knows, as the model's map has it.
+/// Maps `level` through the model's table to one of Google's four thinking levels.
 fn standard_level(model: &Model, level: ThinkingLevel) -> Result<ThinkingLevel, StreamError> {
     let word = model.thinking_word(level).unwrap_or(level.name()).to_ascii_lowercase();
     let known = ThinkingLevel::Minimal..=ThinkingLevel::High;

@@ -199,7 +199,7 @@ pub fn completions(body: &Value) -> Verdict {
     chat(body, &|id| plain(id, 40))
 }
 
-/// Ids of exactly nine letters and digits; no user right after a tool.
+/// Requires call ids of exactly nine letters and digits, and no user message directly after a tool's.
 pub fn mistral(body: &Value) -> Verdict {
     let mut before = "";
     for message in list(body, "messages")? {

@@ -1,9 +1,9 @@
 //! Tool calls put together from their pieces.
 //!
-//! By the protocol a call's first piece has its index, id and name, and the later ones the index and
-//! more of the arguments. Servers leave out any of them, repeat the name or the whole arguments, give
-//! all calls one index, or one id. The rules here find the call that a piece belongs to; a call is made
-//! known when its name is, and always has an id of its own.
+//! By the protocol a call's first piece has its index, id and name, and the later ones the index and more of
+//! the arguments. Servers leave out any of them, repeat the name or the whole arguments, give all calls one
+//! index, or one id. The rules here find the call that a piece belongs to; a call is reported once its name
+//! is known, and always has a unique id.
 
 use super::chunk::{CallDelta, CustomDelta};
 use crate::wire::answer::Answer;

@@ -221,8 +221,8 @@ impl RawUsage {
         Bill { cost: &self.cost, is_byok: &self.is_byok, cost_details: &self.cost_details }
     }
 
-    /// Cached tokens are part of the prompt's, and each vendor says how many in a place of its own;
-    /// tokens of thinking are part of the answer's.
+    /// Converts to [`Usage`]. Cached tokens are included in the prompt's count, and each vendor reports them
+    /// in another field; thinking tokens are included in the answer's.
     pub fn to_usage(&self) -> Usage {
         let details = self.prompt_tokens_details.0.as_ref();
         let cached = details.and_then(|details| details.cached_tokens.0);

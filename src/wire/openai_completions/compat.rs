@@ -1,5 +1,5 @@
-//! In what a server on this protocol differs from OpenAI: guessed from the provider and the address,
-//! then as the model's `compat` says, field by field.
+//! Differences of a server from OpenAI: guessed from the provider and the address, then overridden field by
+//! field by the model's `compat`.
 
 use crate::llm::model::Model;
 use crate::wire::endpoint::is_private_host;
@@ -74,7 +74,7 @@ pub enum SessionHeaders {
     Single,
 }
 
-/// Who is behind the address.
+/// Vendor that serves the model, recognised by its address.
 struct Vendor {
     zai: bool,
     together: bool,

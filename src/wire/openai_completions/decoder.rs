@@ -32,7 +32,7 @@ pub struct Reading {
     pub in_order: bool,
     /// What is no chunk is an error, instead of ignored.
     pub is_strict: bool,
-    /// Usage says how many tokens were thinking, if only that none were.
+    /// True if usage reports the number of thinking tokens, even as zero.
     pub counts_thinking: bool,
     pub grammar_tools: bool,
     pub think_tags: bool,
@@ -322,7 +322,7 @@ fn is_error(value: &Value) -> bool {
     value.get("error").is_some_and(|error| !fault::is_nothing(error)) || value.get("message").is_some()
 }
 
-/// The error in `data`, which may be the whole of it. `what` is how the data came.
+/// The provider's error in `data`, or a decoding error that names the source `what`.
 fn error_of(data: &str, what: &str) -> StreamError {
     match parse::value(data) {
         Ok(value) if is_error(&value) => {

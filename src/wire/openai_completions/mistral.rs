@@ -207,7 +207,7 @@ impl<'a> WirePart<'a> {
     }
 }
 
-/// `None` for a message that says nothing.
+/// Converts a user message; `None` if it is empty.
 fn user_message(user: User<'_>) -> Option<WireMessage<'_>> {
     let parts = user.parts.into_iter();
     let mut parts = parts.filter(|part| *part != Part::Text("")).peekable();

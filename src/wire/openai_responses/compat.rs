@@ -16,7 +16,7 @@ pub struct Compat {
     pub supports_strict_mode: bool,
     pub supports_grammar_tools: bool,
     pub supports_long_cache: bool,
-    /// The cache is asked for with `prompt_cache_options`.
+    /// True if caching is requested with `prompt_cache_options`.
     pub explicit_cache: bool,
     pub supports_max_output_tokens: bool,
     /// The headers that lead a session's requests to the same cache.

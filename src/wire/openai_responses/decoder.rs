@@ -47,7 +47,7 @@ struct Event<'a> {
 
 pub struct EventReader {
     variant: Variant,
-    /// The tier that was asked for.
+    /// The requested service tier.
     tier: Option<String>,
     blocks: Blocks,
     /// What was told.

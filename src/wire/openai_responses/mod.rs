@@ -1,5 +1,4 @@
-//! OpenAI's Responses: at OpenAI itself and at those who speak like it, at Azure, and behind a ChatGPT
-//! subscription (Codex).
+//! OpenAI's Responses: for OpenAI and compatible servers, Azure, and a ChatGPT subscription (Codex).
 //!
 //! The three differ in the address, the headers and a few fields; [`items`] and [`decoder`] serve all of
 //! them. Nothing is stored at the provider: every request holds the whole conversation, with the

@@ -16,7 +16,7 @@ use crate::wire::transcript::Transcript;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The least that OpenAI takes as a limit, in tokens.
+/// OpenAI's minimum for the output limit, in tokens.
 const MIN_OUTPUT_TOKENS: u64 = 16;
 
 /// Codex takes no request without instructions.

@@ -1,4 +1,4 @@
-//! Lines that stand apart: notices, boxes, times.
+//! Separate blocks of lines: notices, boxes, times.
 
 use crate::mode::interactive::look::{Look, padded};
 use crate::tui::line::Line;
@@ -8,7 +8,7 @@ use crate::tui::wrap::wrap;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// How much a notice matters.
+/// Severity of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
     Info,
@@ -16,7 +16,7 @@ pub enum Weight {
     Error,
 }
 
-/// Something the program says.
+/// A notice of the program.
 pub fn notice(weight: Weight, text: &str, look: &Look<'_>) -> Vec<Line> {
     let style = look.style(match weight {
         Weight::Info => Role::Dim,
@@ -28,7 +28,7 @@ pub fn notice(weight: Weight, text: &str, look: &Look<'_>) -> Vec<Line> {
     spaced(padded(lines, look.pad))
 }
 
-/// Lines on a background, with the margin that the user wants.
+/// Lines on a background, with the margin that the user has configured.
 pub fn boxed_text(lines: &[Line], look: &Look<'_>, background: Style) -> Vec<Line> {
     let row = |line: &Line| {
         let mut row = Line::of(&" ".repeat(look.pad), background);
@@ -43,7 +43,7 @@ pub fn boxed_text(lines: &[Line], look: &Look<'_>, background: Style) -> Vec<Lin
     out
 }
 
-/// Lines below an empty row.
+/// Lines with an empty row above.
 pub fn spaced(lines: Vec<Line>) -> Vec<Line> {
     if lines.is_empty() {
         return lines;
@@ -53,7 +53,7 @@ pub fn spaced(lines: Vec<Line>) -> Vec<Line> {
     out
 }
 
-/// Text of a tool that nobody has looked through yet.
+/// Text of a tool without escape sequences.
 pub fn plain(text: &str) -> Cow<'_, str> {
     match text.contains(['\x1b', '\r', '\x08']) {
         true => crate::runtime::plain_text(text.as_bytes()).into(),
@@ -61,7 +61,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `3.2s`, `1m 5s`, `1h 2m 3s`.
+/// A duration as `3.2s`, `1m 5s`, `1h 2m 3s`.
 pub fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {

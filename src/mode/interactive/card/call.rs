@@ -12,19 +12,19 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-/// How far a call has come.
+/// Progress of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum State {
-    /// The arguments are still coming.
+    /// The arguments are being received.
     Writing,
-    /// The arguments are whole, and the call has not begun.
+    /// The arguments are complete, and the call has not begun.
     Waiting,
     Running {
         since: Instant,
     },
     Done {
         is_error: bool,
-        /// Not known for a call of an earlier time.
+        /// `None` for a call of an earlier run.
         took: Option<Duration>,
     },
 }
@@ -33,16 +33,16 @@ pub struct Call {
     pub id: String,
     pub name: String,
     arguments: Map<String, Value>,
-    /// While the arguments come.
+    /// Set while the arguments are received.
     json: Option<PartialJson>,
     pub state: State,
-    /// The conversation has its result, or will never have one.
+    /// True if the conversation holds the call's result, or will never have one.
     pub is_recorded: bool,
     /// The output so far.
     output: Option<ToolOutput>,
     /// Sizes of the images in the output.
     pixels: Vec<Pixels>,
-    /// What an edit would change, found out before it runs.
+    /// Diff of an edit, computed before the edit runs.
     pub preview: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl Call {
         }
     }
 
-    /// The arguments, as far as they are known.
+    /// The arguments received so far.
     pub fn arguments(&self) -> &Map<String, Value> {
         match &self.json {
             Some(json) => json.object(),
@@ -69,7 +69,7 @@ impl Call {
         }
     }
 
-    /// What the tool says of the call, as far as the arguments are known.
+    /// The tool's description of the call, from the arguments received so far.
     pub fn info(&self, describer: &Describer) -> CallInfo<'_> {
         describer.describe(&self.name, self.arguments())
     }
@@ -79,19 +79,19 @@ impl Call {
         self.json = None;
     }
 
-    /// More of the arguments' JSON text.
+    /// Appends to the arguments' JSON text.
     pub fn write(&mut self, piece: &str) {
         self.json.get_or_insert_with(PartialJson::new).push(piece);
     }
 
-    /// The arguments are whole.
+    /// Marks the arguments as complete.
     pub fn written(&mut self) {
         if self.state == State::Writing {
             self.state = State::Waiting;
         }
     }
 
-    /// Sets what is known of the result so far.
+    /// Sets the result so far.
     pub fn set_output(&mut self, output: ToolOutput) {
         let images = output.content.iter().filter_map(|block| match block {
             Block::Image(image) => Some(image_size(&image.data).unwrap_or((0, 0))),
@@ -120,7 +120,7 @@ impl Call {
         self.end(result.is_error, now);
     }
 
-    /// Ends a call that has not run, or not to its end.
+    /// Ends a call that did not run to its end.
     pub fn fail(&mut self, reason: &str, now: Option<Instant>) {
         self.output.get_or_insert_with(ToolOutput::default).content.push(Block::text(reason));
         self.end(true, now);
@@ -134,7 +134,7 @@ impl Call {
         matches!(self.state, State::Done { is_error: true, .. })
     }
 
-    /// How long it runs or ran.
+    /// Running time of the call so far, or in total.
     pub fn took(&self, now: Option<Instant>) -> Option<Duration> {
         match self.state {
             State::Running { since } => now.map(|now| now.saturating_duration_since(since)),
@@ -143,7 +143,7 @@ impl Call {
         }
     }
 
-    /// The words of its result.
+    /// The text of the call's output.
     pub fn text(&self) -> Cow<'_, str> {
         let content = self.output.as_ref().map_or(&[][..], |output| &output.content);
         let mut texts = content.iter().filter_map(Block::as_text);
@@ -161,7 +161,7 @@ impl Call {
         }
     }
 
-    /// Its images.
+    /// The images in the call's output.
     pub fn pictures(&self) -> impl Iterator<Item = Picture<'_>> {
         let path = self.arguments().get("path").and_then(Value::as_str);
         let name = path.and_then(|path| path.rsplit('/').next()).unwrap_or("image");
@@ -183,7 +183,7 @@ impl Call {
         details.unwrap_or(&Value::Null)
     }
 
-    /// `room`: more rows are not seen, and of a card that is open only the last ones are made.
+    /// Lines of the call. `room`: rows that are visible; of an expanded card only the last ones are built.
     pub fn lines(&self, look: &Look<'_>, now: Option<Instant>, room: Option<usize>) -> Vec<Line> {
         let mut lines = self.body(look, now, room);
         let width = look.width.saturating_sub(2).max(1);
@@ -196,7 +196,7 @@ impl Call {
         self.boxed(lines, look)
     }
 
-    /// What is to be approved, in about `room` rows. Of a command the end is shown too, however long it is.
+    /// The call as shown for approval, in about `room` rows. The end of a command is always shown too.
     pub fn lines_to_approve(&self, look: &Look<'_>, room: usize) -> Vec<Line> {
         let inner = look.within(look.width.saturating_sub(2).max(1));
         // The box has a row above and below.
@@ -206,7 +206,7 @@ impl Call {
         }
     }
 
-    /// As [`Self::lines`], without what stands for images: they are drawn themselves.
+    /// Like [`Self::lines`], without placeholders for images: the images are drawn separately.
     pub fn lines_without_images(&self, look: &Look<'_>, now: Option<Instant>) -> Vec<Line> {
         self.boxed(self.body(look, now, None), look)
     }

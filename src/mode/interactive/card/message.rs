@@ -1,4 +1,4 @@
-//! Messages as lines: of the user, of the model, of extensions, and the summaries that stand for others.
+//! Lines for messages: of the user, of the model, of extensions, and summaries.
 
 use super::block::{Weight, boxed_text, notice, spaced};
 use super::shell::Shell;
@@ -11,7 +11,7 @@ use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 
-/// A message that is no answer and no result; nothing for one that is not shown.
+/// Lines for a message other than an answer or a tool result; empty if the message is not shown.
 pub fn message(message: &AgentMessage, look: &Look<'_>) -> Vec<Line> {
     match message {
         AgentMessage::User(_) => user(&message.text(), look),
@@ -70,7 +70,7 @@ fn prompt(text: &str, look: &Look<'_>) -> Vec<Line> {
     }
 }
 
-/// The summary that a conversation was replaced by.
+/// The summary that replaces compacted messages.
 pub fn compaction(text: &str, tokens_before: u64, look: &Look<'_>) -> Vec<Line> {
     let closed = format!("Compacted from {} tokens", grouped(tokens_before));
     let head = format!("**{closed}**");
@@ -100,13 +100,13 @@ fn label_style(look: &Look<'_>) -> Style {
     look.style(Role::CustomMessageLabel).with(Attributes::BOLD)
 }
 
-/// ` (ctrl+o to expand)`, if there is such a key.
+/// ` (ctrl+o to expand)`, if a key is bound.
 fn to_expand(look: &Look<'_>) -> String {
     let key = look.key(AppAction::TOOLS_EXPAND);
     key.map_or_else(String::new, |key| format!(" ({key} to expand)"))
 }
 
-/// `12,345`.
+/// A number as `12,345`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::new();
@@ -127,7 +127,7 @@ fn markdown(text: &str, look: &Look<'_>, role: Role) -> Vec<Line> {
     markdown_view::lines(text, &look.markdown(boxed_width(look), look.style(role)))
 }
 
-/// How plain text of an answer is laid out, or thinking.
+/// The look of Markdown in an answer's text or thinking.
 pub fn answer_look<'a>(is_thinking: bool, look: &Look<'a>) -> markdown_view::Look<'a> {
     let base = match is_thinking {
         true => look.style(Role::ThinkingText).with(Attributes::ITALIC),
@@ -136,19 +136,19 @@ pub fn answer_look<'a>(is_thinking: bool, look: &Look<'a>) -> markdown_view::Loo
     look.markdown(look.width.saturating_sub(2 * look.pad).max(1), base)
 }
 
-/// A text as an answer would have it.
+/// A text in the look of an answer.
 pub fn text(text: &str, look: &Look<'_>) -> Vec<Line> {
     let lines = markdown_view::lines(text.trim(), &answer_look(false, look));
     spaced(padded(lines, look.pad))
 }
 
-/// What stands for thinking that is hidden.
+/// Placeholder for hidden thinking.
 pub fn thinking_label(look: &Look<'_>) -> Vec<Line> {
     let style = answer_look(true, look).base;
     spaced(padded([Line::of("Thinking...", style)], look.pad))
 }
 
-/// How an answer ended, where it did not end well. Calls in it that did not run say so themselves.
+/// Why an answer ended early; empty if it ended normally. Calls that did not run show their own error.
 pub fn ending(answer: &AssistantMessage, look: &Look<'_>) -> Vec<Line> {
     let has_calls = answer.content.iter().any(|block| block.as_tool_call().is_some());
     match answer.stop_reason {
@@ -178,7 +178,7 @@ pub fn ending(answer: &AssistantMessage, look: &Look<'_>) -> Vec<Line> {
     }
 }
 
-/// Why an answer failed.
+/// The error message of an answer.
 pub fn reason(answer: &AssistantMessage) -> String {
     let told = answer.error_message.as_deref().unwrap_or_default();
     match (answer.stop_reason, told) {
@@ -188,7 +188,7 @@ pub fn reason(answer: &AssistantMessage) -> String {
     }
 }
 
-/// What can be done about an error, where it does not say so itself.
+/// Advice about an error, unless its text already has it.
 fn advice(error: &str) -> Option<&'static str> {
     let error = error.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| error.contains(word));

@@ -1,6 +1,6 @@
 //! Messages and tool calls as blocks of lines. Each begins with an empty row and ends without one.
 //!
-//! What can still change is drawn again with every frame, so a card looks at no more of a text than it shows.
+//! Cards that can still change are drawn with every frame, so a card reads no more of a text than it shows.
 
 mod block;
 mod call;

@@ -1,4 +1,4 @@
-//! Images in results, where the terminal can draw them.
+//! Images in results, on terminals that can draw them.
 
 use super::call::Call;
 use crate::mode::interactive::look::Look;
@@ -11,13 +11,13 @@ use crate::tui::screen::Raw;
 pub struct Pictures {
     pub protocol: Protocol,
     pub cell: Pixels,
-    /// Cells at most.
+    /// Maximum width in cells.
     pub columns: usize,
     pub rows: usize,
 }
 
 impl Call {
-    /// Its images as the terminal draws them; a box for one that it cannot.
+    /// The call's images as the terminal draws them; a box for an image that it cannot draw.
     pub fn draw_images(&self, how: &Pictures, ids: &mut Ids, look: &Look<'_>) -> Vec<Raw> {
         let draw = |picture: Picture<'_>| {
             let place = Place {

@@ -1,13 +1,13 @@
-//! Text as rows of the screen, no more of them than are shown.
+//! Lays out text as screen rows, only as many as are shown.
 //!
-//! The cost is that of the rows, however long the text is, but for a count of the lines left out.
+//! The cost depends on the rows shown, not on the length of the text, except for counting the hidden lines.
 
 use crate::tui::line::Line;
 use crate::tui::width::fit;
 use crate::tui::wrap::wrap;
 use std::collections::VecDeque;
 
-/// Which rows of a text are shown.
+/// The rows of a text that are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     First(usize),
@@ -18,11 +18,11 @@ pub enum Extent {
 #[derive(Debug, Default)]
 pub struct Rows {
     pub shown: Vec<Line>,
-    /// Lines of the text that are not shown whole.
+    /// Lines of the text that are not shown completely.
     pub hidden: usize,
 }
 
-/// Lays out `text`; `paint` colours a line, and is given them in their order.
+/// Lays out `text`; `paint` colours the lines, and is called in their order.
 pub fn rows(text: &str, width: usize, extent: Extent, paint: &mut dyn FnMut(&str) -> Line) -> Rows {
     let width = width.max(1);
     if text.is_empty() {
@@ -83,7 +83,7 @@ fn last(text: &str, width: usize, count: usize, paint: &mut dyn FnMut(&str) -> L
     }
 }
 
-/// Where the last `count` lines begin.
+/// Byte offset at which the last `count` lines begin.
 pub fn last_lines(text: &str, count: usize) -> usize {
     let body = text.strip_suffix('\n').unwrap_or(text);
     match count.checked_sub(1) {
@@ -92,10 +92,10 @@ pub fn last_lines(text: &str, count: usize) -> usize {
     }
 }
 
-/// Bytes of a line that are laid out at most: of a longer line only the end, wherever its rows would begin.
+/// Maximum bytes of a line that are laid out: of a longer line only the end, wherever its rows would begin.
 const LINE_MAX: usize = 16 << 10;
 
-/// The end of a line, with at least `cells` in it if it has as many.
+/// The end of a line, at least `cells` wide if the line is.
 fn end_of(line: &str, cells: usize) -> &str {
     let bytes = cells.saturating_mul(4).max(LINE_MAX);
     let mut start = line.len().saturating_sub(bytes);

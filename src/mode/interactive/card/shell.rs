@@ -1,4 +1,4 @@
-//! A command of the user, `!command` or `!!command`, with the end of what it prints.
+//! A command of the user, `!command` or `!!command`, with the end of its output.
 
 use super::block::{duration, plain, spaced};
 use super::rows::{Extent, rows};
@@ -13,12 +13,12 @@ use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 use std::time::{Duration, Instant};
 
-/// Rows of output that are shown of a folded one.
+/// Output rows shown of a folded command.
 const FOLDED: usize = 20;
 
 pub struct Shell {
     command: String,
-    /// The model does not see the command.
+    /// True if the command is hidden from the model.
     is_hidden: bool,
     output: Tail,
     state: State,
@@ -33,7 +33,7 @@ enum State {
 struct Ended {
     exit_code: Option<i64>,
     is_cancelled: bool,
-    /// Where all of the output is, if this is not all.
+    /// Path of the full output, if it was truncated.
     full: Option<String>,
     took: Option<Duration>,
     /// Why there is no result.
@@ -50,7 +50,7 @@ impl Shell {
         }
     }
 
-    /// One of an earlier time.
+    /// A command of an earlier run.
     pub fn of(bash: &BashExecution) -> Self {
         let mut output = Tail::default();
         output.push(&plain(&bash.output));
@@ -68,7 +68,7 @@ impl Shell {
         }
     }
 
-    /// More of what it prints.
+    /// Appends output of the command.
     pub fn print(&mut self, text: &str) {
         self.output.push(text);
     }
@@ -89,7 +89,7 @@ impl Shell {
         });
     }
 
-    /// It could not be run.
+    /// Ends the command with the reason why it could not run.
     pub fn fail(&mut self, reason: &str, now: Instant) {
         self.state =
             State::Done(Ended { took: self.took(now), failure: Some(reason.to_owned()), ..Ended::default() });
@@ -102,7 +102,7 @@ impl Shell {
         }
     }
 
-    /// `room`: more rows are not seen.
+    /// Lines of the command. `room`: rows that are visible.
     pub fn lines(&self, look: &Look<'_>, now: Option<Instant>, room: Option<usize>) -> Vec<Line> {
         let color = look.style(match self.is_hidden {
             true => Role::Dim,

@@ -1,12 +1,12 @@
-//! The end of what a command prints, however much that is.
+//! The end of a command's output, in bounded memory.
 
-/// Held at least, once there was as much.
+/// Minimum bytes kept of a longer output.
 const KEPT_BYTES: usize = 128 * 1024;
 
 #[derive(Clone, Debug, Default)]
 pub struct Tail {
     text: String,
-    /// Lines that are not held any more.
+    /// Lines that were dropped.
     lost: usize,
 }
 
@@ -35,7 +35,7 @@ impl Tail {
         &self.text
     }
 
-    /// Lines that came before the text.
+    /// Lines that were dropped before the text.
     pub fn lost(&self) -> usize {
         self.lost
     }

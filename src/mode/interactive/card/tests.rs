@@ -1,4 +1,4 @@
-//! What each card says, and that none is wider than the screen.
+//! The text of each card, and that none is wider than the screen.
 
 use super::*;
 use crate::mode::interactive::keymap::defaults;
@@ -10,8 +10,8 @@ use crate::tui::theme::Theme;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
-/// Checks that a card stays within every width, and what it says at one of 60 columns: rows without the spaces
-/// at their ends, and without the empty ones that begin it.
+/// Checks that a card fits every width, and its text at 60 columns: rows without trailing spaces and without
+/// leading empty rows.
 #[track_caller]
 fn check(draw: &dyn Fn(&Look<'_>) -> Vec<Line>, expected: &[&str]) {
     let (theme, keymap) = (Theme::dark(), defaults());

@@ -1,4 +1,4 @@
-//! What each tool's call shows: a title, and as much of what it does as tells enough.
+//! The card of each tool: a title, and an excerpt of the call's work.
 
 use super::block::duration;
 use super::call::{Call, State};
@@ -17,15 +17,15 @@ use crate::tui::wrap::wrap;
 use serde_json::Value;
 use std::time::Instant;
 
-/// Rows shown of what is folded.
+/// Rows shown of folded parts.
 mod folded {
     pub const CHANGE: usize = 10;
     pub const ERROR: usize = 20;
-    /// Of a command, or of the arguments of a tool that does not describe its calls.
+    /// Rows of a command, or of the arguments of a tool that does not describe its calls.
     pub const TITLE: usize = 20;
 }
 
-/// `room`: more rows are not seen.
+/// Title of a call. `room`: rows that are visible.
 pub fn title(call: &Call, info: &CallInfo<'_>, look: &Look<'_>, room: Option<usize>) -> Vec<Line> {
     let mut title = Title { look, room, line: Line::new() };
     match info.body {
@@ -36,8 +36,8 @@ pub fn title(call: &Call, info: &CallInfo<'_>, look: &Look<'_>, room: Option<usi
     title.finish(call)
 }
 
-/// The command of a call that waits for approval: its beginning and its end, and how long it is, in at most
-/// `room` rows.
+/// The command of a call that waits for approval, in at most `room` rows: its beginning, its end and its
+/// length.
 pub fn command_to_approve(info: &CallInfo<'_>, look: &Look<'_>, room: usize) -> Option<Vec<Line>> {
     let Shown::Command { command, timeout } = info.body else {
         return None;
@@ -89,7 +89,7 @@ impl Title<'_> {
         self.push("[invalid arg]", Role::Error);
     }
 
-    /// The tool's name and what it says of the call.
+    /// The tool's name and its description of the call.
     fn described(&mut self, call: &Call, info: &CallInfo<'_>) {
         let path = info.path.and_then(|path| path.given.text());
         let skill = path.filter(|_| info.kind == Kind::Read && !self.look.is_open);
@@ -127,7 +127,7 @@ impl Title<'_> {
         }
     }
 
-    /// A path that leads to its file.
+    /// A path as a link to its file.
     fn place(&mut self, place: Place<'_>) {
         match place.given {
             Argument::Text(path) if !path.is_empty() => {
@@ -174,7 +174,7 @@ impl Title<'_> {
         self.finish(call)
     }
 
-    /// A tool that does not describe its calls: its name and what it was given.
+    /// A tool that does not describe its calls: its name and arguments.
     fn other(mut self, call: &Call) -> Vec<Line> {
         self.name(&call.name);
         let arguments = call.arguments();
@@ -216,7 +216,7 @@ impl Title<'_> {
         lines
     }
 
-    /// Where states are words, the title has them.
+    /// Adds the state to the title if states are shown as words.
     fn finish(mut self, call: &Call) -> Vec<Line> {
         if self.look.is_plain {
             let word = match call.state {
@@ -259,7 +259,7 @@ struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// Text that is folded to `extent` unless it is open; `counts` tells all lines of it too.
+    /// Text that is folded to `extent` unless expanded; with `counts` the hint also has the total of lines.
     fn text(&mut self, text: &str, extent: Extent, counts: bool, paint: &mut dyn FnMut(&str) -> Line) {
         let extent = match (self.look.is_open, self.room) {
             (false, _) => extent,
@@ -369,7 +369,7 @@ impl<'a> Body<'a> {
         self.line(&text, Role::Warning);
     }
 
-    /// Text of a file; plain where its language is not known.
+    /// Text of a file, highlighted if its language is known.
     fn code(&mut self, text: &str, language: &str, extent: Extent, counts: bool) {
         let mut highlighter = Highlighter::new(language);
         let theme = self.look.theme;
@@ -384,7 +384,7 @@ impl<'a> Body<'a> {
         });
     }
 
-    /// The language of the file that the call is about.
+    /// The language of the call's file.
     fn language(&self) -> &'a str {
         let path = self.info.path.and_then(|path| path.given.text());
         path.map_or("", highlight::of_path)
@@ -402,7 +402,7 @@ impl<'a> Body<'a> {
         self.error();
     }
 
-    /// What a tool says whose success is told by its arguments.
+    /// The error output of a tool whose success is described by its arguments.
     fn error(&mut self) {
         if self.call.is_error() {
             self.separate();
@@ -426,7 +426,7 @@ impl<'a> Body<'a> {
         self.error();
     }
 
-    /// The texts of edits of which no diff is known.
+    /// Old and new texts of edits without a known diff.
     fn replacements(&mut self, edits: &[Edit<'_>]) {
         let (old, new) = (self.look.style(Role::ToolDiffRemoved), self.look.style(Role::ToolDiffAdded));
         for edit in edits {
@@ -483,7 +483,7 @@ fn hint(look: &Look<'_>, hidden: usize, word: &str, total: Option<usize>) -> Lin
     line
 }
 
-/// What `details` say of an output that is not all there.
+/// The truncation in `details`, if the output was truncated.
 fn truncation(details: &Value) -> Option<&Value> {
     let cut = details.get("truncation")?;
     (cut.get("truncated") == Some(&Value::Bool(true))).then_some(cut)

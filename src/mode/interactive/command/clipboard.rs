@@ -1,8 +1,8 @@
-//! The clipboard: text goes to it, text and images come from it.
+//! The clipboard: copies text, pastes text and images.
 //!
-//! Programs of the machine know the desktop's clipboard. Over SSH, and where there is no desktop, the terminal
-//! itself is asked to copy (OSC 52), which it does or does not: it does not say. Programs may hang, so they
-//! run on a thread of their own, with a limit.
+//! Programs of the machine access the desktop's clipboard. Over SSH, and without a desktop, the terminal is
+//! asked to copy (OSC 52), which it may ignore without notice. Programs may hang, so they run on a separate
+//! thread with a time limit.
 
 use crate::base::file::create_private;
 use crate::mode::interactive::app::App;
@@ -17,17 +17,17 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Of one program.
+/// Time limit of one program.
 const LIMIT: Duration = Duration::from_secs(3);
-/// Encoded characters that terminals take in one sequence.
+/// Maximum of encoded characters that terminals accept in one sequence.
 const SEQUENCE_MAX: usize = 100_000;
-/// Text that is taken in at a paste.
+/// Maximum of pasted text, in bytes.
 const TEXT_MAX: usize = 8 << 20;
 
 /// A program and its arguments.
 type Tool = (&'static str, &'static [&'static str]);
 
-/// What the environment says of where the clipboard is.
+/// What the environment tells about the clipboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Desktop {
     is_mac: bool,
@@ -52,12 +52,12 @@ impl Desktop {
         Self::find(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
     }
 
-    /// There is a clipboard besides the terminal's.
+    /// True if there is a clipboard besides the terminal's.
     fn exists(self) -> bool {
         self.is_mac || self.is_termux || self.is_wayland || self.is_x11
     }
 
-    /// The tools that could do it, the likeliest first.
+    /// Tools to try, the likeliest first.
     fn tools(self, mac: Tool, termux: Tool, wayland: Tool, x11: [Tool; 2]) -> Vec<Tool> {
         let all = [
             (self.is_mac, mac),
@@ -87,7 +87,7 @@ impl Desktop {
         )
     }
 
-    /// Why nothing could be copied.
+    /// Reason why copying failed.
     fn advice(self) -> &'static str {
         if self.is_termux {
             "Clipboard unavailable: install the Termux:API app and its package termux-api"
@@ -101,7 +101,7 @@ impl Desktop {
     }
 }
 
-/// Runs the tools in turn until one succeeds, and gives what it wrote.
+/// Runs the tools in turn until one succeeds, and returns its output.
 fn first_of(tools: &[Tool], input: &[u8], is_read: bool, cancel: &CancelToken) -> Option<Vec<u8>> {
     tools.iter().find_map(|(name, arguments)| {
         let ran = program::run(name, Job { arguments, input: input.to_vec(), is_read, limit: LIMIT, cancel });
@@ -156,7 +156,7 @@ pub fn paste(app: &mut App) {
     });
 }
 
-/// The image in the clipboard, as a file's bytes.
+/// The image in the clipboard, as the bytes of a file.
 fn image(desktop: Desktop, cancel: &CancelToken) -> Option<Vec<u8>> {
     const KINDS: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
     if desktop.is_mac {
@@ -189,7 +189,7 @@ fn image(desktop: Desktop, cancel: &CancelToken) -> Option<Vec<u8>> {
     get("xclip", &[&select[..], &[offered(&list)?, "-o"]].concat())
 }
 
-/// Writes the image into a file that only this user can read.
+/// Writes the image into a file that only the user can read.
 fn stored(image: &[u8]) -> Option<PathBuf> {
     let extension = match ImageKind::sniff(image)? {
         ImageKind::Jpeg => "jpg",

@@ -1,4 +1,4 @@
-//! The prompt in an editor of the user's own.
+//! Edits the prompt in the user's external editor.
 
 use crate::base::file::Passing;
 use crate::mode::interactive::app::App;
@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
-/// Asks for the terminal, to open what is typed in the editor that settings or environment name.
+/// Requests the terminal, to edit the prompt in the editor that settings or environment name.
 pub fn ask(app: &mut App) {
     let config = app.control.config();
     let named = |name: &str| std::env::var(name).ok().filter(|command| !command.trim().is_empty());
@@ -25,7 +25,7 @@ pub fn ask(app: &mut App) {
     app.requests.editor = Some(command);
 }
 
-/// Opens what is typed in an editor that has the terminal to itself.
+/// Edits the prompt in an editor that has the terminal to itself.
 pub fn run(app: &mut App, command: &str) {
     let text = app.composer.editor.expanded();
     match edit(command, &text) {
@@ -35,13 +35,13 @@ pub fn run(app: &mut App, command: &str) {
     }
 }
 
-/// An editor that nearly every machine has one of.
+/// An editor that is installed on nearly every machine.
 fn installed() -> &'static str {
     let is_there = |name: &&&str| executable::find(name).is_some();
     ["nano", "vim", "vi"].iter().find(is_there).unwrap_or(&"vi")
 }
 
-/// The text as the editor leaves it; none when it fails.
+/// The text as the editor saved it; `None` if the editor fails.
 fn edit(command: &str, text: &str) -> io::Result<Option<String>> {
     let (draft, mut file) = Passing::file("editor", "md")?;
     file.write_all(text.as_bytes())?;
@@ -70,7 +70,7 @@ fn edit(command: &str, text: &str) -> io::Result<Option<String>> {
     }
 }
 
-/// Waits for a child's end. When it is stopped, so are we: then both come back together.
+/// Waits for a child to end. If the child is stopped, pi stops too, and both continue together.
 fn wait_with(child: libc::id_t) -> io::Result<()> {
     loop {
         // SAFETY: the structure may be all zeros, and outlives the call that writes it. What has ended is

@@ -1,7 +1,6 @@
 //! Signing in and out: `/login`, `/logout`.
 //!
-//! A sign-in runs on a thread of its own. What it says goes into its dialog, what it asks is asked there, and
-//! Escape ends it.
+//! A sign-in runs on a separate thread. Its messages and questions appear in a dialog, and Escape cancels it.
 
 use super::models;
 use crate::mode::interactive::app::App;
@@ -13,7 +12,7 @@ use crate::mode::interactive::effect::{Effect, SignInNews, Update};
 use crate::mode::interactive::feed::Feed;
 use crate::mode::interactive::program;
 use crate::runtime::control::Control;
-use crate::runtime::sign_in::{Answer, Door, Event, Failure, Interaction, Prompt, Way};
+use crate::runtime::sign_in::{Answer, Event, Failure, Interaction, Prompt, SignInMethod, Way};
 use crate::runtime::{CancelToken, Fatal};
 use crate::tui::select::{Item, List};
 use crossbeam_channel::{bounded, select};
@@ -24,10 +23,10 @@ use std::time::Duration;
 const WITH_ACCOUNT: &str = "Sign in with an account";
 const WITH_KEY: &str = "Sign in with an API key";
 
-/// A program that opens a browser has done it by then.
+/// Time limit of a program that opens a browser.
 const BROWSER_LIMIT: Duration = Duration::from_secs(10);
 
-/// `/login`: how and where, as far as that is not said.
+/// `/login`: asks for method and provider, unless given.
 pub fn run(app: &mut App, provider: &str) {
     if provider.is_empty() {
         let then = |chosen| match chosen {
@@ -38,18 +37,20 @@ pub fn run(app: &mut App, provider: &str) {
         return app.open(question("Select authentication method:", "", &[WITH_ACCOUNT, WITH_KEY], then));
     }
     let wanted = provider.to_lowercase();
-    let is_meant = |door: &Door| door.provider.to_lowercase() == wanted || door.name.to_lowercase() == wanted;
-    let mut doors = app.control.sign_ins().doors();
-    doors.retain(is_meant);
-    match doors.as_slice() {
-        [door] => begin(app, door.clone()),
-        [first, rest @ ..] if rest.iter().all(|door| door.provider == first.provider) => {
-            let labels: Vec<&str> = doors.iter().map(way_label).collect();
+    let is_meant = |method: &SignInMethod| {
+        method.provider.to_lowercase() == wanted || method.name.to_lowercase() == wanted
+    };
+    let mut methods = app.control.sign_ins().methods();
+    methods.retain(is_meant);
+    match methods.as_slice() {
+        [method] => begin(app, method.clone()),
+        [first, rest @ ..] if rest.iter().all(|method| method.provider == first.provider) => {
+            let labels: Vec<&str> = methods.iter().map(way_label).collect();
             let title = format!("Select authentication method for {}:", first.name);
-            let offered = doors.clone();
+            let offered = methods.clone();
             let then = move |chosen: Option<usize>| {
-                let door = chosen.and_then(|index| offered.get(index));
-                door.map(|door| Effect::SignIn(door.clone())).into_iter().collect()
+                let method = chosen.and_then(|index| offered.get(index));
+                method.map(|method| Effect::SignIn(method.clone())).into_iter().collect()
             };
             app.open(question(&title, "", &labels, then));
         }
@@ -57,54 +58,55 @@ pub fn run(app: &mut App, provider: &str) {
     }
 }
 
-/// What can be named behind `/login`.
+/// Completions for the argument of `/login`.
 pub fn arguments(control: &Control, text: &str) -> Vec<Item> {
-    let mut doors = control.sign_ins().doors();
-    doors.dedup_by(|a, b| a.provider == b.provider);
-    let items = doors.iter().map(|door| Item::new(&door.provider, &door.provider).about(&door.name));
+    let mut methods = control.sign_ins().methods();
+    methods.dedup_by(|a, b| a.provider == b.provider);
+    let items =
+        methods.iter().map(|method| Item::new(&method.provider, &method.provider).about(&method.name));
     List::found(items.collect(), text)
 }
 
-fn way_label(door: &Door) -> &str {
-    match door.way {
-        Way::SignIn if !door.label.is_empty() => door.label,
+fn way_label(method: &SignInMethod) -> &str {
+    match method.way {
+        Way::SignIn if !method.label.is_empty() => method.label,
         Way::SignIn => WITH_ACCOUNT,
         Way::Key => WITH_KEY,
     }
 }
 
-/// Lists the providers, those with one way to sign in if it is said.
+/// Lists the providers, limited to one way to sign in if given.
 pub fn choose(app: &mut App, way: Option<Way>, search: &str) {
-    let mut doors = app.control.sign_ins().doors();
-    doors.retain(|door| way.is_none_or(|way| door.way == way));
-    app.open(providers(doors, search, way.is_some()));
+    let mut methods = app.control.sign_ins().methods();
+    methods.retain(|method| way.is_none_or(|way| method.way == way));
+    app.open(providers(methods, search, way.is_some()));
 }
 
-/// Asks for a key, or begins to sign in.
-pub fn begin(app: &mut App, door: Door) {
-    if door.way == Way::Key {
-        return app.open(KeyEntry::new(door));
+/// Asks for an API key, or starts a sign-in.
+pub fn begin(app: &mut App, method: SignInMethod) {
+    if method.way == Way::Key {
+        return app.open(KeyEntry::new(method));
     }
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let cancel = app.threads.cancel.child();
     let by_screen = ByScreen { feed: app.threads.feed.clone(), number };
-    app.open(SignIn::new(&door.name, number, cancel.clone()));
+    app.open(SignIn::new(&method.name, number, cancel.clone()));
     let control = app.control.clone();
     app.find_out("sign-in", move || {
-        let done = control.sign_ins().sign_in(&door.provider, &by_screen, &cancel);
+        let done = control.sign_ins().sign_in(&method.provider, &by_screen, &cancel);
         by_screen.post(SignInNews::Over);
         match done {
-            Ok(()) => Effect::SignedIn { provider: door.provider, name: door.name, way: Way::SignIn },
+            Ok(()) => Effect::SignedIn { provider: method.provider, name: method.name, way: Way::SignIn },
             Err(Failure::Cancelled) => Effect::Draw,
             Err(Failure::Because(reason)) => {
-                Effect::Say(Weight::Error, format!("Failed to login to {}: {reason}", door.name))
+                Effect::Say(Weight::Error, format!("Failed to login to {}: {reason}", method.name))
             }
         }
     });
 }
 
-/// Carries what a sign-in says and asks to its dialog.
+/// Forwards messages and questions of a sign-in to its dialog.
 struct ByScreen {
     feed: Arc<Feed>,
     number: u64,
@@ -135,18 +137,18 @@ impl Interaction for ByScreen {
     }
 }
 
-pub fn store_key(app: &mut App, door: Door, key: String) {
+pub fn store_key(app: &mut App, method: SignInMethod, key: String) {
     let (control, cancel) = (app.control.clone(), app.threads.cancel.child());
-    app.find_out("login", move || match control.sign_ins().store_key(&door.provider, &key, &cancel) {
-        Ok(()) => Effect::SignedIn { provider: door.provider, name: door.name, way: Way::Key },
+    app.find_out("login", move || match control.sign_ins().store_key(&method.provider, &key, &cancel) {
+        Ok(()) => Effect::SignedIn { provider: method.provider, name: method.name, way: Way::Key },
         Err(Failure::Cancelled) => Effect::Draw,
         Err(Failure::Because(reason)) => {
-            Effect::Say(Weight::Error, format!("Failed to save API key for {}: {reason}", door.name))
+            Effect::Say(Weight::Error, format!("Failed to save API key for {}: {reason}", method.name))
         }
     });
 }
 
-/// Something was stored: the models of the provider are there, and one is taken if there was none.
+/// Reloads the provider's models after a sign-in, and selects one if there was none.
 pub fn complete(app: &mut App, provider: &str, name: &str, way: Way) {
     let done = match way {
         Way::SignIn => format!("Logged in to {name}"),
@@ -184,7 +186,7 @@ pub fn complete(app: &mut App, provider: &str, name: &str, way: Way) {
     app.refresh();
 }
 
-/// `/logout`: takes away what is stored.
+/// `/logout`: removes stored credentials.
 pub fn leave(app: &mut App, _: &str) {
     let stored = match app.control.sign_ins().stored() {
         Ok(stored) => stored,

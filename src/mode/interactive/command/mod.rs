@@ -1,4 +1,4 @@
-//! The slash commands: one table for what they are called, what they say of themselves, and what they do.
+//! The slash commands: one table of names, descriptions and functions.
 
 pub mod clipboard;
 pub mod editor;
@@ -24,10 +24,10 @@ use crate::runtime::control::Control;
 use crate::tui::select::Item;
 use serde_json::Value;
 
-/// A command of the program itself.
+/// A built-in slash command.
 pub struct Command {
     pub name: &'static str,
-    /// What may stand behind it.
+    /// Hint about the command's argument.
     pub hint: Option<&'static str>,
     pub about: &'static str,
     run: fn(&mut App, &str),
@@ -75,7 +75,7 @@ pub const COMMANDS: &[Command] = &[
     row("quit", None, "Leave pi", |app, _| app.requests.ends = true),
 ];
 
-/// Does what a line that begins with a slash says; false where it names no command of ours.
+/// Runs a slash command; false if `line` names no built-in command.
 pub fn run(app: &mut App, line: &str) -> bool {
     let Some(call) = line.strip_prefix('/') else {
         return false;
@@ -90,7 +90,7 @@ pub fn run(app: &mut App, line: &str) -> bool {
     }
 }
 
-/// All that can be called with a slash: name, hint, description.
+/// All slash commands: name, hint, description.
 pub fn all(control: &Control) -> Vec<(String, Option<String>, String)> {
     let own = COMMANDS.iter().map(|command| {
         let hint = command.hint.map(str::to_owned);
@@ -107,7 +107,7 @@ pub fn all(control: &Control) -> Vec<(String, Option<String>, String)> {
     own.chain(others).collect()
 }
 
-/// What may stand behind a command.
+/// Completions for a command's argument.
 pub fn arguments(control: &Control, command: &str, text: &str) -> Vec<Item> {
     match command {
         "login" => login::arguments(control, text),
@@ -132,7 +132,7 @@ fn clone(app: &mut App, _: &str) {
     });
 }
 
-/// Says that the session's thread has put another conversation in place.
+/// Reports that the session's thread has opened another conversation.
 pub fn replaced(feed: &Feed, done: Result<(), Fatal>, text: &'static str) {
     match done {
         Ok(()) => feed.effect(Effect::Begin(text.to_owned())),
@@ -186,7 +186,7 @@ fn reload(app: &mut App, _: &str) {
     });
 }
 
-/// Settings, keys and the like are read again.
+/// Applies settings and keys that were read again.
 pub fn reloaded(app: &mut App, was_trusted: bool) {
     app.read_settings();
     app.info("Reloaded settings, keys, themes, skills, prompts and context files");

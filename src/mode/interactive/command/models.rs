@@ -1,4 +1,4 @@
-//! Which model answers, which ones keys change between, which tools it has: `/model`, `/scoped-models`, `/tools`.
+//! Models and tools: `/model`, `/scoped-models`, `/tools`.
 
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::config;
@@ -14,10 +14,10 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Servers of this machine may take so long to answer while the list is looked at.
+/// Time limit for local model servers while the list is shown.
 const LOCAL_LIMIT: Duration = Duration::from_millis(1000);
 
-/// `/model`: takes the model that is named exactly, or lets the user choose.
+/// `/model`: selects the model that `reference` names exactly, or opens the list.
 pub fn run(app: &mut App, reference: &str) {
     if !reference.is_empty()
         && let Some(model) = exact(&app.control, reference)
@@ -33,7 +33,7 @@ pub fn run(app: &mut App, reference: &str) {
     });
 }
 
-/// Servers of this machine have answered.
+/// Adds the models of local servers that have answered.
 pub fn found(app: &mut App, has_found: bool, strangers: &[String]) {
     for stranger in strangers {
         app.info(&format!("Left out: {stranger}. To use it, start pi with --model local"));
@@ -59,7 +59,7 @@ fn lists(control: &Control, is_looking: bool) -> ModelLists {
     }
 }
 
-/// What can be named behind `/model`.
+/// Completions for the argument of `/model`.
 pub fn arguments(control: &Control, text: &str) -> Vec<Item> {
     let models = offered(control);
     let items = models
@@ -68,7 +68,7 @@ pub fn arguments(control: &Control, text: &str) -> Vec<Item> {
     List::found(items.collect(), text)
 }
 
-/// What `/model` names among: those to change between, else all that can be used.
+/// Models that `/model` accepts: the scoped ones, otherwise all usable ones.
 fn offered(control: &Control) -> Vec<Arc<Model>> {
     let scope = control.models().scope();
     match scope.is_empty() {
@@ -77,7 +77,7 @@ fn offered(control: &Control) -> Vec<Arc<Model>> {
     }
 }
 
-/// The model that is called exactly so: `provider/id`, or an id that only one has.
+/// The model with exactly this name: `provider/id`, or an id that is unique.
 fn exact(control: &Control, reference: &str) -> Option<Arc<Model>> {
     let wanted = reference.trim().to_lowercase();
     let models = offered(control);
@@ -97,7 +97,7 @@ fn exact(control: &Control, reference: &str) -> Option<Arc<Model>> {
     })
 }
 
-/// Goes on with a model; `saves` makes it the one to begin with, too.
+/// Switches to a model; `saves` also makes it the default.
 pub fn choose(app: &mut App, model: &Model, saves: bool) {
     let feed = app.threads.feed.clone();
     match app.control.models().set(&model.provider, &model.id, &mut |event| feed.event(event)) {
@@ -114,7 +114,7 @@ pub fn choose(app: &mut App, model: &Model, saves: bool) {
     app.refresh();
 }
 
-/// Goes on with the next of the models, or the one before.
+/// Switches to the next or the previous model.
 pub fn cycle(app: &mut App, is_forward: bool) {
     let feed = app.threads.feed.clone();
     match app.control.models().cycle(is_forward, &mut |event| feed.event(event)) {
@@ -125,7 +125,7 @@ pub fn cycle(app: &mut App, is_forward: bool) {
     app.refresh();
 }
 
-/// Says once that what is used on a subscription may be paid for besides it, where that is so.
+/// Warns once if use of a subscription may incur extra charges.
 pub fn warn_of_extra_usage(app: &mut App) {
     let model = app.control.models().current();
     let warns = config::flag(&app.control.config().settings, "warnings.anthropicExtraUsage");
@@ -151,7 +151,7 @@ fn save(app: &mut App, model: &Model) {
     change_settings(app, &changes, &format!("Default model: {}", full(model)));
 }
 
-/// Changes settings, and says `done` then; true if that went well.
+/// Changes settings, then shows `done`; true if that succeeded.
 fn change_settings(app: &mut App, changes: &[(&str, Option<Value>)], done: &str) -> bool {
     let changed = app.control.preferences().change_settings(changes);
     let is_changed = changed.is_ok();

@@ -1,4 +1,4 @@
-//! Going on with a stored session, and what is asked on the way there.
+//! Opens a stored session, with the questions that may be needed first.
 
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
@@ -22,7 +22,7 @@ pub fn list(app: &mut App, _: &str) {
     app.open(Picker::new(place, app.threads.feed.clone()));
 }
 
-/// Goes on with a session. A run under way is ended.
+/// Opens a session. The current run is aborted.
 pub fn open(app: &mut App, wanted: Opened) {
     let home = stored::home(&wanted.path).filter(|home| *home != app.config.places.cwd && home.is_dir());
     if !wanted.is_asked
@@ -39,7 +39,7 @@ pub fn open(app: &mut App, wanted: Opened) {
     });
 }
 
-/// The session is there, or cannot be opened so.
+/// Reports that the session was opened, or why not.
 pub fn visited(app: &mut App, session: Opened, done: Result<(), NotOpened>) {
     match done {
         Ok(()) => {
@@ -52,8 +52,8 @@ pub fn visited(app: &mut App, session: Opened, done: Result<(), NotOpened>) {
     }
 }
 
-/// Asks about a project that nothing was decided about, or that runs other things than when it was trusted.
-/// Undecided, it is not trusted.
+/// Asks whether to trust a project that is undecided or has changed since. Without an answer it is not
+/// trusted.
 fn about_trust(app: &App, home: &Path, wanted: &Opened) -> Option<ListDialog<Question>> {
     const SHOWN: usize = 4;
     let config = app.control.config();

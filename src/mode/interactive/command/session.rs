@@ -1,4 +1,4 @@
-//! Commands about the session as a whole: what it came to, and ways to take it elsewhere.
+//! Commands about the session as a whole: statistics, export, import, sharing.
 
 use super::clipboard;
 use crate::base::file::Passing;
@@ -19,12 +19,12 @@ use crate::tui::wrap::wrap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long an upload may take.
+/// Time limit of an upload.
 const SHARE_LIMIT: Duration = Duration::from_secs(120);
 
 const CHANGELOG: &str = include_str!("../../../../CHANGELOG.md");
 
-/// `/copy`: the last answer.
+/// `/copy`: copies the last answer.
 pub fn copy(app: &mut App, _: &str) {
     match app.control.last_assistant_text() {
         Some(text) => clipboard::copy(app, text, "Copied last agent message to clipboard"),
@@ -32,7 +32,7 @@ pub fn copy(app: &mut App, _: &str) {
     }
 }
 
-/// `/session`: what there is to know of it.
+/// `/session`: shows information about the session.
 pub fn info(app: &mut App, _: &str) {
     // The log of a long session is long to read.
     let control = app.control.clone();
@@ -117,7 +117,7 @@ pub fn export(app: &mut App, arguments: &str) {
     });
 }
 
-/// The first word, which may be in quotes; a `~` at its start is the user's home.
+/// The first word, which may be in quotes; a leading `~` is the user's home.
 fn path_argument(app: &App, arguments: &str) -> Option<PathBuf> {
     let word = first_word(arguments)?;
     Some(app.dirs.resolve(word, &app.config.places.cwd))
@@ -145,7 +145,7 @@ pub fn import(app: &mut App, arguments: &str) {
     app.open(question("Import session", &text, &["Yes", "No"], then));
 }
 
-/// Takes a copy of a session's file among the sessions, and goes on with it.
+/// Copies a session file into the session folder, and opens the copy.
 pub fn import_from(app: &mut App, path: PathBuf, word: String) {
     app.control.abort();
     app.run(move |session, feed| match session.import(&path) {
@@ -157,7 +157,7 @@ pub fn import_from(app: &mut App, path: PathBuf, word: String) {
     });
 }
 
-/// `/share`: the page as a gist that only who has its address can see.
+/// `/share`: uploads the page as a gist that only people with its address can see.
 pub fn share(app: &mut App, _: &str) {
     if executable::find("gh").is_none() {
         return app.error("GitHub CLI (gh) is not installed. Install it from https://cli.github.com/, then run 'gh auth login'.");
@@ -171,7 +171,7 @@ pub fn share(app: &mut App, _: &str) {
     });
 }
 
-/// The page is on GitHub, or why it is not.
+/// Shows the address of the shared page, or why sharing failed.
 pub fn shared(app: &mut App, address: Result<String, String>) {
     app.status.activity.other = None;
     match address {
@@ -183,7 +183,7 @@ pub fn shared(app: &mut App, address: Result<String, String>) {
     }
 }
 
-/// Gives the gist's address.
+/// Uploads the page; returns the gist's address.
 fn upload(
     cancel: &CancelToken,
     export: impl FnOnce(&std::path::Path) -> Result<(), String>,
@@ -229,7 +229,7 @@ fn address_lines(address: &str, look: &Look<'_>) -> Vec<Line> {
     lines
 }
 
-/// `/changelog`: what is new in this program.
+/// `/changelog`: shows what is new in this program.
 pub fn changelog(app: &mut App, _: &str) {
     let look = app.config.look();
     let width = look.width.saturating_sub(2).max(1);

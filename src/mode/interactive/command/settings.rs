@@ -14,7 +14,7 @@ pub fn run(app: &mut App, _: &str) {
     app.open(settings::settings(current));
 }
 
-/// Writes a setting and has it count, as far as it can without a start.
+/// Writes a setting and applies it, as far as that is possible without a restart.
 pub fn write(app: &mut App, path: &str, value: Option<Value>) -> Result<(), String> {
     app.control.preferences().change_settings(&[(path, value)])?;
     let config = app.control.config();
@@ -41,13 +41,13 @@ pub fn write(app: &mut App, path: &str, value: Option<Value>) -> Result<(), Stri
     Ok(())
 }
 
-/// Shows the settings as they are now; with what came of a change, if a dialog has asked for one.
+/// Updates the settings dialog, with the result of a change that it has requested.
 pub fn refresh(app: &mut App, result: Option<Result<(), String>>) {
     let settings = Box::new(app.control.config().settings.clone());
     app.dialogs.update(Update::Settings { settings, result }, &app.config);
 }
 
-/// Lists the themes; for the second of a pair, the first is drawn with until one moves.
+/// Lists the themes; for the second of a pair, the first is drawn until the selection moves.
 pub fn choose_theme(app: &mut App, which: ThemeFor) {
     let is_second = which != ThemeFor::All;
     let dialog = theme::themes(which, &app.config);
@@ -58,7 +58,7 @@ pub fn choose_theme(app: &mut App, which: ThemeFor) {
     }
 }
 
-/// Draws with a theme without choosing it; without a name, with the one that is chosen.
+/// Draws with a theme without choosing it; `None` returns to the chosen one.
 pub fn preview_theme(app: &mut App, name: Option<&str>) {
     match name.and_then(|name| app.config.themes.find(name)) {
         Some(theme) => app.config.theme = theme,
@@ -85,7 +85,7 @@ pub fn choose_model_level(app: &mut App, model: Arc<Model>) {
     app.open(model_levels::levels(model, &settings));
 }
 
-/// Gives a model a level of its own, or takes it away.
+/// Sets a model's own thinking level, or removes it.
 pub fn set_model_level(app: &mut App, model: &Model, level: Option<ThinkingLevel>) {
     let mut levels = model_levels::of_user(&app.control.config().settings);
     let name = full(model);

@@ -1,4 +1,4 @@
-//! Commands of the user: `!command`, and `!!command`, of which the model is not told.
+//! Commands of the user: `!command`, and `!!command`, which is hidden from the model.
 
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Shell;
@@ -8,7 +8,7 @@ use crate::runtime::event::Event;
 use crate::runtime::shell::ShellResult;
 use std::time::Instant;
 
-/// Runs what stands behind the first `!`.
+/// Runs the command after the first `!`.
 pub fn run(app: &mut App, command: &str) {
     let (command, is_hidden) = match command.strip_prefix('!') {
         Some(command) => (command.trim(), true),
@@ -39,7 +39,7 @@ pub fn run(app: &mut App, command: &str) {
     }
 }
 
-/// The command has ended, or could not be run.
+/// Shows that the command has ended, or could not run.
 pub fn ended(app: &mut App, done: Result<ShellResult, String>) {
     let now = Instant::now();
     match (done, app.view.shell()) {

@@ -1,4 +1,4 @@
-//! How much the model thinks: `/thinking`.
+//! The thinking level: `/thinking`.
 
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::dialog::thinking::{item, levels};
@@ -6,7 +6,7 @@ use crate::runtime::control::Control;
 use crate::runtime::{Fatal, ThinkingLevel};
 use crate::tui::select::{Item, List};
 
-/// `/thinking`: takes the level that is named, or lets the user choose.
+/// `/thinking`: sets the named level, or opens the list.
 pub fn run(app: &mut App, name: &str) {
     let offered = app.control.models().thinking_levels();
     if name.is_empty() {
@@ -25,12 +25,12 @@ pub fn run(app: &mut App, name: &str) {
     }
 }
 
-/// What can be named behind `/thinking`.
+/// Completions for the argument of `/thinking`.
 pub fn arguments(control: &Control, text: &str) -> Vec<Item> {
     List::found(control.models().thinking_levels().into_iter().map(item).collect(), text)
 }
 
-/// Sets the level; `saves` makes it the one to begin with, too.
+/// Sets the level; `saves` also makes it the default.
 pub fn choose(app: &mut App, level: ThinkingLevel, saves: bool) {
     let feed = app.threads.feed.clone();
     match app.control.models().set_thinking(level, &mut |event| feed.event(event)) {
@@ -44,7 +44,7 @@ pub fn choose(app: &mut App, level: ThinkingLevel, saves: bool) {
     app.refresh();
 }
 
-/// Goes on with the next level.
+/// Switches to the next level.
 pub fn cycle(app: &mut App) {
     let feed = app.threads.feed.clone();
     match app.control.models().cycle_thinking(&mut |event| feed.event(event)) {

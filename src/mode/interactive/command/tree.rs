@@ -1,4 +1,4 @@
-//! Going to another entry of the session, and beginning a new session at one.
+//! Goes to another entry of the session, or forks a session at one.
 
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
@@ -15,10 +15,10 @@ use crate::runtime::outline::ForkPoint;
 use crate::runtime::tree::{Move, Moved};
 use serde_json::Value;
 
-/// Entries that are read at once; more are read on another thread.
+/// Entries that are read immediately; a longer session is read on another thread.
 const ENTRIES_AT_ONCE: usize = 500;
 
-/// Entries in which prompts are looked for at once.
+/// Entries that are searched for prompts immediately.
 const FORKS_AT_ONCE: usize = 2_000;
 
 /// `/tree`.
@@ -26,7 +26,7 @@ pub fn tree(app: &mut App, _: &str) {
     open(app, None);
 }
 
-/// Opens the tree, with the cursor on an entry or where the conversation is.
+/// Opens the tree with the entry `begin` selected, or the current one.
 pub fn open(app: &mut App, begin: Option<String>) {
     let count = app.control.tree().entry_count();
     if count == 0 {
@@ -52,7 +52,7 @@ pub fn copy_entry(app: &mut App, id: &str) {
     }
 }
 
-/// An entry was chosen: asks what becomes of the branch that is left.
+/// Goes to the chosen entry, after asking whether to summarise the abandoned branch.
 pub fn go_to(app: &mut App, id: String) {
     if app.control.log().leaf() == Some(&id) {
         return app.info("Already at this point");
@@ -87,7 +87,7 @@ pub fn ask_instructions(app: &mut App, id: String) {
     app.open(Compose::new("Custom summarization instructions", then));
 }
 
-/// Goes to an entry on the session's thread; the branch that is left is summed up if there is a summary.
+/// Goes to an entry on the session's thread; with `summary` the abandoned branch is summarised.
 pub fn navigate(app: &mut App, id: String, summary: Option<Summary>) {
     // What was chosen goes before what runs.
     if app.status.activity.is_busy() || !app.control.is_idle() {
@@ -136,7 +136,7 @@ pub fn arrive(app: &mut App, id: String, moved: Result<Moved, NotCompacted>) {
     app.send_held();
 }
 
-/// `/fork`: a new session that ends before one of the prompts.
+/// `/fork`: starts a new session that ends before one of the prompts.
 pub fn fork(app: &mut App, _: &str) {
     let control = app.control.clone();
     if control.tree().entry_count() <= FORKS_AT_ONCE {
@@ -152,7 +152,7 @@ pub fn list_forks(app: &mut App, points: &[ForkPoint]) {
     }
 }
 
-/// Goes on in a fork that ends before this prompt, which is in the editor then.
+/// Opens a fork that ends before a prompt, with the prompt in the editor.
 pub fn fork_at(app: &mut App, id: String) {
     app.control.abort();
     app.run(move |session, feed| match session.fork_before(&id) {

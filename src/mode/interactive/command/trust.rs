@@ -1,4 +1,4 @@
-//! Whether the project is trusted: `/trust`.
+//! Trust of the project: `/trust`.
 
 use super::resume;
 use crate::mode::interactive::app::App;
@@ -54,7 +54,7 @@ pub fn run(app: &mut App, _: &str) {
     app.open(question("Project trust", &text, &labels, then));
 }
 
-/// Stores the user's word, unless the project has changed meanwhile: then it is asked for again.
+/// Stores the user's decision; if the project has changed meanwhile, asks again.
 pub fn decide(app: &mut App, decision: TrustDecision) {
     let TrustDecision { project, look, answer, session } = decision;
     if answer.as_ref().is_some_and(|answer| answer.is_trusted) && project.snapshot() != look {

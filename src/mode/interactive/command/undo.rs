@@ -1,4 +1,4 @@
-//! `/undo [n]`: takes back what tools did to files, after it was shown and agreed to.
+//! `/undo [n]`: undoes file changes of tools, after showing them and asking.
 
 use crate::mode::interactive::app::App;
 use crate::mode::interactive::card::Weight;
@@ -14,10 +14,10 @@ use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 use std::path::PathBuf;
 
-/// Rows of one file's change that are shown.
+/// Diff rows shown for a file.
 const DIFF_ROWS: usize = 60;
 
-/// `/undo`: the last change, or the last `n`.
+/// `/undo`: undoes the last change, or the last `n`.
 pub fn run(app: &mut App, arguments: &str) {
     let count = match arguments {
         "" => 1,
@@ -57,7 +57,7 @@ pub fn run(app: &mut App, arguments: &str) {
     });
 }
 
-/// Shows what would be undone, and asks.
+/// Shows the planned undo, and asks.
 pub fn ask(app: &mut App, planned: UndoPlan) {
     let UndoPlan { session, plans, doubts } = planned;
     let is_open = |(plan, _): &(Plan, _)| matches!(plan.action, Action::Restore | Action::Remove);
@@ -94,7 +94,7 @@ pub fn ask(app: &mut App, planned: UndoPlan) {
     app.open(question("Undo changes of files?", &text, answers, then));
 }
 
-/// On the session's thread: no run can begin meanwhile.
+/// Undoes on the session's thread, so that no run can begin meanwhile.
 pub fn carry_out(app: &mut App, session: PathBuf, plans: Vec<Plan>, forces: bool) {
     app.run(move |conversation, feed| {
         let backend = conversation.workspace().backend.clone();
@@ -104,7 +104,7 @@ pub fn carry_out(app: &mut App, session: PathBuf, plans: Vec<Plan>, forces: bool
     });
 }
 
-/// Says what was undone.
+/// Shows what was undone.
 pub fn undone(app: &mut App, done: &[Undone], problem: Option<&str>) {
     let look = app.config.look();
     let lines = done.iter().flat_map(|done| result(done, &look));
@@ -115,7 +115,7 @@ pub fn undone(app: &mut App, done: &[Undone], problem: Option<&str>) {
     }
 }
 
-/// What would happen to a file.
+/// The planned change of a file.
 fn file(plan: &Plan, diff: Option<&str>, look: &Look<'_>) -> Vec<Line> {
     let what = match &plan.action {
         Action::Restore => "restore",
@@ -146,7 +146,7 @@ fn file(plan: &Plan, diff: Option<&str>, look: &Look<'_>) -> Vec<Line> {
     std::iter::once(Line::new()).chain(indented(lines)).collect()
 }
 
-/// What came of it.
+/// The result for a file.
 fn result(done: &Undone, look: &Look<'_>) -> Vec<Line> {
     let path = look.path(&done.plan.path);
     let (text, role) = match (&done.error, &done.plan.action) {

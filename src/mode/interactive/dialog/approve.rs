@@ -1,4 +1,4 @@
-//! Approval of tool calls: what is to be done is shown, the user decides.
+//! Approval of tool calls: shows the call, and the user decides.
 
 use super::{Dialog, Step};
 use crate::mode::interactive::card::Call;
@@ -25,11 +25,11 @@ const DENY_BECAUSE: &str = "Deny with a reason";
 pub struct Approve {
     call: Call,
     reply: Sender<Decision>,
-    asks: Asks,
+    page: Page,
     problem: Option<String>,
 }
 
-enum Asks {
+enum Page {
     What(List),
     Why(TextInput),
     Arguments(Editor),
@@ -37,7 +37,7 @@ enum Asks {
 
 impl Approve {
     pub fn new(call: Call, reply: Sender<Decision>) -> Self {
-        Self { call, reply, asks: what(), problem: None }
+        Self { call, reply, page: what(), problem: None }
     }
 
     fn decide(&self, decision: Decision) -> Vec<Effect> {
@@ -55,9 +55,9 @@ impl Approve {
                 let text = serde_json::to_string_pretty(self.call.arguments()).unwrap_or_default();
                 let mut editor = Editor::new();
                 editor.set_text(&text);
-                self.asks = Asks::Arguments(editor);
+                self.page = Page::Arguments(editor);
             }
-            _ => self.asks = Asks::Why(TextInput::new("Why not? The model is told: ")),
+            _ => self.page = Page::Why(TextInput::new("Why not? The model is told: ")),
         }
         Vec::new()
     }
@@ -69,16 +69,16 @@ impl Approve {
                 self.problem = Some(format!("The arguments are no JSON object: {error}"));
                 let mut editor = Editor::new();
                 editor.set_text(text);
-                self.asks = Asks::Arguments(editor);
+                self.page = Page::Arguments(editor);
                 Vec::new()
             }
         }
     }
 }
 
-fn what() -> Asks {
+fn what() -> Page {
     let items = [ALLOW, ALWAYS, CHANGE, DENY, DENY_BECAUSE];
-    Asks::What(List::new(items.iter().map(|text| Item::new(text, text)).collect()))
+    Page::What(List::new(items.iter().map(|text| Item::new(text, text)).collect()))
 }
 
 impl Dialog for Approve {
@@ -88,8 +88,8 @@ impl Dialog for Approve {
         let title = format!("Allow {}?", self.call.name);
         let title = Line::of(&title, look.style(Role::Warning).with(Attributes::BOLD));
         let inner = look.within(look.width.saturating_sub(2).max(1));
-        let mut lines = match &mut self.asks {
-            Asks::What(list) => {
+        let mut lines = match &mut self.page {
+            Page::What(list) => {
                 let mut lines = list.render(inner.width, &looks);
                 lines.push(Line::new());
                 lines.push(hints(
@@ -99,8 +99,8 @@ impl Dialog for Approve {
                 ));
                 lines
             }
-            Asks::Why(input) => vec![input.render(inner.width, &looks)],
-            Asks::Arguments(editor) => {
+            Page::Why(input) => vec![input.render(inner.width, &looks)],
+            Page::Arguments(editor) => {
                 let rows_max = rows.saturating_sub(8).clamp(3, 20);
                 let (text, marker) = (looks.text, looks.accent);
                 let mut lines = editor.render(inner.width, rows_max, text, marker).lines;
@@ -133,8 +133,8 @@ impl Dialog for Approve {
 
     fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
         let keymap = &config.keymap;
-        match &mut self.asks {
-            Asks::What(list) => match list.handle(key, keymap) {
+        match &mut self.page {
+            Page::What(list) => match list.handle(key, keymap) {
                 Picked::Chosen(index) => {
                     let value = list.items().get(index).map(|item| item.value.clone());
                     self.choose(&value.unwrap_or_default())
@@ -142,23 +142,23 @@ impl Dialog for Approve {
                 Picked::Cancelled => self.decide(Decision::Deny(None)),
                 Picked::Moved | Picked::Ignored => Vec::new(),
             },
-            Asks::Why(input) => match input.handle(key, keymap) {
+            Page::Why(input) => match input.handle(key, keymap) {
                 Entered::Text(reason) if reason.trim().is_empty() => self.decide(Decision::Deny(None)),
                 Entered::Text(reason) => {
                     self.decide(Decision::Deny(Some(format!("The user denied this call: {}", reason.trim()))))
                 }
                 Entered::Cancelled => {
-                    self.asks = what();
+                    self.page = what();
                     Vec::new()
                 }
                 _ => Vec::new(),
             },
-            Asks::Arguments(_) if keymap.is(key, Action::SELECT_CANCEL) => {
-                self.asks = what();
+            Page::Arguments(_) if keymap.is(key, Action::SELECT_CANCEL) => {
+                self.page = what();
                 self.problem = None;
                 Vec::new()
             }
-            Asks::Arguments(editor) => match editor.handle(key, keymap) {
+            Page::Arguments(editor) => match editor.handle(key, keymap) {
                 Outcome::Submit(text) => self.change(&text),
                 _ => Vec::new(),
             },
@@ -166,10 +166,10 @@ impl Dialog for Approve {
     }
 
     fn paste(&mut self, text: &str) {
-        match &mut self.asks {
-            Asks::What(_) => {}
-            Asks::Why(input) => input.paste(text),
-            Asks::Arguments(editor) => {
+        match &mut self.page {
+            Page::What(_) => {}
+            Page::Why(input) => input.paste(text),
+            Page::Arguments(editor) => {
                 editor.paste(text);
             }
         }

@@ -1,4 +1,4 @@
-//! A text of some lines to be written.
+//! Input of a text with several lines.
 
 use super::{Dialog, frame};
 use crate::mode::interactive::config::UiConfig;
@@ -12,7 +12,7 @@ use crate::tui::select::hints;
 use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 
-/// What is asked for by the text; none when the dialog is left.
+/// Effect of the entered text; `None` if the dialog was left.
 type Then = Box<dyn FnOnce(Option<String>) -> Effect>;
 
 pub struct Compose {

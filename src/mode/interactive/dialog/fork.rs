@@ -1,4 +1,4 @@
-//! Which prompt to begin anew at: the list of `/fork`.
+//! The list of `/fork`: the prompts to fork before.
 
 use super::frame::inside;
 use super::list::{ListDialog, Rows};

@@ -1,4 +1,4 @@
-//! What the lists have in common: a title, a row that says what keys do, and no more rows than there are.
+//! Common parts of lists: a title, a row of key hints, and a limit of rows.
 
 use crate::mode::interactive::look::{self, Look};
 use crate::tui::keymap::Action;
@@ -8,10 +8,10 @@ use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 
-/// Two rules, the field that is searched in, a row and its number.
+/// Two rules, the search field, a row and its number.
 const LIST_ROWS_MIN: usize = 5;
 
-/// Cells inside of the margins.
+/// Cells between the margins.
 pub fn inside(look: &Look<'_>) -> usize {
     look.width.saturating_sub(2).max(1)
 }
@@ -20,19 +20,19 @@ pub fn title(text: &str, look: &Look<'_>) -> Line {
     Line::of(text, look.style(Role::Accent).with(Attributes::BOLD))
 }
 
-/// Text in as many rows as it needs.
+/// Text wrapped into as many rows as it needs.
 pub fn text(text: &str, role: Role, look: &Look<'_>) -> Vec<Line> {
     let style = look.style(role);
     let lines = text.lines().map(|line| Line::of(line, style));
     lines.flat_map(|line| wrap(&line, inside(look))).collect()
 }
 
-/// What keys do.
+/// A line of key hints.
 pub fn keys(keys: &[(Action, &str)], look: &Look<'_>) -> Line {
     hints(keys, look.keymap, &look.looks())
 }
 
-/// Between two rules, with a margin, in no more than `rows` rows.
+/// `body` between two rules, with a margin, in at most `rows` rows.
 pub fn indented(mut body: Vec<Line>, look: &Look<'_>, rows: usize) -> Vec<Line> {
     body.truncate(rows.saturating_sub(2).max(1));
     let rule = look.rule(look.style(Role::BorderAccent));
@@ -42,7 +42,7 @@ pub fn indented(mut body: Vec<Line>, look: &Look<'_>, rows: usize) -> Vec<Line> 
     lines.iter().map(|line| line.cut(look.width)).collect()
 }
 
-/// Rows for a list below a head and above so many others. The head gives way to what is chosen.
+/// Rows for a list below `head` and above `others` rows. The head is cut to leave room for the list.
 pub fn list_rows(rows: usize, head: &mut Vec<Line>, others: usize, most: usize) -> usize {
     let rows_of_list = rows.saturating_sub(head.len() + others).clamp(1, most);
     head.truncate(rows.saturating_sub(LIST_ROWS_MIN));

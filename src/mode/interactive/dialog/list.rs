@@ -1,6 +1,6 @@
-//! A dialog that is a list: rows, a search if there are many, and what keys do to a row.
+//! A dialog that is a list: rows, a search if there are many, and actions of keys on a row.
 //!
-//! Moving, searching, scrolling and drawing are here once. A list brings its [`Rows`].
+//! Moving, searching, scrolling and drawing are implemented here. A list brings its [`Rows`].
 
 use super::frame::{indented, inside, keys, list_rows};
 use super::{Dialog, Step};
@@ -12,36 +12,36 @@ use crate::tui::keymap::Action;
 use crate::tui::line::Line;
 use crate::tui::select::{Item, List, Picked};
 
-/// What a list is about.
+/// Content and actions of a list.
 pub trait Rows {
-    /// Rows of the list at most.
+    /// Maximum rows of the list.
     fn rows_max(&self) -> usize {
         10
     }
 
-    /// What stands above the list.
+    /// Lines above the list.
     fn head(&self, look: &Look<'_>) -> Vec<Line>;
 
-    /// What stands below the list, about the selected row.
+    /// Lines below the list, about the selected row.
     fn detail(&mut self, selected: Option<&Item>, look: &Look<'_>) -> Vec<Line> {
         let _ = (selected, look);
         Vec::new()
     }
 
-    /// What keys do, for the last line.
+    /// Key hints for the last line.
     fn hints(&self) -> &[(Action, &'static str)];
 
-    /// The last line: what keys do.
+    /// The last line: the key hints.
     fn hint_line(&self, look: &Look<'_>) -> Line {
         keys(self.hints(), look)
     }
 
-    /// Rows that are taken by all but the list and its head: rules, search, counter, a blank, detail, hints.
+    /// Rows taken by everything except the list and its head: rules, search, counter, a blank, detail, hints.
     fn other_rows(&self, detail: usize) -> usize {
         6 + detail
     }
 
-    /// Text in place of a list that can have no rows.
+    /// Text in place of a list without rows.
     fn nothing(&self, look: &Look<'_>) -> Option<Vec<Line>> {
         let _ = look;
         None
@@ -64,27 +64,27 @@ pub trait Rows {
         body
     }
 
-    /// A row is chosen: the one with this index.
+    /// Applies the choice of the row `index`.
     fn choose(&mut self, index: usize, list: &mut List, config: &UiConfig) -> Vec<Effect>;
 
-    /// Takes a key before the list does; none for a key that is the list's.
+    /// Handles a key before the list; `None` passes the key on to the list.
     fn key(&mut self, key: &Key, list: &mut List, config: &UiConfig) -> Option<Vec<Effect>> {
         let _ = (key, list, config);
         None
     }
 
-    /// Another row is selected, or another search is typed.
+    /// Called when another row is selected or the search changes.
     fn moved(&mut self, list: &List) -> Vec<Effect> {
         let _ = list;
         Vec::new()
     }
 
-    /// The list is left without a choice.
+    /// Called when the list is left without a choice.
     fn cancelled(&mut self) -> Vec<Effect> {
         vec![Effect::Close]
     }
 
-    /// Takes pasted text before the search does; true if it has been taken.
+    /// Handles pasted text before the search; true if handled.
     fn paste(&mut self, text: &str) -> bool {
         let _ = text;
         false
@@ -143,7 +143,7 @@ impl<R: Rows> Dialog for ListDialog<R> {
     }
 }
 
-/// The marks before rows that are on, or in use, and before the others.
+/// The marks before rows that are active, and before the others.
 pub fn marks(config: &UiConfig, plain: (&'static str, &'static str)) -> (&'static str, &'static str) {
     match config.is_plain {
         true => plain,

@@ -1,4 +1,4 @@
-//! Where to sign in: the list of providers, and the field for a key. What is secret is never shown.
+//! Sign-in: the list of providers, and the input of an API key, which is never shown.
 
 use super::Dialog;
 use super::frame::{indented, inside, keys, text, title};
@@ -6,7 +6,7 @@ use super::list::{ListDialog, Rows};
 use crate::mode::interactive::config::UiConfig;
 use crate::mode::interactive::effect::Effect;
 use crate::mode::interactive::look::Look;
-use crate::runtime::sign_in::{Door, State, Way};
+use crate::runtime::sign_in::{SignInMethod, State, Way};
 use crate::tui::key::Key;
 use crate::tui::keymap::Action;
 use crate::tui::line::Line;
@@ -15,40 +15,40 @@ use crate::tui::theme::Role;
 
 /// The providers to choose from.
 pub struct Providers {
-    doors: Vec<Door>,
-    /// The question before was how, not where.
+    methods: Vec<SignInMethod>,
+    /// True if the previous dialog asked for the method.
     goes_back: bool,
 }
 
-pub fn providers(doors: Vec<Door>, search: &str, goes_back: bool) -> ListDialog<Providers> {
-    let shows_way = doors.windows(2).any(|pair| match pair {
+pub fn providers(methods: Vec<SignInMethod>, search: &str, goes_back: bool) -> ListDialog<Providers> {
+    let shows_way = methods.windows(2).any(|pair| match pair {
         [a, b] => a.way != b.way,
         _ => false,
     });
-    let items = doors.iter().map(|door| {
-        let way = match door.way {
+    let items = methods.iter().map(|method| {
+        let way = match method.way {
             Way::SignIn => "subscription",
             Way::Key => "API key",
         };
-        let state = match &door.state {
+        let state = match &method.state {
             State::Nothing => "• unconfigured".to_owned(),
-            State::Stored(way) if *way == door.way => "✓ configured".to_owned(),
+            State::Stored(way) if *way == method.way => "✓ configured".to_owned(),
             State::Stored(Way::SignIn) => "• subscription configured".to_owned(),
             State::Stored(Way::Key) => "• API key configured".to_owned(),
-            State::Elsewhere(source) if door.way == Way::Key => format!("✓ {source}"),
+            State::Elsewhere(source) if method.way == Way::Key => format!("✓ {source}"),
             State::Elsewhere(_) => "• API key configured".to_owned(),
         };
         let badge = match shows_way {
             true => format!("[{way}] {state}"),
             false => state,
         };
-        Item::new(&door.provider, &door.name)
+        Item::new(&method.provider, &method.name)
             .badge(&badge)
-            .search(format!("{} {} {way} {}", door.name, door.provider, door.label))
+            .search(format!("{} {} {way} {}", method.name, method.provider, method.label))
     });
     let mut list = List::new(items.collect()).searchable();
     list.set_query(search);
-    ListDialog::new(list, Providers { doors, goes_back })
+    ListDialog::new(list, Providers { methods, goes_back })
 }
 
 impl Rows for Providers {
@@ -65,7 +65,7 @@ impl Rows for Providers {
     }
 
     fn choose(&mut self, index: usize, _: &mut List, _: &UiConfig) -> Vec<Effect> {
-        let chosen = self.doors.get(index).map(|door| Effect::SignIn(door.clone()));
+        let chosen = self.methods.get(index).map(|method| Effect::SignIn(method.clone()));
         std::iter::once(Effect::Close).chain(chosen).collect()
     }
 
@@ -75,29 +75,30 @@ impl Rows for Providers {
     }
 }
 
-/// A key is typed, unseen.
+/// Input of an API key, not shown.
 pub struct KeyEntry {
-    door: Door,
+    method: SignInMethod,
     input: TextInput,
     problem: &'static str,
 }
 
 impl KeyEntry {
-    pub fn new(door: Door) -> Self {
-        Self { door, input: TextInput::new("API key: ").secret(), problem: "" }
+    pub fn new(method: SignInMethod) -> Self {
+        Self { method, input: TextInput::new("API key: ").secret(), problem: "" }
     }
 }
 
 impl Dialog for KeyEntry {
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line> {
-        let name = format!("Login to {}", self.door.name);
+        let name = format!("Login to {}", self.method.name);
         let mut body = vec![title(&name, look), Line::new()];
-        if !self.door.variables.is_empty() {
-            let about = format!("Instead of storing a key you can set {}.", self.door.variables.join(" or "));
+        if !self.method.variables.is_empty() {
+            let about =
+                format!("Instead of storing a key you can set {}.", self.method.variables.join(" or "));
             body.extend(text(&about, Role::Muted, look));
         }
-        if !self.door.required.is_empty() {
-            let needs = self.door.required.join(", ").replace('|', " or ");
+        if !self.method.required.is_empty() {
+            let needs = self.method.required.join(", ").replace('|', " or ");
             let about = format!("This provider needs in the environment: {needs}.");
             body.extend(text(&about, Role::Warning, look));
         }
@@ -118,7 +119,7 @@ impl Dialog for KeyEntry {
                 self.problem = "There is no key: nothing was entered.";
                 Vec::new()
             }
-            Entered::Text(key) => vec![Effect::Close, Effect::StoreKey { door: self.door.clone(), key }],
+            Entered::Text(key) => vec![Effect::Close, Effect::StoreKey { method: self.method.clone(), key }],
         }
     }
 

@@ -1,7 +1,7 @@
-//! What takes the editor's place: lists, questions, forms. The one on top gets the keys.
+//! Dialogs in place of the editor: lists, questions, forms. The top one receives the keys.
 //!
-//! A dialog knows nothing of sessions: it is made of data, asks for what is to be done as [`Effect`]s, and is
-//! told of changes as [`Update`]s.
+//! A dialog knows nothing of sessions: it is made from data, requests actions as [`Effect`]s, and receives
+//! changes as [`Update`]s.
 
 pub mod approve;
 pub mod compose;
@@ -29,7 +29,7 @@ use super::look::Look;
 use crate::tui::key::Key;
 use crate::tui::line::Line;
 
-/// What becomes of a dialog after an update.
+/// Whether a dialog stays open after an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Stay,
@@ -37,29 +37,29 @@ pub enum Step {
 }
 
 pub trait Dialog {
-    /// At most `rows` lines, each no wider than the look says.
+    /// At most `rows` lines, each no wider than `look`.
     fn lines(&mut self, look: &Look<'_>, rows: usize) -> Vec<Line>;
 
-    /// Takes a key. What is asked for is done in this order; [`Effect::Close`] closes this dialog.
+    /// Handles a key. The effects are applied in order; [`Effect::Close`] closes this dialog.
     fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect>;
 
     fn paste(&mut self, text: &str) {
         let _ = text;
     }
 
-    /// Takes up a change, as far as it is one for this dialog.
+    /// Applies a change, if it concerns this dialog.
     fn update(&mut self, update: &mut Update, config: &UiConfig) -> Step {
         let _ = (update, config);
         Step::Stay
     }
 
-    /// The dialog is taken away unasked, such as by the end of the program.
+    /// Called when the dialog is removed by the program, such as at its end.
     fn dismiss(&mut self) -> Vec<Effect> {
         Vec::new()
     }
 }
 
-/// The open dialogs, one upon the other.
+/// The stack of open dialogs.
 #[derive(Default)]
 pub struct Dialogs {
     open: Vec<Box<dyn Dialog>>,
@@ -74,7 +74,7 @@ impl Dialogs {
         self.open.is_empty()
     }
 
-    /// Gives a key to the dialog on top, and takes it away if it closes.
+    /// Passes a key to the top dialog, and removes the dialog if it closes.
     pub fn key(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
         let Some(dialog) = self.open.last_mut() else {
             return Vec::new();
@@ -98,12 +98,12 @@ impl Dialogs {
         self.open.retain_mut(|dialog| dialog.update(&mut update, config) == Step::Stay);
     }
 
-    /// The dialog on top.
+    /// Lines of the top dialog.
     pub fn lines(&mut self, look: &Look<'_>, rows: usize) -> Option<Vec<Line>> {
         self.open.last_mut().map(|dialog| dialog.lines(look, rows))
     }
 
-    /// Takes all dialogs away, the topmost first.
+    /// Removes all dialogs, the topmost first.
     pub fn dismiss(&mut self) -> Vec<Effect> {
         let open = std::mem::take(&mut self.open).into_iter().rev();
         open.flat_map(|mut dialog| dialog.dismiss()).collect()

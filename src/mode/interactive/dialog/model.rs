@@ -1,6 +1,6 @@
-//! Which model answers: the list of models.
+//! The list of models.
 //!
-//! The list is there at once; servers of this machine are asked meanwhile, and what they have comes in.
+//! The list appears immediately; models of local servers are added when the servers answer.
 
 use super::frame::text;
 use super::list::{ListDialog, Rows, marks};
@@ -17,7 +17,7 @@ use crate::tui::select::{Item, List};
 use crate::tui::theme::Role;
 use std::sync::Arc;
 
-/// Cells of an id with its provider, where its price follows.
+/// Width of an id with its provider, if a price follows.
 const LABEL_CELLS: usize = 48;
 
 /// `provider/id`.
@@ -25,8 +25,8 @@ pub fn full(model: &Model) -> String {
     format!("{}/{}", model.provider, model.id)
 }
 
-/// The text that a model is searched by. The full name comes first, so that a router that has the same model
-/// comes after its maker.
+/// The text in which a model is searched. The full name comes first, so that a router that has a model is
+/// listed after its maker.
 pub fn search_text(model: &Model) -> String {
     let (provider, id, name) = (&model.provider, &model.id, &model.name);
     format!("{provider} {provider}/{id} {provider} {id} {name}")
@@ -93,7 +93,7 @@ impl Models {
     }
 }
 
-/// Window, price and thinking, in a few words.
+/// Context window, price and thinking, as short text.
 fn facts(model: &Model) -> String {
     let mut facts = vec![tokens(model.context_window)];
     let cost = &model.cost;
@@ -175,7 +175,7 @@ impl Rows for Models {
     }
 }
 
-/// Which of the two lists is shown, and the key to the other.
+/// Line that shows the active list, and the key for the other.
 fn scopes(shows_scope: bool, look: &Look<'_>) -> Line {
     let style = |is_on| look.style(if is_on { Role::Accent } else { Role::Muted });
     let mut line = Line::of("Scope: ", look.style(Role::Muted));

@@ -1,5 +1,5 @@
-//! How much each model thinks at first, where that differs from model to model: the setting
-//! `modelThinkingLevels`. A list of models, and one of the levels of a model.
+//! Thinking levels of single models: the setting `modelThinkingLevels`. A list of models, and a list of a
+//! model's levels.
 
 use super::frame::{text, title};
 use super::list::{ListDialog, Rows};
@@ -22,7 +22,7 @@ const CLEAR: &str = "";
 const HINTS: &[(Action, &str)] =
     &[(Action::SELECT_CONFIRM, "to select"), (Action::SELECT_CANCEL, "to go back")];
 
-/// The levels by model, as the user's file has them.
+/// The levels by model in the user's settings.
 pub fn of_user(settings: &Settings) -> Map<String, Value> {
     settings.of_user(PATH).and_then(Value::as_object).cloned().unwrap_or_default()
 }
@@ -36,7 +36,7 @@ fn head(name: &str, about: &str, look: &Look<'_>) -> Vec<Line> {
 
 pub struct Models(Vec<Arc<Model>>);
 
-/// The models, that in use first.
+/// The models, the current one first.
 pub fn models(mut models: Vec<Arc<Model>>, current: &Model, settings: &Settings) -> ListDialog<Models> {
     models.sort_by_key(|model| {
         (model.provider != current.provider || model.id != current.id, model.provider.clone())

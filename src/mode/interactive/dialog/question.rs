@@ -11,12 +11,12 @@ use crate::tui::style::Attributes;
 use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 
-/// What is asked for by the answer with this index; without one, by leaving the question.
+/// Effects of the answer with an index; `None` if the question was left.
 type Then = Box<dyn FnOnce(Option<usize>) -> Vec<Effect>>;
 
 pub struct Question {
     title: String,
-    /// Lines below the title: what the answer depends on.
+    /// Lines below the title.
     text: String,
     then: Option<Then>,
 }

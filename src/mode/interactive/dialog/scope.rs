@@ -1,6 +1,6 @@
-//! The models that one changes between with a key: `/scoped-models`.
+//! The models that a key cycles through: `/scoped-models`.
 //!
-//! What is chosen counts at once, for this session; a key writes it to the settings.
+//! Changes apply immediately to this session; a key writes them to the settings.
 
 use super::frame::{text, title};
 use super::list::{ListDialog, Rows, marks};
@@ -19,17 +19,17 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 pub struct Scope {
-    /// All that can be used, by full name, in their order.
+    /// All usable models in order, by full name.
     models: Vec<(String, Arc<Model>)>,
-    /// Full names in the order of the change; none: all models.
+    /// Full names in cycling order; `None` means all models.
     enabled: Option<Vec<String>>,
-    /// What patterns asked for, by full name.
+    /// Thinking levels that patterns name, by full model name.
     levels: HashMap<String, ThinkingLevel>,
     is_changed: bool,
     marks: (&'static str, &'static str),
 }
 
-/// The models that can be used, those that keys change between, and the patterns of the setting.
+/// The list of usable models, with those that keys cycle through and the patterns of the setting.
 pub fn scope(
     models: Vec<Arc<Model>>,
     scope: &[Scoped],
@@ -61,7 +61,7 @@ pub fn scope(
 }
 
 impl Scope {
-    /// Those that are enabled in their order, then the others.
+    /// Fills the list: enabled models in their order, then the others.
     fn fill(&self, list: &mut List) {
         let at = list.position();
         let by_name: HashMap<&str, &Arc<Model>> =
@@ -89,7 +89,7 @@ impl Scope {
         self.models.iter().map(|(name, _)| name)
     }
 
-    /// What a key for several is about: what fits the search, else all.
+    /// Models that a bulk key applies to: those that match the search, or all.
     fn meant(&self, list: &List) -> Vec<String> {
         match list.query().is_empty() {
             true => self.names().cloned().collect(),
@@ -124,7 +124,7 @@ impl Scope {
         enabled.is_none_or(|names| names.iter().any(|known| known == name))
     }
 
-    /// Turns these on; off, if they all are on.
+    /// Enables models; disables them if all are enabled.
     fn toggle(&mut self, names: &[String]) {
         match names.iter().all(|name| self.is_on(name)) {
             true => self.disable(names),
@@ -132,7 +132,7 @@ impl Scope {
         }
     }
 
-    /// Moves the chosen one among those that are enabled.
+    /// Moves the selected model up or down among the enabled ones.
     fn shift(&mut self, is_up: bool, list: &mut List) -> bool {
         let name = list.selected().map(|item| item.value.clone());
         let (Some(enabled), Some(name)) = (&mut self.enabled, name) else {
@@ -155,7 +155,7 @@ impl Scope {
         true
     }
 
-    /// For the keys that go through the models. Nothing enabled is as good as everything.
+    /// The models to cycle through. None enabled means all.
     fn scope(&self) -> Vec<Scoped> {
         let by_name: HashMap<&str, &Arc<Model>> =
             self.models.iter().map(|(name, model)| (name.as_str(), model)).collect();
@@ -168,7 +168,7 @@ impl Scope {
         scoped.collect()
     }
 
-    /// For the setting.
+    /// Patterns for the setting.
     fn patterns(&self) -> Option<Vec<String>> {
         let pattern = |name: &String| match self.levels.get(name) {
             Some(level) => format!("{name}:{}", level.name()),
@@ -177,7 +177,7 @@ impl Scope {
         self.enabled.as_ref().map(|names| names.iter().map(pattern).collect())
     }
 
-    /// The list and the keys that change models follow a change.
+    /// Updates the list and the models to cycle through after a change.
     fn changed(&mut self, list: &mut List) -> Vec<Effect> {
         self.is_changed = true;
         self.fill(list);
@@ -198,7 +198,7 @@ impl Scope {
     }
 }
 
-/// `provider/id` of `provider/id:level`.
+/// The `provider/id` of a pattern `provider/id:level`.
 fn without_level(pattern: &str) -> &str {
     match pattern.rsplit_once(':') {
         Some((name, level)) if ThinkingLevel::parse(level).is_some() => name,

@@ -1,7 +1,7 @@
-//! All settings, with what they are for and where their values come from: the list of `/settings`.
+//! The list of `/settings`: all settings, with descriptions and the origin of their values.
 //!
-//! What is changed is written to the user's settings at once, and counts at once where it can. A value of the
-//! project goes over the user's; it is shown, and stays.
+//! A change is written to the user's settings and applied immediately if possible. A value of the project
+//! overrides the user's; it is shown and not changed.
 
 use super::frame::{inside, keys, text, title};
 use super::list::{ListDialog, Rows};
@@ -20,7 +20,7 @@ use crate::tui::theme::Role;
 use crate::tui::wrap::wrap;
 use serde_json::Value;
 
-/// What is asked for most comes first, under names of its own.
+/// Frequently used settings, listed first with names of their own.
 const USUAL: &[(&str, &str)] = &[
     ("compaction.enabled", "Auto-compact"),
     ("terminal.showImages", "Show images"),
@@ -49,18 +49,18 @@ const USUAL: &[(&str, &str)] = &[
     ("theme", "Theme"),
 ];
 
-/// Values that are offered where any number would do.
+/// Values offered for settings that accept any number.
 const OFFERED: &[(&str, &[&str])] = &[
     ("terminal.imageWidthCells", &["60", "80", "120"]),
     ("autocompleteMaxVisible", &["3", "5", "7", "10", "15", "20"]),
 ];
 
-/// When a change of a setting counts.
+/// When a changed setting takes effect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counts {
     Now,
     AfterReload,
-    /// For sessions that begin then.
+    /// For sessions that are started later.
     AtStart,
 }
 
@@ -96,11 +96,11 @@ impl Counts {
 pub struct SettingRows {
     rows: Vec<&'static Row>,
     settings: Box<Settings>,
-    /// The row that is typed into.
+    /// The row being edited.
     editing: Option<(&'static Row, TextInput)>,
-    /// The row that was changed last.
+    /// Path of the row that was changed last.
     changed: &'static str,
-    /// What came of the last change.
+    /// Result of the last change.
     result: String,
 }
 
@@ -136,7 +136,7 @@ impl SettingRows {
         list.selected_index().and_then(|index| self.rows.get(index).copied())
     }
 
-    /// Goes on to another of the values that a setting can have, or asks for one.
+    /// Selects the next value of a setting, or asks for one.
     fn step(&mut self, row: &'static Row, is_forward: bool) -> Vec<Effect> {
         let values = values(row);
         let Some(last) = values.len().checked_sub(1) else {
@@ -158,7 +158,7 @@ impl SettingRows {
         value.map(|value| self.change(row, Some(value))).unwrap_or_default()
     }
 
-    /// Asks for another value, or for the default.
+    /// Requests another value, or the default.
     fn change(&mut self, row: &'static Row, value: Option<Value>) -> Vec<Effect> {
         self.changed = row.path;
         vec![Effect::WriteSetting { path: row.path, value }]
@@ -184,7 +184,7 @@ impl SettingRows {
         }
     }
 
-    /// A key for the value that is typed.
+    /// Handles a key while a value is edited.
     fn edit(&mut self, key: &Key, config: &UiConfig) -> Vec<Effect> {
         let Some((row, input)) = &mut self.editing else {
             return Vec::new();
@@ -226,7 +226,7 @@ fn group(path: &str) -> &'static str {
     }
 }
 
-/// `limits.sessionCost` as `Limits: session cost`.
+/// A path such as `limits.sessionCost` as `Limits: session cost`.
 fn label(path: &str) -> String {
     if let Some((_, label)) = USUAL.iter().find(|(usual, _)| *usual == path) {
         return (*label).to_owned();
@@ -246,7 +246,7 @@ fn label(path: &str) -> String {
     label
 }
 
-/// What the user's file says, or what holds without it.
+/// Value in the user's settings, or the default.
 fn own(settings: &Settings, row: &Row) -> String {
     match (settings.of_user(row.path), row.preset) {
         (Some(value), _) => shown(value),
@@ -274,7 +274,7 @@ fn note(settings: &Settings, row: &Row) -> String {
     }
 }
 
-/// What a key can step through.
+/// Values that keys cycle through.
 fn values(row: &Row) -> Vec<String> {
     let texts = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     if let Some((_, offered)) = OFFERED.iter().find(|(path, _)| *path == row.path) {

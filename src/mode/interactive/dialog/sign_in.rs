@@ -1,4 +1,4 @@
-//! A sign-in under way: an address to open, a code to enter, questions, and what it says meanwhile.
+//! A running sign-in: an address to open, a code to enter, questions, and progress messages.
 
 use super::frame::{indented, inside, keys as hints, text, title};
 use super::{Dialog, Step};
@@ -17,21 +17,21 @@ use crate::tui::wrap::wrap;
 use crossbeam_channel::Sender;
 use std::sync::Arc;
 
-/// What a sign-in said, of which the last lines are shown.
+/// Progress messages shown.
 const SAID_ROWS: usize = 3;
 pub struct SignIn {
     name: String,
     number: u64,
     cancel: CancelToken,
     url: Option<String>,
-    /// To be typed into the page.
+    /// Code that the user types into the page.
     code: Option<String>,
     instructions: String,
     said: Vec<String>,
-    asks: Option<Asks>,
+    pending: Option<PendingPrompt>,
 }
 
-struct Asks {
+struct PendingPrompt {
     message: String,
     reply: Sender<Answer>,
     what: What,
@@ -39,7 +39,7 @@ struct Asks {
 
 enum What {
     Line(TextInput),
-    /// The answers, and what each is called for the asker.
+    /// Options with their ids.
     One(List),
 }
 
@@ -53,7 +53,7 @@ impl SignIn {
             code: None,
             instructions: String::new(),
             said: Vec::new(),
-            asks: None,
+            pending: None,
         }
     }
 
@@ -92,12 +92,12 @@ impl SignIn {
                 (message, What::One(List::new(items.collect())))
             }
         };
-        self.asks = Some(Asks { message, reply, what });
+        self.pending = Some(PendingPrompt { message, reply, what });
     }
 
-    /// The key's effect on the question; the answer, if it is one.
+    /// Handles a key in a question; returns the answer when it is complete.
     fn answer(&mut self, key: &Key, keymap: &Keymap) -> Option<Answer> {
-        match &mut self.asks.as_mut()?.what {
+        match &mut self.pending.as_mut()?.what {
             What::Line(input) => match input.handle(key, keymap) {
                 Entered::Text(text) => Some(Answer::Text(text)),
                 Entered::Cancelled => Some(Answer::Cancelled),
@@ -114,9 +114,9 @@ impl SignIn {
         }
     }
 
-    /// The key that sends an answer has none to send: it opens the address.
+    /// True if the confirm key opens the address, since no answer is pending.
     fn may_open(&self) -> bool {
-        let what = self.asks.as_ref().map(|asks| &asks.what);
+        let what = self.pending.as_ref().map(|pending| &pending.what);
         let is_empty = match what {
             Some(What::Line(input)) => input.text().is_empty(),
             Some(What::One(_)) => false,
@@ -128,7 +128,7 @@ impl SignIn {
     fn end(&mut self) -> Vec<Effect> {
         // Whoever waits for an answer sees it too: the asker's token is a child of this one.
         self.cancel.cancel();
-        self.asks = None;
+        self.pending = None;
         vec![Effect::Close]
     }
 }
@@ -160,17 +160,17 @@ impl Dialog for SignIn {
         for said in self.said.iter().skip(first) {
             body.extend(text(said, Role::Dim, look));
         }
-        if let Some(asks) = &mut self.asks {
+        if let Some(pending) = &mut self.pending {
             body.push(Line::new());
-            body.extend(text(&asks.message, Role::Text, look));
-            match &mut asks.what {
+            body.extend(text(&pending.message, Role::Text, look));
+            match &mut pending.what {
                 What::Line(input) => body.push(input.render(inside(look), &look.looks())),
                 What::One(list) => body.extend(list.render(inside(look), &look.looks())),
             }
         } else if self.url.is_none() {
             body.extend(text("Waiting...", Role::Dim, look));
         }
-        let last: &[(Action, &str)] = match self.asks.is_some() && !self.may_open() {
+        let last: &[(Action, &str)] = match self.pending.is_some() && !self.may_open() {
             true => &[(Action::SELECT_CONFIRM, "to submit"), (Action::SELECT_CANCEL, "to cancel")],
             false => &[(Action::SELECT_CANCEL, "to cancel")],
         };
@@ -206,9 +206,9 @@ impl Dialog for SignIn {
             None => {}
             Some(Answer::Cancelled) => return self.end(),
             Some(answer) => {
-                if let Some(asks) = self.asks.take() {
+                if let Some(pending) = self.pending.take() {
                     // There is room for the one answer; an asker that has gone needs none.
-                    let _ = asks.reply.try_send(answer);
+                    let _ = pending.reply.try_send(answer);
                 }
             }
         }
@@ -216,7 +216,7 @@ impl Dialog for SignIn {
     }
 
     fn paste(&mut self, text: &str) {
-        if let Some(What::Line(input)) = self.asks.as_mut().map(|asks| &mut asks.what) {
+        if let Some(What::Line(input)) = self.pending.as_mut().map(|pending| &mut pending.what) {
             input.paste(text.trim());
         }
     }
@@ -226,7 +226,7 @@ impl Dialog for SignIn {
             Update::SignIn { number, news } if *number == self.number => match news {
                 SignInNews::Tell(event) => self.show(event.clone()),
                 SignInNews::Ask(prompt, reply) => self.ask(prompt.clone(), reply.clone()),
-                SignInNews::AskNoMore => self.asks = None,
+                SignInNews::AskNoMore => self.pending = None,
                 SignInNews::Over => return Step::Close,
             },
             _ => {}

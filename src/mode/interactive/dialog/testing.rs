@@ -1,4 +1,4 @@
-//! A dialog without a session: it is drawn, gets keys, and what it asks for is looked at.
+//! Tests a dialog without a session: draws it, sends keys, inspects effects.
 
 use super::Dialog;
 use crate::mode::interactive::config::{Places, UiConfig};
@@ -25,7 +25,7 @@ impl Shown {
         Self { dialog: Box::new(make(&config)), config }
     }
 
-    /// What the last of these keys asks for.
+    /// Effects of the last of the keys.
     #[track_caller]
     pub fn press(&mut self, keys: &str) -> Vec<Effect> {
         let keys = keys.split_whitespace().map(|key| Key::parse(key).expect("a key"));
@@ -42,7 +42,7 @@ impl Shown {
         self.dialog.update(&mut update, &self.config);
     }
 
-    /// The dialog as it is drawn; no line may be wider than the screen.
+    /// The dialog as drawn; checks that no line is wider than the screen.
     #[track_caller]
     pub fn text(&mut self, columns: usize) -> String {
         self.config.size.columns = columns;

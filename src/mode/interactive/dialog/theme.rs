@@ -1,4 +1,4 @@
-//! The choice of a theme. The selected one is shown as one moves.
+//! The list of themes. The selected theme is previewed.
 
 use super::frame::{text, title};
 use super::list::{ListDialog, Rows, marks};

@@ -1,4 +1,4 @@
-//! How much the model thinks: the list of levels.
+//! The list of thinking levels.
 
 use super::frame::title;
 use super::list::{ListDialog, Rows, marks};
@@ -32,7 +32,7 @@ fn about(level: ThinkingLevel) -> &'static str {
 
 pub struct Levels(Vec<ThinkingLevel>);
 
-/// The levels of a model, with the one in use selected.
+/// The levels of a model, the current one selected.
 pub fn levels(
     levels: Vec<ThinkingLevel>,
     current: ThinkingLevel,

@@ -1,4 +1,4 @@
-//! Which tools the model has: the list of them.
+//! The list of the model's tools.
 
 use super::frame::{text, title};
 use super::list::{ListDialog, Rows, marks};

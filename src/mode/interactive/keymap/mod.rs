@@ -1,13 +1,13 @@
-//! The keys of the application: actions beside those of editor and lists, and where each is looked up.
+//! Keys of the application: actions besides those of editor and lists, and the contexts that use them.
 //!
-//! Names and defaults are those of `keybindings.json`.
+//! Names and defaults are those of the reference's `keybindings.json`.
 
 use crate::tui::keymap::{Action, Application, EDITOR, Keymap, Platform, SELECT, actions};
 
 /// Actions of the application.
 pub struct AppAction;
 
-/// In the editor, for the application.
+/// Actions while the editor has the focus.
 pub const MAIN: &[Action] = &[
     AppAction::INTERRUPT,
     AppAction::CLEAR,
@@ -30,7 +30,7 @@ pub const MAIN: &[Action] = &[
     AppAction::MESSAGE_DEQUEUE,
 ];
 
-/// In the list of sessions.
+/// Actions in the list of sessions.
 pub const SESSIONS: &[Action] = &[
     AppAction::SESSION_TOGGLE_PATH,
     AppAction::SESSION_TOGGLE_SORT,
@@ -40,7 +40,7 @@ pub const SESSIONS: &[Action] = &[
     AppAction::SESSION_DELETE_NONINVASIVE,
 ];
 
-/// In the list of models to switch between.
+/// Actions in the list of models to cycle through.
 pub const MODELS: &[Action] = &[
     AppAction::MODELS_SAVE,
     AppAction::MODELS_ENABLE_ALL,
@@ -50,10 +50,10 @@ pub const MODELS: &[Action] = &[
     AppAction::MODELS_REORDER_DOWN,
 ];
 
-/// In the choice of a thinking level.
+/// Actions in the list of thinking levels.
 pub const THINKING: &[Action] = &[AppAction::THINKING_SAVE];
 
-/// In the tree of a session.
+/// Actions in the tree of a session.
 pub const TREE: &[Action] = &[
     AppAction::MESSAGE_COPY,
     AppAction::TREE_FOLD_OR_UP,
@@ -69,7 +69,7 @@ pub const TREE: &[Action] = &[
     AppAction::TREE_FILTER_CYCLE_BACKWARD,
 ];
 
-/// In the viewer, and in the transcript of the fullscreen mode, before the editor.
+/// Actions in the viewer, and in the conversation in fullscreen mode, looked up before the editor's.
 pub const VIEWER: &[Action] = &[
     AppAction::VIEW_PAGE_UP,
     AppAction::VIEW_PAGE_DOWN,
@@ -84,11 +84,11 @@ pub const VIEWER: &[Action] = &[
     AppAction::VIEW_BOTTOM,
 ];
 
-/// While the viewer is searched.
+/// Actions during a search in the viewer.
 pub const VIEWER_SEARCH: &[Action] =
     &[AppAction::VIEW_SEARCH_NEXT, AppAction::VIEW_SEARCH_PREVIOUS, AppAction::VIEW_SEARCH_CLOSE];
 
-/// What is looked up together: in one of these no key should have two meanings.
+/// Contexts that are active together: no key should have two meanings in one.
 const TOGETHER: &[&[&[Action]]] = &[
     &[EDITOR, MAIN],
     &[SELECT, SESSIONS],
@@ -99,7 +99,7 @@ const TOGETHER: &[&[&[Action]]] = &[
     &[VIEWER_SEARCH],
 ];
 
-/// What [`Keymap`] is told of the application.
+/// The application's actions, for [`Keymap`].
 pub static APPLICATION: Application = Application {
     rows: ROWS,
     old_ids: OLD_IDS,
@@ -108,7 +108,7 @@ pub static APPLICATION: Application = Application {
     together: TOGETHER,
 };
 
-/// The keymap of somebody who has changed nothing.
+/// The keymap without changes by the user.
 pub fn defaults() -> Keymap {
     Keymap::new(Platform::Unix, &APPLICATION)
 }
@@ -188,7 +188,7 @@ actions! {
     }
 }
 
-/// Names of actions from before they had parts, with the names of today.
+/// Names of actions from old versions, with the current names.
 const OLD_IDS: &[(&str, &str)] = &[
     ("interrupt", "app.interrupt"),
     ("clear", "app.clear"),

@@ -1,4 +1,4 @@
-//! The table, and what a user's file makes of it.
+//! The table of actions, and changes by a user's file.
 
 use super::*;
 use crate::tui::key::{Action as Event, Code, Key, Modifiers};

@@ -1,8 +1,8 @@
-//! A window on the whole conversation, as high as it may be: the viewer's, and that of the fullscreen mode.
+//! A scrolled view of the whole conversation, for the viewer and the fullscreen mode.
 //!
-//! Only what is seen is laid out, from the end or from the place that is looked at on, so that a conversation
-//! of any length opens at once. At the end it follows what comes. A search lays out everything once, on a
-//! thread of its own.
+//! Only visible items are laid out, from the end or from the current position on, so that a conversation of
+//! any length opens immediately. At the end the view follows new items. A search lays out everything once, on
+//! a separate thread.
 
 use super::conversation::Conversation;
 use super::feed::Feed;
@@ -20,15 +20,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Items whose lines are held.
+/// Maximum items whose lines are cached.
 const CACHED_MAX: usize = 256;
 
 #[derive(Default)]
 pub struct Scroll {
     top: Top,
-    /// The item and the line of it that the topmost row showed last.
+    /// Item and line of the topmost row when last drawn.
     first: (usize, usize),
-    /// Rows that were shown last.
+    /// Number of rows when last drawn.
     rows: usize,
     pub laid_out: Option<Layout>,
     cache: HashMap<usize, Rc<[Line]>>,
@@ -38,7 +38,7 @@ pub struct Scroll {
 /// What the topmost row shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Top {
-    /// Whatever it must for the end to be seen.
+    /// The line that makes the end visible.
     #[default]
     End,
     At {
@@ -47,14 +47,14 @@ enum Top {
     },
 }
 
-/// Where the items come from.
+/// Source of the items.
 pub struct Pages<'a> {
     pub conversation: &'a Conversation,
     pub control: &'a Control,
     pub transcript: &'a Transcript,
     pub look: Look<'a>,
     pub now: Instant,
-    /// What is not in the conversation yet.
+    /// Parts that are not in the conversation yet.
     pub live: Vec<Live<'a>>,
     pub is_busy: bool,
 }
@@ -82,7 +82,7 @@ impl Lines<'_> {
 }
 
 impl Pages<'_> {
-    /// The words of an item.
+    /// The text of an item.
     pub fn text(&self, at: usize) -> Option<String> {
         self.conversation.text(at, self.control)
     }
@@ -105,7 +105,7 @@ impl Scroll {
         }
     }
 
-    /// Looks for what is typed into the search, if that is something else than before.
+    /// Starts the search for the typed text, if it has changed.
     pub fn look_for(&mut self, pages: &Pages<'_>, feed: &Arc<Feed>) {
         if let Some(search) = self.search.as_mut().filter(|search| search.is_due()) {
             let field = Field {
@@ -117,7 +117,7 @@ impl Scroll {
         }
     }
 
-    /// Does what a key means for a window; false for one that means nothing there.
+    /// Handles a key; false if it has no meaning for the view.
     pub fn key(&mut self, key: &Key, keymap: &Keymap, pages: &Pages<'_>) -> bool {
         let action = match &mut self.search {
             None => keymap.action(key, VIEWER),
@@ -163,12 +163,12 @@ impl Scroll {
         self.top == Top::End
     }
 
-    /// The item that the topmost row shows.
+    /// The item of the topmost row.
     pub fn first_item(&self) -> usize {
         self.first.0
     }
 
-    /// How much of the conversation is above the window, in percent.
+    /// Share of the conversation above the window, in percent.
     pub fn percent(&self, pages: &Pages<'_>) -> usize {
         let Top::At { item, line } = self.top else {
             return 100;
@@ -206,7 +206,7 @@ impl Scroll {
         }
     }
 
-    /// The rows of the window, with the item and the line that each shows.
+    /// The rows of the window, each with its item and line number.
     fn seen(&mut self, pages: &Pages<'_>, rows: usize) -> Vec<(usize, usize, Line)> {
         let mut seen = Vec::new();
         if let Top::At { item, line } = self.top {
@@ -274,7 +274,7 @@ impl Scroll {
             .collect()
     }
 
-    /// Moves by lines, up if there are less than none.
+    /// Scrolls by lines; up if negative.
     pub fn scroll(&mut self, by: isize, pages: &Pages<'_>) {
         let (mut item, mut line) = self.first;
         let mut left = by.unsigned_abs();
@@ -308,7 +308,7 @@ impl Scroll {
         self.top = Top::At { item, line };
     }
 
-    /// To the prompt above the topmost row, or the one below it.
+    /// Scrolls to the prompt above the topmost row, or the next below.
     pub fn go_to_prompt(&mut self, is_next: bool, pages: &Pages<'_>) {
         let (item, line) = self.first;
         let is_prompt = |at: &usize| pages.conversation.is_prompt(*at);
@@ -332,7 +332,7 @@ impl Scroll {
         self.scroll(-above, pages);
     }
 
-    /// To the next match, or the one before, from what is seen on; around past the ends.
+    /// Scrolls to the next or previous match from the visible part on; wraps around.
     pub fn go_to_match(&mut self, is_next: bool, pages: &Pages<'_>) {
         let first = self.first;
         let Some(search) = &mut self.search else {

@@ -1,4 +1,4 @@
-//! What is seen of a long conversation, and how little of it is looked at for that.
+//! The visible part of a long conversation, and how few items are read for it.
 
 use super::*;
 use crate::mode::interactive::event_loop::Client;
@@ -8,7 +8,7 @@ use crate::runtime::control::user_message;
 use crate::tui::key::Input;
 use serde_json::json;
 
-/// Prompts and answers by turns, `count` of each.
+/// Alternating prompts and answers, `count` of each.
 fn bench(count: usize) -> Bench {
     let mut bench = Bench::new();
     bench.app.config.size.rows = 12;

@@ -1,4 +1,4 @@
-//! Which of the stored sessions are shown, and in what order.
+//! The stored sessions that are shown, and their order.
 
 use crate::runtime::CancelToken;
 use crate::runtime::stored::{Info, Query};
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Characters of a session's first message that are searched, and shown.
+/// Characters of a session's first message that are searched and shown.
 const MESSAGE_MAX: usize = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,23 +17,23 @@ pub enum Scope {
     All,
 }
 
-/// What threads have found out for the picker.
+/// Results of threads for the picker.
 pub enum Found {
-    /// Sessions of a scope, if they are still asked for.
+    /// Sessions of a scope, if still wanted.
     Listed {
         scope: Scope,
         sessions: Sessions,
         is_whole: bool,
         cancel: CancelToken,
     },
-    /// Sessions whose texts have what is searched for, each with the place.
+    /// Sessions whose messages match the search, with the matching text.
     Hits {
         hits: Vec<(PathBuf, Option<String>)>,
         is_last: bool,
         cancel: CancelToken,
     },
     Renamed(Result<(), String>),
-    /// True for a session that is in the trash.
+    /// Result of a removal; true for a session that is in the trash.
     Removed {
         path: PathBuf,
         result: Result<bool, String>,
@@ -42,11 +42,11 @@ pub enum Found {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// Forks under what they were forked from.
+    /// Forks below their parents.
     #[default]
     Threaded,
     Recent,
-    /// The best matches first.
+    /// Best matches first.
     Fuzzy,
 }
 
@@ -71,9 +71,9 @@ impl Sort {
 /// A row of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Among the sessions.
+    /// Index of the session.
     pub session: usize,
-    /// The row that this one is a fork of.
+    /// Row of the session that this one was forked from.
     parent: Option<usize>,
     is_last: bool,
 }
@@ -84,7 +84,7 @@ impl Shown {
     }
 }
 
-/// A session, and what its row itself says, to be searched in.
+/// A session, with the searchable text of its row.
 #[derive(Clone)]
 pub struct Entry {
     info: Arc<Info>,
@@ -99,7 +99,7 @@ impl Entry {
     }
 }
 
-/// The sessions of a scope, those that were active last first.
+/// The sessions of a scope, the most recently active first.
 #[derive(Clone, Default)]
 pub struct Sessions {
     entries: Vec<Entry>,
@@ -121,7 +121,7 @@ impl Sessions {
         Self::new(entries)
     }
 
-    /// All of them, without a search.
+    /// All sessions, without a search.
     pub fn all(&self, sort: Sort, only_named: bool) -> Vec<Shown> {
         let sessions = (0..self.infos.len()).filter(|&at| !only_named || self.is_named(at));
         match sort {
@@ -130,7 +130,7 @@ impl Sessions {
         }
     }
 
-    /// Those that have what is searched for: in their row, or among `hits`, which have it in what was said.
+    /// Sessions that match the search: in their row, or in `hits`, whose messages match.
     pub fn found(
         &self,
         line: &str,
@@ -171,7 +171,7 @@ impl Sessions {
         name.is_some_and(|name| !name.trim().is_empty())
     }
 
-    /// Forks under what they come from; a thread is as young as the youngest in it.
+    /// Rows with forks below their parents; a thread is sorted by its newest session.
     fn threads(&self, sessions: &[usize]) -> Vec<Shown> {
         let by_path: HashMap<&Path, usize> =
             sessions.iter().filter_map(|&at| Some((self.infos.get(at)?.path.as_path(), at))).collect();
@@ -224,7 +224,7 @@ impl Sessions {
     }
 }
 
-/// The lines before a row.
+/// The connector lines before a row.
 pub fn lines_before(rows: &[Shown], index: usize, is_plain: bool) -> String {
     let mut parts = Vec::new();
     let mut next = rows.get(index);
@@ -243,7 +243,7 @@ pub fn lines_before(rows: &[Shown], index: usize, is_plain: bool) -> String {
     parts.into_iter().rev().collect()
 }
 
-/// The first words, on one line.
+/// The first words of a text, on one line.
 pub fn beginning(text: &str) -> String {
     let few: String = text.trim_start().chars().take(MESSAGE_MAX).collect();
     few.split_whitespace().collect::<Vec<_>>().join(" ")

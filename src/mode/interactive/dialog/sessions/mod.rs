@@ -1,4 +1,4 @@
-//! The stored sessions, to go on with one.
+//! Dialog to open a stored session.
 
 pub mod list;
 pub mod picker;

@@ -1,7 +1,8 @@
-//! A stored session is chosen, renamed, removed: for `/resume`, and at the start before there is a conversation.
+//! Chooses, renames and removes stored sessions: for `/resume`, and at the start before a conversation is
+//! open.
 //!
-//! Lists are read, and texts searched, on threads of their own. They come back as [`Found`], some at a time, and
-//! end early when nobody wants them any more.
+//! Threads read lists and search messages. They send results as [`Found`], in parts, and end early if no
+//! longer wanted.
 
 use super::list::{Entry, Found, Scope, Sessions, Shown, Sort, beginning, lines_before};
 use crate::mode::interactive::config::UiConfig;
@@ -25,33 +26,33 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Two rules, the field that is searched in, a space and a session.
+/// Two rules, the search field, a blank and a session.
 const ROWS_MIN: usize = 5;
-/// Rows of sessions at most.
+/// Maximum rows of sessions.
 const ROWS_MAX: usize = 10;
-/// Texts are searched when nothing was typed for so long.
+/// Messages are searched after this time without typing.
 const PAUSE: Duration = Duration::from_millis(80);
-/// Hits are brought together for so long.
+/// Hits are collected for this time.
 const BATCH: Duration = Duration::from_millis(50);
-/// Parts of a list are shown so far apart.
+/// Time between parts of a list.
 const PART: Duration = Duration::from_millis(150);
-/// How long the trash may take.
+/// Time limit of the trash program.
 const TRASH_LIMIT: Duration = Duration::from_secs(10);
 
-/// Where the sessions are, and who asks for them.
+/// Where the sessions are stored, and the channels of the picker.
 pub struct Place {
     pub store: Store,
     pub cwd: PathBuf,
-    /// The session that is open here.
+    /// The session that is currently open.
     pub current: Option<PathBuf>,
-    /// Ends all that is under way.
+    /// Cancels all work of the picker.
     pub cancel: CancelToken,
 }
 
 #[derive(Default)]
 struct Loaded {
     sessions: Sessions,
-    /// None before it is asked for.
+    /// `None` before the list is requested.
     loading: Option<CancelToken>,
     is_whole: bool,
 }
@@ -72,15 +73,15 @@ pub struct Picker {
     current: Loaded,
     all: Loaded,
     search: TextInput,
-    /// Sessions in whose texts the search was found, and where.
+    /// Sessions whose messages match the search, with the matching text.
     hits: HashMap<PathBuf, Option<String>>,
     searching: Option<CancelToken>,
     shown: Vec<Shown>,
     at: usize,
-    /// The user has chosen a row; until then the first is chosen, whatever comes.
+    /// True if the user has chosen a row; otherwise the first is selected.
     is_touched: bool,
     mode: Mode,
-    /// What is said, and whether it is bad.
+    /// Status text, and whether it is an error.
     status: Option<(String, bool)>,
 }
 
@@ -132,7 +133,7 @@ impl Picker {
         }
     }
 
-    /// Reads the list of a scope.
+    /// Reads the sessions of a scope.
     fn load(&mut self, scope: Scope) {
         let cancel = self.place.cancel.child();
         let loaded = self.loaded_mut(scope);
@@ -174,7 +175,7 @@ impl Picker {
         self.sessions().infos.get(shown.session).map(|info| &**info)
     }
 
-    /// Lays the rows out anew. The chosen session stays chosen if it is still there.
+    /// Rebuilds the rows. The selected session stays selected if still present.
     fn lay_out(&mut self, before: Option<PathBuf>) {
         let query = self.search.text();
         let sessions = self.sessions();
@@ -202,7 +203,7 @@ impl Picker {
         self.lay_out(before);
     }
 
-    /// What was searched for has changed.
+    /// Updates the list after a change of the search.
     fn searched(&mut self) {
         self.hits.clear();
         self.is_touched = false;
@@ -210,7 +211,7 @@ impl Picker {
         self.search_texts();
     }
 
-    /// Searches what was said in the sessions.
+    /// Searches the messages of the sessions.
     fn search_texts(&mut self) {
         if let Some(before) = self.searching.take() {
             before.cancel();
@@ -382,7 +383,7 @@ impl Picker {
         Vec::new()
     }
 
-    /// What is stored has changed.
+    /// Reads the sessions again after a change on disk.
     fn reload(&mut self) {
         let (loaded, other) = match self.scope {
             Scope::Current => (Scope::Current, Scope::All),
@@ -403,7 +404,7 @@ impl Picker {
         });
     }
 
-    /// Takes in what a thread has found out.
+    /// Applies the result of a thread.
     fn take(&mut self, found: &mut Found) {
         match found {
             Found::Listed { scope, sessions, is_whole, cancel } => {
@@ -656,7 +657,7 @@ impl Dialog for Picker {
     }
 }
 
-/// Puts what was found where the picker gets it.
+/// Sends a result to the picker.
 fn post(feed: &Feed, found: Found) {
     feed.effect(Effect::Update(Update::Sessions(found)));
 }
@@ -668,7 +669,7 @@ impl Drop for Picker {
     }
 }
 
-/// Gives the paths to `trash`, if there is such a program.
+/// Moves files to the trash, if there is a program for it.
 fn trash(paths: &[PathBuf], cancel: &CancelToken) {
     let names: Option<Vec<&str>> = paths.iter().map(|path| path.to_str()).collect();
     let Some(names) = names else {

@@ -1,4 +1,4 @@
-//! The list of `/tree`: the session's tree, to look through and to go to another entry of it.
+//! The list of `/tree`: browses the session's tree, and goes to another entry.
 
 mod row;
 mod shape;
@@ -23,17 +23,17 @@ use shape::Shape;
 const ROWS_MIN: usize = 5;
 
 pub struct Tree {
-    /// None until it has been read.
+    /// `None` until the tree has been read.
     shape: Option<Shape>,
     filter: Filter,
-    /// The row that is chosen.
+    /// The selected row.
     at: usize,
-    /// Rows that were shown last.
+    /// Height of the list when last drawn.
     height: usize,
     shows_times: bool,
-    /// Names the chosen entry.
+    /// Input of a label for the selected entry.
     label: Option<TextInput>,
-    /// The entry to begin at.
+    /// Id of the entry selected at first.
     begin: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl Tree {
         self.shape = Some(shape);
     }
 
-    /// Changes what is shown; the cursor stays where it is, or goes up to what is left.
+    /// Changes which entries are shown; the cursor stays on its entry, or moves to the nearest one above.
     fn change(&mut self, change: impl FnOnce(&mut Shape)) {
         if let Some(shape) = &mut self.shape {
             let item = shape.rows.get(self.at).map(|row| row.item);
@@ -199,7 +199,7 @@ impl Tree {
         }
     }
 
-    /// The chosen entry gets this name, or none.
+    /// Sets or clears the label of the selected entry.
     fn named(&mut self, label: &str) -> Vec<Effect> {
         let Some((item, id)) = self.selected() else {
             return Vec::new();
@@ -259,7 +259,7 @@ impl Tree {
     }
 }
 
-/// What the keys do here, in as many rows as it takes.
+/// Key hints, in as many rows as needed.
 fn help(look: &Look<'_>) -> Vec<Line> {
     const KEYS: [(&[Action], &str); 8] = [
         (&[Action::SELECT_UP, Action::SELECT_DOWN], "move"),
@@ -289,7 +289,7 @@ fn help(look: &Look<'_>) -> Vec<Line> {
     wrap(&Line::of(&text, muted), look.width.saturating_sub(2).max(1))
 }
 
-/// The first keys of some actions, their modifiers once where they share them: `ctrl+d/t/u`.
+/// The first keys of some actions, with shared modifiers written once: `ctrl+d/t/u`.
 fn keys(actions: &[Action], look: &Look<'_>) -> Option<String> {
     let keys: Vec<Key> =
         actions.iter().filter_map(|action| look.keymap.keys(*action).first().copied()).collect();

@@ -1,25 +1,25 @@
 //! Entries of the tree as rows.
 //!
-//! Where the tree is deep, what is shown moves to the right as a whole, so that of the chosen row there is
-//! always something to read.
+//! In a deep tree all rows are scrolled sideways together, so that the text of the selected row stays
+//! visible.
 
 use super::shape::Shape;
 use crate::mode::interactive::look::Look;
 use crate::runtime::local_time;
-use crate::runtime::outline::Said;
+use crate::runtime::outline::Preview;
 use crate::tui::line::Line;
 use crate::tui::style::{Attributes, Style};
 use crate::tui::theme::Role;
 use std::ops::Range;
 
-/// Fewest cells of text that stay visible behind the tree's lines.
+/// Minimum cells of text that stay visible after the connector lines.
 const TEXT_CELLS: Range<usize> = 4..21;
-/// Cells of the tree's lines that stay visible before the text.
+/// Cells of connector lines that stay visible before the text.
 const LINES_CELLS: Range<usize> = 2..13;
 
 struct Drawn {
     body: Line,
-    /// Where the text begins.
+    /// Column at which the text begins.
     anchor: usize,
     is_selected: bool,
 }
@@ -56,7 +56,7 @@ pub fn rows(
     lines.collect()
 }
 
-/// How many cells at the left are not shown.
+/// Number of cells hidden at the left.
 fn shift(drawn: &[Drawn], room: usize) -> usize {
     let widest = drawn.iter().map(|row| row.body.width()).max().unwrap_or(0);
     let most = widest.saturating_sub(room);
@@ -100,28 +100,36 @@ fn draw(shape: &Shape, index: usize, is_selected: bool, shows_times: bool, look:
     };
     let text = bold(look.style(Role::Text));
     let role = |role: Role| bold(look.style(role));
-    let (head, head_style, rest, rest_style) = match &item.said {
-        Said::User(said) => ("user: ".into(), role(Role::Accent), said.clone(), text),
-        Said::Answer(said) => ("assistant: ".into(), role(Role::Success), said.clone(), text),
-        Said::Aborted => ("assistant: ".into(), role(Role::Success), "(aborted)".into(), role(Role::Muted)),
-        Said::Failed(error) => ("assistant: ".into(), role(Role::Success), error.clone(), role(Role::Error)),
-        Said::Silent => ("assistant: ".into(), role(Role::Success), "(no content)".into(), role(Role::Muted)),
-        Said::Tool(asked) => (format!("[{asked}]"), role(Role::Muted), String::new(), text),
-        Said::Shell(command) => (format!("[bash]: {command}"), role(Role::Dim), String::new(), text),
-        Said::Message(name) | Said::Setting(name) => {
+    let (head, head_style, rest, rest_style) = match &item.preview {
+        Preview::User(said) => ("user: ".into(), role(Role::Accent), said.clone(), text),
+        Preview::Answer(said) => ("assistant: ".into(), role(Role::Success), said.clone(), text),
+        Preview::Aborted => {
+            ("assistant: ".into(), role(Role::Success), "(aborted)".into(), role(Role::Muted))
+        }
+        Preview::Failed(error) => {
+            ("assistant: ".into(), role(Role::Success), error.clone(), role(Role::Error))
+        }
+        Preview::Silent => {
+            ("assistant: ".into(), role(Role::Success), "(no content)".into(), role(Role::Muted))
+        }
+        Preview::Tool(asked) => (format!("[{asked}]"), role(Role::Muted), String::new(), text),
+        Preview::Shell(command) => (format!("[bash]: {command}"), role(Role::Dim), String::new(), text),
+        Preview::Message(name) | Preview::Setting(name) => {
             (format!("[{name}]"), role(Role::Dim), String::new(), text)
         }
-        Said::Custom { kind, text: said } => {
+        Preview::Custom { kind, text: said } => {
             (format!("[{kind}]: "), role(Role::CustomMessageLabel), said.clone(), text)
         }
-        Said::Compaction { tokens } => (
+        Preview::Compaction { tokens } => (
             format!("[compaction: {}k tokens]", tokens.saturating_add(500) / 1000),
             role(Role::BorderAccent),
             String::new(),
             text,
         ),
-        Said::Summary(summary) => ("[branch summary]: ".into(), role(Role::Warning), summary.clone(), text),
-        Said::Usage | Said::Unknown => (String::new(), text, String::new(), text),
+        Preview::Summary(summary) => {
+            ("[branch summary]: ".into(), role(Role::Warning), summary.clone(), text)
+        }
+        Preview::Usage | Preview::Unknown => (String::new(), text, String::new(), text),
     };
     body.push(&head, head_style);
     body.push(&rest, rest_style);

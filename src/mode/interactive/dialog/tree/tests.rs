@@ -1,27 +1,27 @@
-//! Keys in the tree, and what it looks like.
+//! Keys and drawing of the tree.
 
 use super::*;
 use crate::mode::interactive::keymap::defaults;
 use crate::mode::interactive::testing::Bench;
 use crate::runtime::BUILTIN;
 use crate::runtime::control::user_message;
-use crate::runtime::outline::{Item, Said};
+use crate::runtime::outline::{Item, Preview};
 use crate::tui::theme::Theme;
 use std::path::Path;
 
 fn tree() -> Tree {
-    let item = |id: &str, children: &[u32], said: Said| {
-        Some(Item { id: id.to_owned(), children: children.to_vec(), said, bookmark: None })
+    let item = |id: &str, children: &[u32], preview: Preview| {
+        Some(Item { id: id.to_owned(), children: children.to_vec(), preview, bookmark: None })
     };
     let mut tree = Tree::new(Filter::Default, None);
     tree.take(Outline {
         items: vec![
-            item("a", &[1], Said::User("first prompt".into())),
-            item("b", &[2, 4], Said::Answer("an answer".into())),
-            item("c", &[3], Said::User("left".into())),
-            item("d", &[], Said::Aborted),
-            item("e", &[5], Said::User("right".into())),
-            item("f", &[], Said::Answer("the end".into())),
+            item("a", &[1], Preview::User("first prompt".into())),
+            item("b", &[2, 4], Preview::Answer("an answer".into())),
+            item("c", &[3], Preview::User("left".into())),
+            item("d", &[], Preview::Aborted),
+            item("e", &[5], Preview::User("right".into())),
+            item("f", &[], Preview::Answer("the end".into())),
         ],
         roots: vec![0],
         leaf: Some(5),
@@ -29,7 +29,7 @@ fn tree() -> Tree {
     tree
 }
 
-/// What the last of the keys asks for, in a few words.
+/// Effects of the last of the keys, as short text.
 fn press(tree: &mut Tree, keys: &str) -> String {
     let keymap = defaults();
     let keys = keys.split_whitespace().map(|key| Key::parse(key).unwrap());
@@ -130,7 +130,7 @@ fn entries_are_named() {
     assert!(text(&mut tree, 60, 30).join("\n").contains("No entries found"));
 }
 
-/// A bench whose session holds these prompts, one behind the other.
+/// A bench with a session of these prompts, each the child of the previous one.
 fn bench(prompts: &[&str]) -> Bench {
     let bench = Bench::new();
     for prompt in prompts {

@@ -1,10 +1,10 @@
-//! Which entries of a session's tree are shown, and the lines between them.
+//! The shown entries of a session's tree, and the lines between them.
 //!
-//! Entries that are not shown are passed over: what hangs on one hangs on the nearest shown one above it. A
-//! chain without branches stays in one column; where it branches, each branch goes one column in. Every
-//! step here goes over the entries once, so that a key in a long session costs milliseconds.
+//! Hidden entries are passed over: the children of one are attached to its nearest shown ancestor. A chain
+//! without branches stays in one column; at a branch, each child is indented by one column. Every step here
+//! visits the entries once, so that a key in a long session costs milliseconds.
 
-use crate::runtime::outline::{Outline, Said};
+use crate::runtime::outline::{Outline, Preview};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub enum Filter {
 impl Filter {
     pub const ALL: [Self; 5] = [Self::Default, Self::NoTools, Self::UserOnly, Self::LabeledOnly, Self::All];
 
-    /// As the setting `treeFilterMode` has them.
+    /// Parses a value of the setting `treeFilterMode`.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|filter| filter.name() == name)
     }
@@ -36,7 +36,7 @@ impl Filter {
         }
     }
 
-    /// What stands behind the counter.
+    /// Text shown after the counter.
     pub fn mark(self) -> &'static str {
         match self {
             Self::Default => "",
@@ -47,7 +47,7 @@ impl Filter {
         }
     }
 
-    /// The next one, or the one before.
+    /// The next or the previous filter.
     pub fn turned(self, is_forward: bool) -> Self {
         let at = Self::ALL.iter().position(|&filter| filter == self).unwrap_or(0);
         let step = if is_forward { 1 } else { Self::ALL.len() - 1 };
@@ -55,18 +55,18 @@ impl Filter {
         next.copied().unwrap_or_default()
     }
 
-    fn shows(self, said: &Said, is_labeled: bool, is_leaf: bool) -> bool {
-        match said {
-            Said::Usage => return false,
+    fn shows(self, preview: &Preview, is_labeled: bool, is_leaf: bool) -> bool {
+        match preview {
+            Preview::Usage => return false,
             // Where one is must be seen.
-            Said::Silent if !is_leaf => return false,
+            Preview::Silent if !is_leaf => return false,
             _ => {}
         }
-        let is_setting = matches!(said, Said::Setting(_));
+        let is_setting = matches!(preview, Preview::Setting(_));
         match self {
             Self::Default => !is_setting,
-            Self::NoTools => !is_setting && !matches!(said, Said::Tool(_)),
-            Self::UserOnly => matches!(said, Said::User(_)),
+            Self::NoTools => !is_setting && !matches!(preview, Preview::Tool(_)),
+            Self::UserOnly => matches!(preview, Preview::User(_)),
             Self::LabeledOnly => is_labeled,
             Self::All => true,
         }
@@ -76,34 +76,34 @@ impl Filter {
 /// A shown entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Its place in the outline.
+    /// Index of the entry in the outline.
     pub item: u32,
-    /// The row that it hangs on.
+    /// Row of the nearest shown ancestor.
     pub parent: Option<usize>,
-    /// Columns of three cells before its text.
+    /// Columns of three cells before the row's text.
     pub indent: usize,
-    /// It has a connector of its own, `├─` or `└─`, in the column before its text.
+    /// True if the row has a connector, `├─` or `└─`, in the column before its text.
     pub is_branch: bool,
-    /// No branch comes below it on the same parent.
+    /// True if no sibling branch follows below.
     pub is_last: bool,
-    /// How many rows hang on it.
+    /// Number of child rows.
     pub children: usize,
-    /// The first of them.
+    /// The first child row.
     pub first_child: Option<usize>,
     is_root: bool,
-    /// It is the first of its branch: the next row goes one column in.
+    /// True if the row is the first of its branch: the next row is indented.
     has_branched: bool,
-    /// The nearest row with a connector, itself or above.
+    /// The nearest row with a connector: this one or an ancestor.
     branch: Option<usize>,
 }
 
 pub struct Shape {
     outline: Outline,
-    /// All entries, parents before children, the branch that one is on first.
+    /// All entries, parents before children, the current branch first.
     order: Vec<u32>,
     parents: Vec<Option<u32>>,
     is_on_path: Vec<bool>,
-    /// What is searched in, in lower case.
+    /// Searchable texts, in lower case.
     texts: Vec<String>,
     pub filter: Filter,
     pub query: String,
@@ -133,7 +133,7 @@ impl Shape {
         let texts = outline.items.iter().map(|item| {
             item.as_ref().map_or_else(String::new, |item| {
                 let label = item.bookmark.as_ref().map_or("", |mark| &mark.label);
-                searchable(&item.said, label)
+                searchable(&item.preview, label)
             })
         });
         let mut shape = Self {
@@ -178,12 +178,12 @@ impl Shape {
             item.bookmark = label
                 .map(|label| crate::runtime::outline::Bookmark { label: label.to_owned(), timestamp: now });
             if let Some(text) = self.texts.get_mut(at as usize) {
-                *text = searchable(&item.said, label.unwrap_or_default());
+                *text = searchable(&item.preview, label.unwrap_or_default());
             }
         }
     }
 
-    /// What the filter, the search or folding changed is laid out anew.
+    /// Rebuilds the rows after a change of filter, search or folding.
     pub fn lay_out(&mut self) {
         let words: Vec<String> = self.query.to_lowercase().split_whitespace().map(str::to_owned).collect();
         let is_shown = |at: u32| {
@@ -192,7 +192,7 @@ impl Shape {
             };
             let is_leaf = self.outline.leaf == Some(at);
             let text = self.texts.get(at as usize).map_or("", String::as_str);
-            self.filter.shows(&item.said, item.bookmark.is_some(), is_leaf)
+            self.filter.shows(&item.preview, item.bookmark.is_some(), is_leaf)
                 && words.iter().all(|word| text.contains(word.as_str()))
         };
         // For each entry: the row that what hangs on it is under, and whether that is folded away.
@@ -231,7 +231,7 @@ impl Shape {
         self.rows = rows;
     }
 
-    /// The row of an entry, or of the nearest shown one above it, or else the last.
+    /// The row of an entry, or of its nearest shown ancestor, otherwise the last.
     pub fn nearest(&self, at: Option<u32>) -> usize {
         let mut by_item = vec![None; self.outline.items.len()];
         for (row, index) in self.rows.iter().zip(0..) {
@@ -253,7 +253,7 @@ impl Shape {
         self.rows.len().saturating_sub(1)
     }
 
-    /// A row can be folded where a branch begins, or the whole.
+    /// True if the row has children and begins a branch, or has no parent.
     pub fn can_fold(&self, index: usize) -> bool {
         let Some(row) = self.rows.get(index).filter(|row| row.children > 0) else {
             return false;
@@ -274,7 +274,7 @@ impl Shape {
         self.folded.clear();
     }
 
-    /// The beginning of the branch before, up the tree.
+    /// The start of the previous branch, further up the tree.
     pub fn branch_above(&self, from: usize) -> usize {
         let mut at = from;
         while let Some(parent) = self.rows.get(at).and_then(|row| row.parent) {
@@ -287,7 +287,7 @@ impl Shape {
         at
     }
 
-    /// The first branch below, or the end of this one.
+    /// The first branch below, or the end of the current one.
     pub fn branch_below(&self, from: usize) -> usize {
         let mut at = from;
         while let Some(row) = self.rows.get(at)
@@ -301,7 +301,7 @@ impl Shape {
         at
     }
 
-    /// The lines before a row's text, three cells a column.
+    /// The connector lines before a row's text, three cells a column.
     pub fn lines_before(&self, index: usize, is_plain: bool) -> String {
         let Some(row) = self.rows.get(index) else {
             return String::new();
@@ -335,7 +335,7 @@ impl Shape {
         cells.into_iter().collect()
     }
 
-    /// The rows that a window of `height` shows, with `index` in the middle.
+    /// The rows shown in a window of `height` rows, with `index` in the middle.
     pub fn window(&self, index: usize, height: usize) -> Range<usize> {
         let height = height.min(self.rows.len());
         let start = index.saturating_sub(height / 2).min(self.rows.len() - height);
@@ -360,7 +360,7 @@ impl Row {
     }
 }
 
-/// Entries in the order in which they are drawn.
+/// Entries in drawing order.
 fn order(outline: &Outline, is_on_path: &[bool]) -> Vec<u32> {
     let mut order = Vec::with_capacity(outline.items.len());
     let mut seen = vec![false; outline.items.len()];
@@ -386,7 +386,7 @@ fn order(outline: &Outline, is_on_path: &[bool]) -> Vec<u32> {
     order
 }
 
-/// Gives the rows their columns and connectors.
+/// Sets columns and connectors of the rows.
 fn place(rows: &mut [Row], roots: &[usize]) {
     let has_many_roots = roots.len() > 1;
     let mut placed = vec![0_usize; rows.len()];
@@ -425,20 +425,20 @@ fn place(rows: &mut [Row], roots: &[usize]) {
     }
 }
 
-fn searchable(said: &Said, label: &str) -> String {
-    let (kind, text) = match said {
-        Said::User(text) => ("user", text.as_str()),
-        Said::Answer(text) | Said::Failed(text) => ("assistant", text.as_str()),
-        Said::Aborted => ("assistant", "aborted"),
-        Said::Silent => ("assistant", ""),
-        Said::Tool(text) => ("toolResult", text.as_str()),
-        Said::Shell(text) => ("bashExecution", text.as_str()),
-        Said::Message(role) => ("", role.as_str()),
-        Said::Custom { kind, text } => (kind.as_str(), text.as_str()),
-        Said::Compaction { .. } => ("compaction", ""),
-        Said::Summary(text) => ("branch summary", text.as_str()),
-        Said::Setting(text) => ("", text.as_str()),
-        Said::Usage | Said::Unknown => ("", ""),
+fn searchable(preview: &Preview, label: &str) -> String {
+    let (kind, text) = match preview {
+        Preview::User(text) => ("user", text.as_str()),
+        Preview::Answer(text) | Preview::Failed(text) => ("assistant", text.as_str()),
+        Preview::Aborted => ("assistant", "aborted"),
+        Preview::Silent => ("assistant", ""),
+        Preview::Tool(text) => ("toolResult", text.as_str()),
+        Preview::Shell(text) => ("bashExecution", text.as_str()),
+        Preview::Message(role) => ("", role.as_str()),
+        Preview::Custom { kind, text } => (kind.as_str(), text.as_str()),
+        Preview::Compaction { .. } => ("compaction", ""),
+        Preview::Summary(text) => ("branch summary", text.as_str()),
+        Preview::Setting(text) => ("", text.as_str()),
+        Preview::Usage | Preview::Unknown => ("", ""),
     };
     format!("{label} {kind} {text}").to_lowercase()
 }

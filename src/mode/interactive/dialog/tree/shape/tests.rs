@@ -1,24 +1,24 @@
-//! What is shown of trees, and the lines that are drawn.
+//! Rows of trees and their connector lines.
 
 use super::*;
 use crate::runtime::outline::{Bookmark, Item};
 use proptest::prelude::*;
 
-/// An outline of `parent kind text` rows; the last is where one is.
+/// An outline of `parent kind text` rows; the last is the current entry.
 fn outline(rows: &[(Option<u32>, &str)]) -> Outline {
     let mut items: Vec<Option<Item>> = rows
         .iter()
         .enumerate()
         .map(|(at, (_, text))| {
             let (kind, text) = text.split_once(' ').unwrap_or((text, ""));
-            let said = match kind {
-                "user" => Said::User(text.to_owned()),
-                "answer" => Said::Answer(text.to_owned()),
-                "silent" => Said::Silent,
-                "tool" => Said::Tool(text.to_owned()),
-                _ => Said::Setting(text.to_owned()),
+            let preview = match kind {
+                "user" => Preview::User(text.to_owned()),
+                "answer" => Preview::Answer(text.to_owned()),
+                "silent" => Preview::Silent,
+                "tool" => Preview::Tool(text.to_owned()),
+                _ => Preview::Setting(text.to_owned()),
             };
-            Some(Item { id: at.to_string(), children: Vec::new(), said, bookmark: None })
+            Some(Item { id: at.to_string(), children: Vec::new(), preview, bookmark: None })
         })
         .collect();
     let mut roots = Vec::new();
@@ -35,10 +35,11 @@ fn drawn(shape: &Shape) -> Vec<String> {
     (0..shape.rows.len())
         .map(|index| {
             let item = shape.item(shape.rows[index].item).unwrap();
-            let text = match &item.said {
-                Said::User(text) | Said::Answer(text) | Said::Tool(text) | Said::Setting(text) => {
-                    text.as_str()
-                }
+            let text = match &item.preview {
+                Preview::User(text)
+                | Preview::Answer(text)
+                | Preview::Tool(text)
+                | Preview::Setting(text) => text.as_str(),
                 _ => "-",
             };
             let fold = if shape.is_folded(shape.rows[index].item) { " +" } else { "" };
@@ -178,7 +179,7 @@ fn a_long_session_is_laid_out_at_once() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Every entry is a row once, below what it hangs on, and its lines end where its text begins.
+    /// Every entry has one row, below its parent's, and its connector lines end where its text begins.
     #[test]
     fn any_tree_is_drawn_whole(parents in prop::collection::vec(prop::option::weighted(0.9, 0_u32..30), 1..30)) {
         let rows: Vec<(Option<u32>, &str)> = parents.iter().zip(0_u32..)
