@@ -7,6 +7,7 @@
 
 use crate::auth::{gcp, oauth};
 use crate::base::env::Env;
+use crate::llm::model::provider_id;
 use crate::llm::secret::Vault;
 
 /// A provider.
@@ -91,7 +92,7 @@ pub const PROVIDERS: &[Provider] = &[
     Provider {
         required: &["AZURE_OPENAI_BASE_URL|AZURE_OPENAI_RESOURCE_NAME"],
         optional: &["AZURE_OPENAI_API_VERSION", "AZURE_OPENAI_DEPLOYMENT_NAME_MAP"],
-        ..row("azure-openai-responses", "Azure OpenAI", &["AZURE_OPENAI_API_KEY"])
+        ..row("azure", "Azure", &["AZURE_OPENAI_API_KEY"])
     },
     row("baseten", "Baseten", &["BASETEN_API_KEY"]),
     row("cerebras", "Cerebras", &["CEREBRAS_API_KEY"]),
@@ -145,6 +146,7 @@ pub const PROVIDERS: &[Provider] = &[
     row("qwen-token-plan", "Qwen Token Plan", &["QWEN_TOKEN_PLAN_API_KEY"]),
     row("qwen-token-plan-cn", "Qwen Token Plan (China)", &["QWEN_TOKEN_PLAN_CN_API_KEY"]),
     row("qwen-token-plan-individual", "Qwen Token Plan Individual", &["QWEN_TOKEN_PLAN_API_KEY"]),
+    row("qwen-token-plan-individual-cn", "Qwen Token Plan Individual (China)", &["QWEN_TOKEN_PLAN_CN_API_KEY"]),
     row("radius", "Radius", &["RADIUS_API_KEY"]),
     row("together", "Together AI", &["TOGETHER_API_KEY"]),
     row("vercel-ai-gateway", "Vercel AI Gateway", &["AI_GATEWAY_API_KEY"]),
@@ -159,6 +161,7 @@ pub const PROVIDERS: &[Provider] = &[
 
 /// The provider with this id. Providers of models.json and extensions have no row.
 pub fn find(id: &str) -> Option<&'static Provider> {
+    let id = provider_id(id);
     PROVIDERS.iter().find(|provider| provider.id == id)
 }
 
@@ -234,8 +237,8 @@ mod tests {
         sorted.sort_unstable();
         sorted.dedup();
         assert_eq!(ids, sorted);
-        // 41 with models in the catalogue, and llama.cpp, local and faux.
-        assert_eq!(ids.len(), 44);
+        // 42 with models in the catalogue, and llama.cpp, local and faux.
+        assert_eq!(ids.len(), 45);
         for provider in PROVIDERS {
             let reachable =
                 !provider.keys.is_empty() || provider.has_sign_in() || provider.ambient == Ambient::Open;

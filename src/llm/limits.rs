@@ -10,6 +10,12 @@ use serde_json::Value;
 /// Kept free of the context window, for what the estimate missed.
 const SAFETY_TOKENS: u64 = 4096;
 
+/// The part of the input, in percent, that is kept free beside it: routers count with tokenizers of their own.
+const SAFETY_PERCENT: u64 = 15;
+
+/// The part is kept free only while this much is left for the answer, in tokens.
+const OUTPUT_WITH_PART: u64 = 32_768;
+
 /// Left for the answer when thinking counts against the same limit.
 pub const MIN_ANSWER_TOKENS: u64 = 1024;
 
@@ -28,8 +34,13 @@ pub fn clamp_to_window(model: &Model, context: &Context, wanted: u64) -> u64 {
     }
     let used = estimate::context_tokens(&context.messages);
     let left = model.context_window.saturating_sub(used);
-    let margin = SAFETY_TOKENS.min(left.div_ceil(2));
-    wanted.min(left.saturating_sub(margin).max(1))
+    let part = used.saturating_mul(SAFETY_PERCENT).div_ceil(100);
+    let mut room = left.saturating_sub(part.max(SAFETY_TOKENS));
+    if room < OUTPUT_WITH_PART {
+        let margin = SAFETY_TOKENS.min(left.div_ceil(2));
+        room = left.saturating_sub(margin).min(OUTPUT_WITH_PART);
+    }
+    wanted.min(room.max(1))
 }
 
 /// The level to ask for; `None` for no thinking.
@@ -113,10 +124,13 @@ mod tests {
         let cases = [
             // window, model's limit, asked, characters of conversation, expected
             (100_000, 8_000, None, 4_000, Some(8_000)),
-            (10_000, 8_000, None, 4_000, Some(4_904)),
+            (10_000, 8_000, None, 4_000, Some(4_761)),
             (10_000, 8_000, Some(500), 4_000, Some(500)),
-            (9_192, 8_000, None, 4_000, Some(4_096)),
-            (5_000, 8_000, None, 4_000, Some(2_000)),
+            (9_192, 8_000, None, 4_000, Some(4_024)),
+            (200_000, 128_000, None, 400_000, Some(68_571)),
+            (200_000, 128_000, None, 560_000, Some(32_768)),
+            (200_000, 128_000, None, 600_000, Some(24_475)),
+            (5_000, 8_000, None, 4_000, Some(1_928)),
             (1_000, 8_000, None, 4_000, Some(1)),
             (0, 8_000, None, 4_000, Some(8_000)),
             (0, 0, None, 4_000, None),

@@ -265,6 +265,16 @@ impl Model {
     }
 }
 
+/// The id of a provider, for its present or its former one. Files of earlier versions hold former ids.
+pub fn provider_id(name: &str) -> &str {
+    former_provider_id("azure").filter(|former| *former == name).map_or(name, |_| "azure")
+}
+
+/// The id that a provider had in earlier versions, if that was another one.
+pub fn former_provider_id(id: &str) -> Option<&'static str> {
+    (id == "azure").then_some("azure-openai-responses")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

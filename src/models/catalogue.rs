@@ -182,7 +182,7 @@ mod tests {
     fn every_model_of_every_provider_is_there() {
         let mut apis = BTreeMap::new();
         let (mut count, mut reasoning, mut images) = (0, 0, 0);
-        assert_eq!(providers().count(), 41);
+        assert_eq!(providers().count(), 42);
         for provider in providers() {
             let section = Section::of(provider).expect(provider);
             let models = section.models();
@@ -202,21 +202,21 @@ mod tests {
                 images += usize::from(model.takes_images());
             }
         }
-        assert_eq!((count, reasoning, images), (1495, 1232, 1015));
+        assert_eq!((count, reasoning, images), (1643, 1403, 1216));
         let apis: Vec<_> = apis.iter().map(|(api, n)| (api.as_str(), *n)).collect();
         assert_eq!(
             apis,
             [
-                ("anthropic-messages", 347),
-                ("azure-openai-responses", 41),
-                ("bedrock-converse-stream", 165),
-                ("google-generative-ai", 29),
-                ("google-vertex", 14),
-                ("mistral-conversations", 33),
+                ("anthropic-messages", 416),
+                ("azure-openai-responses", 44),
+                ("bedrock-converse-stream", 202),
+                ("google-generative-ai", 32),
+                ("google-vertex", 13),
+                ("mistral-conversations", 34),
                 ("openai-codex-responses", 8),
-                ("openai-completions", 705),
-                ("openai-responses", 123),
-                ("pi-messages", 30),
+                ("openai-completions", 728),
+                ("openai-responses", 131),
+                ("pi-messages", 35),
             ]
         );
     }
@@ -238,23 +238,23 @@ mod tests {
                 "contextWindow": 204_800, "maxTokens": 131_072
             })
         );
-        let tiers = &json("openai", "gpt-5.5")["cost"]["tiers"];
+        let tiers = &json("azure", "gpt-5.5")["cost"]["tiers"];
         assert_eq!(tiers[0]["inputTokensAbove"], 272_000);
         let fable = json("anthropic", "claude-fable-5");
         assert_eq!(fable["promptCache"]["long"], 3600);
         assert_eq!(fable["inputLimits"]["images"]["resize"]["jpegQuality"], 80);
         assert_eq!(fable["thinkingLevelMap"]["off"], serde_json::Value::Null);
         assert_eq!(
-            json("nvidia", "nvidia/nemotron-3-super-120b-a12b")["headers"]["NVCF-POLL-SECONDS"],
+            json("nvidia", "nvidia/nemotron-3-ultra-550b-a55b")["headers"]["NVCF-POLL-SECONDS"],
             "3600"
         );
         // The reference's requests to this provider say that they are another product's.
-        assert!(json("github-copilot", "gpt-5.4").get("headers").is_none());
+        assert!(json("github-copilot", "gpt-6-sol").get("headers").is_none());
     }
 
     #[test]
     fn the_day_of_the_data_is_known() {
-        assert_eq!(made_at_ms(), 1_790_121_600_000); // 2026-09-23
+        assert_eq!(made_at_ms(), 1_794_355_200_000); // 2026-11-11
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! Not here: how a provider's entry changes its models (`overlay`).
 
 use super::{jsonc, overlay, schema};
+use crate::llm::model::provider_id;
 use crate::models::catalogue;
 use serde::Deserialize;
 use serde_json::{Map, Number, Value};
@@ -84,7 +85,14 @@ impl ModelsFile {
         let mut file = Self::default();
         let mut warnings = Vec::new();
         let providers = document.get_mut("providers").and_then(Value::as_object_mut);
-        for (id, value) in providers.map(std::mem::take).unwrap_or_default() {
+        let providers = providers.map(std::mem::take).unwrap_or_default();
+        for (id, value) in &providers {
+            // An entry under the present id wins over one under the former.
+            let present = provider_id(id);
+            if present != id && providers.contains_key(present) {
+                continue;
+            }
+            let (id, value) = (present.to_owned(), value.clone());
             let read = serde_json::from_value(value).map_err(|error| error.to_string());
             match read.and_then(|config| verify(&id, &config).map(|()| config)) {
                 Ok(config) => file.providers.push((id, config)),
@@ -215,7 +223,7 @@ mod tests {
                 "Provider \"v\": model m: contextWindow must be above 0",
                 "Provider \"u\": model m: maxTokens must be above 0",
                 "Provider \"t\": modelOverrides of m: invalid value: integer `1000000000000`, expected u32",
-                "Provider \"azure-openai-responses\": model m: no \"baseUrl\", neither on the model nor on the provider",
+                "Provider \"azure\": model m: no \"baseUrl\", neither on the model nor on the provider",
             ],
         );
     }

@@ -18,7 +18,7 @@ pub mod resolve;
 mod schema;
 
 use crate::base::env::Env;
-use crate::llm::model::Model;
+use crate::llm::model::{Model, provider_id};
 use crate::llm::secret::{Secret, Vault, is_secret_name};
 use crate::models::catalogue::Section;
 use config::ModelsFile;
@@ -199,6 +199,7 @@ impl Registry {
     }
 
     pub fn find(&self, provider: &str, id: &str) -> Option<Arc<Model>> {
+        let provider = provider_id(provider);
         let model = if self.provider_config(provider).is_some() {
             self.compose(provider).into_iter().find(|model| model.id == id)
         } else {
@@ -341,7 +342,7 @@ mod tests {
     fn without_a_file_there_is_the_catalogue() {
         let registry = registry(r#"{"providers": {}}"#);
         assert_consistent(&registry);
-        assert_eq!(registry.all().len(), 1495);
+        assert_eq!(registry.all().len(), 1643);
         assert!(registry.find("anthropic", "claude-opus-4-8").is_some());
         assert!(registry.find("anthropic", "nope").is_none());
         assert!(registry.find("nope", "nope").is_none());
@@ -358,7 +359,7 @@ mod tests {
                 "headers-only": {"headers": {"a": "b"}}}}"#,
         );
         assert_consistent(&registry);
-        assert_eq!(registry.all().len(), 1497);
+        assert_eq!(registry.all().len(), 1645);
         let opus = registry.find("anthropic", "claude-opus-4-8").unwrap();
         assert_eq!((opus.base_url.as_str(), opus.name.as_str()), ("http://proxy", "Mine"));
         assert!(registry.find("mine", "b").is_some());
@@ -398,7 +399,7 @@ mod tests {
         registry.add([model("faux", "demo"), model("local", "a"), model("faux", "echo")]);
         registry.add([model("faux", "demo"), model("zai", "glm-4.7"), model("zai", "x")]);
         assert_consistent(&registry);
-        assert_eq!(registry.providers()[41..], ["faux", "local"]);
+        assert_eq!(registry.providers()[42..], ["faux", "local"]);
         assert_eq!(registry.names_of("faux").len(), 2);
         assert_eq!(registry.find("zai", "glm-4.7").unwrap().api, "faux");
         assert_eq!(registry.find("zai", "x").unwrap().name, "X");

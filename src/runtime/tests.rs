@@ -264,7 +264,7 @@ fn keys_that_are_stored_and_removed_open_and_close_a_provider() {
     control.sign_ins().store_key("minimax-cn", " k1\n", &cancel).unwrap();
     assert_eq!(state(control), (Way::Key, State::Stored(Way::Key)));
     assert_eq!(control.sign_ins().stored(), Ok(vec![("minimax-cn".to_owned(), Way::Key)]));
-    assert_eq!(control.sign_ins().default_model("minimax-cn").unwrap().id, "MiniMax-M2.7");
+    assert_eq!(control.sign_ins().default_model("minimax-cn").unwrap().id, "MiniMax-M3");
     assert_eq!(control.sign_ins().sign_out("minimax-cn", &cancel), Ok(true));
     assert_eq!(control.sign_ins().sign_out("minimax-cn", &cancel), Ok(false));
     assert_eq!(state(control), (Way::Key, State::Nothing));

@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod anthropic_messages;
+mod azure;
 pub mod balance;
 #[cfg(feature = "clouds")]
 pub mod bedrock_converse_stream;

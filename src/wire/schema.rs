@@ -25,6 +25,9 @@ const UNSUPPORTED: [&str; 16] = [
     "else",
 ];
 
+/// True for a keyword with a value that a provider's strict mode refuses.
+type Refuses = fn(&str, &Value) -> bool;
+
 /// The schema of a tool's arguments; never anything but an object.
 pub fn parameters(tool: &ToolSpec) -> Cow<'_, Value> {
     if tool.parameters.is_object() {
@@ -36,11 +39,20 @@ pub fn parameters(tool: &ToolSpec) -> Cow<'_, Value> {
 /// The strict form of a tool's schema, when the tool asks for it and both it and the provider allow it.
 /// An error when the tool cannot be offered without.
 pub fn strict_parameters(tool: &ToolSpec, supported: bool) -> Result<Option<Value>, StreamError> {
+    strict_parameters_without(tool, supported, |_, _| false)
+}
+
+/// Like [`strict_parameters`], for a provider that refuses more keywords.
+pub fn strict_parameters_without(
+    tool: &ToolSpec,
+    supported: bool,
+    refuses: Refuses,
+) -> Result<Option<Value>, StreamError> {
     let Some(config) = config(tool, "json_schema") else {
         return Ok(None);
     };
     let strict = if supported {
-        strict_schema(&tool.parameters)
+        strict_schema(&tool.parameters, refuses)
     } else {
         Err("strict tools are unsupported".to_owned())
     };
@@ -108,21 +120,24 @@ fn only_property(schema: &Value) -> Result<&str, &'static str> {
 }
 
 /// Every object closed, every property required; what was optional may be `null` instead.
-fn strict_schema(schema: &Value) -> Result<Value, String> {
+fn strict_schema(schema: &Value, refuses: Refuses) -> Result<Value, String> {
     let mut schema = schema.clone();
-    make_strict(&mut schema)?;
+    make_strict(&mut schema, refuses)?;
     if schema["type"] != "object" {
         return Err("root schema must have type object".to_owned());
     }
     Ok(schema)
 }
 
-fn make_strict(schema: &mut Value) -> Result<(), String> {
+fn make_strict(schema: &mut Value, refuses: Refuses) -> Result<(), String> {
     let Value::Object(schema) = schema else {
         return Err("boolean schemas are unsupported".to_owned());
     };
     if let Some(key) = UNSUPPORTED.iter().find(|key| schema.contains_key(**key)) {
         return Err(format!("{key} schemas are unsupported"));
+    }
+    if let Some((key, value)) = schema.iter().find(|(key, value)| refuses(key, value)) {
+        return Err(format!("{key}: {value} is unsupported"));
     }
     match schema.get_mut("anyOf") {
         None => {}
@@ -131,7 +146,7 @@ fn make_strict(schema: &mut Value) -> Result<(), String> {
                 if is_structured(variant) {
                     return Err("object and array unions are unsupported".to_owned());
                 }
-                make_strict(variant)?;
+                make_strict(variant, refuses)?;
             }
         }
         Some(_) => return Err("anyOf must contain at least one schema".to_owned()),
@@ -139,7 +154,7 @@ fn make_strict(schema: &mut Value) -> Result<(), String> {
     match schema.get_mut("items") {
         None => {}
         Some(Value::Array(_)) => return Err("tuple schemas are unsupported".to_owned()),
-        Some(items) => make_strict(items)?,
+        Some(items) => make_strict(items, refuses)?,
     }
     if schema.get("type").and_then(Value::as_str) != Some("object") {
         if schema.contains_key("properties") {
@@ -147,10 +162,10 @@ fn make_strict(schema: &mut Value) -> Result<(), String> {
         }
         return Ok(());
     }
-    close_object(schema)
+    close_object(schema, refuses)
 }
 
-fn close_object(schema: &mut Map<String, Value>) -> Result<(), String> {
+fn close_object(schema: &mut Map<String, Value>, refuses: Refuses) -> Result<(), String> {
     if !matches!(schema.get("additionalProperties"), None | Some(Value::Bool(false))) {
         return Err("schema-valued or true additionalProperties is unsupported".to_owned());
     }
@@ -169,7 +184,7 @@ fn close_object(schema: &mut Map<String, Value>) -> Result<(), String> {
         return Err("required contains an unknown property".to_owned());
     }
     for (key, property) in properties.iter_mut() {
-        make_strict(property)?;
+        make_strict(property, refuses)?;
         if !required.contains(key) && !allows_null(property) {
             let own = property.take();
             *property = json!({"anyOf": [own, {"type": "null"}]});
@@ -202,6 +217,71 @@ fn allows_null(schema: &Value) -> bool {
         || schema["anyOf"].as_array().is_some_and(|variants| variants.iter().any(allows_null))
 }
 
+/// Keywords whose values are schemas by name.
+const MAPS: [&str; 6] =
+    ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
+
+/// Keywords whose values are schemas or lists of them.
+const SCHEMAS: [&str; 16] = [
+    "additionalProperties",
+    "unevaluatedProperties",
+    "propertyNames",
+    "items",
+    "prefixItems",
+    "additionalItems",
+    "unevaluatedItems",
+    "contains",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "contentSchema",
+];
+
+/// Writes texts and numbers of `const` as an `enum` of one value: Gemini passes over `const`.
+pub fn const_as_enum(schema: Cow<'_, Value>) -> Cow<'_, Value> {
+    fn has_const(value: &Value) -> bool {
+        match value {
+            Value::Object(fields) => fields.contains_key("const") || fields.values().any(has_const),
+            Value::Array(items) => items.iter().any(has_const),
+            _ => false,
+        }
+    }
+    match has_const(&schema) {
+        true => Cow::Owned(rewrite_const(schema.into_owned(), false)),
+        false => schema,
+    }
+}
+
+fn rewrite_const(value: Value, names: bool) -> Value {
+    let fields = match value {
+        Value::Array(items) => return items.into_iter().map(|item| rewrite_const(item, false)).collect(),
+        Value::Object(fields) => fields,
+        other => return other,
+    };
+    let rewritten = fields.into_iter().map(|(key, value)| {
+        let value = match key.as_str() {
+            key if names || SCHEMAS.contains(&key) => rewrite_const(value, false),
+            key if MAPS.contains(&key) => rewrite_const(value, true),
+            _ => value,
+        };
+        (key, value)
+    });
+    let mut fields: Map<String, Value> = rewritten.collect();
+    let is_single = matches!(fields.get("const"), Some(Value::String(_) | Value::Number(_)));
+    if !names
+        && is_single
+        && !fields.contains_key("enum")
+        && let Some(value) = fields.shift_remove("const")
+    {
+        fields.insert("enum".to_owned(), json!([value]));
+    }
+    Value::Object(fields)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,7 +298,7 @@ mod tests {
             "mode":{"type":["string","null"]},
             "list":{"type":"array","items":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}}
         },"required":["path"]});
-        let strict = strict_schema(&schema).unwrap();
+        let strict = strict_schema(&schema, |_, _| false).unwrap();
         assert_eq!(
             strict,
             json!({"type":"object","properties":{
@@ -246,7 +326,7 @@ mod tests {
             (json!({"properties":{}}), "type object"),
         ];
         for (schema, reason) in cases {
-            let error = strict_schema(&schema).unwrap_err();
+            let error = strict_schema(&schema, |_, _| false).unwrap_err();
             assert!(error.contains(reason), "{schema}: {error}");
             let preferred = tool(schema.clone(), json!({"type":"json_schema","strict":"prefer"}));
             assert_eq!(strict_parameters(&preferred, true), Ok(None));
@@ -267,5 +347,21 @@ mod tests {
         assert!(grammar(&bare, true).is_err());
         let two = tool(json!({"type":"object","required":["a","b"]}), sampling);
         assert!(grammar(&two, true).is_err());
+    }
+
+    #[test]
+    fn a_constant_becomes_a_list_of_one_value() {
+        let cases = [
+            (json!({"const": "a"}), json!({"enum": ["a"]})),
+            (json!({"const": true}), json!({"const": true})),
+            (json!({"const": 1, "enum": [1, 2]}), json!({"const": 1, "enum": [1, 2]})),
+            (
+                json!({"properties": {"const": {"const": 3}, "b": {"anyOf": [{"const": "x"}]}}, "default": {"const": "y"}}),
+                json!({"properties": {"const": {"enum": [3]}, "b": {"anyOf": [{"enum": ["x"]}]}}, "default": {"const": "y"}}),
+            ),
+        ];
+        for (schema, expected) in cases {
+            assert_eq!(*const_as_enum(Cow::Owned(schema)), expected);
+        }
     }
 }

@@ -4,9 +4,9 @@
 //! takes them anywhere is told the first at the start and the others where they stand, so that a later
 //! change leaves the cached beginning as it was.
 
-use crate::llm::context::Context;
+use crate::llm::context::{Context, Head};
 use crate::llm::message::{Message, SystemMessage, ToolSpec};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 pub struct Transcript<'a> {
     /// What stands before the conversation.
@@ -62,42 +62,32 @@ impl<'a> Transcript<'a> {
         })
     }
 
-    /// Tools that were declared after the start under new names, each once, as declared last.
-    pub fn later_tools(&self) -> Vec<&'a ToolSpec> {
-        let mut tools: Vec<&ToolSpec> = Vec::new();
-        for tool in self.later().flat_map(|system| &system.tools_added) {
-            if self.initial_tools.iter().any(|t| t.name == tool.name) {
-                continue;
-            }
-            match tools.iter_mut().find(|known| known.name == tool.name) {
-                Some(known) => *known = tool,
-                None => tools.push(tool),
+    /// The tools that can be called now, all in the request's own list.
+    pub fn current(&self) -> Declared {
+        Declared { tools: self.current_tools.clone(), told: usize::MAX }
+    }
+
+    /// Tools of later messages are declared in place, from the last change on that is more than an addition:
+    /// a tool that is taken away or declared twice cannot be said in place.
+    pub fn with_additions(&self) -> Declared {
+        let mut names: HashSet<&str> = self.initial_tools.iter().map(|tool| tool.name.as_str()).collect();
+        let mut told = 0;
+        for (index, system) in self.later().enumerate() {
+            let again = system.tools_added.iter().filter(|tool| !names.insert(&tool.name)).count();
+            if again > 0 || !system.tools_removed.is_empty() {
+                told = index + 1;
             }
         }
-        tools
+        let mut head = Head { tools: self.initial_tools.clone(), ..Head::default() };
+        self.later().take(told).for_each(|system| head.apply(system));
+        Declared { tools: head.tools, told }
     }
+}
 
-    /// True when tools were only ever added, under new names.
-    pub fn only_adds_tools(&self) -> bool {
-        let mut names = HashSet::new();
-        self.declared().all(|tool| names.insert(tool.name.as_str()))
-            && self.later().all(|system| system.tools_removed.is_empty())
-    }
-
-    /// True when one name stood for two different tools.
-    pub fn redefines_tools(&self) -> bool {
-        let mut known: HashMap<&str, &ToolSpec> = HashMap::new();
-        self.declared().any(|tool| {
-            let earlier = known.insert(&tool.name, tool);
-            earlier.is_some_and(|earlier| earlier != tool)
-        })
-    }
-
-    /// Every declaration, in order.
-    fn declared(&self) -> impl Iterator<Item = &ToolSpec> {
-        let later = self.later().flat_map(|system| &system.tools_added);
-        self.initial_tools.iter().chain(later)
-    }
+/// The tools in a request's own list, and how many later system messages have theirs in it.
+pub struct Declared {
+    pub tools: Vec<ToolSpec>,
+    pub told: usize,
 }
 
 /// A later system message as text: what is new, and which sections changed.
@@ -142,7 +132,6 @@ mod tests {
         assert_eq!(transcript.prompt, "base\n\nmore");
         assert_eq!(names(&transcript.initial_tools), ["bash", "grep"]);
         assert_eq!(transcript.messages.len(), 1);
-        assert!(transcript.later_tools().is_empty());
     }
 
     #[test]
@@ -153,8 +142,8 @@ mod tests {
         assert_eq!(names(&transcript.initial_tools), ["read", "bash"]);
         assert_eq!(names(&transcript.current_tools), ["bash", "grep"]);
         assert_eq!(transcript.messages.len(), 2);
-        assert_eq!(transcript.later_tools()[0].name, "grep");
-        assert!(!transcript.only_adds_tools() && !transcript.redefines_tools());
+        let declared = transcript.with_additions();
+        assert_eq!((names(&declared.tools), declared.told), (vec!["bash", "grep"], 1));
         let update = update_text(transcript.later().next().unwrap());
         assert!(update.starts_with("more\n\n") && update.contains("\"cwd\""));
     }
@@ -171,12 +160,26 @@ mod tests {
     }
 
     #[test]
-    fn a_second_definition_of_a_name_is_noticed() {
-        let context = context(json!([
-            {"role":"system","toolsAdded":[{"name":"read","description":"a"}]},
-            {"role":"system","toolsAdded":[{"name":"read","description":"b"}]},
-        ]));
-        let transcript = Transcript::new(&context, true);
-        assert!(transcript.redefines_tools() && !transcript.only_adds_tools());
+    fn only_what_was_added_last_is_declared_in_place() {
+        let system = |added: &[&str], removed: &[&str]| {
+            let tools = |names: &[&str]| names.iter().map(|name| json!({"name": name})).collect::<Value>();
+            json!({"role":"system","content":"","toolsAdded":tools(added),"toolsRemoved":tools(removed)})
+        };
+        let cases: [(Vec<Value>, &[&str], usize); 5] = [
+            (vec![system(&["a"], &[])], &["a"], 0),
+            (vec![system(&["a"], &[]), system(&["b"], &[])], &["a"], 0),
+            (
+                vec![system(&["a"], &[]), system(&["b"], &[]), system(&["b"], &[]), system(&["c"], &[])],
+                &["a", "b"],
+                2,
+            ),
+            (vec![system(&["a", "b"], &[]), system(&[], &["a"]), system(&["c"], &[])], &["b"], 1),
+            (vec![system(&["a", "b"], &[]), system(&[], &["a"]), system(&["a"], &[])], &["b", "a"], 2),
+        ];
+        for (messages, tools, told) in cases {
+            let context = context(messages.into());
+            let declared = Transcript::new(&context, true).with_additions();
+            assert_eq!((names(&declared.tools), declared.told), (tools.to_vec(), told));
+        }
     }
 }

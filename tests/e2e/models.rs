@@ -235,7 +235,7 @@ fn a_router_is_told_who_asks_unless_it_may_not_be() {
 fn a_sign_in_offers_the_models_of_the_account() {
     let world = World::new();
     let entry = json!({"github-copilot": {"type": "oauth", "access": "at", "refresh": "rt", "expires": 99_999_999_999_999_u64,
-        "availableModelIds": ["gpt-5-mini", "gpt-5.4"]}});
+        "availableModelIds": ["gpt-5.4-nano", "gpt-6-sol"]}});
     let listed = |args: &str| {
         let list = world.pi().words(args).run().success().stdout;
         list.lines()
@@ -244,9 +244,9 @@ fn a_sign_in_offers_the_models_of_the_account() {
             .collect::<Vec<_>>()
     };
     world.write_config("auth.json", &entry.to_string());
-    assert_eq!(listed("--list-models github-copilot"), ["gpt-5-mini", "gpt-5.4"]);
+    assert_eq!(listed("--list-models github-copilot"), ["gpt-5.4-nano", "gpt-6-sol"]);
     // What is no list of ids says nothing.
-    let all = entry.to_string().replace("\"gpt-5.4\"", "1");
+    let all = entry.to_string().replace("\"gpt-6-sol\"", "1");
     world.write_config("auth.json", &all);
     assert!(listed("--list-models github-copilot").len() > 5);
 }

@@ -1,6 +1,7 @@
 //! auth.json, read when first needed and again when it has changed. Written by `store`.
 
 use crate::base::env::Env;
+use crate::llm::model::former_provider_id;
 use crate::llm::secret::{Vault, is_secret_name};
 use crate::models::config_value;
 use serde_json::{Map, Value};
@@ -96,6 +97,12 @@ pub(super) fn read_entries(file: &Path) -> Entries {
         Value::Object(entries) => Ok(Arc::new(entries)),
         _ => Err(format!("{name} is not a JSON object of providers. Repair it or remove it.")),
     }
+}
+
+/// The entry of a provider, under its present or its former id.
+pub(super) fn entry_of<'a>(entries: &'a Map<String, Value>, provider: &str) -> Option<&'a Value> {
+    let former = || entries.get(former_provider_id(provider)?);
+    entries.get(provider).or_else(former)
 }
 
 /// The `env` of an entry.

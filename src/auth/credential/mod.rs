@@ -34,7 +34,7 @@ use crate::models::config_value::Keep;
 use crate::models::local;
 use crate::models::{Configured, Registry, header_place};
 use crate::wire::{self, google};
-use file::{AuthFile, settings_of};
+use file::{AuthFile, entry_of, settings_of};
 use serde_json::Value;
 use std::fmt;
 use std::path::Path;
@@ -206,7 +206,7 @@ impl Credentials {
             return true;
         }
         let entries = self.file.entries().unwrap_or_default();
-        let entry = entries.get(provider);
+        let entry = entry_of(&entries, provider);
         let env = self.env.with(&settings_of(entry));
         if let Some(key) = entry.and_then(|entry| entry.get("key")).and_then(Value::as_str)
             && !key.is_empty()
@@ -244,7 +244,7 @@ impl Credentials {
             Err(_) if open || self.given_for(&model.provider).is_some() => Arc::default(),
             Err(error) => return Err(StreamError::new(ErrorKind::Auth, error)),
         };
-        let entry = entries.get(&model.provider);
+        let entry = entry_of(&entries, &model.provider);
         let settings = settings_of(entry);
         let env = self.env.with(&settings);
         let failed = |kind, message| match cancel.is_cancelled() {

@@ -412,3 +412,27 @@ fn a_key_for_vertex_needs_no_token_and_a_placeholder_does() {
     assert!(got.headers.is_empty() && got.key.is_some());
     case("gcp-vertex-credentials").fails(true, &["/nowhere/adc"]);
 }
+
+#[test]
+fn an_entry_under_a_former_id_is_used_and_replaced() {
+    let folder = Folder::new(
+        r#"{"azure-openai-responses": {"type": "api_key", "key": "old", "env": {"AZURE_OPENAI_RESOURCE_NAME": "r"}}}"#,
+    );
+    let credentials = Credentials::load(folder.path(), Env::of([]));
+    let (configured, cancel) = (Configured::default(), CancelToken::new());
+    assert!(credentials.has("azure", &configured));
+    let found = credentials.resolve(&model("azure"), &configured, &cancel).unwrap();
+    assert_eq!(found.key.unwrap().expose(), "old");
+    assert_eq!(found.env, [("AZURE_OPENAI_RESOURCE_NAME".to_owned(), "r".to_owned())]);
+    credentials.store_key("azure", &Secret::new("new"), &cancel).unwrap();
+    let stored: Value = serde_json::from_str(&folder.read()).unwrap();
+    assert_eq!(
+        stored,
+        serde_json::json!({"azure": {"type": "api_key", "key": "new", "env": {"AZURE_OPENAI_RESOURCE_NAME": "r"}}})
+    );
+    assert!(credentials.remove("azure", &cancel).unwrap());
+    let old = Folder::new(r#"{"azure-openai-responses": {"type": "api_key", "key": "old"}}"#);
+    let credentials = Credentials::load(old.path(), Env::of([]));
+    assert!(credentials.remove("azure", &cancel).unwrap());
+    assert_eq!(old.read(), "{}");
+}

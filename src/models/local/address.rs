@@ -5,7 +5,8 @@ use crate::base::env::Env;
 use crate::llm::secret::Secret;
 
 pub(super) const OLLAMA: &str = "http://127.0.0.1:11434";
-pub(super) const LLAMA_CPP: &str = "http://127.0.0.1:8080";
+/// `llama serve`, and `llama-server`.
+pub(super) const LLAMA_CPP: [&str; 2] = ["http://127.0.0.1:9931", "http://127.0.0.1:8080"];
 pub(super) const LM_STUDIO: &str = "http://127.0.0.1:1234";
 pub(super) const VLLM: &str = "http://127.0.0.1:8000";
 pub(super) const SGLANG: &str = "http://127.0.0.1:30000";
@@ -46,7 +47,9 @@ pub(super) fn targets(env: &Env) -> Vec<Target> {
     }
     // With an address of its own, the key is for that one alone.
     let llama_key = key("LLAMA_API_KEY").filter(|_| named.is_none());
-    add(Kind::LlamaCpp, LLAMA_CPP.to_owned(), llama_key, None);
+    for root in LLAMA_CPP {
+        add(Kind::LlamaCpp, root.to_owned(), llama_key.clone(), None);
+    }
     add(Kind::LmStudio, LM_STUDIO.to_owned(), None, None);
     add(Kind::Vllm, VLLM.to_owned(), None, None);
     add(Kind::Sglang, SGLANG.to_owned(), None, None);
@@ -60,7 +63,7 @@ pub fn key_variable(base_url: &str, env: &Env) -> Option<&'static str> {
     let is = |name: &str| env.get(name).is_some_and(|url| root(&url) == server);
     let name = if is("PI_LOCAL_URL") {
         "PI_LOCAL_API_KEY"
-    } else if is("LLAMA_BASE_URL") || (server == LLAMA_CPP && !env.has("LLAMA_BASE_URL")) {
+    } else if is("LLAMA_BASE_URL") || (LLAMA_CPP.contains(&server.as_str()) && !env.has("LLAMA_BASE_URL")) {
         "LLAMA_API_KEY"
     } else {
         return None;

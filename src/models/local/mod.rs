@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | the one that `PI_LOCAL_URL` names | – | `/v1/models`, then what its answers point to |
 //! | Ollama | 11434, `OLLAMA_HOST` | `/api/tags`, `/api/ps`, `/api/show` |
-//! | llama.cpp | 8080, `LLAMA_BASE_URL` | `/v1/models`, `/props` |
+//! | llama.cpp | 9931, 8080, `LLAMA_BASE_URL` | `/v1/models`, `/props` |
 //! | LM Studio | 1234 | `/v1/models`, `/api/v0/models` |
 //! | vLLM | 8000 | `/v1/models` |
 //! | SGLang | 30000 | `/v1/models` |

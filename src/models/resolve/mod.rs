@@ -14,10 +14,11 @@ pub mod order;
 
 use super::local::PROVIDER as LOCAL;
 use crate::base::glob::is_glob;
-use crate::llm::model::{Model, ThinkingLevel};
+use crate::llm::model::{Model, ThinkingLevel, provider_id};
 use crate::models::{ModelName, Registry};
 use crate::wire::faux::PROVIDER as FAUX;
 use candidate::{Candidates, find_with_level, split_level};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -29,48 +30,49 @@ pub type Usable<'a> = &'a dyn Fn(&str) -> bool;
 pub const DEFAULT_THINKING: ThinkingLevel = ThinkingLevel::Medium;
 
 /// Each provider's default model, in the order in which they are tried.
-static DEFAULTS: [(&str, &str); 41] = [
-    ("amazon-bedrock", "us.anthropic.claude-opus-4-6-v1"),
+static DEFAULTS: [(&str, &str); 42] = [
+    ("amazon-bedrock", "us.anthropic.claude-opus-5-5"),
     ("ant-ling", "Ring-2.6-1T"),
-    ("anthropic", "claude-opus-4-8"),
-    ("openai", "gpt-5.5"),
-    ("azure-openai-responses", "gpt-5.4"),
-    ("openai-codex", "gpt-5.5"),
+    ("anthropic", "claude-opus-5-5"),
+    ("openai", "gpt-6.1-sol"),
+    ("azure", "gpt-6.1-sol"),
+    ("openai-codex", "gpt-6.1-sol"),
     ("radius", "balanced"),
-    ("nvidia", "nvidia/nemotron-3-super-120b-a12b"),
+    ("nvidia", "nvidia/nemotron-3.5-super-vl-120b-a12b"),
     ("deepseek", "deepseek-v4-pro"),
-    ("google", "gemini-3.1-pro-preview"),
-    ("google-vertex", "gemini-3.1-pro-preview"),
-    ("github-copilot", "gpt-5.4"),
-    ("openrouter", "moonshotai/kimi-k2.6"),
-    ("vercel-ai-gateway", "zai/glm-5.1"),
+    ("google", "gemini-4-argon"),
+    ("google-vertex", "gemini-4-argon"),
+    ("github-copilot", "gpt-6.1-sol"),
+    ("openrouter", "moonshotai/kimi-k2.7-code"),
+    ("vercel-ai-gateway", "zai/glm-5.3"),
     ("xai", "grok-4.7"),
     ("groq", "openai/gpt-oss-120b"),
     ("cerebras", "gpt-oss-120b"),
     ("zai", "glm-5.3"),
     ("zai-coding-cn", "glm-5.3"),
     ("mistral", "devstral-medium-latest"),
-    ("minimax", "MiniMax-M2.7"),
-    ("minimax-cn", "MiniMax-M2.7"),
-    ("moonshotai", "kimi-k2.6"),
-    ("moonshotai-cn", "kimi-k2.6"),
-    ("huggingface", "moonshotai/Kimi-K2.6"),
-    ("fireworks", "accounts/fireworks/models/kimi-k2p6"),
-    ("together", "moonshotai/Kimi-K2.6"),
-    ("baseten", "zai-org/GLM-5.2"),
-    ("opencode", "kimi-k2.6"),
-    ("opencode-go", "kimi-k2.6"),
+    ("minimax", "MiniMax-M3"),
+    ("minimax-cn", "MiniMax-M3"),
+    ("moonshotai", "kimi-k2.7-code"),
+    ("moonshotai-cn", "kimi-k2.7-code"),
+    ("huggingface", "moonshotai/Kimi-K2.7-Code"),
+    ("fireworks", "accounts/fireworks/models/kimi-k3"),
+    ("together", "moonshotai/Kimi-K3"),
+    ("baseten", "zai-org/GLM-5.3"),
+    ("opencode", "kimi-k2.7-code"),
+    ("opencode-go", "kimi-k3.1-pro"),
     ("kimi-coding", "kimi-for-coding"),
     ("meta", "muse-spark-1.3"),
-    ("cloudflare-workers-ai", "@cf/moonshotai/kimi-k2.6"),
-    ("cloudflare-ai-gateway", "workers-ai/@cf/moonshotai/kimi-k2.6"),
-    ("qwen-token-plan", "qwen3.7-max"),
-    ("qwen-token-plan-cn", "qwen3.7-max"),
+    ("cloudflare-workers-ai", "@cf/moonshotai/kimi-k2.7-code"),
+    ("cloudflare-ai-gateway", "workers-ai/@cf/moonshotai/kimi-k2.7-code"),
+    ("qwen-token-plan", "qwen3.8-max"),
+    ("qwen-token-plan-cn", "qwen3.8-max"),
     ("qwen-token-plan-individual", "qwen3.8-max"),
-    ("xiaomi", "mimo-v2.5-pro"),
-    ("xiaomi-token-plan-cn", "mimo-v2.5-pro"),
-    ("xiaomi-token-plan-ams", "mimo-v2.5-pro"),
-    ("xiaomi-token-plan-sgp", "mimo-v2.5-pro"),
+    ("qwen-token-plan-individual-cn", "qwen3.8-max"),
+    ("xiaomi", "mimo-v2.6-pro"),
+    ("xiaomi-token-plan-cn", "mimo-v2.6-pro"),
+    ("xiaomi-token-plan-ams", "mimo-v2.6-pro"),
+    ("xiaomi-token-plan-sgp", "mimo-v2.6-pro"),
 ];
 
 /// What a command line says about the model.
@@ -117,7 +119,9 @@ pub fn initial(registry: &Registry, usable: Usable<'_>, start: &Start<'_>) -> Re
         return resolve(registry, usable, start.wanted).map(Some);
     }
     let choice = |model, thinking, warning| Ok(Some(Choice { model, thinking, warning }));
-    let is = |model: &Model, (provider, id): (&str, &str)| model.provider == provider && model.id == id;
+    let is = |model: &Model, (provider, id): (&str, &str)| {
+        model.provider == provider_id(provider) && model.id == id
+    };
     if let (Some(first), None) = (start.scope.first(), start.session) {
         let saved = start.saved.and_then(|saved| {
             let mut scope = start.scope.iter();
@@ -130,13 +134,15 @@ pub fn initial(registry: &Registry, usable: Usable<'_>, start: &Start<'_>) -> Re
     let named = |provider: &str| provider == FAUX || usable(provider);
     let mut lost = None;
     if let Some((provider, id)) = start.session {
+        let provider = provider_id(provider);
         match registry.find(provider, id) {
             Some(model) if named(provider) => return choice(model, None, None),
             Some(_) => lost = Some(format!("{provider}/{id}: there is no key for {provider}")),
             None => lost = Some(format!("{provider}/{id}: there is no such model now")),
         }
     }
-    let saved = start.saved.filter(|(provider, _)| named(provider));
+    let saved = start.saved.map(|(provider, id)| (provider_id(provider), id));
+    let saved = saved.filter(|(provider, _)| named(provider));
     let saved = saved.and_then(|(provider, id)| registry.find(provider, id));
     let Some(model) = saved.or_else(|| first_usable(registry, usable)) else {
         return Ok(None);
@@ -195,6 +201,7 @@ pub fn resolve(registry: &Registry, usable: Usable<'_>, wanted: Wanted<'_>) -> R
     let providers = registry.providers();
     let known = |name: &str| {
         let mut providers = providers.iter().copied();
+        let name = provider_id(name);
         providers.find(|provider| provider.eq_ignore_ascii_case(name))
     };
     let text = wanted.model.unwrap_or_default().trim();
@@ -203,7 +210,7 @@ pub fn resolve(registry: &Registry, usable: Usable<'_>, wanted: Wanted<'_>) -> R
             let Some(provider) = known(name) else {
                 return Err(nearest::unknown_provider(name, &providers));
             };
-            (Some(provider), without_provider(text, provider), false)
+            (Some(provider), without_provider(without_provider(text, name), provider), false)
         }
         None if text == LOCAL || text == FAUX => (known(text), "", false),
         None => match text.split_once('/').map(|(name, id)| (known(name), id)) {
@@ -256,6 +263,14 @@ fn without_provider<'a>(text: &'a str, provider: &str) -> &'a str {
     match text.split_at_checked(provider.len()) {
         Some((name, rest)) if name.eq_ignore_ascii_case(provider) => rest.strip_prefix('/').unwrap_or(text),
         _ => text,
+    }
+}
+
+/// A pattern that begins with a provider's former id, with the present one.
+fn with_provider_id(pattern: &str) -> Cow<'_, str> {
+    match pattern.split_once('/') {
+        Some((name, rest)) if provider_id(name) != name => format!("{}/{rest}", provider_id(name)).into(),
+        _ => Cow::Borrowed(pattern),
     }
 }
 
@@ -333,7 +348,7 @@ pub fn scope<S: AsRef<str>>(
     let mut chosen: Vec<(&ModelName, Option<ThinkingLevel>)> = Vec::new();
     let mut warnings = Vec::new();
     for pattern in patterns {
-        let pattern = pattern.as_ref();
+        let pattern = &*with_provider_id(pattern.as_ref());
         let before = chosen.len();
         if is_glob(pattern) {
             let (text, level) = match split_level(pattern) {

@@ -76,8 +76,8 @@ fn part_of_a_name_finds_the_highest_alias() {
         (None, "anthropic/haiku-4-5-2025", "anthropic/claude-haiku-4-5-20251001"),
         (None, "claude-sonnet-4-5", "anthropic/claude-sonnet-4-5"),
         (None, "zai/glm-5", "zai/glm-5.3-highspeed"),
-        (None, "gemini", "openrouter/google/gemini-3.8-flash:batch"),
-        (None, "google/gemini", "google/gemini-flash-lite-latest"),
+        (None, "gemini", "openrouter/google/gemini-nano-banana-2.1"),
+        (None, "google/gemini", "google/gemini-robotics-er-2-preview"),
         (None, "groq/llama", "groq/llama-3.3-70b-versatile"),
         (None, "mistral/latest", "mistral/voxtral-small-latest"),
         (Some("xai"), "grok", "xai/grok-4.7"),
@@ -94,12 +94,12 @@ fn part_of_a_name_finds_the_highest_alias() {
 #[test]
 fn of_several_providers_one_with_a_key_is_taken() {
     // The reference takes the highest id, which is Bedrock's, key or not.
-    check(None, "sonnet", "anthropic/claude-sonnet-5", None);
-    check(None, "haiku:low", "anthropic/claude-haiku-4-5 low", None);
+    check(None, "sonnet", "anthropic/claude-sonnet-5-5", None);
+    check(None, "haiku:low", "anthropic/claude-haiku-5-5 low", None);
     check(None, "Claude Haiku 4.5", "anthropic/claude-haiku-4-5", None);
     let wanted = Wanted { model: Some("sonnet"), ..Wanted::default() };
     let choice = resolve(&registry(), &|_| false, wanted).unwrap();
-    assert_eq!(full(&choice.model), "amazon-bedrock/us.anthropic.claude-sonnet-5");
+    assert_eq!(full(&choice.model), "amazon-bedrock/us.anthropic.claude-sonnet-5-5");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn keys_are_asked_for_once_a_provider() {
     assert!(asked.borrow().len() > 1);
     asked.borrow_mut().clear();
     scope(&registry(), &usable, &["claude", "*gpt*"]);
-    assert_eq!(asked.borrow().len(), 41);
+    assert_eq!(asked.borrow().len(), 42);
 }
 
 #[test]
@@ -182,7 +182,8 @@ fn an_unknown_id_of_a_known_provider_is_a_custom_model() {
 
 #[test]
 fn an_id_of_several_providers_is_an_error_without_a_single_key() {
-    let all = "github-copilot/grok-4.7, opencode-go/grok-4.7, xai/grok-4.7";
+    let all =
+        "github-copilot/grok-4.7, opencode-go/grok-4.7, opencode/grok-4.7, radius/grok-4.7, xai/grok-4.7";
     let how = "name one with --provider or as provider/model.";
     let error = |text: &str, keys: &str| {
         format!("Model \"{text}\" is ambiguous across providers: {all}. {keys} a key; {how}")
@@ -222,8 +223,10 @@ fn what_is_unknown_is_an_error_that_helps() {
 
 #[test]
 fn a_provider_alone_means_its_default_model() {
-    check(Some("openai"), "", "openai/gpt-5.5", None);
-    check(None, "openai/", "openai/gpt-5.5", None);
+    check(Some("openai"), "", "openai/gpt-6.1-sol", None);
+    check(None, "openai/", "openai/gpt-6.1-sol", None);
+    check(Some("azure-openai-responses"), "gpt-5.4", "azure/gpt-5.4", None);
+    check(None, "azure-openai-responses/gpt-5.4:high", "azure/gpt-5.4 high", None);
     check(Some("faux"), "", "faux/demo", None);
     check(None, "faux", "faux/demo", None);
 }
@@ -255,6 +258,7 @@ fn a_scope_is_made_of_patterns() {
             "anthropic/claude-sonnet-4-5-20250929",
             "anthropic/claude-sonnet-4-6",
             "anthropic/claude-sonnet-5",
+            "anthropic/claude-sonnet-5-5",
         ],
         &[],
     );
@@ -263,9 +267,11 @@ fn a_scope_is_made_of_patterns() {
         &[
             "anthropic/claude-haiku-4-5 high",
             "anthropic/claude-haiku-4-5-20251001 high",
-            "openrouter/anthropic/claude-3-haiku high",
+            "anthropic/claude-haiku-5-5 high",
             "openrouter/anthropic/claude-haiku-4.5 high",
+            "openrouter/anthropic/claude-haiku-5.5 high",
             "openrouter/anthropic/claude-haiku-4.5:batch high",
+            "openrouter/anthropic/claude-haiku-5.5:batch high",
             "openrouter/openai/gpt-5.5:batch",
         ],
         &[],
@@ -276,8 +282,10 @@ fn a_scope_is_made_of_patterns() {
             "openrouter/auto",
             "openrouter/openrouter/auto",
             "openrouter/openrouter/auto-beta",
+            "openrouter/openrouter/auto-code",
             "openrouter/openrouter/free",
             "openrouter/openrouter/fusion",
+            "openrouter/openrouter/pareto-code",
         ],
         &[],
     );
@@ -292,6 +300,12 @@ fn a_scope_is_made_of_patterns() {
         &[],
     );
     check_scope(&["*[!0-9]"], &["openrouter/auto"], &[]);
+    let (azure, _) =
+        scope(&registry(), &|provider| provider == "azure", &["azure-openai-responses/gpt-5.4:high"]);
+    assert_eq!(
+        azure.iter().map(|s| with_level(&s.model, s.thinking)).collect::<Vec<_>>(),
+        ["azure/gpt-5.4 high"]
+    );
     check_scope(
         &["anthropic/claude-[h-o]*-4-5"],
         &["anthropic/claude-haiku-4-5", "anthropic/claude-opus-4-5"],
@@ -304,12 +318,12 @@ fn a_scope_is_made_of_patterns() {
     );
     check_scope(
         &["haiku:high", "opus"],
-        &["anthropic/claude-haiku-4-5 high", "anthropic/claude-opus-5-5"],
+        &["anthropic/claude-haiku-5-5 high", "anthropic/claude-opus-5-5"],
         &[],
     );
-    check_scope(&["sonnet:high:low"], &["anthropic/claude-sonnet-5 low"], &[]);
+    check_scope(&["sonnet:high:low"], &["anthropic/claude-sonnet-5-5 low"], &[]);
     let (everything, _) = scope(&registry(), &usable, &["**"]);
-    assert_eq!(everything.len(), 15 + 386);
+    assert_eq!(everything.len(), 18 + 403);
 }
 
 #[test]
@@ -325,12 +339,12 @@ fn a_pattern_without_a_model_is_reported() {
     );
     check_scope(
         &["haiku:bogus"],
-        &["anthropic/claude-haiku-4-5"],
+        &["anthropic/claude-haiku-5-5"],
         &["Invalid thinking level \"bogus\" in pattern \"haiku:bogus\". Using default instead."],
     );
     check_scope(
         &["haiku:bogus:high", "opus:low:bogus"],
-        &["anthropic/claude-haiku-4-5", "anthropic/claude-opus-5-5"],
+        &["anthropic/claude-haiku-5-5", "anthropic/claude-opus-5-5"],
         &[
             "Invalid thinking level \"bogus\" in pattern \"haiku:bogus:high\". Using default instead.",
             "Invalid thinking level \"bogus\" in pattern \"opus:low:bogus\". Using default instead.",
@@ -366,21 +380,25 @@ fn the_first_model_of_a_session() {
         check_initial(&[provider], &none, Some(&format!("{provider}/{id}")), None);
     }
     // The order of the defaults, not of the catalogue.
-    check_initial(&["azure-openai-responses", "openai"], &none, Some("openai/gpt-5.5"), None);
+    check_initial(&["azure", "openai"], &none, Some("openai/gpt-6.1-sol"), None);
+    let former = Start { saved: Some(("azure-openai-responses", "gpt-5.4")), ..none };
+    check_initial(&["azure", "openai"], &former, Some("azure/gpt-5.4"), None);
+    let former = Start { session: Some(("azure-openai-responses", "gpt-5.4")), ..none };
+    check_initial(&["azure", "openai"], &former, Some("azure/gpt-5.4"), None);
 
     let saved = Start { saved: Some(("openrouter", "openrouter/auto")), ..none };
     check_initial(&KEYS, &saved, Some("openrouter/openrouter/auto"), None);
-    check_initial(&["anthropic"], &saved, Some("anthropic/claude-opus-4-8"), None);
+    check_initial(&["anthropic"], &saved, Some("anthropic/claude-opus-5-5"), None);
     let gone = Start { saved: Some(("anthropic", "gone")), ..none };
-    check_initial(&KEYS, &gone, Some("anthropic/claude-opus-4-8"), None);
+    check_initial(&KEYS, &gone, Some("anthropic/claude-opus-5-5"), None);
 
     let (scoped, _) = scope(&registry(), &usable, &["haiku:low", "sonnet:high"]);
     let scope_only = Start { scope: &scoped, ..none };
-    check_initial(&KEYS, &scope_only, Some("anthropic/claude-haiku-4-5 low"), None);
-    let saved_in_scope = Start { saved: Some(("anthropic", "claude-sonnet-5")), ..scope_only };
-    check_initial(&KEYS, &saved_in_scope, Some("anthropic/claude-sonnet-5 high"), None);
+    check_initial(&KEYS, &scope_only, Some("anthropic/claude-haiku-5-5 low"), None);
+    let saved_in_scope = Start { saved: Some(("anthropic", "claude-sonnet-5-5")), ..scope_only };
+    check_initial(&KEYS, &saved_in_scope, Some("anthropic/claude-sonnet-5-5 high"), None);
     let saved_outside = Start { saved: Some(("anthropic", "claude-opus-4-8")), ..scope_only };
-    check_initial(&KEYS, &saved_outside, Some("anthropic/claude-haiku-4-5 low"), None);
+    check_initial(&KEYS, &saved_outside, Some("anthropic/claude-haiku-5-5 low"), None);
 
     let wanted = Start {
         wanted: Wanted { model: Some("anthropic/opus:high"), ..Wanted::default() },

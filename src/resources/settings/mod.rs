@@ -14,7 +14,7 @@ pub use layer::{Content, write};
 
 use super::{Diagnostic, text_file};
 use crate::base::file;
-use crate::llm::model::ThinkingLevel;
+use crate::llm::model::{ThinkingLevel, former_provider_id};
 use form::{timeout_ms, whole};
 use layer::{Layer, look_up, merge};
 use serde_json::{Map, Value};
@@ -212,7 +212,9 @@ impl Settings {
     /// The level that was chosen for one model.
     pub fn model_thinking_level(&self, provider: &str, model: &str) -> Option<ThinkingLevel> {
         let levels = self.get("modelThinkingLevels")?;
-        ThinkingLevel::parse(levels.get(format!("{provider}/{model}"))?.as_str()?)
+        let of = |provider: &str| levels.get(format!("{provider}/{model}"));
+        let level = of(provider).or_else(|| of(former_provider_id(provider)?))?;
+        ThinkingLevel::parse(level.as_str()?)
     }
 
     /// The tokens for each thinking level that has a budget.

@@ -37,11 +37,11 @@ fn joined(blocks: &[Block]) -> String {
     blocks.iter().filter_map(Block::as_text).collect()
 }
 
+/// Thinking is left out: what came of it is there, and models are often not shown it again either.
 fn push_answer(answer: &AssistantMessage, out: &mut Vec<String>) {
-    let (mut thoughts, mut texts, mut calls) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut texts, mut calls) = (Vec::new(), Vec::new());
     for block in &answer.content {
         match block {
-            Block::Thinking(block) => thoughts.push(block.thinking.as_str()),
             Block::Text(block) => texts.push(block.text.as_str()),
             Block::ToolCall(call) => {
                 let arguments = call.arguments.iter();
@@ -57,7 +57,6 @@ fn push_answer(answer: &AssistantMessage, out: &mut Vec<String>) {
             out.push(format!("[{label}]: {}", parts.join(between)));
         }
     };
-    push("Assistant thinking", &thoughts, "\n");
     push("Assistant", &texts, "\n");
     let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
     push("Assistant tool calls", &calls, "; ");
@@ -125,7 +124,7 @@ mod tests {
                 {"type":"toolCall","id":"2","name":"ls","arguments":{}}],
                 "api":"a","provider":"p","model":"m","stopReason":"toolUse"},
                 {"role":"toolResult","toolCallId":"1","toolName":"read","content":[{"type":"text","text":"out"}],"isError":false}]),
-            "[Assistant thinking]: t1\nt2\n\n[Assistant]: x\ny\n\n[Assistant tool calls]: read(path=\"a \\\"b\\\"\", limit=5); ls()\n\n[Tool result]: out",
+            "[Assistant]: x\ny\n\n[Assistant tool calls]: read(path=\"a \\\"b\\\"\", limit=5); ls()\n\n[Tool result]: out",
         );
     }
 

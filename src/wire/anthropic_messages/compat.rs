@@ -57,6 +57,22 @@ impl<'a> Compat<'a> {
         }
     }
 
+    /// True if the model is told not to think. The effort cannot be said inside the conversation then.
+    pub fn is_disabled(model: &Model, options: &StreamOptions) -> bool {
+        model.reasoning && limits::thinking_level(model, options).is_none() && Self::can_be_off(model)
+    }
+
+    pub fn can_be_off(model: &Model) -> bool {
+        let off = model.thinking_level_map.as_ref().and_then(|map| map.get("off"));
+        !matches!(off, Some(Value::Null))
+    }
+
+    /// The effort that is said inside the conversation, if it is.
+    pub fn effort_in_place(&self, model: &'a Model, options: &StreamOptions) -> Option<&'a str> {
+        let in_place = self.effort_in_place && !Self::is_disabled(model, options);
+        in_place.then(|| self.effort(model, options).unwrap_or("high"))
+    }
+
     /// The effort to ask for, where the model is asked by effort.
     pub fn effort(&self, model: &'a Model, options: &StreamOptions) -> Option<&'a str> {
         let level = limits::thinking_level(model, options)?;

@@ -28,7 +28,7 @@ pub struct MessageReader {
 impl MessageReader {
     pub fn new(model: &Model, options: &StreamOptions) -> Self {
         let compat = Compat::of(model);
-        let effort = compat.effort(model, options).unwrap_or("high");
+        let effort = compat.effort_in_place(model, options);
         let fallback_costs = compat.fallbacks.iter().filter_map(|fallback| {
             let same = fallback.get("provider")?.as_str()? == model.provider;
             let cost = serde_json::from_value(fallback.get("cost")?.clone()).ok()?;
@@ -37,7 +37,7 @@ impl MessageReader {
         });
         Self {
             fallback_costs: fallback_costs.collect(),
-            effort: compat.effort_in_place.then(|| effort.to_owned()),
+            effort: effort.map(str::to_owned),
             usage: Usage::default(),
             transformations: Vec::new(),
             started: false,
@@ -63,9 +63,7 @@ impl MessageReader {
         let none = RawUsage::default();
         let usage = message.usage.0.as_ref().unwrap_or(&none);
         self.update_usage(usage);
-        let kept_long = usage.cache_creation.0.as_ref();
-        let kept_long = kept_long.map_or(0, |kept| kept.ephemeral_1h_input_tokens.or_zero());
-        self.usage.cache_write_1h = Some(kept_long);
+        self.usage.cache_write_1h.get_or_insert(0);
         self.tell_usage(Some(usage), answer);
     }
 
@@ -93,6 +91,9 @@ impl MessageReader {
         let details = raw.output_tokens_details.0.as_ref();
         let thinking = details.and_then(|details| details.thinking_tokens.0);
         usage.reasoning = thinking.or(usage.reasoning);
+        let kept = raw.cache_creation.0.as_ref();
+        let kept_long = kept.and_then(|kept| kept.ephemeral_1h_input_tokens.0);
+        usage.cache_write_1h = kept_long.or(usage.cache_write_1h);
     }
 
     /// `raw` may hold a bill.

@@ -1,8 +1,10 @@
 //! The conversation in Anthropic's form: messages of blocks, results of tools in the user's turn.
 
 use super::compat::Compat;
+use super::tools::{self, WireTool};
 use crate::llm::body::CacheControl;
 use crate::llm::context::Context;
+use crate::llm::event::StreamError;
 use crate::llm::message::SystemMessage;
 use crate::llm::model::Model;
 use crate::wire::ids;
@@ -41,7 +43,7 @@ enum BlockKind<'a> {
     ToolUse { id: Cow<'a, str>, name: Cow<'a, str>, input: &'a Map<String, Value> },
     ToolResult { tool_use_id: Cow<'a, str>, content: ResultContent<'a>, is_error: bool },
     ToolRemoval { tool: ToolReference<'a> },
-    ToolAddition { tool: ToolReference<'a> },
+    ToolAddition { tool: ToolDefinition<'a> },
 }
 
 #[derive(Serialize)]
@@ -72,6 +74,12 @@ struct ToolReference<'a> {
     name: &'a str,
 }
 
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "tool_definition")]
+struct ToolDefinition<'a> {
+    definition: WireTool<'a>,
+}
+
 /// All messages of the request. `tool_changes`: tools come and go in place; `effort` is said where the
 /// model takes it inside the conversation.
 pub fn convert<'a>(
@@ -81,30 +89,40 @@ pub fn convert<'a>(
     compat: &Compat<'_>,
     tool_changes: bool,
     mark: Option<CacheControl>,
-    effort: &'a str,
-) -> Vec<WireMessage<'a>> {
+    effort: Option<&'a str>,
+) -> Result<Vec<WireMessage<'a>>, StreamError> {
     let mut messages = Vec::new();
     // A system message may not come between calls and their results, nor before the user's message that
     // it was written for: all wait for the next answer.
     let mut held = Vec::new();
     for turn in transform(context, &transcript.messages, model, &|id| ids::plain(id, ID_LIMIT)) {
         match turn {
-            Turn::System(system) => held.extend(system_message(system, tool_changes)),
+            Turn::System(system) => held.extend(system_message(system, tool_changes.then_some(compat))?),
             Turn::User(user) => {
                 let blocks = user.parts.into_iter().filter_map(WireBlock::of_part);
                 messages.extend(WireMessage::new("user", blocks.collect()));
             }
             Turn::Results(results) => {
-                let blocks = results.into_iter().map(WireBlock::of_result);
-                messages.extend(WireMessage::new("user", blocks.collect()));
+                // Images of failed calls are refused in results; they follow all of them.
+                let mut images = Vec::new();
+                let results = results.into_iter().map(|mut result| {
+                    if let Some((title, taken)) = result.take_error_images() {
+                        images.push(WireBlock::text(title));
+                        images.extend(taken.into_iter().map(Part::Image).filter_map(WireBlock::of_part));
+                    }
+                    WireBlock::of_result(result)
+                });
+                let mut blocks: Vec<WireBlock<'_>> = results.collect();
+                blocks.append(&mut images);
+                messages.extend(WireMessage::new("user", blocks));
             }
             Turn::Assistant(answer) => {
-                messages.append(&mut held);
-                let past_effort = compat.effort_in_place.then(|| past_effort(&answer, model)).flatten();
+                let past_effort = effort.is_some().then(|| past_effort(&answer, model)).flatten();
                 let blocks = answer.blocks.into_iter();
                 let blocks = blocks.filter_map(|said| WireBlock::of_said(said, compat));
                 let message = WireMessage::new("assistant", blocks.collect());
                 if message.is_some() {
+                    messages.append(&mut held);
                     messages.extend(past_effort.map(WireMessage::effort));
                 }
                 messages.extend(message);
@@ -118,10 +136,8 @@ pub fn convert<'a>(
     {
         block.cache_control = Some(mark);
     }
-    if compat.effort_in_place {
-        messages.push(WireMessage::effort(effort));
-    }
-    messages
+    messages.extend(effort.map(WireMessage::effort));
+    Ok(messages)
 }
 
 impl<'a> WireMessage<'a> {
@@ -195,26 +211,31 @@ impl<'a> WireBlock<'a> {
     }
 }
 
-fn system_message(system: &SystemMessage, tool_changes: bool) -> Option<WireMessage<'_>> {
+/// `tools`: how tools that come and go are said; none where they are not said here.
+fn system_message<'a>(
+    system: &'a SystemMessage,
+    tools: Option<&Compat<'_>>,
+) -> Result<Option<WireMessage<'a>>, StreamError> {
     let mut blocks = Vec::new();
     let text = update_text(system);
     if !text.is_empty() {
         blocks.push(WireBlock::text(text));
     }
-    if tool_changes {
-        let removed = system.tools_removed.iter().map(|tool| {
+    if let Some(compat) = tools {
+        // A new definition takes the place of the old one.
+        let again = |name: &str| system.tools_added.iter().any(|tool| tool.name == name);
+        let removed = system.tools_removed.iter().filter(|tool| !again(&tool.name)).map(|tool| {
             let name = &tool.name;
             let tool = ToolReference { name };
             WireBlock::new(BlockKind::ToolRemoval { tool })
         });
-        let added = system.tools_added.iter().map(|tool| {
-            let name = &tool.name;
-            let tool = ToolReference { name };
-            WireBlock::new(BlockKind::ToolAddition { tool })
-        });
-        blocks.extend(removed.chain(added));
+        blocks.extend(removed);
+        for definition in tools::convert_all(&system.tools_added, compat, None)? {
+            let tool = ToolDefinition { definition };
+            blocks.push(WireBlock::new(BlockKind::ToolAddition { tool }));
+        }
     }
-    WireMessage::new("system", blocks)
+    Ok(WireMessage::new("system", blocks))
 }
 
 /// The effort that an earlier answer of this provider was asked for with.

@@ -14,7 +14,6 @@ use crate::wire::endpoint;
 use crate::wire::endpoint::Headers;
 use crate::wire::transcript::Transcript;
 use serde::Serialize;
-use serde_json::Value;
 
 const VERSION: &str = "2023-06-01";
 
@@ -30,7 +29,7 @@ const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 const SERVER_SIDE_FALLBACK: &str = "server-side-fallback-2026-07-01";
 const OUTPUT_CONFIG_IN_PLACE: &str = "mid-conversation-output-config-2026-07-01";
 const THINKING_BINDING: &str = "thinking-binding-controls-2026-08-01";
-const TOOL_CHANGES_IN_PLACE: &str = "mid-conversation-tool-changes-2026-07-01";
+const TOOL_CHANGES_IN_PLACE: &str = "inline-tools-2026-09-15";
 
 #[derive(Serialize)]
 struct SystemBlock<'a> {
@@ -89,10 +88,8 @@ pub fn request(
 ) -> Result<HttpRequest, StreamError> {
     let compat = Compat::of(model);
     let transcript = Transcript::new(context, compat.system_in_place);
-    // Tools are named where they come and go, so a name must mean one tool; and a list of tools that all
-    // wait to be added is refused.
-    let tool_changes =
-        compat.tools_in_place && !transcript.initial_tools.is_empty() && !transcript.redefines_tools();
+    // A list of tools that all wait to be added is refused.
+    let tool_changes = compat.tools_in_place && !transcript.initial_tools.is_empty();
     let request = Request { model, context, options, compat, transcript, tool_changes };
     Ok(HttpRequest {
         url: endpoint::url(model, options, "/v1/messages?beta=true")?,
@@ -162,6 +159,7 @@ impl Request<'_> {
         let long = retention == CacheRetention::Long && compat.supports_long_cache;
         let mark = (retention != CacheRetention::None).then(|| CacheControl::new(long));
         let effort = compat.effort(model, self.options);
+        let in_place = compat.effort_in_place(model, self.options);
         let messages = messages::convert(
             model,
             self.context,
@@ -169,8 +167,8 @@ impl Request<'_> {
             compat,
             self.tool_changes,
             mark,
-            effort.unwrap_or("high"),
-        );
+            in_place,
+        )?;
         let (max_tokens, budget) = self.tokens();
 
         let mut body = Body::default();
@@ -205,12 +203,9 @@ impl Request<'_> {
         if !self.tool_changes {
             return tools::convert_all(&transcript.current_tools, &self.compat, mark);
         }
-        // The list only grows: what is removed stays declared.
+        // The list never changes: what comes and goes later is said in messages.
         let mut list = tools::convert_all(&transcript.initial_tools, &self.compat, mark)?;
         list.push(tools::placeholder());
-        for tool in transcript.later_tools() {
-            list.push(tools::convert(tool, &self.compat)?.deferred());
-        }
         Ok(list)
     }
 
@@ -234,13 +229,18 @@ impl Request<'_> {
 
     fn write_thinking(&self, body: &mut Body, effort: Option<&str>, budget: Option<u64>) {
         const DISPLAY: &str = "summarized";
+        if Compat::is_disabled(self.model, self.options) {
+            body.set("thinking", &WireThinking::Disabled);
+            return;
+        }
         if self.compat.effort_in_place {
             let thinking = WireThinking::Adaptive {
                 display: DISPLAY,
                 block_binding: Some(BlockBinding { prefix_mismatch_behavior: "drop_block" }),
             };
             body.set("thinking", &thinking);
-            body.set("output_config", &OutputConfig { effort: "high" });
+            // Part of what is cached, so it never changes; and the lowest, for accounts may be kept below a level.
+            body.set("output_config", &OutputConfig { effort: "low" });
             return;
         }
         if !self.model.reasoning {
@@ -256,13 +256,11 @@ impl Request<'_> {
                 let thinking = WireThinking::Enabled { budget_tokens: budget, display: DISPLAY };
                 body.set("thinking", &thinking);
             }
-            (None, None) => {
-                let map = self.model.thinking_level_map.as_ref();
-                let off = map.and_then(|map| map.get("off"));
-                if !matches!(off, Some(Value::Null)) {
-                    body.set("thinking", &WireThinking::Disabled);
-                }
+            // No room to think beside an answer.
+            (None, None) if self.thinks() && Compat::can_be_off(self.model) => {
+                body.set("thinking", &WireThinking::Disabled);
             }
+            (None, None) => {}
         }
     }
 }

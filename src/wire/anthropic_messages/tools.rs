@@ -29,8 +29,8 @@ pub struct WireTool<'a> {
     defer_loading: Option<bool>,
 }
 
-pub fn convert<'a>(tool: &'a ToolSpec, compat: &Compat<'_>) -> Result<WireTool<'a>, StreamError> {
-    let strict = schema::strict_parameters(tool, compat.supports_strict_tools)?;
+fn convert<'a>(tool: &'a ToolSpec, compat: &Compat<'_>) -> Result<WireTool<'a>, StreamError> {
+    let strict = schema::strict_parameters_without(tool, compat.supports_strict_tools, is_refused)?;
     let is_strict = strict.is_some();
     Ok(WireTool {
         name: &tool.name,
@@ -71,10 +71,30 @@ pub fn placeholder() -> WireTool<'static> {
     }
 }
 
-impl WireTool<'_> {
-    pub fn deferred(mut self) -> Self {
-        self.defer_loading = Some(true);
-        self
+/// Keywords that the provider's strict mode refuses.
+const REFUSED: [&str; 11] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "maxItems",
+    "uniqueItems",
+    "minContains",
+    "maxContains",
+    "minProperties",
+    "maxProperties",
+];
+
+/// Forms of texts that the provider's strict mode knows.
+const FORMATS: [&str; 10] =
+    ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
+
+fn is_refused(keyword: &str, value: &Value) -> bool {
+    match keyword {
+        "minItems" => !matches!(value.as_u64(), Some(0 | 1)),
+        "format" => !value.as_str().is_some_and(|format| FORMATS.contains(&format)),
+        keyword => REFUSED.contains(&keyword),
     }
 }
 
@@ -88,5 +108,11 @@ fn plain_schema(parameters: &Value) -> Map<String, Value> {
     schema.insert("type".to_owned(), json!("object"));
     schema.insert("properties".to_owned(), field("properties", json!({})));
     schema.insert("required".to_owned(), field("required", json!([])));
+    // Properties may refer to them.
+    for name in ["$defs", "definitions"] {
+        if let Some(shared) = parameters.get(name) {
+            schema.insert(name.to_owned(), shared.clone());
+        }
+    }
     schema
 }

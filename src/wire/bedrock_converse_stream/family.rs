@@ -9,11 +9,14 @@ use crate::llm::options::StreamOptions;
 
 /// Claude models that decide themselves how much to think.
 const ADAPTIVE: &[&str] =
-    &["opus-4-6", "opus-4-7", "opus-4-8", "opus-5", "sonnet-4-6", "sonnet-5", "fable-5"];
+    &["opus-4-6", "opus-4-7", "opus-4-8", "opus-5", "sonnet-4-6", "sonnet-5", "haiku-5", "fable-5"];
 /// Those that know the effort `xhigh`.
-const XHIGH: &[&str] = &["opus-4-7", "opus-4-8", "opus-5", "sonnet-5", "fable-5"];
+const XHIGH: &[&str] = &["opus-4-7", "opus-4-8", "opus-5", "sonnet-5", "haiku-5", "fable-5"];
+/// Those that can leave out thinking that no longer fits what is before it.
+const BINDING: &[&str] = XHIGH;
 /// Claude models whose prompts can be cached.
-const CACHED: &[&str] = &["fable-5", "opus-5", "sonnet-5", "-4-", "claude-3-7-sonnet", "claude-3-5-haiku"];
+const CACHED: &[&str] =
+    &["fable-5", "opus-5", "sonnet-5", "haiku-5", "-4-", "claude-3-7-sonnet", "claude-3-5-haiku"];
 
 pub struct Family {
     /// Id and name in lower case, as they are and with hyphens for what parts words.
@@ -43,6 +46,19 @@ impl Family {
 
     pub fn adaptive_thinking(&self) -> bool {
         self.has(ADAPTIVE)
+    }
+
+    pub fn takes_block_binding(&self) -> bool {
+        self.has(BINDING)
+    }
+
+    /// One of OpenAI's open models.
+    pub fn is_gpt_oss(&self) -> bool {
+        self.has(&["gpt-oss"])
+    }
+
+    pub fn is_gpt(&self) -> bool {
+        self.has(&["gpt-"])
     }
 
     pub fn knows_xhigh(&self) -> bool {

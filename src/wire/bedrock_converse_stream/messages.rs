@@ -49,7 +49,7 @@ enum WireBlock<'a> {
     CachePoint(CachePoint),
     #[serde(untagged)]
     Text {
-        text: &'a str,
+        text: Cow<'a, str>,
     },
 }
 
@@ -104,8 +104,21 @@ pub fn convert<'a>(
             Turn::System(_) => continue,
             Turn::User(user) => ("user", said_or_empty(user.parts)?),
             Turn::Results(results) => {
-                let results = results.into_iter().map(WireBlock::of_result);
-                ("user", results.collect::<Result<_, _>>()?)
+                // Claude refuses images in the results of failed calls; they follow all results.
+                let mut images = Vec::new();
+                let mut blocks = Vec::with_capacity(results.len());
+                for mut result in results {
+                    let taken = family.is_claude().then(|| result.take_error_images()).flatten();
+                    if let Some((title, taken)) = taken {
+                        images.push(WireBlock::Text { text: Cow::Owned(title) });
+                        for image in taken {
+                            images.push(WireBlock::Image(Image::new(image)?));
+                        }
+                    }
+                    blocks.push(WireBlock::of_result(result)?);
+                }
+                blocks.append(&mut images);
+                ("user", blocks)
             }
             Turn::Assistant(answer) => {
                 let blocks = answer.blocks.into_iter();
@@ -131,7 +144,7 @@ pub fn convert<'a>(
 
 /// Appends `content` to a message, unless it holds only placeholders for empty text.
 fn join<'a>(message: &mut WireMessage<'a>, content: Vec<WireBlock<'a>>) {
-    let says_something = |block: &WireBlock<'_>| !matches!(block, WireBlock::Text { text: EMPTY });
+    let says_something = |block: &WireBlock<'_>| !matches!(block, WireBlock::Text { text } if text == EMPTY);
     if content.iter().any(says_something) {
         message.content.extend(content);
     }
@@ -141,7 +154,7 @@ fn said_or_empty(parts: Vec<Part<'_>>) -> Result<Vec<WireBlock<'_>>, StreamError
     let blocks = parts.into_iter().filter_map(WireBlock::of_part);
     let mut blocks: Vec<_> = blocks.collect::<Result<_, _>>()?;
     if blocks.is_empty() {
-        blocks.push(WireBlock::Text { text: EMPTY });
+        blocks.push(WireBlock::Text { text: EMPTY.into() });
     }
     Ok(blocks)
 }
@@ -149,7 +162,7 @@ fn said_or_empty(parts: Vec<Part<'_>>) -> Result<Vec<WireBlock<'_>>, StreamError
 impl<'a> WireBlock<'a> {
     /// `None` for blank text.
     fn text(text: &'a str) -> Option<Self> {
-        (!text.trim().is_empty()).then_some(Self::Text { text })
+        (!text.trim().is_empty()).then_some(Self::Text { text: text.into() })
     }
 
     fn of_part(part: Part<'a>) -> Option<Result<Self, StreamError>> {
@@ -173,7 +186,7 @@ impl<'a> WireBlock<'a> {
                 let signature = signature.filter(|signature| !signature.trim().is_empty());
                 match (family.is_claude(), signature) {
                     // Without a signature Claude does not take it for its own.
-                    (true, None) => Some(Self::Text { text }),
+                    (true, None) => Some(Self::Text { text: text.into() }),
                     (claude, signature) => Some(Self::ReasoningContent(Reasoning::ReasoningText {
                         text,
                         signature: signature.filter(|_| claude),

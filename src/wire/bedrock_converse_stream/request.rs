@@ -22,6 +22,7 @@ use std::borrow::Cow;
 /// The least that may be spent on thinking, in tokens.
 const MIN_BUDGET: u64 = 1024;
 
+const THINKING_BINDING: &str = "thinking-binding-controls-2026-08-01";
 const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 
 #[derive(Serialize)]
@@ -117,7 +118,7 @@ fn body(model: &Model, context: &Context, options: &StreamOptions) -> Result<Bod
     let config = InferenceConfig {
         max_tokens: thinking.max_tokens.or_else(|| limits::output_tokens(model, context, options)),
         // Claude refuses any temperature but its own while it thinks.
-        temperature: options.temperature.filter(|_| thinking.fields.is_none()),
+        temperature: options.temperature.filter(|_| thinking.fields.is_none() || !family.is_claude()),
     };
     body.set("inferenceConfig", &config);
     let tools = tools(model, &transcript.current_tools)?;
@@ -166,9 +167,12 @@ struct Thinking {
 
 fn thinking(model: &Model, family: &Family, context: &Context, options: &StreamOptions) -> Thinking {
     let level = limits::thinking_level(model, options).filter(|_| model.reasoning);
-    let Some(level) = level.filter(|_| family.is_claude()) else {
+    let Some(level) = level else {
         return Thinking::default();
     };
+    if !family.is_claude() {
+        return Thinking { fields: gpt_effort(level, model, family), max_tokens: None };
+    }
     let mut how = Map::new();
     let mut fields = Map::new();
     let mut max_tokens = None;
@@ -184,17 +188,42 @@ fn thinking(model: &Model, family: &Family, context: &Context, options: &StreamO
         how.insert("type".into(), "enabled".into());
         how.insert("budget_tokens".into(), budget.into());
     }
-    if !is_gov_cloud(model, options) {
+    let gov_cloud = is_gov_cloud(model, options);
+    if !gov_cloud {
         how.insert("display".into(), "summarized".into());
+    }
+    let binding = !gov_cloud && family.adaptive_thinking() && family.takes_block_binding();
+    if binding {
+        how.insert("block_binding".into(), json!({"prefix_mismatch_behavior": "drop_block"}));
     }
     fields.insert("thinking".into(), how.into());
     if family.adaptive_thinking() {
         let effort = effort(level, model, family);
         fields.insert("output_config".into(), json!({"effort": effort}));
+        if binding {
+            fields.insert("anthropic_beta".into(), json!([THINKING_BINDING]));
+        }
     } else {
         fields.insert("anthropic_beta".into(), json!([INTERLEAVED_THINKING]));
     }
     Thinking { fields: Some(fields), max_tokens }
+}
+
+/// How OpenAI's models are asked to think: the open ones by three words at the top, the others by more.
+fn gpt_effort(level: ThinkingLevel, model: &Model, family: &Family) -> Option<Map<String, Value>> {
+    let word = match level {
+        ThinkingLevel::Minimal => "low",
+        level if family.is_gpt_oss() => level.min(ThinkingLevel::High).name(),
+        level => level.name(),
+    };
+    let fields = if family.is_gpt_oss() {
+        json!({"reasoning_effort": word})
+    } else if family.is_gpt() {
+        json!({"reasoning": {"effort": model.thinking_word(level).unwrap_or(word)}})
+    } else {
+        return None;
+    };
+    fields.as_object().cloned()
 }
 
 /// The limit of the answer, and the part of it for thinking.

@@ -191,7 +191,7 @@ impl Converter {
             let images = result.parts.into_iter();
             let images = images.filter(|part| matches!(part, Part::Image(_)));
             let mut images: Vec<WirePart<'a>> = images.map(WirePart::of).collect();
-            let text = match (text.is_empty(), images.is_empty()) {
+            let text = match (text.trim().is_empty(), images.is_empty()) {
                 (true, false) => Cow::Borrowed(SEE_IMAGE),
                 _ => Cow::Owned(text),
             };

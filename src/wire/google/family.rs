@@ -36,12 +36,19 @@ pub fn wants_signatures(id: &str) -> bool {
 }
 
 /// Is told how much to think by a word, not by a number of tokens: Gemini 3 (`gemini-3-pro`,
-/// `gemini-3.1-flash-lite`) and Gemma 4, whatever stands before the name.
+/// `gemini-3.1-flash-lite`), Gemini 4 and later, and Gemma 4, whatever stands before the name.
 pub fn thinks_by_level(id: &str) -> bool {
     let id = id.to_ascii_lowercase();
     NEWEST.contains(&id.as_str())
         || id.contains("gemma-4")
         || id.contains("gemma4")
+        || id.match_indices("gemini-").any(|(at, name)| {
+            let mut digits = id.get(at + name.len()..).unwrap_or_default().chars();
+            let next = digits.next();
+            next.is_some_and(|digit| ('4'..='9').contains(&digit))
+                || (next.is_some_and(|digit| ('1'..='3').contains(&digit))
+                    && digits.next().is_some_and(|digit| digit.is_ascii_digit()))
+        })
         || id.match_indices("gemini-3").any(|(at, name)| {
             let rest = id.get(at + name.len()..).unwrap_or_default();
             let minor = |rest: &str| {
@@ -71,7 +78,8 @@ mod tests {
             ("gemini-live-3-flash", true, true, false, true),
             ("gemini-3-ultra", true, true, false, true),
             ("gemini-3.-pro", true, true, false, true),
-            ("gemini-10-pro", true, true, false, true),
+            ("gemini-10-pro", true, true, true, true),
+            ("gemini-4-argon", true, true, true, true),
             ("gemini-flash-latest", false, true, true, true),
             ("gemini-flash-lite-latest", false, true, true, true),
             ("gemma-4-31b-it", false, true, true, false),
@@ -82,7 +90,7 @@ mod tests {
             ("deep-research-preview-04-2026", false, true, false, false),
             ("gemini", false, true, false, false),
             ("gemini-", false, true, false, false),
-            ("gemini-99999999999999999999", false, true, false, false),
+            ("gemini-99999999999999999999", false, true, true, false),
         ];
         for (id, ids, images, level, signatures) in cases {
             let found =

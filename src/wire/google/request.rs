@@ -107,7 +107,9 @@ fn declarations<'a>(model: &Model, tools: &'a [ToolSpec]) -> Result<Vec<Declarat
             name: &tool.name,
             description: &tool.description,
             strict: strict.is_some(),
-            parameters_json_schema: strict.map_or_else(|| schema::parameters(tool), Cow::Owned),
+            parameters_json_schema: schema::const_as_enum(
+                strict.map_or_else(|| schema::parameters(tool), Cow::Owned),
+            ),
         })
     });
     tools.collect()

@@ -21,6 +21,8 @@ pub struct Compat<'a> {
     /// System messages inside the conversation may bring tools.
     pub tools_in_place: bool,
     pub max_tokens_field: &'a str,
+    /// Wants the field `tools`, empty if need be, when the conversation holds calls.
+    pub tools_with_history: bool,
     pub tool_result_name: bool,
     pub assistant_after_tool_result: bool,
     pub thinking_as_text: bool,
@@ -205,6 +207,7 @@ impl<'a> Compat<'a> {
                 None if vendor.takes_max_tokens() => "max_tokens",
                 _ => "max_completion_tokens",
             },
+            tools_with_history: flag("requiresToolsWithToolHistory", false),
             tool_result_name: flag("requiresToolResultName", false),
             assistant_after_tool_result: flag("requiresAssistantAfterToolResult", false),
             thinking_as_text: flag("requiresThinkingAsText", false),

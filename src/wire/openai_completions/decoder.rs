@@ -127,16 +127,7 @@ impl ChunkReader {
     }
 
     fn delta(&mut self, delta: Delta<'_>, answer: &mut Answer) {
-        match delta.content {
-            Content::None => {}
-            Content::Text(text) => self.text(&text, answer),
-            Content::Parts(parts) => {
-                for part in parts {
-                    self.blocks.think(&part.thinking_text(), None, answer);
-                    self.text(part.text.or_empty(), answer);
-                }
-            }
-        }
+        // Thinking first: proxies put the whole answer into one piece.
         // The first that says something: some servers send the same text in two of them.
         let fields = [
             ("reasoning_content", &delta.reasoning_content),
@@ -148,14 +139,24 @@ impl ChunkReader {
             let field = reasoning::field(&self.provider, name);
             self.blocks.think(text, field, answer);
         }
-        for call in delta.tool_calls.0.iter().filter_map(|call| call.0.as_ref()) {
-            self.blocks.end_runs(None, answer);
-            self.blocks.calls.take(call, answer);
-        }
         for detail in delta.reasoning_details.0 {
             if self.blocks.details.push(detail) {
                 self.blocks.thinking(answer);
             }
+        }
+        match delta.content {
+            Content::None => {}
+            Content::Text(text) => self.text(&text, answer),
+            Content::Parts(parts) => {
+                for part in parts {
+                    self.blocks.think(&part.thinking_text(), None, answer);
+                    self.text(part.text.or_empty(), answer);
+                }
+            }
+        }
+        for call in delta.tool_calls.0.iter().filter_map(|call| call.0.as_ref()) {
+            self.blocks.end_runs(None, answer);
+            self.blocks.calls.take(call, answer);
         }
     }
 

@@ -94,13 +94,14 @@ struct WireCustom<'a> {
     input: Cow<'a, str>,
 }
 
-/// All messages of the request. `anchored`: tools are declared where they were added.
+/// All messages of the request. `told`: so many system messages have their tools in the request's own list; the
+/// later ones declare them in place.
 pub fn convert<'a>(
     model: &'a Model,
     context: &'a Context,
     transcript: &Transcript<'a>,
     compat: &Compat<'_>,
-    anchored: bool,
+    told: usize,
 ) -> Result<Vec<WireMessage<'a>>, StreamError> {
     let grammar = grammar::properties(context, compat.supports_grammar_tools)?;
     let call_id = |id: &str| legal_id(&model.provider, id);
@@ -112,11 +113,13 @@ pub fn convert<'a>(
         messages.push(WireMessage::text(instructions, prompt));
     }
     let mut after_results = false;
+    let mut systems = 0;
     for turn in turns {
         let mut follows_results = false;
         match turn {
             Turn::System(system) => {
-                if anchored && !system.tools_added.is_empty() {
+                systems += 1;
+                if systems > told && !system.tools_added.is_empty() {
                     messages.push(WireMessage {
                         role: "system",
                         tools: tools::convert(&system.tools_added, compat)?,
@@ -327,7 +330,7 @@ fn assistant_message<'a>(
 fn result_message<'a>(result: CallResult<'a>, compat: &Compat<'_>) -> WireMessage<'a> {
     let text = text_of(&result.parts);
     let has_image = result.parts.iter().any(|p| matches!(p, Part::Image(_)));
-    let text = match (text.is_empty(), has_image) {
+    let text = match (text.trim().is_empty(), has_image) {
         (false, _) => Cow::Owned(text),
         (true, true) => Cow::Borrowed(SEE_IMAGE),
         (true, false) => Cow::Borrowed(NO_OUTPUT),

@@ -13,7 +13,7 @@ use crate::llm::event::StreamError;
 use crate::llm::http::fault;
 use crate::llm::limits;
 use crate::llm::message::StopReason;
-use crate::llm::model::Model;
+use crate::llm::model::{Model, ThinkingLevel};
 use crate::llm::options::{StreamOptions, ToolChoice};
 use crate::llm::protocol::HttpRequest;
 use crate::wire::endpoint::{self, Headers};
@@ -42,10 +42,6 @@ const READING: Reading = Reading {
 /// Sent where the model's map has no word for a level: there is one effort.
 const EFFORT: &str = "high";
 
-/// Models that think by effort. The others are switched to a mode.
-const THINKS_BY_EFFORT: [&str; 3] = ["mistral-small-2603", "mistral-small-latest", "zai-glm-5-2"];
-const THINKS_BY_EFFORT_FAMILY: &str = "mistral-medium-";
-
 const TOOL_ERROR: &str = "[tool error] ";
 
 /// Every id of a call has this many letters and digits, and nothing else.
@@ -56,6 +52,8 @@ fn stop_reason(reason: &str) -> Result<StopReason, StreamError> {
         "stop" => Ok(StopReason::Stop),
         "length" | "model_length" => Ok(StopReason::Length),
         "tool_calls" => Ok(StopReason::ToolUse),
+        // A failure of the server, which may be over soon.
+        "error" => Err(fault::stopped("Provider stopped with: error (server error)".to_owned())),
         other => Err(fault::stopped(format!("Provider stopped with: {other}"))),
     }
 }
@@ -89,13 +87,15 @@ fn body(model: &Model, context: &Context, options: &StreamOptions) -> Result<Bod
     body.set_some("temperature", options.temperature.as_ref());
     body.set_some("max_tokens", limits::output_tokens(model, context, options).as_ref());
     body.set_some("tool_choice", options.tool_choice.map(ToolChoice::name));
-    if let Some(level) = limits::thinking_level(model, options) {
-        let id = &*model.id;
-        if THINKS_BY_EFFORT.contains(&id) || id.starts_with(THINKS_BY_EFFORT_FAMILY) {
+    // A model with a map of levels thinks by effort; another is switched to a mode.
+    let level = limits::thinking_level(model, options).filter(|_| model.reasoning);
+    match (level, model.thinking_level_map.as_ref().filter(|_| model.reasoning)) {
+        (Some(level), Some(_)) => {
             body.set("reasoning_effort", model.thinking_word(level).unwrap_or(EFFORT));
-        } else {
-            body.set("prompt_mode", "reasoning");
         }
+        (Some(_), None) => body.set("prompt_mode", "reasoning"),
+        (None, Some(_)) => body.set_some("reasoning_effort", model.thinking_word(ThinkingLevel::Off)),
+        (None, None) => {}
     }
     body.set_some("prompt_cache_key", limits::cache_key(options).as_ref());
     // Last: what the user names outright wins.

@@ -13,11 +13,14 @@ use crate::llm::message::{Message, StopReason};
 use crate::llm::model::Model;
 use crate::llm::options::{CacheRetention, StreamOptions, ToolChoice};
 use crate::llm::protocol::HttpRequest;
-use crate::wire::endpoint;
 use crate::wire::endpoint::Headers;
 use crate::wire::transcript::Transcript;
+use crate::wire::{azure, endpoint};
 use serde::Serialize;
 use serde_json::{Map, Value};
+
+/// Keeps the models under an address and names of the user's own.
+const AZURE: &str = "azure";
 
 #[derive(Serialize)]
 struct StreamSettings {
@@ -59,7 +62,10 @@ fn stop_reason(reason: &str) -> Result<StopReason, StreamError> {
 fn request(model: &Model, context: &Context, options: &StreamOptions) -> Result<HttpRequest, StreamError> {
     let compat = Compat::of(model);
     Ok(HttpRequest {
-        url: endpoint::url(model, options, "/chat/completions")?,
+        url: match model.provider.as_str() {
+            AZURE => azure::chat_url(model, options)?,
+            _ => endpoint::url(model, options, "/chat/completions")?,
+        },
         headers: headers(model, context, options, &compat)?,
         body: body(model, context, options, &compat)?.into_bytes(),
     })
@@ -97,10 +103,12 @@ fn body(
     compat: &Compat<'_>,
 ) -> Result<Body, StreamError> {
     let transcript = Transcript::new(context, compat.system_in_place);
-    let anchored = compat.tools_in_place && transcript.only_adds_tools();
-    let request_tools = if anchored { &transcript.initial_tools } else { &transcript.current_tools };
-    let mut tools = tools::convert(request_tools, compat)?;
-    let mut messages = messages::convert(model, context, &transcript, compat, anchored)?;
+    let declared = match compat.tools_in_place {
+        true => transcript.with_additions(),
+        false => transcript.current(),
+    };
+    let mut tools = tools::convert(&declared.tools, compat)?;
+    let mut messages = messages::convert(model, context, &transcript, compat, declared.told)?;
     let retention = limits::cache_retention(options);
     let long = retention == CacheRetention::Long && compat.supports_long_cache;
     if compat.cache_markers && retention != CacheRetention::None {
@@ -110,7 +118,10 @@ fn body(
     }
 
     let mut body = Body::default();
-    body.set("model", &model.id);
+    match model.provider.as_str() {
+        AZURE => body.set("model", &azure::deployment(model, options)),
+        _ => body.set("model", &model.id),
+    }
     body.set("messages", &messages);
     body.set("stream", &true);
     if long || model.base_url.contains("api.openai.com") {
@@ -137,7 +148,7 @@ fn body(
         if compat.zai_tool_stream {
             body.set("tool_stream", &true);
         }
-    } else if has_tool_history(&transcript) {
+    } else if compat.tools_with_history && has_tool_history(&transcript) {
         // Proxies before Anthropic's models want the field when the conversation holds calls.
         body.set("tools", &tools);
     }

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 const LIMIT: usize = 64;
 
 /// Providers whose items have names of this form.
-const NAMED: [&str; 4] = ["openai", "openai-codex", "opencode", "azure-openai-responses"];
+const NAMED: [&str; 4] = ["openai", "openai-codex", "opencode", "azure"];
 
 /// The two ids; the second may be empty.
 pub fn join(call: &str, item: &str) -> String {
@@ -92,7 +92,7 @@ mod tests {
             ("openai", "a.b:c__", "a_b_c".to_owned()),
             ("openai", &long, "x".repeat(64)),
             ("openai", "call_1|fc_abc", format!("call_1|fc_{}", hash::short("fc_abc"))),
-            ("azure-openai-responses", "call é|rs", format!("call__|fc_{}", hash::short("rs")).replace("__|", "|")),
+            ("azure", "call é|rs", format!("call__|fc_{}", hash::short("rs")).replace("__|", "|")),
             ("xai", "call_1|fc_abc", "call_1_fc_abc".to_owned()),
             ("openai", "é", String::new()),
         ];

@@ -11,6 +11,8 @@ pub struct Compat {
     pub instruction_role: &'static str,
     /// System messages may stand inside the conversation.
     pub system_in_place: bool,
+    /// The thinking level is said inside the conversation, so that a change leaves the cache as it was.
+    pub effort_in_place: bool,
     /// How tools are declared inside the conversation, if they can be.
     pub tools_in_place: Option<ToolsInPlace>,
     pub supports_strict_mode: bool,
@@ -25,7 +27,7 @@ pub struct Compat {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolsInPlace {
-    /// An item of their own.
+    /// All in items of their own, which later items add to or replace.
     Item,
     /// As if the model had searched for them.
     Search,
@@ -44,7 +46,10 @@ impl Compat {
                 "system"
             },
             system_in_place: flag("supportsMidConvoSystemMessages", false),
-            tools_in_place: if flag("supportsAdditionalTools", false) {
+            effort_in_place: variant == Variant::OpenAi && flag("supportsMidConvoEffort", false),
+            tools_in_place: if flag("supportsMidConvoSystemMessages", false)
+                && flag("supportsAdditionalTools", false)
+            {
                 Some(ToolsInPlace::Item)
             } else {
                 flag("supportsToolSearch", false).then_some(ToolsInPlace::Search)
@@ -60,7 +65,7 @@ impl Compat {
                 (_, Some("openrouter")) => &["x-session-id"],
                 (_, Some("openai-nosession")) => &["x-client-request-id"],
                 (_, None) if openrouter => &["x-session-id"],
-                _ => &["session_id", "x-client-request-id"],
+                _ => &["session-id", "x-client-request-id"],
             },
         }
     }

@@ -5,6 +5,7 @@
 
 use super::blocks::{Blocks, Place};
 use super::compat::Compat;
+use super::request::effort_in_place;
 use super::{codex, usage};
 use crate::llm::context::Context;
 use crate::llm::event::{Info, StreamError};
@@ -50,6 +51,8 @@ pub struct EventReader {
     /// The requested service tier.
     tier: Option<String>,
     blocks: Blocks,
+    /// The level that was said inside the conversation; told with the answer's id.
+    effort: Option<String>,
     /// What was told.
     response_id: Option<String>,
     response_model: Option<String>,
@@ -65,6 +68,7 @@ impl EventReader {
             variant,
             tier: tier.and_then(|(_, tier)| Some(tier.as_str()?.to_owned())),
             blocks: Blocks::new(grammar),
+            effort: effort_in_place(variant, model, options).map(str::to_owned),
             response_id: None,
             response_model: None,
         }
@@ -137,7 +141,7 @@ impl EventReader {
         let response_id = new("id", &self.response_id);
         let response_model = new("model", &self.response_model);
         let response_model = response_model.filter(|model| *model != answer.model.id);
-        if response_id.is_none() && response_model.is_none() {
+        if response_id.is_none() && response_model.is_none() && self.effort.is_none() {
             return;
         }
         self.response_id = response_id.clone().or(self.response_id.take());

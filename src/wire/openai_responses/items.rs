@@ -26,6 +26,10 @@ use std::collections::HashMap;
 
 const NO_OUTPUT: &str = "(no tool output)";
 
+/// Stands before tools that are declared after the first ones.
+const MORE_TOOLS: &str = "More tools follow. Those declared before stay, unless they were said to be gone. A tool that is declared once more is there again, as it is declared now.";
+const REMOVED: &str = "These tools are gone. Do not call them:";
+
 /// The longest id of an item, in characters.
 const ID_LIMIT: usize = 64;
 
@@ -79,9 +83,12 @@ pub enum TypedItem<'a> {
         call_id: String,
         output: Output<'a>,
     },
+    ConfigurationUpdate {
+        reasoning: Effort<'a>,
+    },
     AdditionalTools {
         role: &'static str,
-        tools: Vec<WireTool<'a>>,
+        tools: Value,
     },
     ToolSearchCall {
         call_id: String,
@@ -95,6 +102,11 @@ pub enum TypedItem<'a> {
         status: &'static str,
         tools: Vec<WireTool<'a>>,
     },
+}
+
+#[derive(Serialize)]
+pub struct Effort<'a> {
+    effort: &'a str,
 }
 
 #[derive(Serialize)]
@@ -131,41 +143,65 @@ pub struct Search {
     limit: usize,
 }
 
-/// All items of the request, with the prompt first unless it stands elsewhere. `anchored`: tools are
-/// declared where they were added.
+/// All items of the request, with the prompt first unless it stands elsewhere. `told`: so many system messages have
+/// their tools in the request's own list. `effort` is said inside the conversation.
 pub fn convert<'a>(
     variant: Variant,
     model: &'a Model,
     context: &'a Context,
     transcript: &Transcript<'a>,
     compat: &Compat,
-    anchored: bool,
+    told: usize,
+    effort: Option<&'a str>,
 ) -> Result<Vec<Item<'a>>, StreamError> {
     let call_id = |id: &str| call_id::legal(model, id);
     let mut conversion = Conversion {
         variant,
         model,
         compat,
-        anchored,
+        told,
+        systems: 0,
+        effort,
+        declares: false,
+        unavailable: Vec::new(),
         grammar: grammar::properties(context, compat.supports_grammar_tools)?,
         sent: Sent::default(),
         position: 0,
         items: Vec::new(),
     };
+    if compat.tools_in_place == Some(ToolsInPlace::Item) {
+        conversion.declare(transcript.initial_tools.clone())?;
+    }
     if variant != Variant::Codex && !transcript.prompt.is_empty() {
         conversion.instruct(transcript.prompt.clone());
     }
     for turn in transform(context, &transcript.messages, model, &call_id) {
         conversion.take(turn)?;
     }
+    if let Some(effort) = effort {
+        conversion.items.push(Item::effort(effort));
+    }
     Ok(conversion.items)
+}
+
+impl<'a> Item<'a> {
+    fn effort(effort: &'a str) -> Self {
+        Self::Typed(TypedItem::ConfigurationUpdate { reasoning: Effort { effort } })
+    }
 }
 
 struct Conversion<'m, 'a> {
     variant: Variant,
     model: &'m Model,
     compat: &'m Compat,
-    anchored: bool,
+    /// System messages whose tools are in the request's own list, and how many there were yet.
+    told: usize,
+    systems: usize,
+    effort: Option<&'a str>,
+    /// Tools were declared in place before.
+    declares: bool,
+    /// Tools that were taken away, in the order in which that was said.
+    unavailable: Vec<&'a str>,
     grammar: HashMap<&'a str, &'a str>,
     sent: Sent,
     /// How many messages came before; made-up ids are numbered by it.
@@ -189,8 +225,12 @@ impl<'a> Conversion<'_, 'a> {
                 }
             }
             Turn::Assistant(answer) => {
+                let message = answer.message;
+                let effort = message.provider_thinking_level.as_deref();
+                let effort = effort.filter(|_| self.effort.is_some() && answer.same_model);
                 let items = self.answer(answer);
                 if !items.is_empty() {
+                    self.items.extend(effort.map(Item::effort));
                     self.items.extend(items);
                     self.position += 1;
                 }
@@ -211,27 +251,53 @@ impl<'a> Conversion<'_, 'a> {
     }
 
     fn system(&mut self, system: &'a SystemMessage) -> Result<(), StreamError> {
-        if self.anchored && !system.tools_added.is_empty() {
-            self.add_tools(&system.tools_added)?;
+        self.systems += 1;
+        let mut text = transcript::update_text(system);
+        if self.systems > self.told {
+            if !system.tools_added.is_empty() {
+                self.add_tools(&system.tools_added)?;
+            }
+            let added = |name: &str| system.tools_added.iter().any(|tool| tool.name == name);
+            let removed = system.tools_removed.iter().map(|tool| tool.name.as_str());
+            let removed: Vec<&str> = removed.filter(|name| !added(name)).collect();
+            if !removed.is_empty() {
+                let gap = if text.is_empty() { "" } else { "\n\n" };
+                text = format!("{text}{gap}{REMOVED}\n- {}", removed.join("\n- "));
+                self.unavailable.extend(removed);
+            }
         }
-        let text = transcript::update_text(system);
         if !text.is_empty() {
             self.instruct(text);
         }
         Ok(())
     }
 
+    /// Declares tools in an item of their own. Without a word about the earlier items models take the last for all.
+    fn declare(&mut self, tools: Vec<ToolSpec>) -> Result<(), StreamError> {
+        if tools.is_empty() {
+            return Ok(());
+        }
+        self.unavailable.retain(|name| tools.iter().all(|tool| tool.name != *name));
+        if self.declares {
+            let gone = match self.unavailable.as_slice() {
+                [] => String::new(),
+                names => format!("\nStill gone: {}.", names.join(", ")),
+            };
+            self.instruct(format!("{MORE_TOOLS}{gone}"));
+        }
+        self.declares = true;
+        let tools = tools::convert(&tools, self.variant, self.compat, false)?;
+        let tools = serde_json::to_value(tools).unwrap_or_default();
+        self.items.push(Item::Typed(TypedItem::AdditionalTools { role: "developer", tools }));
+        Ok(())
+    }
+
     fn add_tools(&mut self, added: &'a [ToolSpec]) -> Result<(), StreamError> {
-        let convert = |found| tools::convert(added, self.variant, self.compat, found);
         match self.compat.tools_in_place {
             None => {}
-            Some(ToolsInPlace::Item) => {
-                let tools = convert(false)?;
-                let role = "developer";
-                self.items.push(Item::Typed(TypedItem::AdditionalTools { role, tools }));
-            }
+            Some(ToolsInPlace::Item) => self.declare(added.to_vec())?,
             Some(ToolsInPlace::Search) => {
-                let tools = convert(true)?;
+                let tools = tools::convert(added, self.variant, self.compat, true)?;
                 let names: Vec<&str> = added.iter().map(|tool| tool.name.as_str()).collect();
                 let seed = format!("system:{}:{}", self.position, names.join(","));
                 let call_id = format!("pi_tool_load_{}", hash::short(&seed));
@@ -361,7 +427,7 @@ fn output<'a>(parts: &[Part<'a>]) -> Output<'a> {
     };
     let images = parts.iter().filter(|part| matches!(part, Part::Image(_)));
     let mut images = images.filter_map(|part| InputPart::of(*part)).peekable();
-    match (images.peek().is_some(), text.is_empty()) {
+    match (images.peek().is_some(), text.trim().is_empty()) {
         (false, true) => Output::Text(NO_OUTPUT.into()),
         (false, false) => Output::Text(text),
         (true, true) => Output::Parts(images.collect()),

@@ -4,7 +4,6 @@
 //! them. Nothing is stored at the provider: every request holds the whole conversation, with the
 //! provider's own records of its thinking, encrypted, in their places.
 
-mod azure;
 mod blocks;
 mod call_id;
 mod codex;

@@ -1,7 +1,7 @@
 //! A request for a response.
 
-use super::compat::Compat;
-use super::{azure, codex, items, tools};
+use super::compat::{Compat, ToolsInPlace};
+use super::{codex, items, tools};
 use crate::llm::body::Body;
 use crate::llm::context::Context;
 use crate::llm::event::StreamError;
@@ -9,10 +9,10 @@ use crate::llm::limits;
 use crate::llm::model::Model;
 use crate::llm::options::{CacheRetention, StreamOptions, ToolChoice};
 use crate::llm::protocol::HttpRequest;
-use crate::wire::endpoint;
 use crate::wire::endpoint::Headers;
 use crate::wire::openai_responses::variant::Variant;
-use crate::wire::transcript::Transcript;
+use crate::wire::transcript::{Declared, Transcript};
+use crate::wire::{azure, endpoint};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -27,6 +27,24 @@ struct Reasoning<'a> {
     effort: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'static str>,
+}
+
+/// The level of a request whose conversation says another: part of what is cached, so it never changes.
+const EFFORT_BESIDE: &str = "medium";
+
+/// True for the token of a sign-in with ChatGPT: OpenAI's keys begin otherwise.
+fn is_subscription(model: &Model, options: &StreamOptions) -> bool {
+    let key = options.api_key.as_ref();
+    model.provider == "openai"
+        && model.base_url == "https://api.openai.com/v1"
+        && key.is_some_and(|key| !key.expose().starts_with("sk-"))
+}
+
+/// The level that is said inside the conversation, where the model takes it there.
+pub fn effort_in_place<'a>(variant: Variant, model: &'a Model, options: &StreamOptions) -> Option<&'a str> {
+    let in_place = Compat::of(variant, model).effort_in_place && !is_subscription(model, options);
+    let level = limits::thinking_level(model, options).filter(|_| in_place)?;
+    Some(model.thinking_word(level).unwrap_or(level.name()))
 }
 
 pub fn request(
@@ -97,10 +115,14 @@ impl Request<'_> {
     fn body(&self) -> Result<Body, StreamError> {
         let Self { variant, model, context, options, compat } = self;
         let transcript = Transcript::new(context, compat.system_in_place);
-        let anchored = compat.tools_in_place.is_some() && transcript.only_adds_tools();
-        let request_tools = if anchored { &transcript.initial_tools } else { &transcript.current_tools };
-        let tools = tools::convert(request_tools, *variant, compat, false)?;
-        let input = items::convert(*variant, model, context, &transcript, compat, anchored)?;
+        let declared = match compat.tools_in_place {
+            Some(ToolsInPlace::Item) => Declared { tools: Vec::new(), told: 0 },
+            Some(ToolsInPlace::Search) => transcript.with_additions(),
+            None => transcript.current(),
+        };
+        let tools = tools::convert(&declared.tools, *variant, compat, false)?;
+        let effort = effort_in_place(*variant, model, options);
+        let input = items::convert(*variant, model, context, &transcript, compat, declared.told, effort)?;
         let is_codex = *variant == Variant::Codex;
 
         let mut body = Body::default();
@@ -117,12 +139,15 @@ impl Request<'_> {
         body.set("stream", &true);
         body.set("store", &false);
         self.write_cache(&mut body);
-        if compat.supports_max_output_tokens {
+        let subscribed = is_subscription(model, options);
+        if compat.supports_max_output_tokens && !subscribed {
             let limit = limits::output_tokens(model, context, options);
             let limit = limit.map(|limit| limit.max(MIN_OUTPUT_TOKENS));
             body.set_some("max_output_tokens", limit.as_ref());
         }
-        body.set_some("temperature", options.temperature.as_ref());
+        if !subscribed {
+            body.set_some("temperature", options.temperature.as_ref());
+        }
         if !tools.is_empty() {
             body.set("tools", &tools);
         }
@@ -141,7 +166,7 @@ impl Request<'_> {
 
     fn write_cache(&self, body: &mut Body) {
         body.set_some("prompt_cache_key", limits::cache_key(self.options).as_ref());
-        if self.variant != Variant::OpenAi {
+        if self.variant != Variant::OpenAi || is_subscription(self.model, self.options) {
             return;
         }
         let retention = limits::cache_retention(self.options);
@@ -159,10 +184,10 @@ impl Request<'_> {
         let Self { model, options, .. } = self;
         let level = limits::thinking_level(model, options).filter(|_| model.reasoning);
         if let Some(level) = level {
-            let reasoning = Reasoning {
-                effort: model.thinking_word(level).unwrap_or(level.name()),
-                summary: Some("auto"),
-            };
+            let word = model.thinking_word(level).unwrap_or(level.name());
+            let in_place = effort_in_place(self.variant, model, options).is_some();
+            let reasoning =
+                Reasoning { effort: if in_place { EFFORT_BESIDE } else { word }, summary: Some("auto") };
             body.set("reasoning", &reasoning);
         } else if let Some(effort) = self.effort_off() {
             let reasoning = Reasoning { effort, summary: None };

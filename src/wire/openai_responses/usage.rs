@@ -68,7 +68,7 @@ pub fn of(response: &Value, variant: Variant, model: &Model, tier: Option<&str>)
 
 /// What the tier that served the request does to the price.
 fn price_factor(variant: Variant, model: &Model, served: Option<&str>, asked: Option<&str>) -> f64 {
-    let paid = matches!(asked, Some("flex" | "priority"));
+    let paid = matches!(asked, Some("flex" | "priority" | "fast"));
     let tier = match (variant, served) {
         (Variant::Azure, _) => None,
         // Says so whatever it was.
@@ -77,8 +77,8 @@ fn price_factor(variant: Variant, model: &Model, served: Option<&str>, asked: Op
     };
     match tier {
         Some("flex") => 0.5,
-        Some("priority") if model.id == "gpt-5.5" => 2.5,
-        Some("priority") => 2.0,
+        Some("priority" | "fast") if model.id == "gpt-5.5" => 2.5,
+        Some("priority" | "fast") => 2.0,
         _ => 1.0,
     }
 }
@@ -125,6 +125,7 @@ mod tests {
             (OpenAi, "m", Some("flex"), None, 0.5),
             (OpenAi, "m", Some("priority"), Some("auto"), 2.0),
             (OpenAi, "gpt-5.5", Some("priority"), None, 2.5),
+            (OpenAi, "m", Some("fast"), None, 2.0),
             (OpenAi, "m", None, Some("flex"), 0.5),
             (OpenAi, "m", Some("default"), Some("priority"), 1.0),
             (Codex, "m", Some("default"), Some("priority"), 2.0),

@@ -2,9 +2,8 @@
 //!
 //! What comes out is legal for every provider: each call of a tool has a unique id, a name and exactly
 //! one result, and the results stand right after their calls. Calls that nobody answered get an error as
-//! result, results that nobody asked for are left out, and so are answers that failed. Thinking of
-//! another model becomes plain text, or goes if it is empty or sealed. The stored conversation is not
-//! touched, and nothing is copied but what changes.
+//! result, results that nobody asked for are left out, and so are answers that failed and thinking of
+//! another model. The stored conversation is not touched, and nothing is copied but what changes.
 //!
 //! Each step looks only at what came before it: a longer conversation begins with the same bytes.
 
@@ -12,7 +11,7 @@ use crate::llm::context::Context;
 use crate::llm::message::{
     AssistantMessage, Block, Content, ImageContent, Message, SystemMessage, ToolCall, ToolResultMessage,
 };
-use crate::llm::model::Model;
+use crate::llm::model::{Model, provider_id};
 use crate::wire::ids::{self, NO_NAME};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -168,8 +167,9 @@ impl<'a> Transform<'_, 'a> {
 
     fn answer(&mut self, message: &'a AssistantMessage) {
         let model = self.model;
-        let same_model =
-            message.provider == model.provider && message.api == model.api && message.model == model.id;
+        let same_model = provider_id(&message.provider) == model.provider
+            && message.api == model.api
+            && message.model == model.id;
         let mut calls = Vec::new();
         let mut blocks = Vec::with_capacity(message.content.len());
         for block in &message.content {
@@ -185,8 +185,6 @@ impl<'a> Transform<'_, 'a> {
                     let blank = block.thinking.trim().is_empty();
                     if same_model && (redacted || signed || !blank) {
                         blocks.push(AssistantBlock::Thinking { text: &block.thinking, signature, redacted });
-                    } else if !redacted && !blank {
-                        blocks.push(AssistantBlock::Text { text: &block.thinking, signature: None });
                     }
                 }
                 Block::ToolCall(call) => {
@@ -306,6 +304,33 @@ impl<'a> Transform<'_, 'a> {
             }
         }
         parts
+    }
+}
+
+const IMAGE_FOLLOWS: &str = "(image attached after the tool results)";
+
+impl<'a> CallResult<'a> {
+    /// Takes the images out of the result of a failed call, for models that take only text there, and names them.
+    pub fn take_error_images(&mut self) -> Option<(String, Vec<&'a ImageContent>)> {
+        if !self.is_error {
+            return None;
+        }
+        let mut images = Vec::new();
+        let mut parts = Vec::with_capacity(self.parts.len());
+        for part in &self.parts {
+            match part {
+                Part::Image(image) => {
+                    images.push(*image);
+                    if parts.last() != Some(&Part::Text(IMAGE_FOLLOWS)) {
+                        parts.push(Part::Text(IMAGE_FOLLOWS));
+                    }
+                }
+                part => parts.push(*part),
+            }
+        }
+        self.parts = parts;
+        let title = format!("Images of the failed call {} ({}):", self.call_id, self.name);
+        (!images.is_empty()).then_some((title, images))
     }
 }
 

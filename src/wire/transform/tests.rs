@@ -157,7 +157,7 @@ fn a_system_message_between_calls_and_results_waits() {
 }
 
 #[test]
-fn thinking_is_kept_for_its_own_model_and_said_to_others() {
+fn thinking_is_kept_for_its_own_model_alone() {
     let blocks = json!([
         {"type":"thinking","thinking":"t","thinkingSignature":"s"},
         {"type":"thinking","thinking":"","thinkingSignature":"s"},
@@ -170,7 +170,7 @@ fn thinking_is_kept_for_its_own_model_and_said_to_others() {
         json!([answer("m", blocks.clone())]),
         &["think t false; think  false; think [r] true; text x Some(\"y\")"],
     );
-    check(json!([answer("other", blocks)]), &["text t None; text x None"]);
+    check(json!([answer("other", blocks)]), &["text x None"]);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! that has not ended yet is used nevertheless.
 
 use super::Credentials;
+use super::file::entry_of;
 use super::store::Store;
 use crate::auth::oauth;
 use crate::auth::oauth::{Clock, Entry, Hosts, Interaction, Method, Setting};
@@ -14,6 +15,7 @@ use crate::base::cancel::CancelToken;
 use crate::base::env::Env;
 use crate::llm::event::{ErrorKind, StreamError};
 use crate::llm::message::now_ms;
+use crate::llm::model::former_provider_id;
 use crate::llm::secret::Secret;
 use crate::models::Configured;
 use crossbeam_channel::{bounded, select};
@@ -116,7 +118,8 @@ impl Credentials {
     pub fn remove(&self, provider: &str, cancel: &CancelToken) -> Result<bool, StreamError> {
         let store = Store::lock(&self.file.path, cancel)?;
         let mut entries = store.read()?;
-        if entries.shift_remove(provider).is_none() {
+        let former = former_provider_id(provider).and_then(|former| entries.shift_remove(former));
+        if entries.shift_remove(provider).or(former).is_none() {
             return Ok(false);
         }
         store.draft()?.commit(&entries)?;
@@ -253,8 +256,11 @@ impl Credentials {
         let store = Store::lock(&self.file.path, cancel)?;
         let mut entries = store.read()?;
         // Settings of the provider are no part of the proof of identity.
-        if let Some(env) = entries.get(provider).and_then(|old| old.get("env")) {
+        if let Some(env) = entry_of(&entries, provider).and_then(|old| old.get("env")) {
             entry.insert("env".into(), env.clone());
+        }
+        if let Some(former) = former_provider_id(provider) {
+            entries.shift_remove(former);
         }
         entries.insert(provider.to_owned(), Value::Object(entry));
         store.draft()?.commit(&entries)
@@ -262,7 +268,7 @@ impl Credentials {
 
     fn env_for(&self, provider: &str) -> Env {
         let entries = self.file.entries().unwrap_or_default();
-        self.env.with(&super::settings_of(entries.get(provider)))
+        self.env.with(&super::settings_of(entry_of(&entries, provider)))
     }
 }
 

@@ -268,7 +268,14 @@ fn only_this_machine_and_what_the_user_named_is_asked() {
         let targets = targets(&env).into_iter();
         targets.map(|target| (target.root, target.key.is_some())).collect::<Vec<_>>()
     };
-    let usual = [(OLLAMA, false), (LLAMA_CPP, false), (LM_STUDIO, false), (VLLM, false), (SGLANG, false)];
+    let usual = [
+        (OLLAMA, false),
+        (LLAMA_CPP[0], false),
+        (LLAMA_CPP[1], false),
+        (LM_STUDIO, false),
+        (VLLM, false),
+        (SGLANG, false),
+    ];
     let usual = usual.map(|(root, key)| (root.to_owned(), key));
     assert_eq!(roots(Env::of([])), usual);
     assert_eq!(roots(Env::of([("OLLAMA_HOST", "0.0.0.0")])), usual);

@@ -55,7 +55,9 @@ fn a_conversation_in_the_protocol_s_form() {
             ]},
             {"role": "user", "content": [
                 {"type": "tool_result", "tool_use_id": "c1", "content": "out", "is_error": false},
-                {"type": "tool_result", "tool_use_id": "c2", "content": [{"type": "text", "text": "(see attached image)"}, {"type": "image", "source": source("BB==")}], "is_error": true},
+                {"type": "tool_result", "tool_use_id": "c2", "content": "(image attached after the tool results)", "is_error": true},
+                {"type": "text", "text": "Images of the failed call c2 (ls):"},
+                {"type": "image", "source": source("BB==")},
             ]},
             {"role": "user", "content": [{"type": "text", "text": "thanks", "cache_control": mark}]},
         ],
@@ -167,8 +169,12 @@ fn the_effort_is_said_in_place_where_the_model_takes_it() {
     let effort = |effort: &str| json!({"role": "system", "content": [], "output_config": {"effort": effort}});
     assert_eq!((&sent["messages"][1], &sent["messages"][4]), (&effort("low"), &effort("medium")));
     assert!(sent["messages"][3]["content"][0].get("cache_control").is_some());
-    assert_eq!(sent["output_config"]["effort"], "high");
+    assert_eq!(sent["output_config"]["effort"], "low");
     assert_eq!(sent["thinking"]["block_binding"]["prefix_mismatch_behavior"], "drop_block");
+    let off = StreamOptions { thinking: ThinkingLevel::Off, ..options };
+    let silent = testing::body(&AnthropicMessages, &m, &messages, &off);
+    assert_eq!(silent["thinking"], json!({"type": "disabled"}));
+    assert!(!silent.to_string().contains("effort"), "{silent}");
 }
 
 #[test]
@@ -251,14 +257,17 @@ fn later_system_messages_and_tools_stay_in_place_where_the_model_takes_them() {
         json!({"role": "system", "content": [
             {"type": "text", "text": "more"},
             {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "ls"}},
-            {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "write"}, "cache_control": {"type": "ephemeral"}},
+            {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": {
+                "name": "write", "description": "write it", "eager_input_streaming": true,
+                "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+            }}, "cache_control": {"type": "ephemeral"}},
         ]})
     );
     let tools = in_place["tools"].as_array().unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["ls", "__pi_deferred_placeholder__", "write"]);
+    assert_eq!(names, ["ls", "__pi_deferred_placeholder__"]);
     let deferred: Vec<bool> = tools.iter().map(|tool| tool["defer_loading"] == true).collect();
-    assert_eq!(deferred, [false, true, true]);
+    assert_eq!(deferred, [false, true]);
 }
 
 #[test]

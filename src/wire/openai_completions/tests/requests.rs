@@ -101,6 +101,18 @@ fn switches_of_the_conversation() {
     assert_eq!(sent(&m, &messages, &options())["messages"][2]["reasoning_content"], "");
 }
 
+#[test]
+fn an_empty_list_of_tools_is_sent_only_where_it_is_wanted() {
+    for (compat, expected) in
+        [(json!({}), None), (json!({"requiresToolsWithToolHistory": true}), Some(json!([])))]
+    {
+        let m = model(json!({"compat": compat}));
+        let mut messages = conversation(&m);
+        messages[0].as_object_mut().unwrap().remove("toolsAdded");
+        assert_eq!(sent(&m, &messages, &options()).get("tools"), expected.as_ref(), "{compat}");
+    }
+}
+
 /// The fields by which a model with this format is asked to think.
 fn asked(format: &str, map: Value, level: ThinkingLevel) -> Value {
     let m = model(json!({"reasoning": true, "thinkingLevelMap": map, "compat": {

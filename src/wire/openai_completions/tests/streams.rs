@@ -240,7 +240,7 @@ fn a_whole_body_is_an_answer_too() {
     let whole = |body: &str| testing::decode(decoder(&m), &[Frame::Body(body)]).shown();
     let message = json!({"content": "x", "reasoning_content": "t", "tool_calls": [{"id": "a", "function": {"name": "ls", "arguments": "{}"}}]});
     let body = json!({"id": "r", "object": "chat.completion", "choices": [{"message": message, "finish_reason": "stop"}], "usage": {"prompt_tokens": 1}});
-    let expected = r#"text "x"; think "t" reasoning_content; call a ls {}; tooluse"#;
+    let expected = r#"think "t" reasoning_content; text "x"; call a ls {}; tooluse"#;
     assert_eq!(whole(&body.to_string()), expected);
     // One event that holds all.
     check(&m, &[body], expected);

@@ -20,7 +20,7 @@ const VARIANTS: [Variant; 3] = [Variant::OpenAi, Variant::Azure, Variant::Codex]
 fn model(variant: Variant, fields: Value) -> Model {
     let (provider, api) = match variant {
         Variant::OpenAi => ("openai", "openai-responses"),
-        Variant::Azure => ("azure-openai-responses", "azure-openai-responses"),
+        Variant::Azure => ("azure", "azure-openai-responses"),
         Variant::Codex => ("openai-codex", "openai-codex-responses"),
     };
     let mut own = json!({"provider": provider, "api": api});

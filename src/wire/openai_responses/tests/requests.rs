@@ -187,7 +187,10 @@ fn later_prompts_and_tools_stand_where_they_were_said() {
             json!({"supportsMidConvoSystemMessages": true, "supportsAdditionalTools": true, "supportsToolSearch": true}),
             Variant::Codex
         ),
-        place("user, message, additional_tools cat patch, developer, user", "ls")
+        place(
+            "additional_tools ls, user, message, developer, additional_tools cat patch, developer, user",
+            ""
+        )
     );
     assert_eq!(
         shown(
@@ -202,6 +205,61 @@ fn later_prompts_and_tools_stand_where_they_were_said() {
 }
 
 #[test]
+fn tools_that_go_are_said_to_be_gone() {
+    let compat = json!({"supportsMidConvoSystemMessages": true, "supportsAdditionalTools": true});
+    let m = model(Variant::OpenAi, json!({"reasoning": true, "compat": compat}));
+    let messages = json!([
+        {"role": "system", "content": "s", "toolsAdded": [tool("ls"), tool("rm")]},
+        {"role": "user", "content": "q"},
+        {"role": "system", "content": "", "toolsRemoved": [{"name": "rm"}, {"name": "ls"}], "toolsAdded": [tool("ls")]},
+        {"role": "system", "content": "", "toolsAdded": [tool("cat")]},
+        {"role": "system", "content": "", "toolsAdded": [tool("rm")]},
+    ]);
+    let body = sent(Variant::OpenAi, &m, &messages, &options());
+    let items = body["input"].as_array().unwrap().iter().map(|item| match item["tools"].as_array() {
+        Some(tools) => tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect::<Vec<_>>().join(" "),
+        None => item["content"].as_str().unwrap_or("user").lines().last().unwrap().to_owned(),
+    });
+    let items: Vec<String> = items.collect();
+    let more = "More tools follow.";
+    assert!(body.get("tools").is_none());
+    assert_eq!(
+        [&items[..3], &items[4..6], &items[7..8], &items[9..]].concat(),
+        ["ls rm", "s", "user", "ls", "- rm", "cat", "rm"]
+    );
+    assert_eq!(items[6], "Still gone: rm.");
+    assert!(items[3].starts_with(more) && items[8].starts_with(more), "{items:?}");
+}
+
+#[test]
+fn the_level_is_said_in_place_where_the_model_takes_it() {
+    let compat = json!({"supportsMidConvoEffort": true});
+    let m = model(
+        Variant::OpenAi,
+        json!({"reasoning": true, "compat": compat, "baseUrl": "https://api.openai.com/v1"}),
+    );
+    let mut past = json!({"role": "assistant", "content": [{"type": "text", "text": "a"}], "api": m.api, "provider": m.provider,
+        "model": m.id, "stopReason": "stop", "providerThinkingLevel": "low"});
+    let update = |effort: &str| json!({"type": "configuration_update", "reasoning": {"effort": effort}});
+    let said = |past: &Value, thinking, key: &str| {
+        let options = StreamOptions { thinking, api_key: Some(Secret::new(key)), ..options() };
+        let messages = json!([{"role": "user", "content": "q"}, past, {"role": "user", "content": "r"}]);
+        let body = sent(Variant::OpenAi, &m, &messages, &options);
+        let updates = body["input"].as_array().unwrap().iter().enumerate();
+        let updates = updates.filter(|(_, item)| item["type"] == "configuration_update");
+        let updates: Vec<(usize, Value)> = updates.map(|(at, item)| (at, item.clone())).collect();
+        (updates, body["reasoning"]["effort"].as_str().unwrap_or_default().to_owned())
+    };
+    let both = vec![(1, update("low")), (4, update("high"))];
+    assert_eq!(said(&past, ThinkingLevel::High, "sk-1"), (both, "medium".to_owned()));
+    // The token of a subscription takes no updates.
+    assert_eq!(said(&past, ThinkingLevel::High, "token"), (vec![], "high".to_owned()));
+    assert_eq!(said(&past, ThinkingLevel::Off, "sk-1").0, vec![]);
+    past["model"] = json!("other");
+    assert_eq!(said(&past, ThinkingLevel::High, "sk-1").0, vec![(3, update("high"))]);
+}
+
+#[test]
 fn headers_of_each_variant() {
     let m = |variant, fields| model(variant, fields);
     let azure = json!({"baseUrl": "https://r.openai.azure.com"});
@@ -213,7 +271,7 @@ fn headers_of_each_variant() {
     #[rustfmt::skip]
     let cases = [
         (Variant::OpenAi, m(Variant::OpenAi, json!({})), vec![
-            ("content-type", json_), ("accept", json_), ("authorization", &bearer), ("session_id", "s"), ("x-client-request-id", "s"), ("x-a", "b")]),
+            ("content-type", json_), ("accept", json_), ("authorization", &bearer), ("session-id", "s"), ("x-client-request-id", "s"), ("x-a", "b")]),
         (Variant::OpenAi, m(Variant::OpenAi, router), vec![
             ("content-type", json_), ("accept", json_), ("authorization", &bearer), ("x-session-id", "s"),
             ("x-openrouter-title", "pi"), ("x-openrouter-categories", "cli-agent"), ("x-a", "b")]),
@@ -221,7 +279,7 @@ fn headers_of_each_variant() {
             ("content-type", json_), ("accept", json_), ("authorization", &bearer), ("x-client-request-id", "s"), ("x-a", "b")]),
         (Variant::OpenAi, m(Variant::OpenAi, copilot), vec![
             ("content-type", json_), ("accept", json_), ("authorization", &bearer), ("x-own", "1"), ("x-initiator", "user"), ("openai-intent", "conversation-edits"),
-            ("copilot-vision-request", "true"), ("session_id", "s"), ("x-client-request-id", "s"), ("x-a", "b")]),
+            ("copilot-vision-request", "true"), ("session-id", "s"), ("x-client-request-id", "s"), ("x-a", "b")]),
         (Variant::Azure, m(Variant::Azure, azure), vec![
             ("content-type", json_), ("accept", json_), ("api-key", key.expose()), ("x-a", "b")]),
         (Variant::Codex, m(Variant::Codex, json!({})), vec![

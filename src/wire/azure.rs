@@ -10,27 +10,40 @@ const DEFAULT_API_VERSION: &str = "v1";
 /// Hosts of Azure's own, by their ends.
 const HOSTS: [&str; 3] = [".openai.azure.com", ".cognitiveservices.azure.com", ".ai.azure.com"];
 
-/// Where the request goes.
+/// Where a request for a response goes.
 pub fn url(model: &Model, options: &StreamOptions) -> Result<String, StreamError> {
-    let configured = |name: &str| {
-        let value = setting(options, name)?;
-        let value = value.trim();
-        (!value.is_empty()).then(|| value.to_owned())
-    };
-    let base = configured("AZURE_OPENAI_BASE_URL")
+    let version = configured(options, "AZURE_OPENAI_API_VERSION");
+    responses_url(&base(model, options)?, version.as_deref())
+}
+
+/// Where a request for chat completions goes. Its address needs no version.
+pub fn chat_url(model: &Model, options: &StreamOptions) -> Result<String, StreamError> {
+    let Address { place, path, query } = Address::parse(&base(model, options)?)?;
+    let path = path.strip_suffix("/chat/completions").unwrap_or(&path);
+    let mark = if query.is_empty() { "" } else { "?" };
+    Ok(format!("{place}{path}/chat/completions{mark}{query}"))
+}
+
+fn configured(options: &StreamOptions, name: &str) -> Option<String> {
+    let value = setting(options, name)?;
+    let value = value.trim();
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
+fn base(model: &Model, options: &StreamOptions) -> Result<String, StreamError> {
+    let base = configured(options, "AZURE_OPENAI_BASE_URL")
         .or_else(|| {
-            let resource = configured("AZURE_OPENAI_RESOURCE_NAME")?;
+            let resource = configured(options, "AZURE_OPENAI_RESOURCE_NAME")?;
             Some(format!("https://{resource}.openai.azure.com"))
         })
         .or_else(|| {
             let own = model.base_url.trim();
             (!own.is_empty()).then(|| own.to_owned())
         });
-    let Some(base) = base else {
+    base.ok_or_else(|| {
         let message = "Azure OpenAI needs an address: set AZURE_OPENAI_BASE_URL or AZURE_OPENAI_RESOURCE_NAME, or give the model a base URL";
-        return Err(StreamError::new(ErrorKind::Auth, message));
-    };
-    responses_url(&base, configured("AZURE_OPENAI_API_VERSION").as_deref())
+        StreamError::new(ErrorKind::Auth, message)
+    })
 }
 
 /// The name under which the model is deployed: from pairs `model=deployment`, or the model's own.
@@ -42,34 +55,50 @@ pub fn deployment(model: &Model, options: &StreamOptions) -> String {
     named.next_back().map_or_else(|| model.id.clone(), |(_, name)| name.to_owned())
 }
 
-/// `base` may be what Azure's pages show: the host alone, or the full address of some request.
+/// The address under which Azure answers, taken apart.
+struct Address {
+    /// Scheme and host.
+    place: String,
+    /// Without a slash at its end.
+    path: String,
+    query: String,
+}
+
+impl Address {
+    /// `base` may be what Azure's pages show: the host alone, or the full address of some request.
+    fn parse(base: &str) -> Result<Self, StreamError> {
+        let invalid = || {
+            let shown = base.split('?').next().unwrap_or_default();
+            let message = format!("Invalid Azure OpenAI base URL: {shown}");
+            StreamError::new(ErrorKind::Request, message)
+        };
+        let base = base.trim();
+        let (scheme, rest) = base.split_once("://").ok_or_else(invalid)?;
+        let rest = rest.split('#').next().unwrap_or_default();
+        let (place, mut query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = match place.find('/') {
+            Some(slash) => place.split_at(slash),
+            None => (place, ""),
+        };
+        let known_scheme = ["http", "https"].iter().any(|s| scheme.eq_ignore_ascii_case(s));
+        if !known_scheme || authority.is_empty() || base.contains(char::is_whitespace) {
+            return Err(invalid());
+        }
+        let mut path = path.trim_end_matches('/');
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        let host = host.split(':').next().unwrap_or_default();
+        let host = host.to_ascii_lowercase();
+        let at_azure = HOSTS.iter().any(|end| host.ends_with(end));
+        if at_azure && matches!(path, "" | "/openai" | "/openai/v1/responses") {
+            (path, query) = ("/openai/v1", "");
+        }
+        let path = path.strip_suffix("/responses").unwrap_or(path);
+        Ok(Self { place: format!("{scheme}://{authority}"), path: path.to_owned(), query: query.to_owned() })
+    }
+}
+
 fn responses_url(base: &str, version: Option<&str>) -> Result<String, StreamError> {
-    let invalid = || {
-        let shown = base.split('?').next().unwrap_or_default();
-        let message = format!("Invalid Azure OpenAI base URL: {shown}");
-        StreamError::new(ErrorKind::Request, message)
-    };
-    let base = base.trim();
-    let (scheme, rest) = base.split_once("://").ok_or_else(invalid)?;
-    let rest = rest.split('#').next().unwrap_or_default();
-    let (place, mut query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (authority, path) = match place.find('/') {
-        Some(slash) => place.split_at(slash),
-        None => (place, ""),
-    };
-    let known_scheme = ["http", "https"].iter().any(|s| scheme.eq_ignore_ascii_case(s));
-    if !known_scheme || authority.is_empty() || base.contains(char::is_whitespace) {
-        return Err(invalid());
-    }
-    let mut path = path.trim_end_matches('/');
-    let place = authority.rsplit('@').next().unwrap_or_default();
-    let host = place.split(':').next().unwrap_or_default();
-    let host = host.to_ascii_lowercase();
-    let at_azure = HOSTS.iter().any(|end| host.ends_with(end));
-    if at_azure && matches!(path, "" | "/openai" | "/openai/v1/responses") {
-        (path, query) = ("/openai/v1", "");
-    }
-    let path = path.strip_suffix("/responses").unwrap_or(path);
+    let Address { place, path, query } = Address::parse(base)?;
     let fields = query.split('&').filter(|field| !field.is_empty());
     let (own_version, others): (Vec<&str>, Vec<&str>) =
         fields.partition(|field| field.starts_with("api-version="));
@@ -80,7 +109,7 @@ fn responses_url(base: &str, version: Option<&str>) -> Result<String, StreamErro
     };
     let query = others.into_iter().chain([version.as_str()]);
     let query = query.collect::<Vec<_>>().join("&");
-    Ok(format!("{scheme}://{authority}{path}/responses?{query}"))
+    Ok(format!("{place}{path}/responses?{query}"))
 }
 
 #[cfg(test)]
@@ -157,6 +186,12 @@ mod tests {
         ];
         for (env, expected) in cases {
             assert_eq!(url(&model, &options(env)).unwrap(), expected, "{env:?}");
+        }
+        for (base, expected) in [
+            ("https://r.services.ai.azure.com", "https://r.services.ai.azure.com/openai/v1/chat/completions"),
+            ("http://b/x/?t=7", "http://b/x/chat/completions?t=7"),
+        ] {
+            assert_eq!(chat_url(&model, &options(&[("AZURE_OPENAI_BASE_URL", base)])).unwrap(), expected);
         }
         let nowhere = url(&Model::default(), &options(&[])).unwrap_err();
         assert_eq!(nowhere.kind, ErrorKind::Auth);
