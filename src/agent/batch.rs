@@ -251,6 +251,7 @@ fn conclude(result: Result<ToolOutput, ToolError>) -> Finished {
                 None => Some(details.unwrap_or_else(|| Value::Object(Map::new()))),
                 Some(_) => details,
             };
+            let structured = structured.map(|data| *data);
             let output = ToolOutput { details, structured, ..ToolOutput::text(message) };
             Finished { output, is_error: true, duration_ms: None }
         }

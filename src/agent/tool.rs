@@ -135,8 +135,8 @@ impl ToolOutput {
 pub struct ToolError {
     pub message: String,
     pub details: Option<Value>,
-    /// As in [`ToolOutput`].
-    pub structured: Option<Value>,
+    /// As in [`ToolOutput`]; boxed, since every result of a tool has room for an error.
+    pub structured: Option<Box<Value>>,
 }
 
 impl ToolError {

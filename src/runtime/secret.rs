@@ -44,7 +44,8 @@ impl Tool for Wrapped {
         match self.tool.run(&Invocation { arguments: &arguments, update: &update, ..*call }) {
             Ok(output) => Ok(self.hidden(output)),
             Err(ToolError { message, mut details, mut structured }) => {
-                details.iter_mut().chain(&mut structured).for_each(|value| self.vault.hide_value(value));
+                let values = details.iter_mut().chain(structured.as_deref_mut());
+                values.for_each(|value| self.vault.hide_value(value));
                 Err(ToolError { message: self.vault.hide(&message).into_owned(), details, structured })
             }
         }

@@ -340,7 +340,7 @@ impl Execution {
                 if let Some(note) = sandbox.and_then(|sandbox| sandbox.explain(self.output())) {
                     append(&mut text, &note);
                 }
-                Err(ToolError { message: text, details, structured })
+                Err(ToolError { message: text, details, structured: structured.map(Box::new) })
             }
         }
     }
