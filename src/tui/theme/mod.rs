@@ -8,6 +8,7 @@
 
 mod built_in;
 mod file;
+mod oklab;
 
 use super::style::{Color, Style, palette};
 
@@ -194,9 +195,12 @@ impl Backdrop {
     }
 }
 
+/// The name of a theme that fits the terminal. No file's theme has it.
+pub const SYSTEM: &str = "system";
+
 /// The name of the theme that the setting `theme` asks for; None where it is no name and no pair.
 pub fn choose(setting: Option<&str>, backdrop: Backdrop) -> Option<&str> {
-    let Some(setting) = setting else {
+    let Some(setting) = setting.filter(|setting| *setting != SYSTEM) else {
         return Some(match backdrop {
             Backdrop::Dark => "dark",
             Backdrop::Light => "light",

@@ -1,6 +1,7 @@
 //! In what a server on this protocol differs from OpenAI: guessed from the provider and the address,
 //! then as the model's `compat` says, field by field.
 
+use crate::llm::limits::CacheKey;
 use crate::llm::model::Model;
 use crate::wire::endpoint::is_private_host;
 use serde_json::{Map, Value};
@@ -23,6 +24,11 @@ pub struct Compat<'a> {
     pub max_tokens_field: &'a str,
     pub tool_result_name: bool,
     pub assistant_after_tool_result: bool,
+    /// Calls without text have the content "", not null.
+    pub text_beside_calls: bool,
+    /// An empty list of tools is sent when the conversation holds calls.
+    pub tools_with_history: bool,
+    pub cache_key: CacheKey,
     pub thinking_as_text: bool,
     pub empty_reasoning_content: bool,
     pub thinking_format: ThinkingFormat,
@@ -207,6 +213,9 @@ impl<'a> Compat<'a> {
             },
             tool_result_name: flag("requiresToolResultName", false),
             assistant_after_tool_result: flag("requiresAssistantAfterToolResult", false),
+            text_beside_calls: flag("requiresNonNullAssistantContent", false),
+            tools_with_history: flag("requiresToolsWithToolHistory", false),
+            cache_key: CacheKey::of(model),
             thinking_as_text: flag("requiresThinkingAsText", false),
             empty_reasoning_content: flag("requiresReasoningContentOnAssistantMessages", vendor.deepseek),
             thinking_format: text("thinkingFormat")

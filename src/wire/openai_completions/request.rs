@@ -8,7 +8,7 @@ use crate::llm::body::{Body, CacheControl};
 use crate::llm::context::Context;
 use crate::llm::event::StreamError;
 use crate::llm::http::fault;
-use crate::llm::limits;
+use crate::llm::limits::{self, CacheKey};
 use crate::llm::message::{Message, StopReason};
 use crate::llm::model::Model;
 use crate::llm::options::{CacheRetention, StreamOptions, ToolChoice};
@@ -113,7 +113,12 @@ fn body(
     body.set("model", &model.id);
     body.set("messages", &messages);
     body.set("stream", &true);
-    if long || model.base_url.contains("api.openai.com") {
+    let names_session = match compat.cache_key {
+        CacheKey::Auto => long || model.base_url.contains("api.openai.com"),
+        CacheKey::Always => true,
+        CacheKey::Never => false,
+    };
+    if names_session {
         body.set_some("prompt_cache_key", limits::cache_key(options).as_ref());
     }
     if long {
@@ -137,8 +142,7 @@ fn body(
         if compat.zai_tool_stream {
             body.set("tool_stream", &true);
         }
-    } else if has_tool_history(&transcript) {
-        // Proxies before Anthropic's models want the field when the conversation holds calls.
+    } else if compat.tools_with_history && has_tool_history(&transcript) {
         body.set("tools", &tools);
     }
     body.set_some("tool_choice", options.tool_choice.map(ToolChoice::name));
