@@ -154,7 +154,7 @@ fn prompt(args: Args) -> Result<u8, String> {
     let from = launch.started_in.clone();
     let Begun { session, store, dirs, draft, cancel, watch } = begin(launch, inputs, &args)?;
     let mut messages = args.messages.into_iter();
-    let model = session.control().model();
+    let model = session.control().models().current();
     let attach = Attach { from: &from, workspace: session.workspace(), model: &model, cancel: &cancel };
     let prompt = input::assemble(piped, &args.files, messages.next(), &attach)?;
     let is_empty = prompt.text.is_empty() && prompt.images.is_empty();

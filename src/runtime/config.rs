@@ -121,6 +121,22 @@ pub struct ToolOverrides {
     pub read_only: bool,
 }
 
+impl ToolOverrides {
+    /// The active tools of a conversation that goes on are those that it has recorded.
+    pub fn leave_recorded(&self) -> bool {
+        let names = matches!(self.selection, Some(Selection::Only(_)));
+        !names && !self.none && !self.no_builtin && !self.read_only
+    }
+
+    /// Each `+name` or `-name` of `--tools`.
+    pub fn changes(&self) -> &[String] {
+        match &self.selection {
+            Some(Selection::Change(entries)) => entries,
+            _ => &[],
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SandboxOverrides {
     /// `off`, `read-only` or `workspace`.
@@ -368,6 +384,20 @@ pub fn configure(
         settings: inputs.settings,
     };
     (config, active)
+}
+
+/// The tools of `all` with these names, in the order of the names, each once.
+pub fn tools_named(all: &[Arc<dyn Tool>], names: &[String]) -> Vec<Arc<dyn Tool>> {
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    for name in names {
+        let is_meant = |tool: &&Arc<dyn Tool>| tool.info().spec.name == *name;
+        if let Some(tool) = all.iter().find(is_meant)
+            && !tools.iter().any(|known| Arc::ptr_eq(known, tool))
+        {
+            tools.push(tool.clone());
+        }
+    }
+    tools
 }
 
 fn tool_options(inputs: &Inputs) -> tools::Options {

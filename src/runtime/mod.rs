@@ -19,6 +19,7 @@ pub mod outline;
 pub mod output_dir;
 pub mod prompt;
 pub mod reading;
+pub mod recorded_tools;
 mod retry;
 mod secret;
 pub mod selection;

@@ -90,7 +90,15 @@ fn arguments_that_are_not_json_never_run() {
         world([Reply::stream().then_bytes(format!("{call}\n\n")).finish("tool_calls"), Reply::text("ok")]);
     world.pi().args(PRINT).args(["go"]).run().success();
     assert!(!world.work().join("ran").exists());
-    assert!(results(&server)[0].1.contains("not valid JSON"), "{:?}", results(&server));
+    let result = results(&server)[0].1.clone();
+    let (fault, raw) = result.split_once("\n\nReceived arguments:\n").expect("the arguments are told");
+    assert!(fault.starts_with("Invalid arguments for tool \"bash\": "), "{fault}");
+    assert_eq!(raw, r#"{"command": "touch ran", oops}"#);
+    let session = world.session();
+    let call = session.iter().find_map(|entry| entry["message"]["content"][0].get("argumentsError"));
+    let error = call.and_then(serde_json::Value::as_str).expect("the call says why");
+    assert_eq!(format!("Invalid arguments for tool \"bash\": {error}"), result);
+    assert_eq!(server.requests()[1].messages()[2]["tool_calls"][0]["function"]["arguments"], "{}");
 }
 
 #[track_caller]
