@@ -56,6 +56,13 @@ pub fn decide(launch: &Launch, inputs: &Inputs) -> Result<Option<Snapshot>, Stri
     if is_approved {
         agreed.add(project.root(), &snapshot);
     }
+    // A stored "do not trust" holds for what the project may bring later, too.
+    if !is_approved
+        && surfaces.is_empty()
+        && store.find(&project).is_ok_and(|entry| entry.is_some_and(|entry| !entry.is_trusted))
+    {
+        return Ok(None);
+    }
     if is_approved || surfaces.is_empty() {
         note(&project, &store, &snapshot);
         return Ok(Some(snapshot));

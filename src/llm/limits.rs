@@ -99,13 +99,36 @@ pub fn cache_key(options: &StreamOptions) -> Option<String> {
     Some(session.chars().take(CACHE_KEY_LIMIT).collect())
 }
 
-/// The model's sampling parameters, with the caller's over them.
+/// When the session is named to the server's cache (`prompt_cache_key`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheKey {
+    /// At OpenAI, and where the prompt is to be kept for long.
+    Auto,
+    Always,
+    Never,
+}
+
+impl CacheKey {
+    /// `compat.promptCacheKeyMode` of `model`.
+    pub fn of(model: &Model) -> Self {
+        match model.compat.as_ref().and_then(|compat| compat.get("promptCacheKeyMode")?.as_str()) {
+            Some("enabled") => Self::Always,
+            Some("disabled") => Self::Never,
+            _ => Self::Auto,
+        }
+    }
+}
+
+/// The model's sampling parameters, those of the thinking level over them, and the caller's over both.
 pub fn sampling_params<'a>(
     model: &'a Model,
     options: &'a StreamOptions,
 ) -> impl Iterator<Item = (&'a String, &'a Value)> {
     let own = model.sampling_params.iter().flatten();
-    own.chain(&options.sampling_params)
+    let level = thinking_level(model, options).unwrap_or(ThinkingLevel::Off);
+    let levels = model.sampling_params_by_thinking_level.as_ref();
+    let of_level = levels.and_then(|levels| levels.get(level.name())?.as_object());
+    own.chain(of_level.into_iter().flatten()).chain(&options.sampling_params)
 }
 
 /// A value of the credential's settings, else of the process environment.

@@ -36,6 +36,9 @@ pub struct Model {
     pub max_tokens: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampling_params: Option<Map<String, Value>>,
+    /// Sampling parameters of each thinking level, over those of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling_params_by_thinking_level: Option<Map<String, Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Map<String, Value>>,
     /// Compatibility switches; each protocol reads its own.
@@ -192,6 +195,7 @@ impl Model {
             context_window: 0,
             max_tokens: 0,
             sampling_params: None,
+            sampling_params_by_thinking_level: None,
             headers: None,
             compat: None,
             extra: Extra::new(),

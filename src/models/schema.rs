@@ -81,6 +81,7 @@ static MODEL: Kind = Object(&[
     field("contextWindow", Number),
     field("maxTokens", Number),
     field("samplingParams", Table(&Anything)),
+    field("samplingParamsByThinkingLevel", SAMPLING),
     field("headers", Table(&Text)),
     field("compat", COMPAT),
 ]);
@@ -105,6 +106,7 @@ static OVERRIDE: Kind = Object(&[
     field("contextWindow", Number),
     field("maxTokens", Number),
     field("samplingParams", Table(&Anything)),
+    field("samplingParamsByThinkingLevel", SAMPLING),
     field("headers", Table(&Text)),
     field("compat", COMPAT),
 ]);
@@ -127,6 +129,16 @@ const LEVELS: Kind = Object(&[
     field("high", TextOrNull),
     field("xhigh", TextOrNull),
     field("max", TextOrNull),
+]);
+
+const SAMPLING: Kind = Object(&[
+    field("off", Table(&Anything)),
+    field("minimal", Table(&Anything)),
+    field("low", Table(&Anything)),
+    field("medium", Table(&Anything)),
+    field("high", Table(&Anything)),
+    field("xhigh", Table(&Anything)),
+    field("max", Table(&Anything)),
 ]);
 
 const PROMPT_CACHE: Kind = Object(&[field("short", Positive), field("long", Positive)]);

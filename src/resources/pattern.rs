@@ -21,13 +21,17 @@ pub fn is_path(entry: &str) -> bool {
 }
 
 impl Choice {
-    /// `with_globs`: globs without a sign before them choose; else they count for nothing.
-    pub fn new(entries: &[String], with_globs: bool) -> Self {
+    /// A `~/` after a sign is the folder `home`. `with_globs`: globs without a sign before them choose; else they count for nothing.
+    pub fn new(entries: &[String], with_globs: bool, home: Option<&Path>) -> Self {
         let mut rules = Self::default();
+        let at_home = |path: &str| match (path.strip_prefix("~/"), home) {
+            (Some(rest), Some(home)) => format!("{}/{rest}", home.display()),
+            _ => path.to_owned(),
+        };
         for entry in entries {
-            let exact = |path: &str| path.strip_prefix("./").unwrap_or(path).to_owned();
+            let exact = |path: &str| at_home(path.strip_prefix("./").unwrap_or(path));
             if let Some(glob) = entry.strip_prefix('!') {
-                rules.excludes.push(compile(glob));
+                rules.excludes.push(compile(&at_home(glob)));
             } else if let Some(path) = entry.strip_prefix('+') {
                 rules.kept.push(exact(path));
             } else if let Some(path) = entry.strip_prefix('-') {
@@ -85,7 +89,7 @@ mod tests {
         let skill = |name: &str| base.join("skills").join(name).join("SKILL.md");
         let check = |entries: &[&str], expected: &[&str]| {
             let entries: Vec<String> = entries.iter().map(|&entry| entry.to_owned()).collect();
-            let rules = Choice::new(&entries, true);
+            let rules = Choice::new(&entries, true, Some(Path::new("/h")));
             let mut allowed = ["a", "b", "c"].to_vec();
             allowed.retain(|name| rules.allow(&skill(name), base));
             assert_eq!(allowed, expected, "{entries:?}");
@@ -98,6 +102,8 @@ mod tests {
         check(&["!*", "+b"], &[]);
         check(&["+skills/a", "-skills/a"], &["b", "c"]);
         check(&["-/h/.pi/agent/skills/c"], &["a", "b"]);
+        check(&["-~/.pi/agent/skills/c"], &["a", "b"]);
+        check(&["!~/.pi/agent/skills/*", "+~/.pi/agent/skills/b"], &["b"]);
         check(&["skills/[ab]*"], &["a", "b"]);
         check(&["skills/?", "!c"], &["a", "b"]);
         check(&["x*"], &[]);

@@ -78,7 +78,13 @@ impl Places<'_> {
         let of_project =
             |folder: &Path, base: &Path| Bounds::project(folder, self.home).and_project(base, self.home);
         let bounds = of_project(self.cwd, &project_base);
-        let mut found = Search { kind, bounds, sources: Vec::new(), paths: HashSet::new() };
+        let mut found = Search {
+            kind,
+            home: self.home.map(Path::to_owned),
+            bounds,
+            sources: Vec::new(),
+            paths: HashSet::new(),
+        };
         if self.is_trusted {
             self.listed(&mut found, &project_list, &project_base, Scope::Project);
             found.looked(
@@ -139,7 +145,7 @@ impl Places<'_> {
     }
 
     fn listed(&self, found: &mut Search, list: &[String], base: &Path, scope: Scope) {
-        let rules = Choice::new(list, true);
+        let rules = Choice::new(list, true, self.home);
         let bounds = found.bounds.clone();
         for entry in list.iter().filter(|entry| is_path(entry)) {
             let path = tidy(&self.resolve(entry.trim(), base));
@@ -209,6 +215,7 @@ pub fn tidy(path: &Path) -> PathBuf {
 
 struct Search {
     kind: Kind,
+    home: Option<PathBuf>,
     /// The bounds of files that are found now.
     bounds: Bounds,
     /// The files, and whether each is switched on.
@@ -231,7 +238,7 @@ impl Search {
             Kind::Skills => Layout::SkillsTop,
             _ => Layout::Flat,
         };
-        let rules = Choice::new(list, false);
+        let rules = Choice::new(list, false, self.home.as_deref());
         for file in walk(folder, self.kind, layout) {
             let is_on = rules.allow(&file, base);
             self.add(file, Found::Looked, scope, Some(base), is_on);

@@ -92,27 +92,35 @@ pub fn is_space(c: char) -> bool {
     (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}'
 }
 
-/// Splits arguments as a shell does: quotes of both kinds hold words together, empty words vanish.
+/// Splits arguments. Quotes of both kinds at the start of a word hold it together.
 fn split(text: &str) -> Vec<String> {
     let mut words = Vec::new();
-    let mut word = String::new();
-    let mut quote = None;
-    for c in text.chars() {
-        match quote {
-            Some(open) if c == open => quote = None,
-            None if matches!(c, '"' | '\'') => quote = Some(c),
-            None if is_space(c) => {
-                if !word.is_empty() {
-                    words.push(std::mem::take(&mut word));
-                }
-            }
-            _ => word.push(c),
-        }
-    }
-    if !word.is_empty() {
+    let mut rest = text.trim_start_matches(is_space);
+    while let Some(first) = rest.chars().next() {
+        let quoted = matches!(first, '"' | '\'').then(|| unquote(rest, first)).flatten();
+        // A quote that is not closed is text, and so are quotes inside a word.
+        let (mut word, after) = quoted.unwrap_or((String::new(), rest));
+        let end = after.find(is_space).unwrap_or(after.len());
+        word.push_str(after.get(..end).unwrap_or_default());
         words.push(word);
+        rest = after.get(end..).unwrap_or_default().trim_start_matches(is_space);
     }
     words
+}
+
+/// The text in the quotes that `text` begins with, and what is behind them; none if they are not closed. A
+/// backslash keeps the quote behind it.
+fn unquote(text: &str, quote: char) -> Option<(String, &str)> {
+    let mut word = String::new();
+    let mut chars = text.char_indices().skip(1).peekable();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' if chars.next_if(|(_, next)| *next == quote).is_some() => word.push(quote),
+            c if c == quote => return Some((word, text.get(at + 1..)?)),
+            c => word.push(c),
+        }
+    }
+    None
 }
 
 /// Replaces the placeholders of a text, once: inserted arguments are not expanded.
@@ -219,10 +227,16 @@ mod tests {
             ("", &[]),
             (" a  b\t\nc ", &["a", "b", "c"]),
             ("\"a b\" 'c d'", &["a b", "c d"]),
-            ("a\"b c\"d", &["ab cd"]),
-            ("it's fine", &["its fine"]),
-            ("\"\" a", &["a"]),
+            ("a\"b c\"d", &["a\"b", "c\"d"]),
+            ("it's fine", &["it's", "fine"]),
+            ("\"\" a ''", &["", "a", ""]),
             ("\"it's\"", &["it's"]),
+            ("\"a b\"c d", &["a bc", "d"]),
+            ("\"the \\\"fast\\\" path\" x", &["the \"fast\" path", "x"]),
+            (r"'a\n' 'b\", &["a\\n", "'b\\"]),
+            ("\"a b", &["\"a", "b"]),
+            ("'\"a b\"", &["'\"a", "b\""]),
+            ("é 'ü'", &["é", "ü"]),
             ("a\\ b", &["a\\", "b"]),
             ("a\u{a0}b", &["a", "b"]),
         ];

@@ -28,7 +28,6 @@ use crate::resources::settings::Settings;
 use crate::resources::trust::Snapshot;
 use crate::resources::{Diagnostic, skill, template};
 use crate::session::Log;
-
 use crate::tools::backend::{Backend, Over};
 use crate::tools::local::Local;
 use crate::tools::sandbox::Sandbox;

@@ -40,8 +40,9 @@ pub struct Summarizer<'a> {
 pub struct Task<'a> {
     /// Begins the text of every failure.
     pub label: &'static str,
-    /// Tokens of the summary; 0 sets no limit.
-    pub max_tokens: u64,
+    /// Tokens that are kept free for the summary where a conversation is given in parts. The model's own limit
+    /// ends it.
+    pub reserve: u64,
     /// Makes the prompt from the conversation and the summary of what came before it.
     pub prompt: &'a dyn Fn(&str, Option<&str>) -> String,
 }
@@ -80,7 +81,7 @@ impl Summarizer<'_> {
         const LEAST_CHARS: u64 = 4000;
         let paragraphs = transcript::paragraphs(&message::to_llm(messages));
         let whole: u64 = paragraphs.iter().map(|text| utf16_len(text)).sum();
-        let mut limit = self.limit_chars(task.max_tokens);
+        let mut limit = self.limit_chars(task.reserve);
         for _ in 0..2 {
             match self.in_parts(paragraphs.clone(), limit, previous, task, listener) {
                 Err(Failure::TooLarge(_)) if limit.min(whole) / 2 >= LEAST_CHARS => {
@@ -122,13 +123,13 @@ impl Summarizer<'_> {
     /// How many characters of a conversation are given at once. A server on this machine cuts what is
     /// too long and does not say so, hence the margin there; others refuse it, and the parts are made
     /// smaller then.
-    fn limit_chars(&self, max_tokens: u64) -> u64 {
+    fn limit_chars(&self, reserve: u64) -> u64 {
         const INSTRUCTIONS_TOKENS: u64 = 800;
         const LEAST_TOKENS: u64 = 500;
         match self.model.context_window {
             0 => u64::MAX,
             window if self.model.provider == local::PROVIDER => {
-                let room = window.saturating_sub(max_tokens + INSTRUCTIONS_TOKENS);
+                let room = window.saturating_sub(reserve + INSTRUCTIONS_TOKENS);
                 room.max(LEAST_TOKENS) * (CHARS_PER_TOKEN - 1)
             }
             window => window.saturating_mul(CHARS_PER_TOKEN),
@@ -140,7 +141,7 @@ impl Summarizer<'_> {
         let policy = &self.services.retry;
         let mut attempt = 0;
         loop {
-            let (answer, failure) = self.request(&prompt, task.max_tokens);
+            let (answer, failure) = self.request(&prompt);
             let failed = match answer.stop_reason {
                 _ if self.cancel.is_cancelled() => Some(Failure::Aborted),
                 StopReason::Aborted => Some(Failure::Aborted),
@@ -181,12 +182,11 @@ impl Summarizer<'_> {
         }
     }
 
-    fn request(&self, prompt: &str, max_tokens: u64) -> (AssistantMessage, Option<StreamError>) {
+    fn request(&self, prompt: &str) -> (AssistantMessage, Option<StreamError>) {
         let prepared = self.services.request(&self.model, self.thinking, &id::session_id(), self.cancel);
         let mut stream = match prepared {
             Ok(Request { model, mut options }) => {
                 options.cache = CacheRetention::None;
-                options.max_tokens = (max_tokens > 0).then_some(max_tokens);
                 let system = SystemMessage {
                     content: Content::Text(prompt::SYSTEM.to_owned()),
                     timestamp: now_ms(),

@@ -197,7 +197,7 @@ fn summed_up(
     }
     let task = Task {
         label: "Branch summarization",
-        max_tokens: match summarizer.model.max_tokens {
+        reserve: match summarizer.model.max_tokens {
             0 => MAX_TOKENS,
             most => MAX_TOKENS.min(most),
         },

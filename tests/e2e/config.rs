@@ -59,7 +59,7 @@ fn a_projects_settings_are_changed_where_it_is_trusted() {
 fn mistakes_are_named() {
     let world = World::new();
     let config = |words: &str| world.pi().words(&format!("config {words}")).run();
-    config("set quietStartup maybe").fails_with(1).stderr_has("quietStartup must be true or false");
+    config("set quietStartup maybe").fails_with(1).stderr_has("quietStartup must be true, false or header");
     config("get thme").fails_with(1).stderr_has("There is no setting thme. Did you mean theme?");
     config("frobnicate").fails_with(2).stderr_has("Usage: pi config");
     world.write_config("settings.json", "{\n  \"theme\": \"a\",\n}");
@@ -188,4 +188,29 @@ fn files_of_early_versions_are_brought_to_their_places() {
     assert_eq!(serde_json::from_str::<Value>(&read("auth.json")).unwrap(), expected);
     assert_eq!(read("prompts/review.md"), "REVIEW $1");
     assert_eq!(read("sessions/--a-b--/1_old.jsonl"), format!("{session}\n"));
+}
+
+/// A user's file of the reference, with settings of parts that are not here.
+#[test]
+fn settings_of_the_reference_are_taken_without_a_word_and_kept() {
+    let (world, _server) = world([Reply::text("hi")]);
+    let written = json!({
+        "$schema": "https://pi.dev/schemas/settings.schema.json", "quietStartup": "header", "theme": "system",
+        "httpIdleTimeoutMs": "disabled", "websocketConnectTimeoutMs": "disabled", "cacheWarming": "idle",
+        "fullscreenWheelScrollLines": "auto", "selfUpdateCommand": ["nix", "profile", "upgrade", "pi"],
+        "deviceId": "8b0f3f9e-0a55-4d0b-a55d-1f3c58f1f3a1", "sessionShareDestination": "gist",
+        "codemode": {"mode": "only", "inlineBudget": 0}, "extensions": ["-builtin:mcp"],
+        "extensionChangelogVersions": {"npm:x": "1.0.0"}, "defaultTools": ["+codemode"],
+    });
+    world.write_config("settings.json", &written.to_string());
+    let models = fs::read_to_string(world.agent_dir().join("models.json")).unwrap();
+    let mut models: Value = serde_json::from_str(&models).unwrap();
+    models["$schema"] = "https://pi.dev/schemas/models.schema.json".into();
+    world.write_config("models.json", &models.to_string());
+    let outcome = world.pi().args(["--model", "mock/m1", "-p", "x"]).run().success();
+    assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("hi\n", ""));
+    world.pi().words("config set steeringMode all").run().success();
+    let mut expected = written;
+    expected["steeringMode"] = "all".into();
+    assert_eq!(settings(&world), expected);
 }

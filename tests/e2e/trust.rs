@@ -486,3 +486,18 @@ fn programs_are_not_started_from_relative_folders_of_the_path() {
     }
     assert_eq!(server.requests()[0].header("authorization"), Some("Bearer test-key"));
 }
+
+#[test]
+fn servers_of_a_project_need_trust_and_a_stored_no_holds_for_what_comes_later() {
+    let (world, _server) = world([Reply::text("a"), Reply::text("b"), Reply::text("c")]);
+    let ask = || world.pi().args(MODEL).args(["--no-session", "-p", "x"]).run().success();
+    world.write(".pi/mcp.json", r#"{"mcpServers": {}}"#);
+    assert!(ask().stderr.contains("the project is not trusted: .pi/mcp.json"));
+    fs::remove_file(world.work().join(".pi/mcp.json")).unwrap();
+    assert_eq!(ask().stderr, "");
+    let folder = world.work().canonicalize().unwrap();
+    world.write_config("trust.json", &json!({folder.to_str().unwrap(): false}).to_string());
+    assert_eq!(ask().stderr, "");
+    let told = world.pi().words("config set -l theme dark").run().fails_with(1).stderr;
+    assert!(told.contains("not trusted"), "{told}");
+}

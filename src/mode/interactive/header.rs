@@ -1,7 +1,6 @@
 //! Text above the first prompt: how to begin, and the files loaded for the folder.
 
 use super::app::App;
-use super::config::flag;
 use super::look::{Look, indented};
 use crate::mode::interactive::keymap::AppAction;
 use crate::runtime::config::Config;
@@ -14,14 +13,17 @@ use crate::tui::wrap::wrap;
 /// Prints the header, unless settings ask for a quiet start.
 pub fn print(app: &mut App, is_verbose: bool) {
     let config = app.control.config();
-    if flag(&config.settings, "quietStartup").unwrap_or(false) && !is_verbose {
+    let quiet = config.settings.get("quietStartup").filter(|_| !is_verbose);
+    if quiet.is_some_and(|quiet| quiet == true) {
         return;
     }
-    let lines = lines(&config, &app.config.look());
+    let is_short = quiet.is_some_and(|quiet| quiet == "header");
+    let lines = lines(&config, &app.config.look(), is_short);
     app.print(lines);
 }
 
-fn lines(config: &Config, look: &Look<'_>) -> Vec<Line> {
+/// The name of the program and the first keys; unless `is_short`, what was loaded, too.
+fn lines(config: &Config, look: &Look<'_>, is_short: bool) -> Vec<Line> {
     let dim = look.style(Role::Dim);
     let mut title = Line::of("pi", look.style(Role::Accent).with(Attributes::BOLD));
     title.push(concat!(" v", env!("CARGO_PKG_VERSION")), dim);
@@ -41,6 +43,9 @@ fn lines(config: &Config, look: &Look<'_>) -> Vec<Line> {
     keys.push("! bash".to_owned());
     keys.push("@ files".to_owned());
     let mut rows = vec![title, Line::of(&keys.join(if look.is_plain { ", " } else { " · " }), dim)];
+    if is_short {
+        return rows;
+    }
     let files = config.context_files.iter();
     let files = files.map(|path| match path.strip_prefix(look.cwd) {
         Ok(inside) => inside.display().to_string(),

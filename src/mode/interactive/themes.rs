@@ -5,7 +5,7 @@
 
 use crate::runtime::config::Themes;
 use crate::runtime::text_file::{self, Bounds};
-use crate::tui::theme::{Backdrop, Theme, choose};
+use crate::tui::theme::{Backdrop, SYSTEM, Theme, choose};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -85,7 +85,7 @@ impl Shelf {
 
     /// True if the theme depends on the terminal's background.
     pub fn follows(&self) -> bool {
-        self.decides().is_none_or(|setting| setting.contains('/'))
+        self.decides().is_none_or(|setting| setting.contains('/') || setting == SYSTEM)
     }
 
     /// The theme to use, or an error.

@@ -118,7 +118,7 @@ pub const GROUPS: &[Group] = &[
         key("sessionDir", Text, Told("in the agent folder"), "where sessions are kept"),
         key("session.sync", OneOf(&["always", "turn", "never"]), Preset::Text("turn"), "when the log is synced to disk"),
         key("compaction.enabled", Flag, Preset::Flag(true), "compact a conversation that grows too long"),
-        key("compaction.reserveTokens", Count, Told("16384; a quarter of a small window"), "tokens kept free for the answer"),
+        key("compaction.reserveTokens", Count, Told("16384; a quarter of a small window"), "tokens kept free of the window: compaction starts when less is left"),
         key("compaction.keepRecentTokens", Count, Told("20000; less in a small window"), "tokens at the end that are not summarized"),
         key("compaction.modelOverrides", ModelCounts(TOKENS), Told(""), "the two numbers for each of `provider/model`"),
         key("compaction.model", Text, Told("the session's"), "`provider/model` that writes the summaries"),
@@ -126,8 +126,8 @@ pub const GROUPS: &[Group] = &[
         key("branchSummary.skipPrompt", Flag, Preset::Flag(false), "leave a branch without asking for a summary"),
     ]},
     Group { title: "Terminal", keys: &[
-        key("theme", Text, Told("by the terminal"), "name of a theme, or `light/dark`"),
-        key("quietStartup", Flag, Preset::Flag(false), "no header at the start"),
+        key("theme", Text, Told("by the terminal"), "name of a theme, `light/dark`, or `system` for one that fits the terminal"),
+        key("quietStartup", FlagOr(&["header"]), Preset::Flag(false), "no header at the start; `header`: only its first lines, without what was loaded"),
         key("tuiMode", OneOf(&["regular", "fullscreen"]), Preset::Text("regular"), "how the terminal is used"),
         key("fullscreenExitOutput", OneOf(&["transcript", "resume-hint"]), Preset::Text("transcript"), "what stays on screen after fullscreen mode"),
         key("fullscreenScrollbar", OneOf(&["auto", "always", "hidden"]), Preset::Text("auto"), "scrollbar in fullscreen mode"),
@@ -198,6 +198,7 @@ mod tests {
         let rows: &[(&str, &str, Option<Value>)] = &[
             ("quietStartup", "true", Some(json!(true))),
             ("quietStartup", "yes", None),
+            ("quietStartup", "header", Some(json!("header"))),
             ("defaultModel", "true", Some(json!("true"))),
             ("defaultTools", "read", Some(json!(["read"]))),
             ("defaultTools", "[\"read\", \"ls\"]", Some(json!(["read", "ls"]))),

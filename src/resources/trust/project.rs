@@ -13,8 +13,16 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 /// Files and folders in `.pi/` for which a project needs trust.
-const SURFACES: [&str; 7] =
-    ["settings.json", "extensions", "skills", "prompts", "themes", "SYSTEM.md", "APPEND_SYSTEM.md"];
+const SURFACES: [&str; 8] = [
+    "settings.json",
+    "mcp.json",
+    "extensions",
+    "skills",
+    "prompts",
+    "themes",
+    "SYSTEM.md",
+    "APPEND_SYSTEM.md",
+];
 
 /// Settings that name programs.
 const RUNNING_KEYS: [&str; 6] =

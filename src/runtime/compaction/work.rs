@@ -143,7 +143,7 @@ impl Compactor<'_> {
         };
         let history = Task {
             label: "Summarization",
-            max_tokens: limit(sizes.reserve / 5 * 4 + sizes.reserve % 5 * 4 / 5),
+            reserve: limit(sizes.reserve / 5 * 4 + sizes.reserve % 5 * 4 / 5),
             prompt: &|conversation, previous| prompt::history(conversation, previous, instructions),
         };
         let previous = preparation.previous_summary.as_deref();
@@ -159,7 +159,7 @@ impl Compactor<'_> {
         };
         let beginning = Task {
             label: "Turn prefix summarization",
-            max_tokens: limit(sizes.reserve / 2),
+            reserve: limit(sizes.reserve / 2),
             prompt: &prompt::prefix,
         };
         let turn = summarizer.summarize(&preparation.prefix, None, &beginning, self.listener)?;

@@ -178,7 +178,7 @@ impl Keymap {
             problems.push("must hold an object: actions with their keys".to_owned());
             return (keymap, problems);
         };
-        for (name, value) in entries {
+        for (name, value) in entries.iter().filter(|(name, _)| *name != "$schema") {
             let mut old_ids = OLD_IDS.iter().chain(application.old_ids);
             let id = old_ids.find(|(old, _)| old == name).map_or(&**name, |&(_, id)| id);
             if id != name && entries.contains_key(id) {

@@ -1,8 +1,11 @@
 //! Reads theme files.
 
-use super::{PAIR, Role, Theme};
+use super::{PAIR, Role, SYSTEM, Theme, oklab};
 use crate::tui::style::Color;
 use serde_json::{Map, Value};
+
+/// Keys of a theme file.
+const KEYS: [&str; 6] = ["$schema", "name", "appearance", "vars", "colors", "export"];
 
 /// Maximum length of a chain of variables; a longer one is a cycle.
 const CHAIN_MAX: usize = 64;
@@ -18,6 +21,12 @@ pub fn parse(label: &str, text: &str) -> Result<Theme, String> {
         Some(_) => faults.other("/name", "must be string"),
         None => faults.other("/", "must have required properties name"),
     };
+    for key in json.as_object().into_iter().flat_map(Map::keys).filter(|key| !KEYS.contains(&&***key)) {
+        faults.other("/", &format!("must not have additional properties {key}"));
+    }
+    if json.get("appearance").is_some_and(|word| word != "dark" && word != "light") {
+        faults.other("/appearance", "must be \"dark\" or \"light\"");
+    }
     let vars = match json.get("vars") {
         None => &nothing,
         Some(Value::Object(vars)) => vars,
@@ -37,6 +46,10 @@ pub fn parse(label: &str, text: &str) -> Result<Theme, String> {
             &nothing
         }
     };
+    for key in colors.keys().filter(|key| !Role::ALL.iter().any(|role| role.name() == **key)) {
+        faults.other("/colors", &format!("must not have additional properties {key}"));
+    }
+    check_export(json.get("export"), vars, &mut faults);
     let found = Role::ALL.map(|role| match (colors.get(role.name()), role.fallback()) {
         (Some(value), _) => Some((value, role)),
         (None, Some(fallback)) => Some((colors.get(fallback.name())?, fallback)),
@@ -69,7 +82,27 @@ pub fn parse(label: &str, text: &str) -> Result<Theme, String> {
              automatic light/dark theme settings."
         ));
     }
+    if name == SYSTEM {
+        return Err(format!("Invalid theme name \"{name}\": it stands for a theme that fits the terminal."));
+    }
     Ok(Theme { name: name.to_owned(), colors: resolved.map(Option::unwrap_or_default) })
+}
+
+/// Adds what is wrong with the colours of exported pages. Nothing here uses them.
+fn check_export(export: Option<&Value>, vars: &Map<String, Value>, faults: &mut Faults) {
+    const COLORS: [&str; 3] = ["pageBg", "cardBg", "infoBg"];
+    let Some(export) = export else { return };
+    let Some(export) = export.as_object() else {
+        faults.other("/export", "must be object");
+        return;
+    };
+    for (key, value) in export {
+        match (COLORS.contains(&&**key), resolve(value, vars)) {
+            (false, _) => faults.other("/export", &format!("must not have additional properties {key}")),
+            (true, Err(reason)) => faults.other(&format!("/export/{key}"), &reason),
+            (true, Ok(_)) => "",
+        };
+    }
 }
 
 /// The errors in a file.
@@ -109,7 +142,7 @@ impl Faults {
     }
 }
 
-/// Resolves a value to a colour: a palette number, `#rrggbb`, empty, or the name of a variable.
+/// Resolves a value to a colour: a palette number, `#rrggbb`, `#rgb`, a function, empty, or the name of a variable.
 fn resolve(value: &Value, vars: &Map<String, Value>) -> Result<Color, String> {
     let mut value = value;
     for _ in 0..CHAIN_MAX {
@@ -129,15 +162,22 @@ fn resolve(value: &Value, vars: &Map<String, Value>) -> Result<Color, String> {
         if let Some(digits) = text.strip_prefix('#') {
             return hex(digits).ok_or_else(|| format!("Invalid hex color: {text}"));
         }
+        if let Some(color) = oklab::parse(text) {
+            return color;
+        }
         value = vars.get(text).ok_or_else(|| format!("Variable reference not found: {text}"))?;
     }
     Err(format!("Circular variable reference detected: {}", value.as_str().unwrap_or_default()))
 }
 
 fn hex(digits: &str) -> Option<Color> {
-    if digits.len() != 6 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+    if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return None;
     }
     let [_, red, green, blue] = u32::from_str_radix(digits, 16).ok()?.to_be_bytes();
-    Some(Color::Rgb(red, green, blue))
+    match digits.len() {
+        6 => Some(Color::Rgb(red, green, blue)),
+        3 => Some(Color::Rgb((green & 15) * 17, (blue >> 4) * 17, (blue & 15) * 17)),
+        _ => None,
+    }
 }

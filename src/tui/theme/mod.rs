@@ -8,6 +8,7 @@
 
 mod built_in;
 mod file;
+mod oklab;
 
 use super::style::{Color, Style, palette};
 
@@ -194,9 +195,12 @@ impl Backdrop {
     }
 }
 
+/// The name of a theme that fits the terminal. No theme file has it.
+pub const SYSTEM: &str = "system";
+
 /// The theme name of the setting `theme` for a background; `None` if it is neither a name nor a pair.
 pub fn choose(setting: Option<&str>, backdrop: Backdrop) -> Option<&str> {
-    let Some(setting) = setting else {
+    let Some(setting) = setting.filter(|setting| *setting != SYSTEM) else {
         return Some(match backdrop {
             Backdrop::Dark => "dark",
             Backdrop::Light => "light",

@@ -80,12 +80,52 @@ fn errors_name_the_keys() {
         &file(&[], "").replace("mine", "a/b"),
         &["Invalid theme name \"a/b\": theme names cannot contain \"/\""],
     );
+    check(&file(&[], "").replace("mine", "system"), &["Invalid theme name \"system\""]);
+    let with = |entry: &str| file(&[], "").replacen('{', &format!("{{{entry},"), 1);
+    check(&with(r#""author": "me""#), &["/: must not have additional properties author"]);
+    check(&with(r#""appearance": "grey""#), &["/appearance: must be \"dark\" or \"light\""]);
+    check(&with(r#""export": {"bg": ""}"#), &["/export: must not have additional properties bg"]);
+    check(&with(r#""export": {"pageBg": "none"}"#), &["/export/pageBg: Variable reference not found"]);
+    check(
+        &file(&[], "").replace(r#""accent""#, r#""accents": 1, "accent""#),
+        &["/colors: must not have additional properties accents"],
+    );
+    check(&file(&[("dim", Some("\"#12\""))], ""), &["/colors/dim: Invalid hex color: #12"]);
+    for wrong in ["okhsl(250 60% 155%)", "okhsl(250, 60%, 55%)", "oklch(70% 0.1)", "rgb(1 2 3)"] {
+        let value = format!("\"{wrong}\"");
+        check(&file(&[("dim", Some(&value))], ""), &["/colors/dim: Invalid color: "]);
+    }
+    let whole = r##""$schema": "x", "appearance": "dark", "export": {"pageBg": "#fff"}"##;
+    assert!(Theme::parse("mine", &with(whole)).is_ok());
+}
+
+/// The colours are what the reference sends to a terminal, up to a step of a channel.
+#[test]
+fn functions_of_lightness_and_hue_are_colours() {
+    for (text, expected) in [
+        ("okhsl(250 60% 55%)", [78, 136, 194]),
+        ("okhsl(29 90% 57%)", [233, 72, 58]),
+        ("okhsl(120 30% 20%)", [44, 48, 32]),
+        ("okhsl(330deg 85% 80%)", [239, 173, 232]),
+        ("OKHSL(200 1 0.5)", [0, 136, 141]),
+        ("oklch(62% 0.1 200)", [28, 152, 158]),
+        ("oklch(0.7 0.15 -60)", [173, 135, 237]),
+        ("oklch(0.7 0.4 30)", [255, 101, 81]),
+        ("#0af", [0, 170, 255]),
+    ] {
+        let value = format!("\"{text}\"");
+        let theme = Theme::parse("mine", &file(&[("dim", Some(&value))], "")).unwrap();
+        let Color::Rgb(red, green, blue) = theme.color(Role::Dim) else { panic!("{text}") };
+        let near = [red, green, blue].into_iter().zip(expected).all(|(a, b): (u8, u8)| a.abs_diff(b) <= 1);
+        assert!(near, "{text}: {:?}", (red, green, blue));
+    }
 }
 
 #[test]
 fn the_background_decides_unless_the_setting_does() {
     for (setting, light, dark) in [
         (None, Some("light"), Some("dark")),
+        (Some("system"), Some("light"), Some("dark")),
         (Some("mine"), Some("mine"), Some("mine")),
         (Some("day/night"), Some("day"), Some("night")),
         (Some(" day / night "), Some("day"), Some("night")),

@@ -1,6 +1,7 @@
 //! Differences of a server from OpenAI: guessed from the provider and the address, then overridden field by
 //! field by the model's `compat`.
 
+use crate::llm::limits::CacheKey;
 use crate::llm::model::Model;
 use crate::wire::endpoint::is_private_host;
 use serde_json::{Map, Value};
@@ -25,6 +26,9 @@ pub struct Compat<'a> {
     pub tools_with_history: bool,
     pub tool_result_name: bool,
     pub assistant_after_tool_result: bool,
+    /// Calls without text have the content "", not null.
+    pub text_beside_calls: bool,
+    pub cache_key: CacheKey,
     pub thinking_as_text: bool,
     pub empty_reasoning_content: bool,
     pub thinking_format: ThinkingFormat,
@@ -210,6 +214,8 @@ impl<'a> Compat<'a> {
             tools_with_history: flag("requiresToolsWithToolHistory", false),
             tool_result_name: flag("requiresToolResultName", false),
             assistant_after_tool_result: flag("requiresAssistantAfterToolResult", false),
+            text_beside_calls: flag("requiresNonNullAssistantContent", false),
+            cache_key: CacheKey::of(model),
             thinking_as_text: flag("requiresThinkingAsText", false),
             empty_reasoning_content: flag("requiresReasoningContentOnAssistantMessages", vendor.deepseek),
             thinking_format: text("thinkingFormat")

@@ -298,7 +298,9 @@ fn assistant_message<'a>(
         }
         // Plain text, not parts: some models copy the form of parts into their answers.
         _ => match texts.as_slice() {
-            [] if compat.assistant_after_tool_result => Some(WireContent::Text("".into())),
+            [] if compat.assistant_after_tool_result || compat.text_beside_calls => {
+                Some(WireContent::Text("".into()))
+            }
             [] => Some(WireContent::Null),
             [text] => Some(WireContent::Text(Cow::Borrowed(text))),
             texts => Some(WireContent::Text(Cow::Owned(texts.concat()))),

@@ -8,7 +8,7 @@ use crate::llm::body::{Body, CacheControl};
 use crate::llm::context::Context;
 use crate::llm::event::StreamError;
 use crate::llm::http::fault;
-use crate::llm::limits;
+use crate::llm::limits::{self, CacheKey};
 use crate::llm::message::{Message, StopReason};
 use crate::llm::model::Model;
 use crate::llm::options::{CacheRetention, StreamOptions, ToolChoice};
@@ -124,7 +124,12 @@ fn body(
     }
     body.set("messages", &messages);
     body.set("stream", &true);
-    if long || model.base_url.contains("api.openai.com") {
+    let names_session = match compat.cache_key {
+        CacheKey::Auto => long || model.base_url.contains("api.openai.com"),
+        CacheKey::Always => true,
+        CacheKey::Never => false,
+    };
+    if names_session {
         body.set_some("prompt_cache_key", limits::cache_key(options).as_ref());
     }
     if long {

@@ -5,7 +5,7 @@ use super::{codex, items, tools};
 use crate::llm::body::Body;
 use crate::llm::context::Context;
 use crate::llm::event::StreamError;
-use crate::llm::limits;
+use crate::llm::limits::{self, CacheKey};
 use crate::llm::model::Model;
 use crate::llm::options::{CacheRetention, StreamOptions, ToolChoice};
 use crate::llm::protocol::HttpRequest;
@@ -165,7 +165,9 @@ impl Request<'_> {
     }
 
     fn write_cache(&self, body: &mut Body) {
-        body.set_some("prompt_cache_key", limits::cache_key(self.options).as_ref());
+        let names_session = self.variant == Variant::Codex || CacheKey::of(self.model) != CacheKey::Never;
+        let key = names_session.then(|| limits::cache_key(self.options)).flatten();
+        body.set_some("prompt_cache_key", key.as_ref());
         if self.variant != Variant::OpenAi || is_subscription(self.model, self.options) {
             return;
         }

@@ -340,3 +340,47 @@ fn each_request_begins_with_the_one_before() {
         testing::check_growth(&OPENAI_API, &m, &Value::from(std::mem::take(&mut messages)), &|_| false);
     }
 }
+
+/// What the reference sends for a model's own switches.
+#[test]
+fn switches_of_models_json_are_sent() {
+    let messages = json!([
+        {"role":"user","content":"hi","timestamp":1},
+        {"role":"assistant","content":[{"type":"toolCall","id":"c","name":"ls","arguments":{}}],
+         "api":"openai-completions","provider":"mock","model":"m","stopReason":"toolUse","timestamp":2,
+         "usage":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"totalTokens":0,
+                  "cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"total":0}}},
+        {"role":"toolResult","toolCallId":"c","toolName":"ls","content":[{"type":"text","text":"x"}],
+         "isError":false,"timestamp":3}]);
+    let rows = [
+        (json!({}), "/messages/1/content", Some(Value::Null)),
+        (json!({"requiresNonNullAssistantContent": true}), "/messages/1/content", Some(json!(""))),
+        (json!({}), "/tools", None),
+        (json!({"requiresToolsWithToolHistory": true}), "/tools", Some(json!([]))),
+        (json!({}), "/prompt_cache_key", None),
+        (json!({"promptCacheKeyMode": "enabled"}), "/prompt_cache_key", Some(json!("session"))),
+        (json!({"promptCacheKeyMode": "auto"}), "/prompt_cache_key", None),
+    ];
+    let options = StreamOptions { session_id: Some("session".into()), ..StreamOptions::default() };
+    for (compat, place, expected) in rows {
+        let body = sent(&model(json!({"compat": compat})), &messages, &options);
+        assert_eq!(body.pointer(place), expected.as_ref(), "{compat} {place}");
+    }
+    let openai =
+        json!({"baseUrl": "https://api.openai.com/v1", "compat": {"promptCacheKeyMode": "disabled"}});
+    assert_eq!(sent(&model(openai), &messages, &options).get("prompt_cache_key"), None);
+}
+
+#[test]
+fn sampling_parameters_of_the_thinking_level_go_over_those_of_the_model() {
+    let m = model(json!({"reasoning": true, "samplingParams": {"top_p": 0.5, "min_p": 0.1},
+        "samplingParamsByThinkingLevel": {"off": {"top_p": 0.1}, "high": {"top_p": 0.9}}}));
+    let messages = json!([{"role":"user","content":"hi","timestamp":1}]);
+    for (thinking, expected) in
+        [(ThinkingLevel::Off, 0.1), (ThinkingLevel::High, 0.9), (ThinkingLevel::Low, 0.5)]
+    {
+        let options = StreamOptions { thinking, ..StreamOptions::default() };
+        let body = sent(&m, &messages, &options);
+        assert_eq!((&body["top_p"], &body["min_p"]), (&json!(expected), &json!(0.1)), "{thinking:?}");
+    }
+}
