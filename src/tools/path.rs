@@ -56,7 +56,7 @@ pub fn resolve_existing(workspace: &Workspace, given: &str) -> Result<PathBuf, T
     Ok(found.unwrap_or(path))
 }
 
-/// True if the path ends in a slash, or is another name of a folder.
+/// True if the path ends in a slash, and so must be a folder.
 pub fn ends_in_slash(given: &str) -> bool {
     given.len() > 1 && given.ends_with('/')
 }

@@ -228,9 +228,7 @@ impl Partial {
     }
 }
 
-/// Position of the first control character other than `
-///
-/// ` and `\t`, or the length.
+/// Position of the first control character other than `\n` and `\t`, or the length.
 fn next_control(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {

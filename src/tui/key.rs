@@ -6,9 +6,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     Key(Key),
-    /// Pasted text, with line ends as `
-    ///
-    /// `.
+    /// Pasted text, with line ends as `\n`.
     Paste(String),
     Mouse(Mouse),
     /// True if the terminal's window has gained the focus, false if it has lost it.

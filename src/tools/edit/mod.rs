@@ -98,9 +98,8 @@ pub fn preview(workspace: &Workspace, arguments: &Map<String, Value>) -> Option<
     Some(diff::changes(given, &old, &new).diff)
 }
 
-/// The file's text before and after a call, if it would succeed now, with `
-///
-/// ` as line ending. Changes nothing; a file of more than `max_bytes` is not read.
+/// The file's text before and after a call, if it would succeed now, with `\n` as line ending. Changes
+/// nothing; a file of more than `max_bytes` is not read.
 pub fn texts(
     workspace: &Workspace,
     arguments: &Map<String, Value>,
@@ -388,9 +387,7 @@ fn replace(body: &[u8], edits: &[Edit], spans: &[Span]) -> Vec<u8> {
     out
 }
 
-/// The text with `
-///
-/// ` for every line ending, for display.
+/// The text with `\n` for every line ending, for display.
 fn lf(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text.into_owned() }

@@ -261,7 +261,7 @@ impl<S: Search> Run<'_, S> {
 }
 
 impl Ord for Task {
-    /// The order of the walk: the files of a folder come before those of siblings whose names it prefixes.
+    /// Path order with `/` as the lowest character: files in the folder `a` come before `a.b`.
     fn cmp(&self, other: &Self) -> Ordering {
         let (a, b) = (self.path.as_slice(), other.path.as_slice());
         let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();

@@ -23,7 +23,7 @@ struct World {
 }
 
 impl World {
-    /// `None` if the kernel cannot confine; the test is then skipped with a message.
+    /// `None` if the kernel cannot confine; nothing is tested then.
     fn new(mode: Mode, network: bool) -> Option<Self> {
         Self::working_in("in", mode, network)
     }
