@@ -152,7 +152,7 @@ impl Key {
         }
     }
 
-    /// The other key that an ambiguous control character stands for.
+    /// The other key that sends an ambiguous control character.
     pub fn twin(&self) -> Option<Self> {
         let code = match self.code {
             Code::Backspace => 'h',

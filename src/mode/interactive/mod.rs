@@ -95,7 +95,7 @@ pub fn theme_colors() -> impl Iterator<Item = (&'static str, Option<&'static str
     roles.map(|role| (role.name(), role.fallback().map(|fallback| fallback.name())))
 }
 
-/// How the interactive mode starts.
+/// Start options of the interactive mode.
 pub struct Options {
     pub dirs: Dirs,
     pub store: Store,

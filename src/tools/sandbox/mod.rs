@@ -38,7 +38,7 @@ pub enum Mode {
     Workspace,
 }
 
-/// What tools and commands may do.
+/// Rights of tools and commands.
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub mode: Mode,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::base::poll;
 
-/// How a terminal is restored if pi is killed.
+/// State for restoring a terminal if pi is killed.
 #[derive(Clone, Copy)]
 pub struct Lost<'a> {
     /// Terminal attributes before pi changed them.
