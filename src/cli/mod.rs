@@ -23,6 +23,7 @@ mod start;
 mod stranger;
 pub mod table;
 mod trust;
+mod unbuilt;
 mod undo;
 mod update;
 
@@ -57,12 +58,17 @@ const SUBCOMMANDS: &[(&str, Subcommand)] = &[
     ("config", config::run),
     ("docs", docs::run),
     ("export", export::run),
+    ("install", unbuilt::packages),
+    ("list", unbuilt::packages),
+    ("mcp", unbuilt::mcp),
     ("prompts", resource::prompts),
+    ("remove", unbuilt::packages),
     ("sandbox", sandbox::run),
     ("sessions", sessions::run),
     ("skills", resource::skills),
-    ("update", update::run),
     ("undo", undo::run),
+    ("uninstall", unbuilt::packages),
+    ("update", update::run),
 ];
 
 /// The function of a subcommand. Takes the words after the name; returns the exit code.

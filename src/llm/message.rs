@@ -83,13 +83,14 @@ pub struct ToolCall {
     pub id: String,
     pub name: String,
     pub arguments: Map<String, Value>,
+    /// Why the text of the arguments is not a JSON object, and the text. Such a call must not run; `arguments` is
+    /// empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments_error: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thought_signature: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Why the streamed arguments are not a JSON object, with the position. Such a call must not run.
-    #[serde(skip)]
-    pub invalid: Option<String>,
     #[serde(flatten)]
     pub extra: Extra,
 }
@@ -184,6 +185,12 @@ pub struct AssistantMessage {
     pub diagnostics: Option<Box<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferred: Option<Box<Value>>,
+    /// Milliseconds from `timestamp` to the end of the answer, by a monotonic clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// The thinking level that the agent asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_level: Option<Box<str>>,
     #[serde(flatten)]
     pub extra: Extra,
 }
@@ -202,6 +209,9 @@ pub struct ToolResultMessage {
     pub usage: Option<Usage>,
     #[serde(default)]
     pub is_error: bool,
+    /// Milliseconds that the tool ran, by a monotonic clock; none for a call that did not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
     #[serde(default)]
     pub timestamp: u64,
     #[serde(flatten)]
@@ -262,6 +272,9 @@ pub struct UsageCost {
     pub cache_write: f64,
     #[serde(default, with = "number::amount")]
     pub total: f64,
+    /// `total` is what the provider has billed, not a sum of catalogue prices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_from_provider: Option<bool>,
 }
 
 /// Reads a list and keeps no room behind its last item: long conversations are lists of one block, which would be
@@ -478,6 +491,12 @@ mod tests {
 
     #[test]
     fn json_is_written_back_as_it_was_read() {
+        round_trip(
+            r#"{"role":"assistant","content":[{"type":"toolCall","id":"1","name":"bash","arguments":{},"argumentsError":"e\n\nReceived arguments:\n{","thoughtSignature":"s"}],"api":"x","provider":"p","model":"m","usage":{"input":1,"output":2,"cacheRead":0,"cacheWrite":0,"totalTokens":3,"cost":{"input":0.5,"output":0,"cacheRead":0,"cacheWrite":0,"total":0.5,"totalFromProvider":false}},"stopReason":"toolUse","timestamp":6,"responseId":"r","rawStopReason":"tool_calls","durationMs":7,"thinkingLevel":"off"}"#,
+        );
+        round_trip(
+            r#"{"role":"toolResult","toolCallId":"1","toolName":"codemode","content":[{"type":"text","text":"x"}],"details":{},"isError":false,"durationMs":27,"timestamp":7,"nestedCalls":{"calls":[{"id":"1/1","name":"bash","status":"ok","arguments":{"command":"ls"},"durationMs":36}],"complete":true}}"#,
+        );
         round_trip(r#"{"role":"user","content":"hi","timestamp":5}"#);
         round_trip(
             r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"image","data":"AA==","mimeType":"image/png"}],"timestamp":5,"later":{"x":[1]}}"#,

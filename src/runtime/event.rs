@@ -39,7 +39,10 @@ impl Reason {
 pub enum Event<'a> {
     Agent(AgentEvent<'a>),
     /// Nothing more happens by itself. Once for each prompt.
-    AgentSettled,
+    AgentSettled {
+        /// The run was ended by an abort.
+        aborted: bool,
+    },
     /// The run cannot go on, for instance because the log cannot be written. After `agent_end`.
     Failed {
         reason: &'a str,

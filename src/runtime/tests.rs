@@ -342,6 +342,6 @@ fn events_can_be_printed() {
     };
     session.prompt("say it".into(), Vec::new(), listener).unwrap();
     assert_eq!(printed.first().unwrap(), "Agent(AgentStart)");
-    assert_eq!(printed.last().unwrap(), "AgentSettled");
+    assert_eq!(printed.last().unwrap(), "AgentSettled { aborted: false }");
     assert!(printed.iter().any(|line| line.contains("TextDelta") && line.contains("Fold { blocks: 1, .. }")));
 }

@@ -118,7 +118,9 @@ impl Session {
             log.set_label(labelled, Some(label)).map_err(|error| failed(&error))?;
         }
         drop(log);
+        control.restore_tools();
         *compactor.state = compaction::State::default();
+        self.has_moved = true;
         Ok(Moved { editor_text, summary_entry, ..Moved::default() })
     }
 }

@@ -8,6 +8,7 @@ pub mod anthropic_messages;
 pub mod balance;
 #[cfg(feature = "clouds")]
 pub mod bedrock_converse_stream;
+pub mod billed;
 pub mod endpoint;
 pub mod faux;
 pub mod google;

@@ -246,7 +246,8 @@ fn answer(agent: &Agent, host: &mut dyn Host, cancel: &CancelToken) -> Result<An
             event => host.event(&AgentEvent::MessageUpdate { event: &event, fold: stream.fold() })?,
         }
     }
-    let (message, failure) = stream.finish();
+    let (mut message, failure) = stream.finish();
+    message.thinking_level = Some(agent.thinking.name().into());
     let message = Arc::new(message);
     let ended = AgentMessage::Assistant(message.clone());
     if !started {

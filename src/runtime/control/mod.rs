@@ -22,6 +22,7 @@ pub use ticket::{Begin, Streaming, Ticket};
 use super::approval::{Approvals, Approver};
 use super::config::Config;
 use super::event::{Emit, Event};
+use super::recorded_tools::RecordedTools;
 use super::secret::{self, Wrapped};
 use crate::agent::message::AgentMessage;
 use crate::agent::queue::QueueMode;
@@ -187,6 +188,16 @@ impl Control {
         self.state().is_idle()
     }
 
+    /// What keeps the session from being idle.
+    pub fn work_under_way(&self) -> Option<&'static str> {
+        let state = self.state();
+        match (state.is_running(), state.is_compacting()) {
+            (true, _) => Some("the current response"),
+            (false, true) => Some("compaction"),
+            (false, false) => None,
+        }
+    }
+
     /// Calls `then` as soon as the session is idle: now, or when the work under way is over, on the thread that did it.
     pub fn when_idle(&self, then: impl FnOnce() + Send + 'static) {
         let mut state = self.state();
@@ -244,6 +255,34 @@ impl Control {
         if let Some(unsynced) = unsynced {
             let done = unsynced.sync();
             self.log().synced(done);
+        }
+    }
+
+    /// Writes the model and the thinking level of the session where the leaf's branch says other ones.
+    pub(super) fn record_choice(&self) -> Result<(), Fatal> {
+        let (model, thinking) = {
+            let state = self.state();
+            (state.model.clone(), state.thinking)
+        };
+        let mut log = self.log();
+        let (stored, level) = log.last_choice();
+        if stored
+            .is_some_and(|stored| (stored.provider, stored.id) != (model.provider.clone(), model.id.clone()))
+        {
+            log.append_model_change(&model.provider, &model.id)?;
+        }
+        let level = level.and_then(|level| ThinkingLevel::parse(&level));
+        if level.is_some_and(|level| model.clamp_thinking(level) != thinking) {
+            log.append_thinking_level(thinking.name())?;
+        }
+        Ok(())
+    }
+
+    /// Makes the tools that the conversation has recorded the active ones.
+    pub(super) fn restore_tools(&self) {
+        let messages = self.messages();
+        if let Some(recorded) = RecordedTools::of(messages.iter()) {
+            self.state().restore_tools(recorded);
         }
     }
 

@@ -7,7 +7,7 @@ macro_rules! parts {
         $(
             $(#[$doc])*
             pub struct $name<'a> {
-                pub(in crate::runtime) control: &'a Control,
+                pub(crate) control: &'a Control,
             }
         )*
 

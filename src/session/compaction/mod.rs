@@ -115,6 +115,11 @@ pub fn add_usage(one: &Usage, other: &Usage) -> Usage {
             cache_read: one.cost.cache_read + other.cost.cache_read,
             cache_write: one.cost.cache_write + other.cost.cache_write,
             total: one.cost.total + other.cost.total,
+            total_from_provider: one
+                .cost
+                .total_from_provider
+                .zip(other.cost.total_from_provider)
+                .map(|(one, other)| one && other),
         },
         ..Usage::default()
     }

@@ -124,6 +124,11 @@ impl Log {
         })
     }
 
+    /// The model and the thinking level that were chosen last at the leaf.
+    pub fn last_choice(&mut self) -> (Option<StoredModel>, Option<String>) {
+        self.read_path(|reader, path| (reader.last_model(path), reader.last_thinking_level(path)))
+    }
+
     /// The message that an entry holds or stands for, as it was before any edit.
     pub fn message(&self, id: &str) -> Option<AgentMessage> {
         let entry = self.entry(id)?;

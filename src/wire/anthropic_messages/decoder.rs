@@ -66,7 +66,7 @@ impl MessageReader {
         let kept_long = usage.cache_creation.0.as_ref();
         let kept_long = kept_long.map_or(0, |kept| kept.ephemeral_1h_input_tokens.or_zero());
         self.usage.cache_write_1h = Some(kept_long);
-        self.tell_usage(answer);
+        self.tell_usage(Some(usage), answer);
     }
 
     fn message_delta(&mut self, event: &Event<'_>, answer: &mut Answer) {
@@ -79,7 +79,7 @@ impl MessageReader {
         if let Some(usage) = &event.usage.0 {
             self.update_usage(usage);
         }
-        self.tell_usage(answer);
+        self.tell_usage(event.usage.0.as_ref(), answer);
     }
 
     /// Counts that are not said again stay: proxies leave some out of the last event.
@@ -95,11 +95,12 @@ impl MessageReader {
         usage.reasoning = thinking.or(usage.reasoning);
     }
 
-    fn tell_usage(&mut self, answer: &mut Answer) {
+    /// `raw` may hold a bill.
+    fn tell_usage(&mut self, raw: Option<&RawUsage>, answer: &mut Answer) {
         let usage = &mut self.usage;
         let parts = [usage.output, usage.cache_read, usage.cache_write];
         usage.total_tokens = parts.into_iter().fold(usage.input, u64::saturating_add);
-        answer.usage(usage.clone());
+        answer.billed_usage(usage.clone(), raw.map(RawUsage::bill));
     }
 
     fn transform(&mut self, transformations: &[Value]) {

@@ -7,6 +7,7 @@ use crate::mode::interactive::dialog::scope;
 use crate::mode::interactive::dialog::tools::{self, Tool};
 use crate::mode::interactive::effect::{Effect, ModelLists, Update};
 use crate::runtime::control::Control;
+use crate::runtime::selection::is_foreign;
 use crate::runtime::{Fatal, Model};
 use crate::tui::select::{Item, List};
 use serde_json::Value;
@@ -191,7 +192,13 @@ pub fn use_tools(app: &mut App, names: &[String]) {
 }
 
 pub fn save_tools(app: &mut App, names: Vec<String>) {
-    let change = ("defaultTools", Some(Value::from(names)));
+    let config = app.control.config();
+    let stored = config.settings.of_user("defaultTools").and_then(Value::as_array);
+    // What names tools of other programs with this file stays.
+    let foreign = stored.into_iter().flatten().filter_map(Value::as_str);
+    let foreign = foreign.filter(|entry| is_foreign(entry.strip_prefix(['+', '-']).unwrap_or(entry)));
+    let entries: Vec<String> = names.into_iter().chain(foreign.map(str::to_owned)).collect();
+    let change = ("defaultTools", Some(Value::from(entries)));
     change_settings(app, &[change], "Tools of new sessions saved to settings");
 }
 
