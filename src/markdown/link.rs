@@ -4,7 +4,7 @@
 const DESTINATION_MAX: usize = 8 << 10;
 const TITLE_MAX: usize = 1 << 10;
 
-/// Parses `(destination "title")`; returns the destination and the length.
+/// Destination and length of `(destination "title")`.
 pub fn target(text: &str) -> Option<(String, usize)> {
     let rest = text.strip_prefix('(')?.trim_start_matches(blank);
     let (url, rest) = destination(rest)?;

@@ -214,7 +214,7 @@ pub enum Line<'a> {
     Compaction { summary: &'a str, tokens_before: u64, auto: Option<bool> },
 }
 
-/// A question of a client to its user.
+/// A question that the client asks its user.
 #[derive(Default)]
 pub struct Question<'a> {
     pub method: &'static str,

@@ -1,7 +1,7 @@
-//! Whole outputs that are kept, by number: `artifact://3`.
+//! Complete outputs of tools, stored by number: `artifact://3`.
 //!
-//! Each is a file `pi-TOOL-0000000000000003.log` in the session's folder of outputs, so that it is found
-//! again after a resume and by a fork. Numbers count up from 1 whatever the tool.
+//! Each is a file `pi-TOOL-0000000000000003.log` in the session's output folder, so that a resumed session or
+//! a fork finds it. Numbers count up from 1 for all tools together.
 
 use crate::base::file::create_private;
 use crate::tools::workspace::OutputDir;
@@ -12,14 +12,15 @@ use std::sync::{Mutex, PoisonError};
 
 const SCHEME: &str = "artifact://";
 
-/// A new file for one output, empty, for its owner alone.
+/// A new, empty file for one output, accessible to its owner only.
 pub struct Artifact {
     pub number: u64,
     pub path: PathBuf,
     pub file: File,
 }
 
-/// Makes the file for the next output of `tool` (letters, digits, `_` and `-`; others are dropped).
+/// Creates the file for the next output of `tool` (letters, digits, `_` and `-`; other characters are
+/// dropped).
 pub fn create(dir: &dyn OutputDir, tool: &str) -> io::Result<Artifact> {
     // Two tools may ask for the next number at once.
     static NEXT: Mutex<()> = Mutex::new(());
@@ -41,8 +42,7 @@ pub fn create(dir: &dyn OutputDir, tool: &str) -> io::Result<Artifact> {
     }
 }
 
-/// Keeps `content` as an output of `tool`, and gives its number. What could be written in part only is
-/// not kept.
+/// Stores `content` as an output of `tool`, and returns its number. A partially written file is removed.
 pub fn store(dir: &dyn OutputDir, tool: &str, content: &[u8]) -> io::Result<u64> {
     let Artifact { number, path, mut file } = create(dir, tool)?;
     file.write_all(content).inspect_err(|_| {
@@ -51,13 +51,13 @@ pub fn store(dir: &dyn OutputDir, tool: &str, content: &[u8]) -> io::Result<u64>
     Ok(number)
 }
 
-/// The file of this number; none when there is no such file.
+/// The file with this number; `None` if it does not exist.
 pub fn find(dir: &dyn OutputDir, number: u64) -> Option<PathBuf> {
     let mut there = numbered(&dir.if_there()?).ok()?;
     there.find_map(|(known, path)| (known == number).then_some(path))
 }
 
-/// `artifact://3`.
+/// The URI `artifact://3` for a number.
 pub fn uri(number: u64) -> String {
     format!("{SCHEME}{number}")
 }
@@ -67,7 +67,7 @@ pub fn named(text: &str) -> Option<&str> {
     text.strip_prefix(SCHEME)
 }
 
-/// The outputs in a folder, in no order.
+/// The outputs in a folder, unordered.
 fn numbered(folder: &Path) -> io::Result<impl Iterator<Item = (u64, PathBuf)> + use<>> {
     let number = |path: &Path| {
         let stem = path.file_name()?.to_str()?.strip_suffix(".log")?;

@@ -1,7 +1,7 @@
-//! Where tools find files and processes.
+//! The tools' access to files and processes.
 //!
-//! All tools go through this one trait, so that an editor, a container or another machine can stand
-//! behind them. Limits, queues and diffs sit above it.
+//! All tools use this trait, so that an editor, a container or another machine can implement it. Limits,
+//! queues and diffs are above it.
 
 use super::sandbox::Sandbox;
 use std::collections::BTreeMap;
@@ -12,35 +12,35 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Puts another place before where tools would find files: an editor's.
+/// Wraps a backend in another one, such as an editor's.
 pub type Over = Box<dyn Fn(Arc<dyn Backend>) -> Arc<dyn Backend> + Send + Sync>;
 
 pub trait Backend: Send + Sync {
     /// Opens a file for reading.
     fn open(&self, path: &Path) -> io::Result<Box<dyn Source>>;
-    /// Facts about a path, links followed.
+    /// Metadata of a path, following links.
     fn stat(&self, path: &Path) -> io::Result<Stat>;
-    /// The entries of a folder, in no order.
+    /// The entries of a folder, unordered.
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>>;
-    /// The entries of a folder one by one, so that a walk can stop inside of a large one. Those before
-    /// an error are given.
+    /// Visits the entries of a folder one by one, so that a walk can stop inside a large folder. Entries
+    /// before an error are visited.
     fn each_entry(&self, path: &Path, visit: &mut dyn FnMut(DirEntry) -> ControlFlow<()>) -> io::Result<()> {
         let _ = self.list(path)?.into_iter().try_for_each(visit);
         Ok(())
     }
-    /// Opens what was just listed as a regular file. Costs less than [`Backend::open`] where that makes
-    /// sure of it first; never waits either, should it be something else by now.
+    /// Opens a path that was just listed as a regular file. Cheaper than [`Backend::open`], which checks the
+    /// kind first; never blocks, even if the path is something else by now.
     fn open_listed(&self, path: &Path) -> io::Result<Box<dyn Source>> {
         self.open(path)
     }
-    /// Replaces a file's content, or makes the file: either the whole new content is there or the old.
+    /// Replaces a file's content atomically, or creates the file.
     fn write(&self, path: &Path, content: &[u8]) -> io::Result<()>;
-    /// Makes a folder and its parents.
+    /// Creates a folder and its parents.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
-    /// The path with all links resolved; for a path that does not exist, its nearest parent resolved.
+    /// The path with all links resolved; if it does not exist, with its nearest existing parent resolved.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
-    /// Starts a command in a session of its own: no terminal, nothing on stdin, stdout and stderr
-    /// merged in order. The error's text says all there is to say.
+    /// Starts a command in a session of its own: no terminal, empty stdin, stdout and stderr merged in order.
+    /// The error text is complete.
     fn spawn(&self, command: &ShellCommand) -> io::Result<Box<dyn Child>>;
     /// The sandbox that limits writing and the network, if there is one.
     fn sandbox(&self) -> Option<&Sandbox> {
@@ -70,31 +70,31 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirEntry {
     pub name: OsString,
-    /// The kind of the entry itself: links are not followed.
+    /// Kind of the entry itself: links are not followed.
     pub kind: Kind,
 }
 
 /// A command for a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellCommand {
-    /// The shell of the user's choice; by default the backend looks for bash, then sh.
+    /// The configured shell; by default the backend searches for bash, then sh.
     pub shell: Option<PathBuf>,
     pub text: String,
     pub cwd: PathBuf,
-    /// The whole environment.
+    /// The complete environment.
     pub env: BTreeMap<OsString, OsString>,
-    /// Processes that outlive the shell are left alone when pi ends.
+    /// True if processes that outlive the shell keep running when pi ends.
     pub keep_background: bool,
 }
 
-/// A shell that runs, and all that it starts. Dropped before its end, it is killed.
+/// A running shell with all its descendants. Killed if dropped before its end.
 pub trait Child: Send {
-    /// Waits for output, for the end, or until `until`. Never waits for a process that holds the output
-    /// open after the shell has ended. Not to be called again after the end.
+    /// Waits for output, for the end, or until `until`. Never waits for a process that holds the output open
+    /// after the shell has ended. Must not be called after the end.
     fn next(&mut self, buffer: &mut [u8], until: Option<Instant>) -> io::Result<Progress>;
 
-    /// Asks all processes to end, and kills after `grace` what has not. The end comes by `next`. False,
-    /// and without effect, when the shell has ended by itself.
+    /// Terminates all processes, and kills the remaining ones after `grace`. `next` reports the end. Returns
+    /// false, without effect, if the shell has already ended.
     fn terminate(&mut self, grace: Duration) -> bool;
 
     /// Returns a function that kills all processes from any thread without waiting; `next` then ends soon. It
@@ -104,35 +104,35 @@ pub trait Child: Send {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The buffer has this many bytes of output.
+    /// Bytes of output in the buffer.
     Output(usize),
-    /// Time is up.
+    /// The time limit was reached.
     Waited,
     Ended(End),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
-    /// 128 and the signal's number for a shell that a signal ended. `None` when that is not known.
+    /// 128 plus the signal's number for a shell that was ended by a signal. `None` if unknown.
     pub exit_code: Option<i32>,
-    /// Processes of this command that live on.
+    /// Processes of this command that are still running.
     pub survivors: Vec<Survivor>,
 }
 
-/// A process that outlived the shell which started it.
+/// A process that outlived the shell that started it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survivor {
     pub pid: i32,
-    /// The program's name, as far as the system tells it.
+    /// The program's name, if known.
     pub name: String,
 }
 
-/// The name of an error, as programs and models know it: `ENOENT`.
+/// The symbolic name of an error, such as `ENOENT`.
 pub fn error_code(error: &io::Error) -> Option<&'static str> {
     known_error(error).map(|(_, code, _)| code)
 }
 
-/// An error of a call on a path: `ENOENT: no such file or directory, open '/x'`.
+/// Text for an error of a call on a path: `ENOENT: no such file or directory, open '/x'`.
 pub fn error_text(error: &io::Error, call: &str, path: &Path) -> String {
     let path = path.display();
     match known_error(error) {
@@ -141,7 +141,7 @@ pub fn error_text(error: &io::Error, call: &str, path: &Path) -> String {
     }
 }
 
-/// An error of [`Backend::write`].
+/// Text for an error of [`Backend::write`].
 pub fn write_error_text(error: &io::Error, path: &Path) -> String {
     match error_code(error) {
         Some("ENOSPC" | "EDQUOT" | "EFBIG" | "EIO") => {
@@ -171,7 +171,7 @@ fn known_error(error: &io::Error) -> Option<KnownError> {
     KNOWN_ERRORS.iter().find(|known| known.0 == number).copied()
 }
 
-/// The words are those of Node, which the reference passes on.
+/// Texts of Node's errors, which the reference shows.
 const KNOWN_ERRORS: &[KnownError] = &[
     (libc::ENOENT, "ENOENT", "no such file or directory"),
     (libc::EACCES, "EACCES", "permission denied"),

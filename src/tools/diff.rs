@@ -1,11 +1,11 @@
-//! What changed between two texts, line by line.
+//! Line diffs of two texts.
 //!
 //! The shortest script by the greedy algorithm of Myers, with the choices of the `diff` package, so that
 //! the output is the same as the reference's. Its cost grows with the number of changes: past a limit
 //! the texts are cut at lines that occur once in both, and a piece that is still too different is shown
 //! as replaced whole. So the work is bounded for any input.
 //!
-//! Two forms are made: one for people, with line numbers, and a unified patch for programs.
+//! The result has two forms: one for people, with line numbers, and a unified patch for programs.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -13,19 +13,19 @@ use std::ops::Range;
 
 /// Unchanged lines shown on either side of a change.
 const CONTEXT: usize = 4;
-/// Changed lines up to which the shortest script is looked for.
+/// Maximum changed lines for which the shortest script is computed.
 const MAX_CHANGES: usize = 2048;
-/// Comparisons of lines spent on one text.
+/// Maximum line comparisons for one text.
 const MAX_STEPS: usize = 1 << 22;
 
 /// The changes of a text, in the forms of the `edit` tool's `details`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
-    /// Lines as `-12 old`, `+12 new`, ` 12 same`; ` ...` stands for unchanged lines left out.
+    /// Lines as `-12 old`, `+12 new`, ` 12 same`; ` ...` marks omitted unchanged lines.
     pub diff: String,
-    /// Unified, with four lines of context.
+    /// Unified diff with four lines of context.
     pub patch: String,
-    /// The number of the line in the new text, from 1.
+    /// Number of the first changed line in the new text, from 1.
     pub first_changed_line: Option<usize>,
 }
 
@@ -47,7 +47,7 @@ enum Kind {
     Added,
 }
 
-/// Lines next to each other that are all kept, all removed or all added.
+/// Consecutive lines that are all kept, all removed or all added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Run {
     kind: Kind,
@@ -56,11 +56,11 @@ struct Run {
 }
 
 struct Script<'a> {
-    /// With their newlines.
+    /// Lines of the old text, with newlines.
     old: Vec<&'a str>,
     new: Vec<&'a str>,
     runs: Vec<Run>,
-    /// Digits of the greatest line number.
+    /// Digits of the largest line number.
     width: usize,
 }
 
@@ -162,7 +162,7 @@ impl<'a> Script<'a> {
         out
     }
 
-    /// The changes with their context, those together that are near each other.
+    /// Groups of changes with context; nearby changes share a group.
     fn hunks(&self) -> Vec<Vec<Run>> {
         let last = self.runs.len().saturating_sub(1);
         let mut hunks = Vec::new();
@@ -205,7 +205,7 @@ impl Run {
     }
 }
 
-/// The runs found so far; each starts where the one before it ends.
+/// The runs found so far; each starts at the end of the previous one.
 #[derive(Default)]
 struct Runs(Vec<Run>);
 
@@ -231,8 +231,7 @@ impl Runs {
         }
     }
 
-    /// Takes in a script for the lines that come next: its changes in order, each made as late as the
-    /// lines allow.
+    /// Appends a script for the next lines: its changes in order, each placed as late as the lines allow.
     fn replay(&mut self, old: &[u32], new: &[u32], changes: &[Kind]) {
         let (mut old, mut new) = (old, new);
         let mut changes = changes.iter();
@@ -283,12 +282,12 @@ fn common_prefix(old: &[u32], new: &[u32]) -> usize {
     old.iter().zip(new).take_while(|(a, b)| a == b).count()
 }
 
-/// The fewest removals and additions that make `new` of `old`, in order; None when there are too many.
+/// The shortest script of removals and additions from `old` to `new`, in order; `None` if there are too many.
 ///
-/// For each number of changes, the farthest place that can be reached on each diagonal (lines of `old`
-/// less lines of `new`) is found from its two neighbours. Between equal ones removing comes first.
+/// For each number of changes, the furthest reachable point on each diagonal (lines of `old` minus lines of
+/// `new`) is computed from its two neighbours. On a tie removing comes first.
 fn shortest(old: &[u32], new: &[u32], steps: &mut usize) -> Option<Vec<Kind>> {
-    /// The farthest place on a diagonal: lines of `old` passed, and the change that led there.
+    /// The furthest point on a diagonal: lines of `old` consumed, and the change that led to it.
     #[derive(Clone, Copy)]
     struct Reached {
         old: usize,
@@ -359,7 +358,7 @@ fn shortest(old: &[u32], new: &[u32], steps: &mut usize) -> Option<Vec<Kind>> {
     None
 }
 
-/// Places of lines that occur once in both texts, as many as lie in the same order.
+/// Positions of lines that occur once in both texts, as many as are in the same order.
 fn anchors(old: &[u32], new: &[u32]) -> Vec<(usize, usize)> {
     let once = |lines: &[u32]| {
         let mut places: HashMap<u32, Option<usize>> = HashMap::new();
@@ -401,7 +400,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Old text, new text, and what the reference makes of them.
+    /// Old text, new text, and the reference's result.
     type Row = (String, String, String, String, Option<usize>);
 
     #[test]
@@ -415,7 +414,7 @@ mod tests {
         }
     }
 
-    /// Checks that the runs lie end to end, take in both texts and call the same what is the same.
+    /// Checks that the runs are contiguous, cover both texts, and that kept lines are equal.
     #[track_caller]
     fn check_script(old: &str, new: &str) -> usize {
         let script = Script::new(old, new);

@@ -1,8 +1,8 @@
 //! The `find` tool: paths whose name, or whole path, matches a glob.
 //!
-//! A glob without `/` is matched against names. One with a `/` is matched against paths, and may start
-//! at any folder: `src/*.rs` finds `lib/src/a.rs`, and also the `a.rs` of a searched folder `src`. One
-//! that starts with `/` is matched against absolute paths. A glob in lower case ignores case.
+//! A glob without `/` is matched against names. A glob with a `/` is matched against paths, starting at any
+//! folder: `src/*.rs` finds `lib/src/a.rs`, and also `a.rs` in a searched folder `src`. A glob with a leading
+//! `/` is matched against absolute paths. A glob in lower case ignores case.
 
 use super::backend::{Backend, Kind, Stat};
 use super::ignore::path_bytes;
@@ -118,9 +118,8 @@ impl Tool for Find {
     }
 }
 
-/// Gives every path below a folder that is not ignored, folders with a slash at their end, in path order; then
-/// what is in folders that links lead to, each folder once. At most `limit` of them, and those that are found in
-/// `time`.
+/// Passes every path below a folder that is not ignored, in path order, folders with a trailing slash; then
+/// the content of linked folders, each once. Stops after `limit` paths, and after `time`.
 pub fn each_path(
     workspace: &Workspace,
     folder: &Path,
@@ -167,7 +166,7 @@ pub fn each_path(
     Ok(())
 }
 
-/// Every path, and whether it is a link to a folder.
+/// Finds every path, and whether it is a link to a folder.
 struct Everything<'a>(&'a dyn Backend);
 
 impl Search for Everything<'_> {
@@ -201,12 +200,12 @@ impl Search for Everything<'_> {
     }
 }
 
-/// What a glob asks for.
+/// The meaning of a glob.
 struct Wanted {
     glob: Glob,
-    /// None for a glob of names; else what comes before the paths of the walk.
+    /// `None` for a glob of names; otherwise the prefix of the walk's paths.
     before: Option<Vec<u8>>,
-    /// The glob ended in a slash.
+    /// True if the glob ended in a slash.
     only_folders: bool,
 }
 
@@ -234,10 +233,10 @@ impl Wanted {
 }
 
 impl Search for Wanted {
-    /// The glob, and room for a path.
+    /// The glob, and a buffer for a path.
     type Worker = (Glob, Vec<u8>);
     type Found = String;
-    /// Looking costs nothing here.
+    /// Checking a name is cheap, so a folder is one batch.
     const BATCH: usize = usize::MAX;
 
     fn worker(&self) -> Self::Worker {
@@ -297,7 +296,7 @@ mod tests {
         (text, details.unwrap_or_default())
     }
 
-    /// Checks the paths that a pattern finds, in order, by blanks.
+    /// Checks the paths that a pattern finds, in order, separated by blanks.
     #[track_caller]
     fn check(tree: &TempDir, pattern: &str, path: &str, expected: &str) {
         let pattern = pattern.replace("CWD", tree.path().to_str().unwrap());

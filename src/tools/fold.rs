@@ -1,4 +1,4 @@
-//! Signs that look alike: what a model writes for what a file has.
+//! Folds look-alike characters, so that a model's text matches a file's.
 //!
 //! A model types a straight quote where the file has a curly one, a plain space for a no-break space, a
 //! composed letter for a letter and an accent. [`fold`] maps all of them to one form, for finding only:
@@ -7,7 +7,7 @@
 
 use std::sync::OnceLock;
 
-/// Gives the characters that `char` stands for, itself if it is plain.
+/// Emits the folded characters of `char`; `char` itself if it has no folded form.
 pub fn fold(char: char, emit: &mut impl FnMut(char)) {
     match char {
         '\0'..='\u{7f}' => emit(char),
@@ -31,7 +31,7 @@ pub fn fold(char: char, emit: &mut impl FnMut(char)) {
     }
 }
 
-/// The text with composed letters taken apart, as macOS stores file names.
+/// The text with composed letters decomposed, as macOS stores file names.
 pub fn decompose(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
@@ -40,12 +40,12 @@ pub fn decompose(text: &str) -> String {
     out
 }
 
-/// A space that is not the one of ASCII.
+/// True for a space other than the ASCII space.
 pub fn is_space(char: char) -> bool {
     matches!(char, '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
 }
 
-/// An accent that belongs to the letter before it.
+/// True for a combining accent.
 pub fn is_mark(char: char) -> bool {
     matches!(char, '\u{300}'..='\u{36f}')
 }
@@ -67,7 +67,7 @@ fn decompose_char(char: char, emit: &mut impl FnMut(char)) {
     }
 }
 
-/// The letter and the mark that `char` is composed of.
+/// The letter and the mark of which `char` is composed.
 fn lookup(char: char) -> Option<(char, char)> {
     static SORTED: OnceLock<Vec<(char, char, char)>> = OnceLock::new();
     if !matches!(char, '\u{c0}'..='\u{24f}' | '\u{386}'..='\u{4ff}' | '\u{1e00}'..='\u{1eff}') {
@@ -88,8 +88,7 @@ fn lookup(char: char) -> Option<(char, char)> {
     sorted.get(at).map(|&(_, base, mark)| (base, mark))
 }
 
-/// For each mark, pairs of a letter and the letter with that mark (the canonical decompositions of
-/// Unicode).
+/// For each mark, pairs of a letter and its composed form (the canonical decompositions of Unicode).
 #[rustfmt::skip]
 const COMPOSED: &[(char, &str)] = &[
     ('\u{300}', "AÀEÈIÌOÒUÙaàeèiìoòuùÜǛüǜNǸnǹЕЀИЍеѐиѝĒḔēḕŌṐōṑWẀwẁÂẦâầĂẰăằÊỀêềÔỒôồƠỜơờƯỪưừYỲyỳ"),

@@ -1,8 +1,8 @@
-//! How alike two short texts are, for "did you mean".
+//! Similarity of two short texts, for "did you mean".
 
 use std::collections::HashMap;
 
-/// Compares many texts with one, by the pairs of neighbouring characters that they share.
+/// Compares many texts with one, by shared pairs of adjacent characters.
 pub struct Likeness {
     pairs: HashMap<(char, char), usize>,
     count: usize,
@@ -19,7 +19,7 @@ impl Likeness {
         Self { pairs, count }
     }
 
-    /// How alike `text` is, from 0 to 100 (it has exactly these pairs).
+    /// Similarity of `text` from 0 to 100 (100: equal pairs).
     pub fn percent(&self, text: &str) -> usize {
         let mut used: HashMap<(char, char), usize> = HashMap::new();
         let (mut shared, mut count) = (0, 0);

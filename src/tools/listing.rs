@@ -1,4 +1,4 @@
-//! The result of `grep`, `find` and `ls`: lines up to the byte limit, and notices in one bracket.
+//! The result of `grep`, `find` and `ls`: lines up to the byte limit, and notices in brackets.
 
 use super::argument;
 use super::truncate::{self, Limits, MAX_BYTES, Totals};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// All lines, or more than fit.
+    /// The lines, up to a little more than fits.
     text: String,
     totals: Totals,
     limit_notice: Option<String>,
@@ -17,7 +17,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Adds a line, or several with newlines between.
+    /// Adds one or more lines.
     pub fn push(&mut self, lines: &str) {
         if self.has_room() {
             if self.totals.lines > 0 {
@@ -28,8 +28,7 @@ impl Listing {
         self.count(lines.split('\n').count(), lines.len());
     }
 
-    /// Counts lines that are too late to be shown: there is no room. `bytes` is without a newline at
-    /// the end.
+    /// Counts lines that no longer fit. `bytes` excludes the last newline.
     pub fn count(&mut self, lines: usize, bytes: usize) {
         let newline = usize::from(self.totals.lines > 0);
         self.totals.lines += lines as u64;
@@ -40,7 +39,7 @@ impl Listing {
         self.text.len() <= MAX_BYTES
     }
 
-    /// The notice that the call's own limit was reached, and the field of `details` that says so.
+    /// Adds the notice that the call's own limit was reached, and the field of `details` for it.
     pub fn limit_reached(&mut self, field: &str, limit: usize, notice: String) {
         self.details.insert(field.to_owned(), limit.into());
         self.limit_notice = Some(notice);
@@ -58,7 +57,7 @@ impl Listing {
         self.details.insert(field.to_owned(), value.into());
     }
 
-    /// The result; `nothing` is said when there are no lines.
+    /// The result; `nothing` is its text if there are no lines.
     pub fn finish(mut self, nothing: &str) -> ToolOutput {
         let mut notices: Vec<String> = self.limit_notice.into_iter().collect();
         let mut text = if self.totals.lines == 0 {
@@ -84,25 +83,25 @@ impl Listing {
     }
 }
 
-/// A limit that the model may choose, at least one.
+/// A limit argument, at least one.
 pub fn limit(call: &Invocation<'_>, default: usize) -> usize {
     let limit = argument::number(call, "limit");
     limit.map_or(default, |limit| usize::try_from(limit).unwrap_or(usize::MAX).max(1))
 }
 
-/// The limit that a call sets, for people.
+/// The limit argument of a call, for display.
 pub fn limit_note(arguments: &Arguments) -> Vec<String> {
     let limit = arguments.get("limit").and_then(Value::as_u64);
     limit.map(|limit| format!(" (limit {limit})")).into_iter().collect()
 }
 
-/// The folder or file that a call names, else the working folder.
+/// The path argument of a call, otherwise the working folder.
 pub fn given_path<'a>(call: &Invocation<'a>) -> &'a str {
     let path = call.arguments.get("path").and_then(Value::as_str);
     path.filter(|path| !path.is_empty()).unwrap_or(".")
 }
 
-/// A name or path for a model to read: what is not UTF-8, or would break the line, is replaced.
+/// A path for a model to read: invalid UTF-8 and line breaks are replaced.
 pub fn shown(path: &[u8]) -> String {
     String::from_utf8_lossy(path).replace(char::is_control, "\u{fffd}")
 }

@@ -1,4 +1,4 @@
-//! The built-in tools and what they share.
+//! The built-in tools and their common parts.
 
 pub mod argument;
 pub mod artifact;
@@ -39,7 +39,7 @@ use crate::agent::call::{Arguments, CallInfo};
 use crate::agent::tool::Tool;
 use std::sync::Arc;
 
-/// A built-in tool. Its calls can be described without it: those of stored sessions.
+/// A built-in tool. Calls of stored sessions are described without an instance.
 struct Builtin {
     name: &'static str,
     make: fn(Arc<Workspace>) -> Arc<dyn Tool>,
@@ -66,7 +66,7 @@ pub fn builtin(name: &str, workspace: &Arc<Workspace>) -> Option<Arc<dyn Tool>> 
     find_builtin(name).map(|tool| (tool.make)(workspace.clone()))
 }
 
-/// Describes a call of the built-in tool of this name. A tool that is not known says nothing of its calls.
+/// Describes a call of the built-in tool `name`. Calls of unknown tools have an empty description.
 pub fn describe<'a>(name: &str, arguments: &'a Arguments) -> CallInfo<'a> {
     find_builtin(name).map_or_else(|| CallInfo::of(arguments), |tool| (tool.describe)(arguments))
 }

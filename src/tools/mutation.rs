@@ -1,9 +1,9 @@
-//! One change of a file at a time.
+//! Serialises changes of a file.
 //!
-//! `write` and `edit` hold the lock of a file from before they read it until their last write has ended,
-//! so that two calls of one batch both land. The key is the real path: two names of one file wait for
-//! each other, other files do not. Who waits gets the lock in the order of asking, and an abort ends the
-//! waiting, never the work of the one who holds it.
+//! `write` and `edit` hold the lock of a file from before they read it until their last write has ended, so
+//! that two calls of one batch both land. The key is the real path: two names of one file exclude each other,
+//! different files do not. Waiting calls get the lock in order of request, and an abort ends the wait, never
+//! the work of the holder.
 
 use crate::agent::CancelToken;
 use crossbeam_channel::{Sender, bounded, select};
@@ -11,17 +11,17 @@ use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// The files being changed, each with those who wait for it.
+/// The files being changed, each with its waiting calls.
 type Queues = HashMap<PathBuf, VecDeque<Sender<()>>>;
 
-/// For the whole process: several sessions may work in one folder.
+/// For the whole process, since several sessions may work in one folder.
 static QUEUES: LazyLock<Mutex<Queues>> = LazyLock::new(Mutex::default);
 
-/// The right to change one file, given up when dropped.
+/// The lock on one file, released on drop.
 #[must_use]
 pub struct FileLock(PathBuf);
 
-/// Waits for the right to change the file at `path`, which has no links in it. None when cancelled.
+/// Waits for the lock on the file at `path`, which has no links. `None` if cancelled.
 pub fn lock(path: &Path, cancel: &CancelToken) -> Option<FileLock> {
     if cancel.is_cancelled() {
         return None;
@@ -77,7 +77,7 @@ mod tests {
         queues().get(path).map(VecDeque::len)
     }
 
-    /// Waits until `count` threads stand in the queue.
+    /// Waits until `count` threads are queued.
     fn until_waiting(path: &Path, count: usize) {
         while waiting(path) != Some(count) {
             std::thread::yield_now();

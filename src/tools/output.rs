@@ -1,9 +1,8 @@
-//! What a command printed: its end for the model, all of it in a file.
+//! A command's output: its end for the model, all of it in a file.
 //!
-//! Memory stays flat whatever the command prints: a rolling tail of plain text (see [`super::plain`])
-//! of at most four times the byte limit, and counts. The raw bytes are held back until a limit is
-//! passed; from then on they are in a file, from the first byte on and up to a cap. A file that cannot
-//! be made or written is a remark in the result, never a failure of the command.
+//! Memory stays flat whatever the command prints: a rolling tail of plain text (see [`super::plain`]) of at
+//! most four times the byte limit, and counts. The raw bytes are buffered until a limit is exceeded; then all
+//! bytes are in a file, up to a cap. An error of the file is noted in the result and never fails the command.
 
 use super::artifact::{self, Artifact};
 use super::plain::{self, Decoder, Sink};
@@ -22,7 +21,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// `cap_bytes` bounds the file in `dir`.
+    /// `cap_bytes` limits the size of the file in `dir`.
     pub fn new(limits: Limits, dir: Arc<dyn OutputDir>, cap_bytes: u64) -> Self {
         Self {
             limits,
@@ -41,12 +40,12 @@ impl Output {
         }
     }
 
-    /// The last lines so far.
+    /// The last lines of the output so far.
     pub fn tail(&self) -> Truncation {
         truncate::tail_of(self.tail.whole_lines(self.limits), self.tail.totals(), self.limits)
     }
 
-    /// Ends the output. The file stays only if something was cut from the tail.
+    /// Ends the output. The file is kept only if the tail is truncated.
     pub fn finish(mut self) -> Finished {
         self.decoder.finish(&mut self.tail);
         if self.whole.is_held() && self.passes_a_limit(0) {
@@ -57,7 +56,7 @@ impl Output {
         Finished { last_line_bytes: self.tail.last_line_bytes(), truncation, full }
     }
 
-    /// The file with the whole output, once there is one.
+    /// The file with the complete output, once it exists.
     pub fn path(&self) -> Option<&Path> {
         self.whole.path()
     }
@@ -69,29 +68,29 @@ impl Output {
     }
 }
 
-/// An output that is complete.
+/// A complete output.
 #[derive(Debug)]
 pub struct Finished {
     pub truncation: Truncation,
-    /// `None` when nothing was cut.
+    /// `None` if the tail is not truncated.
     pub full: Option<Full>,
-    /// Bytes of the last line, of which the tail may show the end only.
+    /// Bytes of the last line, of which the tail may show only the end.
     last_line_bytes: u64,
 }
 
-/// The whole output's file.
+/// The file with the complete output.
 #[derive(Debug)]
 pub struct Full {
     pub path: Option<PathBuf>,
-    /// Bytes in the file, the first ones of `total_bytes`.
+    /// Bytes in the file: the first of `total_bytes`.
     pub kept_bytes: u64,
     pub total_bytes: u64,
-    /// Why the file is not there or not complete.
+    /// Why the file is missing or incomplete.
     pub error: Option<String>,
 }
 
 impl Finished {
-    /// The whole output as plain text, without its middle if that is more than `bytes_max`; true if so.
+    /// The complete output as plain text; true if its middle was cut to keep `bytes_max`.
     pub fn structured(&self, bytes_max: u64) -> (String, bool) {
         let shown = || (self.truncation.content.clone(), self.truncation.truncated);
         let Some(Full { path: Some(path), kept_bytes, total_bytes, .. }) = &self.full else {
@@ -127,7 +126,7 @@ impl Finished {
         Ok((format!("{head}\n\n[... {omitted} bytes omitted ...]\n\n{tail}"), true))
     }
 
-    /// Says which part is shown and where the rest is.
+    /// A notice about the part shown and the file with the rest.
     pub fn notice(&self) -> Option<String> {
         let (cut, full) = (&self.truncation, self.full.as_ref()?);
         let last = cut.total_lines;
@@ -169,19 +168,19 @@ impl std::fmt::Display for Full {
     }
 }
 
-/// The end of a text, and the size of all of it.
+/// The end of a text, and its total size.
 struct Tail {
     text: String,
-    /// Bytes to keep at least; twice as many at most.
+    /// Minimum bytes to keep; the maximum is twice as many.
     keep: usize,
-    /// `text` begins inside a line.
+    /// True if `text` begins inside a line.
     cut_in_line: bool,
     ended_lines: u64,
-    /// Bytes of the ended lines, newlines included.
+    /// Bytes of the complete lines, including newlines.
     ended_bytes: u64,
-    /// Bytes of the line that has not ended.
+    /// Bytes of the last, incomplete line.
     open_bytes: u64,
-    /// Bytes of the last ended line, without its newline.
+    /// Bytes of the last complete line, without its newline.
     last_ended_bytes: u64,
 }
 
@@ -209,8 +208,8 @@ impl Tail {
         if self.open_bytes > 0 { self.open_bytes } else { self.last_ended_bytes }
     }
 
-    /// The text, without the rest of a line at its start that could pass for a whole one. That takes
-    /// a longer line after it which was taken back.
+    /// The text, without a partial first line that could be mistaken for a whole one, which is possible if a
+    /// longer later line was erased.
     fn whole_lines(&self, limits: Limits) -> &str {
         match self.text.split_once('\n') {
             Some((_, rest)) if self.cut_in_line && self.text.len() <= limits.bytes => rest,
@@ -233,7 +232,7 @@ impl Tail {
         self.open_bytes = (bytes.len() - last - 1) as u64;
     }
 
-    /// Cuts `text` so that `keep` bytes or a little less are left.
+    /// Cuts `text` to its last `keep` bytes or slightly less.
     fn end_of<'a>(&mut self, text: &'a str) -> &'a str {
         let from = text.len().saturating_sub(self.keep);
         let start = (from..).find(|&at| text.is_char_boundary(at));
@@ -279,7 +278,7 @@ impl Sink for Tail {
     }
 }
 
-/// The raw bytes: in memory while they are few, then in a file.
+/// The raw bytes: in memory while few, then in a file.
 struct Whole {
     dir: Arc<dyn OutputDir>,
     cap_bytes: u64,
@@ -310,7 +309,7 @@ impl Whole {
         }
     }
 
-    /// Writes to the file, which is made if need be.
+    /// Writes to the file, creating it if needed.
     fn write(&mut self, bytes: &[u8]) {
         if let WholeState::Held(held) = &mut self.state {
             let held = std::mem::take(held);
@@ -370,7 +369,7 @@ impl Whole {
     }
 }
 
-/// The state after an error of writing. The file stays, unless it is empty.
+/// The state after a write error. The file is kept, unless it is empty.
 fn failed(path: &Path, kept: u64, error: &io::Error) -> WholeState {
     if kept == 0 {
         let _ = std::fs::remove_file(path);
@@ -397,8 +396,8 @@ mod tests {
         entries.map(|entry| entry.unwrap().path()).collect()
     }
 
-    /// Prints `pieces` and checks what is shown, and that the file holds exactly the raw bytes when
-    /// something is not shown.
+    /// Prints `pieces` and checks the shown text, and that the file holds exactly the raw bytes if the text
+    /// is truncated.
     #[track_caller]
     fn check(pieces: &[&[u8]], shown: &str, notice: Option<&str>) {
         let dir = TempDir::create();

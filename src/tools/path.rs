@@ -1,8 +1,8 @@
-//! What a path in a tool call means.
+//! Resolves the path argument of a tool call.
 //!
-//! Relative paths start at the working folder; `~`, `file://`, a leading `@` and odd spaces are taken as
-//! models and people write them, unless a file of exactly that name is there. There is no sandbox:
-//! absolute paths and `..` lead anywhere.
+//! Relative paths start at the working folder; `~`, `file://`, a leading `@` and unusual spaces are
+//! interpreted, unless a file of exactly that name exists. There is no sandbox: absolute paths and `..` may
+//! lead anywhere.
 
 use super::backend::Backend;
 use super::fold;
@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
-/// The absolute path that `given` means. `.` and `..` are resolved by name, as a person reads them.
+/// The absolute path for `given`. `.` and `..` are resolved lexically.
 pub fn resolve(workspace: &Workspace, given: &str) -> Result<PathBuf, ToolError> {
     if given.contains('\0') {
         return Err(ToolError::new("The path contains a NUL character, which no file name can have."));
@@ -37,8 +37,8 @@ pub fn resolve(workspace: &Workspace, given: &str) -> Result<PathBuf, ToolError>
     Ok(absolute(workspace, text))
 }
 
-/// As [`resolve`], for a file that should be there: finds the names that macOS gives to screenshots and
-/// to accented letters when the name as given is missing.
+/// Like [`resolve`], for a file that should exist: if it is missing, tries the forms that macOS gives to
+/// names of screenshots and to accented letters.
 pub fn resolve_existing(workspace: &Workspace, given: &str) -> Result<PathBuf, ToolError> {
     let path = resolve(workspace, given)?;
     let backend = workspace.backend.as_ref();
@@ -56,7 +56,7 @@ pub fn resolve_existing(workspace: &Workspace, given: &str) -> Result<PathBuf, T
     Ok(found.unwrap_or(path))
 }
 
-/// True when the call names a folder by its form, whatever is there.
+/// True if the path ends in a slash, and so must be a folder.
 pub fn ends_in_slash(given: &str) -> bool {
     given.len() > 1 && given.ends_with('/')
 }
@@ -75,7 +75,7 @@ fn absolute(workspace: &Workspace, text: &str) -> PathBuf {
     normalize(&workspace.cwd.join(path))
 }
 
-/// Removes `.` and resolves `..` without a look at the disk.
+/// Removes `.` and resolves `..` lexically.
 pub fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {
@@ -90,7 +90,7 @@ pub fn normalize(path: &Path) -> PathBuf {
     out
 }
 
-/// The path of a `file://` URL, given what follows the two slashes.
+/// The path of a `file://` URL; `rest` follows the two slashes.
 pub fn file_url(rest: &str) -> Result<PathBuf, ToolError> {
     let rest = rest.split(['?', '#']).next().unwrap_or(rest);
     let path = rest.strip_prefix("localhost").unwrap_or(rest);
@@ -118,7 +118,7 @@ pub fn file_url(rest: &str) -> Result<PathBuf, ToolError> {
     Ok(PathBuf::from(OsString::from_vec(bytes)))
 }
 
-/// macOS puts a narrow no-break space before AM and PM in the names of screenshots.
+/// Replaces the space before AM and PM by a narrow no-break space, as in macOS screenshots.
 fn narrow_am_pm(name: &str) -> String {
     let mut out = name.to_owned();
     for (at, _) in name.match_indices(' ') {
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::tools::testing::TempDir;
 
-    /// Checks what `given` means, written with the folder as `CWD` and the home folder as `HOME`.
+    /// Checks the path for `given`, written with the folder as `CWD` and the home folder as `HOME`.
     #[track_caller]
     fn check(dir: &TempDir, given: &str, expected: &str) {
         let workspace = dir.workspace();

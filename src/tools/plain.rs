@@ -1,29 +1,28 @@
-//! Makes plain text of the bytes that a program writes for a terminal.
+//! Converts terminal output of a program to plain text.
 //!
-//! What comes out is UTF-8 with `\n` and `\t` as its only control characters. Escape sequences and
-//! other control characters are dropped, bytes that are not UTF-8 become U+FFFD, a line that is
-//! started again with a carriage return keeps its last state only, and a backspace takes one character
-//! back. Input may be cut anywhere. A newline always comes through, so that an unfinished sequence
-//! costs at most the rest of its line.
+//! The result is UTF-8 with `\n` and `\t` as the only control characters. Escape sequences and other control
+//! characters are dropped, invalid UTF-8 becomes U+FFFD, a line restarted by a carriage return keeps only its
+//! last state, and a backspace removes one character. Input may be split anywhere. A newline is always kept,
+//! so that an unfinished sequence loses at most the rest of its line.
 //!
 //! Text without control characters passes at the speed of UTF-8 validation.
 
-/// Takes the text.
+/// Receives the text.
 pub trait Sink {
     /// Never empty; no control characters but `\n` and `\t`.
     fn text(&mut self, text: &str);
-    /// Forgets what the open line holds so far.
+    /// Clears the current line.
     fn restart_line(&mut self);
-    /// Forgets the last character of the open line.
+    /// Removes the last character of the current line.
     fn back(&mut self);
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     state: State,
-    /// The start of a character that later input completes.
+    /// An incomplete character at the end of the input so far.
     partial: Partial,
-    /// A carriage return was seen; text other than a newline starts the line again.
+    /// True after a carriage return; text other than a newline then restarts the line.
     returned: bool,
 }
 
@@ -33,9 +32,9 @@ enum State {
     Ground,
     /// After ESC.
     Escape,
-    /// After ESC and intermediates: one final byte is to come.
+    /// After ESC and intermediates: one final byte follows.
     Intermediate,
-    /// After `ESC [`: parameters, then a final byte.
+    /// After `ESC [`: parameters, then a final byte follow.
     Control,
     /// A string for the terminal (title, link, clipboard, picture), up to BEL or `ESC \`.
     String,
@@ -52,7 +51,7 @@ const BEL: u8 = 0x07;
 const BACKSPACE: u8 = 0x08;
 const CANCEL: u8 = 0x18;
 const SUBSTITUTE: u8 = 0x1a;
-/// The first byte of U+0080 to U+00BF; the control characters up to U+009F are among them.
+/// First byte of U+0080 to U+00BF, which include the C1 control characters up to U+009F.
 const C1_LEAD: u8 = 0xc2;
 
 impl Decoder {
@@ -70,14 +69,14 @@ impl Decoder {
         }
     }
 
-    /// The input is over: a character that was cut short is one that is not valid.
+    /// Ends the input: an incomplete character is invalid.
     pub fn finish(&mut self, sink: &mut impl Sink) {
         if std::mem::take(&mut self.partial).len > 0 {
             self.emit(REPLACEMENT, sink);
         }
     }
 
-    /// Reads text up to the next control character, or one control character.
+    /// Consumes text up to the next control character, or one control character.
     fn ground(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
         let end = next_control(bytes);
         if end > 0 {
@@ -114,7 +113,7 @@ impl Decoder {
         }
     }
 
-    /// Adds one byte to the character that was cut; takes none if it does not belong to it.
+    /// Adds a byte to the incomplete character; consumes none if it does not belong to it.
     fn complete(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
         let mut longer = self.partial;
         longer.add(bytes[0]);
@@ -199,7 +198,7 @@ impl Decoder {
         end + usize::from(bytes[end] != b'\n')
     }
 
-    /// Ends a sequence at a byte that cannot be in it, and takes that byte only if it means just that.
+    /// Ends a sequence at an invalid byte, which is consumed only if it has no other meaning.
     fn give_up(&mut self, byte: u8) -> usize {
         self.state = State::Ground;
         usize::from(matches!(byte, CANCEL | SUBSTITUTE))
@@ -209,7 +208,7 @@ impl Decoder {
 const REPLACEMENT: &str = "\u{fffd}";
 
 impl Partial {
-    /// `bytes` is the start of one character: at most three.
+    /// Sets the start of one character: at most three bytes.
     fn set(&mut self, bytes: &[u8]) {
         *self = Self::default();
         for &byte in bytes {
@@ -229,7 +228,7 @@ impl Partial {
     }
 }
 
-/// The place of the first control character other than `\n` and `\t`, or the length.
+/// Position of the first control character other than `\n` and `\t`, or the length.
 fn next_control(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
@@ -243,9 +242,8 @@ fn next_control(bytes: &[u8]) -> usize {
     start + rest.iter().position(|&byte| is_control(byte)).unwrap_or(rest.len())
 }
 
-/// True if one of eight bytes is below 0x20 or is 0x7f, for all of them at once: a byte below `n` makes
-/// the high bit of `byte - n` come up where its own was not, and one of 0x7f is below 1 once the bits
-/// of 0x7f are flipped.
+/// True if one of eight bytes is below 0x20 or is 0x7f, tested together: for a byte below `n` the subtraction
+/// `byte - n` sets the high bit where it was clear, and 0x7f is below 1 once its bits are flipped.
 fn may_hold_control(word: u64) -> bool {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES * 0x80;
@@ -257,12 +255,12 @@ fn is_control(byte: u8) -> bool {
     (byte < b' ') & (byte != b'\n') & (byte != b'\t') | (byte == 0x7f)
 }
 
-/// True if a control character is dropped, whatever comes before and after.
+/// True for a control character that is always dropped.
 fn is_meaningless(byte: u8) -> bool {
     is_control(byte) & (byte != ESC) & (byte != b'\r') & (byte != BACKSPACE)
 }
 
-/// `bytes` as plain text, at once.
+/// Converts `bytes` to plain text in one step.
 pub fn text(bytes: &[u8]) -> String {
     let mut text = String::new();
     let mut decoder = Decoder::default();
@@ -292,7 +290,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Checks the text of `input`, whole and cut in two at every byte.
+    /// Checks the text of `input`, whole and split in two at every byte.
     #[track_caller]
     fn check(input: impl AsRef<[u8]>, expected: &str) {
         let input = input.as_ref();

@@ -1,16 +1,16 @@
-//! Names like one that is missing.
+//! Finds names similar to a missing one.
 
 use super::likeness::Likeness;
 use crate::tools::workspace::Workspace;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// Names of one folder that are compared, and paths that are named.
+/// Maximum names compared in a folder, and maximum paths suggested.
 const MAX_COMPARED: usize = 10_000;
 const MAX_NAMED: usize = 3;
 const MIN_LIKENESS: usize = 45;
 
-/// A sentence on paths like the missing `path`, with a space before it; empty when there are none.
+/// A sentence about paths similar to the missing `path`, after a space; empty if there are none.
 pub fn similar_paths(workspace: &Workspace, path: &Path) -> String {
     let paths: Vec<String> = similar(workspace, path)
         .iter()
@@ -25,7 +25,7 @@ pub fn similar_paths(workspace: &Workspace, path: &Path) -> String {
     }
 }
 
-/// The first part of the path that is missing is compared with what its folder has.
+/// Compares the first missing component of the path with the entries of its folder.
 fn similar(workspace: &Workspace, path: &Path) -> Vec<PathBuf> {
     let mut missing = path;
     let (folder, entries) = loop {

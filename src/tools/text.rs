@@ -1,29 +1,29 @@
-//! What the bytes of a file are: text, in which encoding, or something else.
+//! Detects text and its encoding in the bytes of a file.
 //!
-//! Most files are UTF-8. UTF-16 is known by its byte order mark or by the zeros of its ASCII letters, and
-//! text of one byte a letter is taken as Windows-1252 (Latin-1 with quotes and dashes). Both are decoded
-//! so that every byte can be told from the text again: an edit of one line leaves all others as they are.
+//! Most files are UTF-8. UTF-16 is recognised by its byte order mark or by the zeros of its ASCII letters,
+//! and other single-byte text is decoded as Windows-1252 (Latin-1 with quotes and dashes). Both decode
+//! without loss: an edit of one line leaves all others unchanged.
 
 use std::borrow::Cow;
 
-/// Bytes from the start that decide what a file is.
+/// Bytes at the start that are examined.
 pub const SNIFF_BYTES: usize = 64 * 1024;
 
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// With invalid bytes in it, if it was made so.
+    /// UTF-8, possibly with invalid bytes.
     Utf8,
     Utf16Le,
     Utf16Be,
-    /// Windows-1252, in which every byte has a letter of its own.
+    /// Windows-1252, with a distinct letter for every byte.
     Latin1,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// The encoding, and the length of the byte order mark.
+    /// Encoding, and length of the byte order mark.
     Text(Encoding, usize),
     Binary,
 }
@@ -38,7 +38,7 @@ impl Encoding {
         }
     }
 
-    /// The bytes of `text`, or the first character that this encoding does not have.
+    /// The bytes of `text`, or the first character that the encoding lacks.
     pub fn encode(self, text: &str) -> Result<Vec<u8>, char> {
         match self {
             Self::Utf8 => Ok(text.as_bytes().to_vec()),
@@ -48,7 +48,7 @@ impl Encoding {
         }
     }
 
-    /// The text of `bytes`; None when encoding it again would not give the same bytes.
+    /// The text of `bytes`; `None` if encoding it again would not restore the bytes.
     pub fn decode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         if self == Self::Utf8 {
             return std::str::from_utf8(bytes).ok().map(Cow::Borrowed);
@@ -61,7 +61,7 @@ impl Encoding {
     }
 }
 
-/// Tells what a file is from its first bytes: up to [`SNIFF_BYTES`], or all of them.
+/// Classifies a file by its first bytes: up to [`SNIFF_BYTES`], or all of them.
 pub fn sniff(head: &[u8]) -> Content {
     match head {
         [0xff, 0xfe, 0, 0, ..] => return Content::Binary,
@@ -92,7 +92,7 @@ pub fn sniff(head: &[u8]) -> Content {
     Content::Text(Encoding::Latin1, 0)
 }
 
-/// ASCII in UTF-16 has a zero in every second byte, and none in the others.
+/// Detects UTF-16 without a mark: ASCII has a zero in every second byte, and none in the others.
 fn utf16_without_mark(head: &[u8]) -> Option<Encoding> {
     let (pairs, []) = head.as_chunks::<2>() else {
         return None;
@@ -112,10 +112,10 @@ fn utf16_without_mark(head: &[u8]) -> Option<Encoding> {
     text.chars().all(plain).then_some(encoding)
 }
 
-/// Turns bytes that come in pieces into text. What is invalid becomes U+FFFD.
+/// Decodes bytes that arrive in pieces. Invalid bytes become U+FFFD.
 pub struct Decoder {
     encoding: Encoding,
-    /// The start of a character whose end has not come.
+    /// An incomplete character at the end of the bytes so far.
     pending: Vec<u8>,
 }
 
@@ -136,7 +136,7 @@ impl Decoder {
         }
     }
 
-    /// The end of the file: half a character is invalid now.
+    /// Ends the input: an incomplete character is invalid.
     pub fn finish(&mut self, out: &mut String) {
         if !self.pending.is_empty() {
             out.push(char::REPLACEMENT_CHARACTER);
@@ -144,7 +144,7 @@ impl Decoder {
         }
     }
 
-    /// Decodes whole characters and gives back the bytes of one that is incomplete.
+    /// Decodes complete characters; returns the bytes of an incomplete one.
     fn decode<'a>(&self, bytes: &'a [u8], out: &mut String) -> &'a [u8] {
         match self.encoding {
             Encoding::Utf8 => decode_utf8(bytes, out),
@@ -188,7 +188,7 @@ fn decode_utf16<'a>(bytes: &'a [u8], unit: fn([u8; 2]) -> u16, out: &mut String)
     bytes.get(whole * 2..).unwrap_or_default()
 }
 
-/// The letters of the bytes 0x80 to 0x9f; those without one stand for themselves.
+/// The letters of bytes 0x80 to 0x9f; undefined bytes map to themselves.
 const WINDOWS_1252: [char; 32] = [
     '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}', '\u{90}',
     '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',

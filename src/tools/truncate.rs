@@ -1,18 +1,18 @@
-//! Cuts what a tool says down to what a model should read.
+//! Truncates the output of tools for a model.
 //!
-//! Two limits hold at once, lines and bytes; the first to be passed cuts. Only whole lines are kept,
-//! except that [`tail`] shows the end of a last line that is longer than the limit by itself. Lines are
-//! counted without the empty piece after a final newline. [`Truncation`] is the `details.truncation` of
-//! the reference, field for field.
+//! Two limits apply, lines and bytes; the first to be exceeded truncates. Only whole lines are kept, except
+//! that [`tail`] shows the end of a last line that alone exceeds the limit. Lines are counted without the
+//! empty piece after a final newline. [`Truncation`] is the `details.truncation` of the reference, field for
+//! field.
 
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// Lines that one result shows.
+/// Maximum lines of a result.
 pub const MAX_LINES: usize = 2000;
-/// Bytes that one result shows.
+/// Maximum bytes of a result.
 pub const MAX_BYTES: usize = 50 * 1024;
-/// Characters (UTF-16 units) of one matching line that `grep` shows.
+/// Maximum characters (UTF-16 units) of a matching line in `grep`.
 pub const MAX_MATCH_CHARS: usize = 500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,15 +24,15 @@ pub struct Limits {
 impl Limits {
     pub const DEFAULT: Self = Self { lines: MAX_LINES, bytes: MAX_BYTES };
 
-    /// For lists that have a limit of their own. The number is JavaScript's greatest whole number,
-    /// which the reference puts into `details`.
+    /// For lists with a limit of their own. The number is JavaScript's largest safe integer, which the
+    /// reference puts into `details`.
     pub const BYTES_ONLY: Self = Self { lines: 9_007_199_254_740_991, bytes: MAX_BYTES };
 }
 
-/// The size of a text that need not be in memory.
+/// Size of a text that need not be in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Without the empty piece after a final newline.
+    /// Lines, without the empty one after a final newline.
     pub lines: u64,
     pub bytes: u64,
 }
@@ -47,9 +47,9 @@ pub struct Truncation {
     pub total_bytes: u64,
     pub output_lines: usize,
     pub output_bytes: usize,
-    /// The one line shown is the end of a longer one.
+    /// True if the one shown line is the end of a longer one.
     pub last_line_partial: bool,
-    /// Nothing is shown: the first line alone is too long.
+    /// True if nothing is shown, since the first line alone is too long.
     pub first_line_exceeds_limit: bool,
     pub max_lines: usize,
     pub max_bytes: usize,
@@ -62,8 +62,7 @@ pub enum TruncatedBy {
     Bytes,
 }
 
-/// Keeps the first lines of a text of which only the start is at hand: all of it, or more than
-/// `limits.bytes` bytes.
+/// Keeps the first lines of a text. `start` is all of it, or more than its first `limits.bytes` bytes.
 pub fn head_of(start: &str, totals: Totals, limits: Limits) -> Truncation {
     if fits(totals, limits) {
         return whole(start, totals, limits);
@@ -86,8 +85,8 @@ pub fn head_of(start: &str, totals: Totals, limits: Limits) -> Truncation {
     cut
 }
 
-/// Keeps the last lines of a text of which only the end is at hand: all of it, or more than
-/// `limits.bytes` bytes besides a final newline.
+/// Keeps the last lines of a text. `end` is all of it, or more than its last `limits.bytes` bytes besides a
+/// final newline.
 pub fn tail_of(end: &str, totals: Totals, limits: Limits) -> Truncation {
     if fits(totals, limits) {
         return whole(end, totals, limits);
@@ -117,7 +116,7 @@ pub fn tail_of(end: &str, totals: Totals, limits: Limits) -> Truncation {
     cut
 }
 
-/// Cuts a line that `grep` shows; true when something was cut.
+/// Truncates a line of `grep`; true if it was truncated.
 pub fn line(line: &str, max_chars: usize) -> (Cow<'_, str>, bool) {
     if line.len() <= max_chars {
         return (Cow::Borrowed(line), false);
@@ -132,7 +131,7 @@ pub fn line(line: &str, max_chars: usize) -> (Cow<'_, str>, bool) {
     (Cow::Borrowed(line), false)
 }
 
-/// A size for people: `512B`, `50.0KB`, `1.2MB`.
+/// A size as `512B`, `50.0KB`, `1.2MB`.
 pub fn size(bytes: u64) -> String {
     const KB: u64 = 1024;
     const MB: u64 = KB * KB;
@@ -147,7 +146,7 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// The lines of `text`, without the empty piece after a final newline. A `\r` stays with its line.
+/// The lines of `text`, without the empty one after a final newline. A `\r` stays in its line.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     let body = text.strip_suffix('\n').unwrap_or(text);
     let count = if text.is_empty() { 0 } else { usize::MAX };
@@ -203,7 +202,7 @@ mod tests {
         tail_of(text, totals(text), SMALL)
     }
 
-    /// Checks the invariants of both ends, then the content kept and what cut it.
+    /// Checks the invariants of both ends, then the kept content and the limit that truncated it.
     #[track_caller]
     fn check(text: &str, expected_head: (&str, &str), expected_tail: (&str, &str)) {
         let describe = |cut: &Truncation| match cut.truncated_by {

@@ -1,29 +1,29 @@
-//! What the tools of one session work on: the folder, the backend that does it, settings, and who is told.
+//! The context of a session's tools: folder, backend, settings, and observers.
 
 use super::backend::Backend;
 use crate::llm::secret::Vault;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// The surroundings that the tools of a session work in.
+/// The context in which the tools of a session work.
 pub struct Workspace {
-    /// Relative paths start here.
+    /// Base of relative paths.
     pub cwd: PathBuf,
     pub home: Option<PathBuf>,
     pub backend: Arc<dyn Backend>,
     pub options: Options,
     /// Session variables for child processes (`PI_SESSION_ID` …); replaced when the session changes.
     pub env: Mutex<Vec<(String, String)>>,
-    /// The folder for whole outputs; made when first needed.
+    /// The folder for complete outputs; created when first needed.
     pub outputs: Arc<dyn OutputDir>,
-    /// Told before a tool changes a file.
+    /// Notified before a tool changes a file.
     pub changes: Arc<dyn Changes>,
-    /// Secrets, which tools hide before they cut a text: half of a secret would not be recognized.
+    /// Secrets, which tools hide before truncating a text: half of a secret would not be recognized.
     pub vault: Vault,
 }
 
 impl Workspace {
-    /// The rules of a tool that changes things, with what the sandbox adds.
+    /// The rules of a tool that changes files, with those of the sandbox.
     pub(super) fn rules<const N: usize>(&self, own: [&str; N]) -> Vec<String> {
         let sandbox = self.backend.sandbox();
         let limits = sandbox.map(|sandbox| format!("Tools run in a sandbox. {sandbox}"));
@@ -31,19 +31,19 @@ impl Workspace {
     }
 }
 
-/// Settings that tools follow.
+/// Settings of the tools.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub shell_path: Option<String>,
-    /// Put before every command, with a newline.
+    /// Inserted before every command, with a newline.
     pub shell_command_prefix: Option<String>,
-    /// Seconds; none by default.
+    /// Default time limit in seconds; none by default.
     pub bash_timeout_seconds: Option<f64>,
-    /// Processes that outlive their call live on when pi ends.
+    /// True if processes that outlive their call keep running when pi ends.
     pub bash_keep_background: bool,
-    /// Bytes kept of one command's output.
+    /// Maximum bytes stored of a command's output.
     pub output_cap_bytes: u64,
-    /// Images over the model's limits are scaled down.
+    /// True to scale images down to the model's limits.
     pub resize_images: bool,
 }
 
@@ -60,39 +60,38 @@ impl Default for Options {
     }
 }
 
-/// The folder for whole outputs: beside the session, or one that is removed at exit.
+/// The folder for complete outputs: beside the session, or temporary.
 pub trait OutputDir: Send + Sync {
     /// Path of the folder, which is created (0700) if missing.
     fn path(&self) -> std::io::Result<PathBuf>;
-    /// The folder, when there is one.
+    /// The folder, if it exists.
     fn if_there(&self) -> Option<PathBuf>;
-    /// The session goes on in another file.
+    /// Called when the session moves to another file.
     fn follow(&self, _session_file: &Path) {}
 }
 
 /// Sees every change of a file before it is made, so that it can be undone.
 pub trait Changes: Send + Sync {
-    /// Notes a change that is about to be made, under the file's lock. Gives its number, none when it is
-    /// not noted.
+    /// Records a change before it is made, under the file's lock. Returns its number, `None` if not recorded.
     fn before(&self, change: &Change<'_>) -> Option<u64>;
-    /// The change with this number was not made after all.
+    /// Withdraws the change with this number, which was not made.
     fn withdraw(&self, number: u64);
-    /// The session goes on in another file.
+    /// Called when the session moves to another file.
     fn follow(&self, _session_file: &Path) {}
 }
 
-/// A file is about to get new content.
+/// A planned change of a file's content.
 pub struct Change<'a> {
-    /// The tool and the id of its call.
+    /// The tool's name, and the id of its call.
     pub tool: &'a str,
     pub call: &'a str,
-    /// Without links in it.
+    /// Path without links.
     pub path: &'a Path,
     pub content: &'a [u8],
     pub backend: &'a dyn Backend,
 }
 
-/// Notes nothing.
+/// Records nothing.
 pub struct Forgotten;
 
 impl Changes for Forgotten {
@@ -103,7 +102,7 @@ impl Changes for Forgotten {
     fn withdraw(&self, _number: u64) {}
 }
 
-/// A change that was noted. Dropped before it is [`Noted::made`], it is withdrawn.
+/// A recorded change. If dropped before [`Noted::made`], it is withdrawn.
 #[must_use]
 pub(super) struct Noted<'a> {
     changes: &'a dyn Changes,
@@ -125,7 +124,7 @@ impl Drop for Noted<'_> {
 }
 
 impl Workspace {
-    /// Notes that `path` is about to get `content`.
+    /// Records that `path` is about to get `content`.
     pub(super) fn note(&self, tool: &str, call: &str, path: &Path, content: &[u8]) -> Noted<'_> {
         let backend = self.backend.as_ref();
         let change = Change { tool, call, path, content, backend };

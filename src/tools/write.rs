@@ -1,4 +1,4 @@
-//! The `write` tool: a file with exactly this content.
+//! The `write` tool: creates or overwrites a file.
 
 use super::backend::{error_text, write_error_text};
 use super::{argument, mutation, path};
@@ -100,7 +100,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// Writes through the tool, and checks the answer with the folder written as `CWD`.
+    /// Writes with the tool, and checks the result with the folder written as `CWD`.
     #[track_caller]
     fn check(dir: &TempDir, path: &str, content: &str, expected: &str) {
         let tool = tool(Arc::new(dir.workspace()));

@@ -6,9 +6,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     Key(Key),
-    /// Pasted text, with line ends as `
-    ///
-    /// `.
+    /// Pasted text, with line ends as `\n`.
     Paste(String),
     Mouse(Mouse),
     /// True if the terminal's window has gained the focus, false if it has lost it.
@@ -154,7 +152,7 @@ impl Key {
         }
     }
 
-    /// The other key that an ambiguous control character stands for.
+    /// The other key that sends an ambiguous control character.
     pub fn twin(&self) -> Option<Self> {
         let code = match self.code {
             Code::Backspace => 'h',

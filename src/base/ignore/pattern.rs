@@ -42,9 +42,7 @@ pub enum Name {
 }
 
 impl Pattern {
-    /// `None` for a blank line, a comment, and a pattern that can never match. The line has no `
-    ///
-    /// `.
+    /// `None` for a blank line, a comment, and a pattern that can never match. The line has no `\n`.
     pub fn parse(line: &[u8]) -> Option<Self> {
         // Git reads C strings.
         let line = line.split(|byte| *byte == 0).next().unwrap_or_default();

@@ -5,9 +5,9 @@
 //!                        │  └───────────prompts──────────^                         ├──> output ──> stdout
 //!                        └──────────────────── answers ────────────────────────────┘
 //! ```
-//! The server never waits: a cancel is felt whatever else goes on. Sessions are opened one after another,
-//! and answer their prompts side by side. A closed stdin, a closed stdout and a signal end the runs under
-//! way, store what there is of them, and end the program.
+//! The server never waits, so that a cancel is handled at any time. Sessions are opened one after another,
+//! and answer prompts in parallel. A closed stdin, a closed stdout and a signal abort the current runs, store
+//! their partial results, and end the program.
 //!
 //! Not here: how a session is made from flags and settings ([`Host`] is the command line's).
 

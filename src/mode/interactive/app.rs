@@ -33,7 +33,7 @@ const ASK_CELL: &str = "\x1b[16t";
 pub struct App {
     pub control: Control,
     pub dirs: Dirs,
-    /// Where sessions are stored.
+    /// The stored sessions.
     pub store: Store,
     pub threads: Threads,
     pub config: UiConfig,

@@ -37,7 +37,7 @@ pub enum Effect {
     Write(String),
     /// Inserts text into the editor as a paste.
     Paste(String),
-    /// Returns the text of a prompt that could not be sent to the editor, with the reason.
+    /// Puts a prompt that could not be sent back into the editor, with the reason.
     Refuse {
         reason: String,
         typed: String,

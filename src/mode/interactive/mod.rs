@@ -5,9 +5,8 @@
 //!     ^                                  ^ └─────> shells, sign-ins ─────┤
 //!     └────────────── frames ────────────┴──────────── feed <────────────┘
 //! ```
-//! One thread waits for keys, news and time, all at once; it draws when all that is there has been taken
-//! in. What streams is drawn at the screen's pace, what a key did at once. Nothing wakes it while nothing
-//! happens.
+//! One thread waits for keys, news and timeouts together, handles all that are pending, then draws. Streamed
+//! text is drawn at the screen's rate, the effect of a key immediately. An idle program is never woken.
 //!
 //! Finished parts are printed and left to the terminal, whose scrollback, search and selection work as usual.
 //! Only the unfinished part is redrawn, below them (`tui::screen`).
@@ -96,7 +95,7 @@ pub fn theme_colors() -> impl Iterator<Item = (&'static str, Option<&'static str
     roles.map(|role| (role.name(), role.fallback().map(|fallback| fallback.name())))
 }
 
-/// How the interactive mode starts.
+/// Start options of the interactive mode.
 pub struct Options {
     pub dirs: Dirs,
     pub store: Store,

@@ -31,7 +31,7 @@ pub struct Pace {
     next: Instant,
     /// Set while the last frame may be in transit.
     on_its_way: Option<Instant>,
-    /// When the last frame was sent.
+    /// Time at which the last frame was sent.
     sent: Instant,
     /// True if the last traced frame took long to arrive.
     is_slow: bool,

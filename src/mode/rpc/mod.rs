@@ -5,10 +5,10 @@
 //!                        │  └──> shells (one a command) ────┼──> output ──> stdout
 //!                        └────────── responses ─────────────┘
 //! ```
-//! The reader cuts and parses lines. The server answers at once whatever does not change the course
-//! of the conversation; it never waits for a run. The session's thread runs prompts and what replaces
-//! or rewrites the conversation, one after another. A closed stdin, a closed stdout and a signal all end
-//! the run under way, store what there is of it, and end the program.
+//! The reader splits and parses lines. The server immediately handles commands that do not change the course
+//! of the conversation; it never waits for a run. The session's thread runs prompts, and commands that
+//! replace or rewrite the conversation, one after another. A closed stdin, a closed stdout and a signal abort
+//! the current run, store its partial result, and end the program.
 
 mod approve;
 mod command;

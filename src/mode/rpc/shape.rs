@@ -7,8 +7,8 @@
 //! Name    Family.member                 a shape of the tables below
 //! ```
 //! Commands (`command`) and events (`event_json`) declare their fields in this notation where they are read and
-//! written. Tests hold all of it against recorded streams, in both directions: nothing is said that is not
-//! declared, and all that is declared is said.
+//! written. Tests compare the declarations with recorded streams in both directions: every field written is
+//! declared, and every declared field is written.
 
 use crate::mode::event_json::{AGENT_EVENTS, OTHER_LINES, SESSION_EVENTS, STEPS, UPDATES};
 

@@ -1,13 +1,12 @@
-//! The `bash` tool, and the same run for a command of the user.
+//! The `bash` tool, and commands of the user.
 //!
-//! A command runs in a shell with no terminal and nothing to read (see [`super::process`]). It ends with
-//! its shell; with its time limit, by TERM and two seconds later KILL; or with an abort, by KILL. The
-//! model sees the end of what was printed, as plain text, and what still runs.
+//! A command runs in a shell without a terminal and with empty stdin (see [`super::process`]). It ends with
+//! its shell; at its time limit, by TERM and two seconds later KILL; or on abort, by KILL. The model sees the
+//! end of the output as plain text, and the processes that are still running.
 //!
-//! The environment is pi's own, keys of providers included, as a shell started by hand would have it.
-//! Added are the session's variables and such that keep programs from waiting for a terminal; a command
-//! can set them otherwise for itself. What pi knows to be secret is hidden in what a command prints, in the
-//! file too.
+//! The environment is pi's own, including keys of providers. Added are the session's variables, and variables
+//! that keep programs from waiting for a terminal, which a command can override. Known secrets are hidden in
+//! the output and in its file.
 //!
 //! Unlike the reference: escape sequences and the earlier states of a redrawn line are taken out of the
 //! model's text (the file keeps all bytes), TERM precedes KILL at the time limit, and processes left in
@@ -32,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Between TERM and KILL when time is up.
+/// Time between TERM and KILL at the time limit.
 const GRACE: Duration = Duration::from_secs(2);
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 /// Bytes of the output in the result as data.
@@ -41,18 +40,18 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// The longest timer of the reference, 2^31 - 1 milliseconds.
 const TIMEOUT_SECONDS_MAX: f64 = 2_147_483.647;
 
-/// Tell a command which session it runs in; those of an outer pi are removed.
+/// Variables that tell a command its session; those of an outer pi are removed.
 const SESSION_VARIABLES: [&str; 5] =
     ["PI_SESSION_ID", "PI_SESSION_FILE", "PI_PROVIDER", "PI_MODEL", "PI_REASONING_LEVEL"];
 
-/// Say who is calling.
+/// Variables that identify pi to programs.
 const OWN_VARIABLES: [(&str, &str); 2] = [("AI_AGENT", "pi"), ("PI_CODING_AGENT", "true")];
 
-/// Say that nobody can answer a prompt or turn a page.
+/// Variables that disable prompts and pagers.
 const QUIET_VARIABLES: [(&str, &str); 3] =
     [("GIT_TERMINAL_PROMPT", "0"), ("PAGER", "cat"), ("GIT_PAGER", "cat")];
 
-/// Have programs that would wait for somebody at a window or in an editor fail at once.
+/// Variables that make programs fail immediately instead of opening a window or an editor.
 const NOBODY_VARIABLES: [(&str, &str); 7] = [
     ("EDITOR", NO_EDITOR),
     ("VISUAL", NO_EDITOR),
@@ -63,8 +62,8 @@ const NOBODY_VARIABLES: [(&str, &str); 7] = [
     ("GCM_INTERACTIVE", "never"),
 ];
 
-/// For programs that run their editor by a shell, which nearly all do. One that splits words itself gets a command
-/// that fails too.
+/// Editor command for programs that run their editor by a shell, as nearly all do. In a program that splits
+/// words itself the command fails as well.
 const NO_EDITOR: &str = "sh -c 'echo \"No editor can be used here. Give the text as an argument or in a file \
     (git commit -m or -F), or keep the proposed one with GIT_EDITOR=true.\" >&2; exit 1' editor";
 
@@ -152,15 +151,15 @@ impl Tool for Bash {
 pub struct Request<'a> {
     pub command: &'a str,
     pub timeout_seconds: Option<f64>,
-    /// The command is told about the session. A user's own is not.
+    /// True for variables about the session. A user's own command has none.
     pub session_variables: bool,
-    /// Gets every byte as it comes. The command waits for it.
+    /// Receives every byte of output as it arrives, blocking the command meanwhile.
     pub on_output: Option<OnOutput<'a>>,
 }
 
 pub type OnOutput<'a> = &'a dyn Fn(&[u8]);
 
-/// A command that has run.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Execution {
     output: Finished,
@@ -177,8 +176,8 @@ enum Ending {
     Cancelled,
 }
 
-/// Runs a command. `update` gets the end of the output so far and the file of the whole one, when there
-/// is something new, at most every 100 ms. An `Err` says why the command was not run.
+/// Runs a command. On new output, at most every 100 ms, `update` receives the end of the output so far and
+/// the file with all of it. An `Err` is the reason why the command could not run.
 pub fn execute(
     workspace: &Workspace,
     request: &Request<'_>,
@@ -218,15 +217,15 @@ pub fn execute(
     Ok(run.finish(ending, end.exit_code, end.survivors))
 }
 
-/// A command that runs, as its reader sees it.
+/// State of a running command.
 struct Run<'a> {
-    /// Before anything else sees the output.
+    /// Hides secrets before any other use of the output.
     hider: Hider,
     output: Output,
     update: &'a dyn Fn(&Truncation, Option<&Path>),
     on_output: Option<OnOutput<'a>>,
     next_update_at: Instant,
-    /// Output has come since the last update.
+    /// True if output has arrived since the last update.
     is_new: bool,
     time_is_up_at: Option<Instant>,
     timed_out: bool,
@@ -291,12 +290,12 @@ impl Run<'_> {
 }
 
 impl Execution {
-    /// The end of what was printed, as plain text.
+    /// The end of the output, as plain text.
     pub fn output(&self) -> &str {
         &self.output.truncation.content
     }
 
-    /// `None` when the command was cancelled, or its end could not be learnt.
+    /// `None` if the command was cancelled, or its exit code is unknown.
     pub fn exit_code(&self) -> Option<i32> {
         self.exit_code.filter(|_| !self.is_cancelled())
     }
@@ -309,12 +308,12 @@ impl Execution {
         self.output.truncation.truncated
     }
 
-    /// The file with all that was printed, if that is more than `output` shows.
+    /// The file with the complete output, if `output` is truncated.
     pub fn full_output_path(&self) -> Option<&Path> {
         self.output.full.as_ref()?.path.as_deref()
     }
 
-    /// The result that the model is told.
+    /// The result for the model.
     fn into_result(self, sandbox: Option<&Sandbox>) -> Result<ToolOutput, ToolError> {
         let status = match (self.ending, self.exit_code) {
             (Ending::Cancelled, _) => Some("Command aborted".to_owned()),

@@ -1,4 +1,4 @@
-//! The tool on real processes: every case leaves nothing behind.
+//! The tool with real processes: no case may leave processes behind.
 
 use super::*;
 use crate::llm::message::text_of;
@@ -9,14 +9,14 @@ use crate::tools::testing::{TempDir, call, call_with, text};
 use std::sync::Mutex;
 use std::thread;
 
-/// A workspace whose options `change` has set.
+/// A workspace with options changed by `change`.
 fn workspace(dir: &TempDir, change: impl FnOnce(&mut Options)) -> Arc<Workspace> {
     let mut workspace = dir.workspace();
     change(&mut workspace.options);
     Arc::new(workspace)
 }
 
-/// Runs a command in a folder of its own. The text of the result, errors marked.
+/// Runs a command in a new folder. Returns the text of the result, with errors marked.
 fn run(command: &str) -> String {
     run_for(command, None)
 }
@@ -31,7 +31,7 @@ fn run_for(command: &str, timeout: Option<f64>) -> String {
     text(&call(&*tool, arguments))
 }
 
-/// Waits for something that another process does.
+/// Waits for an effect of another process.
 #[track_caller]
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
@@ -80,7 +80,8 @@ fn nothing_can_be_asked_of_anyone() {
     }
 }
 
-/// As git and others start an editor: by a shell, with the file as one more argument; or by words.
+/// Starts an editor like git and others do: by a shell, with the file as an additional argument; or by
+/// splitting words.
 #[test]
 fn an_editor_fails_at_once_and_says_what_to_do() {
     let _guard = LeakGuard::new();
@@ -126,7 +127,7 @@ fn execute_quietly(workspace: &Workspace, command: &str) -> Execution {
     execute(workspace, &request, &|_, _| {}, &CancelToken::new()).unwrap()
 }
 
-/// What is left running in the background, in every way that a shell offers.
+/// Ways of a shell to leave a process running in the background.
 const BACKGROUND: [&str; 8] = [
     "sleep 300 & echo x",
     "(setsid sleep 300 &); echo x",
@@ -163,7 +164,7 @@ fn a_call_ends_with_its_shell_and_what_runs_on_is_killed_in_the_end() {
     }
 }
 
-/// Waits in the shell until the background process is the program that it is to be.
+/// Shell command that waits until the background process runs `program`.
 fn until_it_is(program: &str) -> String {
     format!(r#"until [ "$(cat /proc/$!/comm)" = {program} ]; do :; done"#)
 }

@@ -1,19 +1,19 @@
 //! Line endings of a replacement.
 //!
-//! A model writes `\n`, whatever the file has. Lines that a replacement keeps also keep their endings,
-//! the others take those of the lines they stand in for, or of their neighbours: a file with one kind of
-//! ending keeps it, a mixed one stays mixed where it was.
+//! A model writes `\n`, whatever the file uses. Kept lines keep their endings, the others get those of the
+//! lines that they replace, or of their neighbours: a file with one kind of ending keeps it, and a mixed file
+//! stays mixed only where it was.
 
 use memchr::{memchr, memrchr};
 use std::ops::Range;
 
-/// A line, and the ending that follows it: none after the last one.
+/// A line, and the ending after it: empty for the last one.
 struct Line<'a> {
     text: &'a [u8],
     ending: &'a [u8],
 }
 
-/// `new` with the endings it gets in the place of `span`.
+/// `new` with the line endings for replacing `span`.
 pub fn adapt(new: &str, body: &[u8], span: &Range<usize>) -> Vec<u8> {
     let new_lines = lines(new.as_bytes(), false);
     if new_lines.len() == 1 {
@@ -57,7 +57,7 @@ pub fn adapt(new: &str, body: &[u8], span: &Range<usize>) -> Vec<u8> {
     out
 }
 
-/// The lines of a text; there is always a last one, without an ending.
+/// The lines of a text; the last one is without an ending.
 fn lines(mut text: &[u8], lone_cr: bool) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
     while let Some(at) = memchr(if lone_cr { b'\r' } else { b'\n' }, text) {
@@ -71,7 +71,7 @@ fn lines(mut text: &[u8], lone_cr: bool) -> Vec<Line<'_>> {
     lines
 }
 
-/// The ending of the line that the span ends in, or else of the line before it.
+/// The ending of the line in which the span ends, otherwise of the previous line.
 fn ending_near<'a>(body: &'a [u8], span: &Range<usize>, lone_cr: bool) -> Option<&'a [u8]> {
     let sign = if lone_cr { b'\r' } else { b'\n' };
     let after = memchr(sign, body.get(span.end..)?).map(|at| span.end + at);

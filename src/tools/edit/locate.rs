@@ -1,11 +1,11 @@
 //! Finds the text of an edit in a file.
 //!
-//! The exact bytes come first, but for lines of a file whose line endings are mixed: a model that sees no
-//! endings cannot have meant those of one place. Only where they are nowhere is the search repeated with less and less
-//! attention: to line endings, then to blanks at line ends, then to signs that look alike
-//! ([`crate::tools::fold`]). The first step that finds something decides. Both texts are folded for a
-//! step, but the answer is always a range of the file's own bytes, and it never begins or ends inside a
-//! character, a letter with accents or a CRLF.
+//! The exact bytes are searched first, except line endings in a file that mixes them: a model does not see
+//! endings and cannot have meant particular ones. If nothing matches, the search is repeated while ignoring
+//! differences in line endings, then in trailing blanks, then between look-alike characters
+//! ([`crate::tools::fold`]). The first step with a match decides. Both texts are folded for a step, but the
+//! answer is always a range of the file's own bytes, and it never begins or ends inside a character, a letter
+//! with accents or a CRLF.
 
 use crate::agent::CancelToken;
 use crate::tools::fold;
@@ -13,7 +13,7 @@ use memchr::memmem;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Differences that a search ignores. A step ignores those of the steps before it, too.
+/// Differences that a search ignores, in addition to those of the previous steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
     Exact,
@@ -26,12 +26,12 @@ impl Step {
     pub const ALL: [Self; 4] = [Self::Exact, Self::Endings, Self::TrailingBlanks, Self::Signs];
 }
 
-/// Finds `wanted` in `body`: for each text all its places in the order of the file, none when it is
-/// nowhere. Places of one text do not overlap, but if there would be one place, and another that
-/// overlaps it, both are given: the text is not unique.
+/// Finds `wanted` in `body`: for each text all matches in the order of the file, which may be none. Matches
+/// of one text do not overlap, except that a single match and one that overlaps it are both returned: the
+/// text is then not unique.
 ///
-/// A body that is not UTF-8 is searched by its bytes, past line endings at most. A cancel ends the search
-/// after the step it is in.
+/// A body that is not UTF-8 is searched by bytes, ignoring line endings at most. Cancelling ends the search
+/// after the current step.
 pub fn find_all(body: &[u8], wanted: &[&str], cancel: &CancelToken) -> Vec<Vec<Range<usize>>> {
     let is_text = std::str::from_utf8(body).is_ok();
     let is_mixed = has_mixed_endings(body);
@@ -52,7 +52,7 @@ pub fn find_all(body: &[u8], wanted: &[&str], cancel: &CancelToken) -> Vec<Vec<R
     found
 }
 
-/// True if lines end in more than one way.
+/// True if the body mixes line endings.
 fn has_mixed_endings(body: &[u8]) -> bool {
     let mut seen = None;
     let mut rest = body;
@@ -70,7 +70,7 @@ fn has_mixed_endings(body: &[u8]) -> bool {
     false
 }
 
-/// A file as one step sees it.
+/// A file as folded for one step.
 struct Folded<'a> {
     body: &'a [u8],
     step: Step,
@@ -107,8 +107,8 @@ impl<'a> Folded<'a> {
         places.into_iter().map(|(_, place)| place).collect()
     }
 
-    /// The ranges of the body for places in the folded text, without those that begin or end where the
-    /// body cannot be cut. Each comes with its place in the folded text.
+    /// Ranges of the body for matches in the folded text, without those that begin or end inside a unit. Each
+    /// is paired with its position in the folded text.
     fn places(&self, at: Vec<usize>, needle: &Needle) -> Vec<(usize, Range<usize>)> {
         let length = needle.text.len();
         if self.step == Step::Exact {
@@ -147,7 +147,7 @@ impl<'a> Folded<'a> {
         places
     }
 
-    /// Where a match that ends at `end` really ends; None when it must not end there.
+    /// The actual end of a match that ends at `end`; `None` if a match must not end there.
     fn end(&self, end: usize, needle: &Needle) -> Option<usize> {
         let rest = self.body.get(end..)?;
         if needle.ends_in_blanks {
@@ -169,10 +169,10 @@ impl<'a> Folded<'a> {
     }
 }
 
-/// The text of an edit as one step sees it.
+/// The text of an edit as folded for one step.
 struct Needle {
     text: Vec<u8>,
-    /// The step looks past blanks at its end.
+    /// True if the step ignores blanks at the end of the text.
     ends_in_blanks: bool,
 }
 
@@ -187,10 +187,10 @@ impl Needle {
     }
 }
 
-/// Bytes of a text that are looked at as one, and what they are folded to.
+/// Bytes that are compared as a unit, and their folded form.
 struct Unit {
     at: Range<usize>,
-    /// No character folds to more than three (a letter and two marks, or three dots).
+    /// Folded bytes: at most three characters (a letter and two marks, or three dots).
     folded: [u8; 12],
     length: u8,
 }
@@ -214,12 +214,12 @@ impl Unit {
     }
 }
 
-/// The units of a text, in order. A run of blanks at the end of a line is one unit, folded to nothing.
+/// The units of a text, in order. Trailing blanks of a line are one unit with an empty folded form.
 struct Units<'a> {
     text: &'a [u8],
     at: usize,
     step: Step,
-    /// Up to here blanks are known to be followed by something.
+    /// Offset up to which blanks are known not to be trailing.
     inner_blanks: usize,
 }
 
@@ -232,7 +232,7 @@ impl<'a> Units<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The bytes of the blank that `text` starts with.
+    /// Length of the blank at the start of `text`.
     fn blank(&self, text: &[u8]) -> Option<usize> {
         match text.first()? {
             b' ' | b'\t' => Some(1),
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Checks the places of `wanted`, given as the text found at each.
+    /// Checks the matches of `wanted`, given as the matched texts.
     #[track_caller]
     fn check(body: &str, wanted: &str, expected: &[&str]) {
         let places = find_all(body.as_bytes(), &[wanted], &CancelToken::new()).remove(0);

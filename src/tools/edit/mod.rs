@@ -1,11 +1,11 @@
-//! The `edit` tool: texts of a file replaced by others, all of them or none.
+//! The `edit` tool: replaces texts of a file, all of them or none.
 //!
-//! Every text is looked for in the file as it was, so the order of the edits does not matter. Bytes
-//! outside the places found never change: encoding, byte order mark and line endings stay, mixed ones
-//! too. UTF-16 and Latin-1 files are edited as text and written back in their encoding; a file that is no
-//! text in any is edited by its bytes.
+//! Every text is searched in the original file, so the order of the edits does not matter. Bytes outside the
+//! matches never change: encoding, byte order mark and line endings, even mixed ones, are kept. UTF-16 and
+//! Latin-1 files are edited as text and written back in their encoding; a file in no known encoding is edited
+//! by bytes.
 //!
-//! How a text is found is in [`locate`], what a replacement's lines end in is in [`ending`].
+//! The search is in [`locate`], line endings of replacements are in [`ending`].
 
 mod ending;
 mod locate;
@@ -25,9 +25,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes of a file that are edited in memory.
+/// Maximum size of a file that can be edited.
 const MAX_BYTES: u64 = 64 << 20;
-/// Places listed when a text is not unique.
+/// Maximum positions listed for a text that is not unique.
 const MAX_LISTED: usize = 20;
 
 pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
@@ -89,8 +89,7 @@ struct EditTool {
     info: ToolInfo,
 }
 
-/// The diff that a call with these arguments would make just now, if it would work. Changes nothing; a file
-/// that is large is not looked at.
+/// The diff that a call would make now, if it would succeed. Changes nothing; large files are not read.
 pub fn preview(workspace: &Workspace, arguments: &Map<String, Value>) -> Option<String> {
     const LOOKED_AT_BYTES: u64 = 1 << 20;
     let (old, new) = texts(workspace, arguments, LOOKED_AT_BYTES)?;
@@ -99,8 +98,8 @@ pub fn preview(workspace: &Workspace, arguments: &Map<String, Value>) -> Option<
     Some(diff::changes(given, &old, &new).diff)
 }
 
-/// The file's text before and after a call with these arguments, if it would work just now; line endings as
-/// `\n`. Changes nothing; a file of more than `max_bytes` is not looked at.
+/// The file's text before and after a call, if it would succeed now, with `\n` as line ending. Changes
+/// nothing; a file of more than `max_bytes` is not read.
 pub fn texts(
     workspace: &Workspace,
     arguments: &Map<String, Value>,
@@ -131,7 +130,7 @@ pub fn texts(
 struct Edit {
     old: String,
     new: String,
-    /// At every place instead of the only one.
+    /// True to replace all matches instead of a unique one.
     all: bool,
 }
 
@@ -221,7 +220,7 @@ fn stop_if_cancelled(call: &Invocation<'_>) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Brings the forms that models send into the one of the schema.
+/// Converts the forms of arguments that models send to that of the schema.
 fn prepare(mut arguments: Map<String, Value>) -> Map<String, Value> {
     argument::rename(&mut arguments, "file_path", "path");
     rename_texts(&mut arguments);
@@ -287,10 +286,10 @@ fn edits(arguments: &Map<String, Value>) -> Result<Vec<Edit>, ToolError> {
     }
 }
 
-/// The content of a file as UTF-8 text where it is text.
+/// The content of a file, as UTF-8 if it is text.
 struct File<'a> {
     mark: &'a [u8],
-    /// None when the body is just bytes.
+    /// `None` if the body is not text.
     encoding: Option<Encoding>,
     body: std::borrow::Cow<'a, [u8]>,
 }
@@ -332,13 +331,13 @@ impl<'a> File<'a> {
     }
 }
 
-/// A place to replace, and the edit that does it.
+/// A range to replace, and the edit that replaces it.
 struct Span {
     at: Range<usize>,
     edit: usize,
 }
 
-/// The places of all edits, in the order of the file.
+/// The ranges of all edits, in the order of the file.
 fn spans(body: &[u8], edits: &[Edit], given: &str, cancel: &CancelToken) -> Result<Vec<Span>, ToolError> {
     for (at, edit) in edits.iter().enumerate() {
         if edit.old.is_empty() {
@@ -388,7 +387,7 @@ fn replace(body: &[u8], edits: &[Edit], spans: &[Span]) -> Vec<u8> {
     out
 }
 
-/// The text with `\n` for every line ending, for people.
+/// The text with `\n` for every line ending, for display.
 fn lf(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n") } else { text.into_owned() }

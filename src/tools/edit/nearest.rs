@@ -1,18 +1,18 @@
-//! Where a text that is not in a file nearly is, and what differs there.
+//! Finds the text of a file that is most similar to a missing one, and the difference.
 
 use crate::tools::fold;
 use crate::tools::likeness::Likeness;
 use std::collections::HashMap;
 
-/// Bytes of a file that are searched for something near.
+/// Maximum bytes of a file that are searched.
 const MAX_SEARCHED: usize = 4 << 20;
-/// Characters of a line that are compared, and that are shown.
+/// Maximum characters of a line that are compared and shown.
 const MAX_COMPARED: usize = 400;
 const MAX_SHOWN: usize = 80;
-/// Letter pairs that a line must share, in percent, to be called near.
+/// Letter pairs that a line must share to count as similar, in percent.
 const MIN_LIKENESS: usize = 50;
 
-/// A sentence on the place in `body` that is most like `wanted`; None when nothing is like it.
+/// A sentence about the text in `body` that is most similar to `wanted`; `None` if none is similar.
 pub fn describe(body: &str, wanted: &str) -> Option<String> {
     let mut end = body.len().min(MAX_SEARCHED);
     while !body.is_char_boundary(end) {
@@ -80,12 +80,12 @@ fn difference(number: i64, line: &str, want: &str) -> String {
     )
 }
 
-/// The blanks that a line ends in.
+/// Describes the trailing blanks of a line.
 fn after(line: &str) -> String {
     line[line.trim_end().len()..].to_owned()
 }
 
-/// A line in quotes with its odd characters spelled out, cut to what is around `at` (in characters).
+/// A line in quotes with unusual characters escaped, cut to the part around `at` (in characters).
 fn shown(line: &str, at: usize) -> String {
     let from = (at + MAX_SHOWN / 2).saturating_sub(MAX_SHOWN);
     let part: String = line.chars().skip(from).take(MAX_SHOWN).collect();
@@ -98,7 +98,7 @@ fn without_cr(line: &str) -> &str {
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-/// A line without its blanks, in lower case and folded.
+/// A line without blanks, in lower case and folded.
 fn key(line: &str) -> String {
     let mut key = String::new();
     for char in line.chars().take(MAX_COMPARED).filter(|char| !char.is_whitespace()) {
@@ -107,7 +107,7 @@ fn key(line: &str) -> String {
     key
 }
 
-/// A line of the file and one of the wanted text that are the same there, where most lines are.
+/// Indices of an equal line in the file and in the wanted text, at the alignment with most equal lines.
 fn by_equal_lines(have: &[&str], want: &[&str]) -> Option<(usize, usize)> {
     let mut wanted: HashMap<String, usize> = HashMap::new();
     for (at, line) in want.iter().enumerate() {
@@ -128,7 +128,7 @@ fn by_equal_lines(have: &[&str], want: &[&str]) -> Option<(usize, usize)> {
     best.map(|(_, (_, pair))| pair)
 }
 
-/// The line of the file that shares most letter pairs with the longest line of the wanted text.
+/// Indices of the longest wanted line, and of the file's line that shares most letter pairs with it.
 fn by_likeness(have: &[&str], want: &[&str]) -> Option<(usize, usize)> {
     let (at, longest) =
         want.iter().map(|line| key(line)).enumerate().max_by_key(|(at, key)| (key.len(), usize::MAX - at))?;

@@ -13,7 +13,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Edits a file with this content and gives the answer and the new content.
+/// Edits a file with this content; returns the result and the new content.
 fn run(content: &[u8], arguments: Value) -> (String, Vec<u8>) {
     let dir = TempDir::create();
     dir.write("f", content);
@@ -34,7 +34,7 @@ fn check(content: impl AsRef<[u8]>, old: &str, new: &str, expected: impl AsRef<[
     assert_eq!(content, expected.as_ref(), "{}", String::from_utf8_lossy(&content));
 }
 
-/// Checks edits that must fail and leave the file alone. Only the start of the answer counts.
+/// Checks edits that must fail and leave the file unchanged. Only the start of the result is compared.
 #[track_caller]
 fn refuse(content: impl AsRef<[u8]>, edits: Value, expected: &str) {
     let before = content.as_ref();
@@ -234,7 +234,7 @@ fn what_is_not_a_file_is_refused() {
     );
 }
 
-/// Another program changes the file after it was read for the first time.
+/// A backend whose file is changed by another program after the first read.
 struct Meddling(PathBuf, AtomicUsize);
 
 impl Backend for Meddling {
@@ -307,7 +307,7 @@ fn an_aborted_call_changes_nothing() {
     assert_eq!(dir.read("f"), b"a");
 }
 
-/// Files of all kinds of endings, encodings and damage.
+/// Files with all kinds of line endings, encodings and damage.
 fn file() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => "[ab ]{1,3}".prop_map(String::into_bytes),

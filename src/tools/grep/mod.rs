@@ -1,6 +1,6 @@
 //! The `grep` tool: lines that match a pattern.
 //!
-//! Files are those that `find` finds. A glob narrows them down and never brings an ignored file back.
+//! The files are those of `find`. A glob narrows them down and never re-includes an ignored file.
 
 mod pattern;
 mod search;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const LIMIT: usize = 100;
-/// More lines around a match than a result could show are not asked for.
+/// Maximum context lines, more than a result can show.
 const MAX_CONTEXT: usize = 2000;
 
 pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
@@ -136,7 +136,7 @@ impl Tool for Grep {
 }
 
 impl Grep {
-    /// A file that is named is searched whatever ignore files and the glob say.
+    /// Searches a file that the call names, whatever ignore files and the glob say.
     fn search_file(
         &self,
         file: &Path,
@@ -165,13 +165,13 @@ impl Grep {
     }
 }
 
-/// The matches handed over so far.
+/// The matches so far.
 #[derive(Default)]
 struct Collected {
     listing: Listing,
     limit: usize,
     matches: usize,
-    /// There were more than `limit` allows.
+    /// True if there were more matches than `limit`.
     more: bool,
     cut: bool,
 }
@@ -222,7 +222,7 @@ struct Lines<'a> {
     secrets: Option<Arc<Set>>,
 }
 
-/// A thread's own copies, since a regular expression that threads share makes them wait.
+/// A thread's own copies, since sharing a regular expression between threads is slow.
 struct Worker {
     searcher: Searcher,
     filter: Option<Filter>,
@@ -275,11 +275,11 @@ impl Search for Lines<'_> {
     }
 }
 
-/// A glob that chooses files: by name, or with a `/` by path from the searched folder on.
+/// A glob that selects files: by name, or with a `/` by path relative to the searched folder.
 #[derive(Clone)]
 struct Filter {
     glob: Glob,
-    /// Only what does not match is searched.
+    /// True to search only files that do not match.
     negated: bool,
     by_name: bool,
     only_folders: bool,

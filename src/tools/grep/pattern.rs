@@ -1,8 +1,8 @@
-//! The pattern of a search, made so that a match never leaves its line.
+//! Compiles the pattern of a search, so that a match never spans lines.
 //!
-//! A file is searched as a whole, not line by line, which is several times faster. For that the pattern
-//! is parsed, line breaks are taken out of its classes (`\s`, `[^x]`), and the ends of the text become
-//! ends of a line. `$` also stands before the `\r\n` of a Windows line.
+//! A file is searched as a whole, not line by line, which is several times faster. To allow this the pattern
+//! is parsed, line breaks are removed from its classes (`\s`, `[^x]`), and anchors of the text become anchors
+//! of a line. `$` also matches before the `\r\n` of a Windows line.
 
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
@@ -10,14 +10,14 @@ use regex_syntax::hir::{
     Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look,
 };
 
-/// A class like `\w` takes kilobytes for each time it is written.
+/// Each use of a class such as `\w` takes kilobytes.
 const MAX_PATTERN_BYTES: usize = 16 * 1024;
 const MAX_CLASS_RANGES: usize = 100_000;
 const MAX_PROGRAM_BYTES: usize = 16 << 20;
-/// For each thread.
+/// Cache limit for each thread.
 const MAX_CACHE_BYTES: usize = 16 << 20;
 
-/// An error is a text for the model.
+/// The error is a text for the model.
 pub(super) fn compile(pattern: &str, literal: bool, ignore_case: bool) -> Result<Regex, String> {
     let regex = if literal {
         if pattern.contains('\n') {
@@ -106,7 +106,7 @@ fn within_line(pattern: Hir, ranges: &mut usize) -> Result<Hir, String> {
 mod tests {
     use super::*;
 
-    /// Checks which lines of a text match: in the whole text, and each by itself.
+    /// Checks the lines of a text that match: in the whole text, and each alone.
     #[track_caller]
     fn check(pattern: &str, text: &str, expected: &[&str]) {
         let regex = compile(pattern, false, false).unwrap();

@@ -1,12 +1,10 @@
 //! Searches one file, in blocks, in bounded memory.
 //!
-//! A block holds whole lines and is searched as one text; line ends are looked for around matches only.
-//! A file with a NUL byte in its first block is binary and skipped; one with a NUL later is searched up
-//! to the line that holds it. Of a line longer than [`MAX_BLOCK`] every part is searched, and its start
-//! is what is shown.
+//! A block holds whole lines and is searched as one text; line ends are located only around matches. A file
+//! with a NUL byte in its first block is binary and skipped; one with a NUL later is searched up to the line
+//! that holds it. Of a line longer than [`MAX_BLOCK`] every part is searched, and the start is shown.
 //!
-//! The lines around a match belong to it, as often as they lie near matches: each match can be read by
-//! itself.
+//! Context lines are repeated for every match near them, so that each match can be read alone.
 
 use super::super::truncate::{self, MAX_BYTES, MAX_MATCH_CHARS};
 use super::super::walk::Stop;
@@ -20,15 +18,15 @@ use std::sync::Arc;
 
 const FIRST_BLOCK: usize = 64 * 1024;
 const MAX_BLOCK: usize = 16 << 20;
-/// A match in a longer line that crosses the edge of a block is found if it is no longer than this.
+/// Maximum length of a match that is found across the edge of a block in a longer line.
 const OVERLAP: usize = 64 * 1024;
-/// Memory that is kept between files.
+/// Memory kept between files.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// Searches files one after the other.
+/// Searches files one after another.
 pub(super) struct Searcher {
     regex: Regex,
-    /// Lines shown on either side of a match.
+    /// Context lines on either side of a match.
     context: usize,
     buffer: Vec<u8>,
     secrets: Option<Arc<Set>>,
@@ -40,16 +38,16 @@ pub(super) enum Found {
     Binary,
 }
 
-/// A matching line with those around it, ready to be shown; or all matches that come when a result is
-/// full, which are counted only.
+/// A matching line with its context, as text; or a number of matches that are only counted, since the result
+/// is full.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Match {
     pub count: usize,
-    /// The lines; empty for matches that are counted only.
+    /// The lines; empty for matches that are only counted.
     pub text: String,
     pub lines: usize,
     pub bytes: usize,
-    /// A line was too long to be shown whole.
+    /// True if a line was too long to be shown completely.
     pub cut: bool,
 }
 
@@ -58,7 +56,7 @@ impl Searcher {
         Self { regex, context, buffer: Vec::new(), secrets }
     }
 
-    /// Finds the first `limit` matching lines of a file that is shown as `label`.
+    /// Finds the first `limit` matching lines of a file, which is shown as `label`.
     pub fn search(
         &mut self,
         source: &mut dyn Read,
@@ -107,7 +105,7 @@ impl Searcher {
     }
 }
 
-/// Fills the buffer after `len`. It is left with room only at the end of the file.
+/// Fills the buffer from `len` on. It stays partly empty only at the end of the file.
 fn fill(source: &mut dyn Read, buffer: &mut [u8], mut len: usize) -> io::Result<usize> {
     while let Some(room @ [_, ..]) = buffer.get_mut(len..) {
         match source.read(room) {
@@ -128,24 +126,24 @@ struct Matches<'a> {
     limit: usize,
     count: usize,
     list: Vec<Match>,
-    /// In the texts of `list`.
+    /// Total size of the texts in `list`.
     stored_bytes: usize,
-    /// The number of the line that comes next.
+    /// The number of the next line.
     line: u64,
-    /// The last lines of earlier blocks.
+    /// The last lines of earlier blocks, for context.
     before: VecDeque<Shown>,
     open: VecDeque<Open>,
     secrets: Option<&'a Set>,
 }
 
-/// A match that lines after it still belong to.
+/// A match that still needs context lines after it.
 struct Open {
     place: usize,
     line: u64,
     left: usize,
 }
 
-/// A line as it is shown.
+/// A line in its displayed form.
 #[derive(Clone)]
 struct Shown {
     text: String,
@@ -153,7 +151,7 @@ struct Shown {
 }
 
 impl Matches<'_> {
-    /// Searches a file whose first block is in the buffer. False when it is binary.
+    /// Searches a file whose first block is in the buffer. False if it is binary.
     fn search(
         &mut self,
         source: &mut dyn Read,
@@ -209,8 +207,8 @@ impl Matches<'_> {
         }
     }
 
-    /// Searches a line that fills the buffer and goes on. The buffer then starts with the next line;
-    /// gives the length of what was read of that, None at the end of the file.
+    /// Searches a line that fills the buffer and continues. Afterwards the buffer starts with the next line;
+    /// returns the length of that data, `None` at the end of the file.
     fn long_line(
         &mut self,
         source: &mut dyn Read,
@@ -291,14 +289,14 @@ impl Matches<'_> {
         }
     }
 
-    /// Keeps lines for matches that may follow.
+    /// Keeps lines as context of later matches.
     fn remember(&mut self, lines: impl IntoIterator<Item = Shown>) {
         self.before.extend(lines);
         let more = self.before.len().saturating_sub(self.context);
         self.before.drain(..more);
     }
 
-    /// Adds a match on the line that comes next. `before` is the text before it in its block.
+    /// Adds a match on the next line. `before` is the preceding text of its block.
     fn add(&mut self, line: &Shown, before: &[u8]) {
         self.count += 1;
         let mut new = Match { count: 1, ..Match::default() };
@@ -334,7 +332,7 @@ impl Matches<'_> {
         self.list.push(new);
     }
 
-    /// Gives lines to the matches that want more.
+    /// Adds lines to the matches that need more context.
     fn lines_after(&mut self, mut text: &[u8]) {
         while !text.is_empty() && !self.open.is_empty() {
             let end = memchr(b'\n', text).unwrap_or(text.len());
@@ -373,7 +371,7 @@ impl Match {
     }
 }
 
-/// The lines of a text that ends with one, last first.
+/// The lines of a text that ends with a newline, the last first.
 fn lines_before(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -385,7 +383,7 @@ fn lines_before(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A line without carriage returns and not too long. Decodes no more of it than is shown.
+/// A line without carriage returns, truncated. Decodes only the displayed part.
 fn shown(line: &[u8]) -> Shown {
     let mut text = String::new();
     let mut units = 0;

@@ -1,4 +1,4 @@
-//! The tool as a model calls it, and the search of one file in blocks.
+//! The tool as called by a model, and the search of one file in blocks.
 
 use super::search::{Found, Match, Searcher};
 use super::*;
@@ -219,7 +219,7 @@ fn odd_files_do_no_harm() {
     check(&tree, json!({"pattern": "needle", "path": "up/a"}), "a:1: needle");
 }
 
-/// Searches text through a reader that gives pieces of `step` bytes.
+/// Searches text through a reader that returns pieces of `step` bytes.
 fn search(text: &[u8], pattern: &str, context: usize, limit: usize, step: usize) -> Found {
     struct Pieces<'a>(Cursor<&'a [u8]>, usize);
     impl Read for Pieces<'_> {
@@ -319,7 +319,7 @@ fn patterns_that_make_others_slow_are_linear() {
     }
 }
 
-/// The plain meaning of a search, line by line.
+/// Reference implementation of a search, line by line.
 fn naive(text: &str, pattern: &str, context: usize, limit: usize) -> Vec<String> {
     let regex = pattern::compile(pattern, false, false).unwrap();
     let lines: Vec<&str> = text.strip_suffix('\n').unwrap_or(text).split('\n').collect();

@@ -1,15 +1,15 @@
-//! Reads UTF-16 text, which starts with a byte order mark, as UTF-8.
+//! Reads UTF-16 text with a byte order mark as UTF-8.
 
 use std::io::{self, Read};
 
 pub(super) struct Utf16<R> {
     source: R,
-    /// Bytes that are not decoded yet: half a unit, or half a pair.
+    /// Bytes not decoded yet: half a unit, or half a surrogate pair.
     raw: Vec<u8>,
     text: Vec<u8>,
-    /// How much of `text` is handed out.
+    /// Bytes of `text` that were returned.
     taken: usize,
-    /// None before the mark.
+    /// `None` before the byte order mark.
     big_endian: Option<bool>,
 }
 
@@ -18,7 +18,7 @@ impl<R: Read> Utf16<R> {
         Self { source, raw: Vec::new(), text: Vec::new(), taken: 0, big_endian: None }
     }
 
-    /// Decodes one more piece. False at the end.
+    /// Decodes another piece. False at the end.
     fn decode(&mut self) -> io::Result<bool> {
         let kept = self.raw.len();
         self.raw.resize(kept + 8192, 0);
@@ -72,7 +72,7 @@ impl<R: Read> Read for Utf16<R> {
 mod tests {
     use super::*;
 
-    /// A source that gives one byte at a time.
+    /// A source that returns one byte at a time.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {

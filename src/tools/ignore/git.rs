@@ -1,4 +1,4 @@
-//! Where git keeps rules besides `.gitignore`, found without running git.
+//! Finds git's ignore rules outside of `.gitignore`, without running git.
 
 use crate::tools::backend::{Backend, Kind};
 use std::ffi::OsStr;
@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// More of a file of rules than this is not read.
+/// Maximum bytes read of a file of rules.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// Content of a small file; `None` if `path` is not a file or cannot be read.
@@ -20,13 +20,13 @@ pub(super) fn read(backend: &dyn Backend, path: &Path) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// The nearest folder upwards, `dir` included, that holds a `.git`.
+/// The nearest folder with a `.git`: `dir` or one of its parents.
 pub(super) fn repository<'a>(backend: &dyn Backend, dir: &'a Path) -> Option<&'a Path> {
     dir.ancestors().find(|folder| backend.stat(&folder.join(".git")).is_ok())
 }
 
-/// `info/exclude` of a repository. In a worktree or submodule `.git` is a file that says where the
-/// repository lies.
+/// Path of a repository's `info/exclude`. In a worktree or submodule `.git` is a file with the path of the
+/// repository.
 pub(super) fn exclude(backend: &dyn Backend, repository: &Path) -> PathBuf {
     let mut git = repository.join(".git");
     if let Some(text) = read(backend, &git)
@@ -40,7 +40,7 @@ pub(super) fn exclude(backend: &dyn Backend, repository: &Path) -> PathBuf {
     git.join("info/exclude")
 }
 
-/// The user's own rules: `core.excludesFile`, or the place that git falls back to.
+/// The user's rules: `core.excludesFile`, or git's default path.
 pub(super) fn global(
     backend: &dyn Backend,
     home: Option<&Path>,
@@ -68,7 +68,7 @@ fn bytes_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
 }
 
-/// The last `core.excludesFile` of a configuration file.
+/// The last `core.excludesFile` in a configuration file.
 fn excludes_file(config: &[u8]) -> Option<Vec<u8>> {
     let mut found = None;
     let mut in_core = false;
@@ -100,7 +100,7 @@ fn excludes_file(config: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The value before the end of the line, and what follows it: quotes, escapes and comments resolved.
+/// The value up to the end of the line, with quotes, escapes and comments resolved, and the rest of the text.
 fn value(text: &[u8]) -> (Vec<u8>, &[u8]) {
     let mut out = Vec::new();
     // Blanks count inside quotes only, or before something else.

@@ -1,12 +1,12 @@
-//! Which entries ignore files leave out of a search.
+//! Applies ignore files to the entries of a search.
 //!
 //! The rules are git's: `.gitignore` in every folder from the root of the repository down, then its
-//! `info/exclude`, then the user's own file; the deepest rule that speaks decides, in one file the
-//! last. `.ignore` files come before all of these. A repository inside another one starts anew. Outside
-//! of a repository ignore files count from the working folder down. Rules are never asked about what
-//! lies in an ignored folder: the walk does not enter it, so nothing in there can be taken back.
+//! `info/exclude`, then the user's own file; the deepest matching rule decides, in one file the last.
+//! `.ignore` files take precedence. A nested repository does not inherit rules. Outside of a repository
+//! ignore files apply from the working folder down. An ignored folder is not entered, so no rule can
+//! re-include its content.
 //!
-//! A search of a named folder does not ask whether that folder itself is ignored.
+//! A search of a named folder does not check whether that folder itself is ignored.
 
 mod git;
 #[cfg(test)]
@@ -19,7 +19,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The rules that hold in one folder. Cheap to clone.
+/// The rules that apply in one folder. Cheap to clone.
 ///
 /// Paths are absolute, as bytes, without a trailing slash: the root of the file system is empty.
 #[derive(Clone, Default)]
@@ -33,15 +33,15 @@ pub struct Scope {
     user: Arc<Rules>,
 }
 
-/// The rules of an ignore file, and the rules that decide where these say nothing.
+/// The rules of an ignore file, and the layer that decides if they do not match.
 struct Layer {
     rules: Arc<Rules>,
-    /// The folder where paths for the rules start.
+    /// Offset at which paths for the rules begin.
     start: usize,
     next: Option<Arc<Layer>>,
 }
 
-/// The names in a folder that bear on ignoring.
+/// The files in a folder that affect ignoring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     pub ignore: bool,
@@ -50,8 +50,8 @@ pub struct Marks {
 }
 
 impl Scope {
-    /// The rules that hold in `dir` before its own files are read (see [`Scope::enter`]). All paths are
-    /// absolute and free of links.
+    /// The rules that apply in `dir`, without its own files (see [`Scope::enter`]). All paths are absolute
+    /// and free of links.
     pub fn load(
         backend: &dyn Backend,
         dir: &Path,
@@ -78,7 +78,7 @@ impl Scope {
         scope
     }
 
-    /// Adds the rules that a folder brings itself.
+    /// Adds the rules of a folder's own files.
     #[must_use]
     pub fn enter(mut self, backend: &dyn Backend, dir: &[u8], marks: Marks) -> Self {
         let folder = if dir.is_empty() { Path::new("/") } else { Path::new(OsStr::from_bytes(dir)) };
@@ -106,7 +106,7 @@ impl Scope {
         self
     }
 
-    /// True if an entry of the folder is left out. Its name starts at `name_at` of `path`.
+    /// True if an entry of the folder is ignored. Its name starts at `name_at` of `path`.
     pub fn ignores(&self, path: &[u8], name_at: usize, is_dir: bool) -> bool {
         let name = path.get(name_at..).unwrap_or_default();
         [&self.own, &self.git, &self.shared]
@@ -127,7 +127,7 @@ impl Scope {
     }
 }
 
-/// Puts rules before others; rules that say nothing are left out.
+/// Puts a layer in front of `next`; without rules `next` is returned.
 fn layer(rules: Arc<Rules>, dir: &[u8], next: Option<Arc<Layer>>) -> Option<Arc<Layer>> {
     if rules.is_empty() {
         return next;
@@ -135,7 +135,7 @@ fn layer(rules: Arc<Rules>, dir: &[u8], next: Option<Arc<Layer>>) -> Option<Arc<
     Some(Arc::new(Layer { rules, start: dir.len() + 1, next }))
 }
 
-/// A path in the form that [`Scope`] uses.
+/// A path as bytes for [`Scope`].
 pub fn path_bytes(path: &Path) -> &[u8] {
     let bytes = path.as_os_str().as_bytes();
     bytes.strip_suffix(b"/").unwrap_or(bytes)

@@ -1,10 +1,10 @@
-//! Tables of folders with ignore files in them.
+//! Tables of folders with ignore files.
 
 use super::*;
 use crate::tools::local::Local;
 use crate::tools::testing::TempDir;
 
-/// The rules that hold in `dir` of a folder, with its own files.
+/// The rules that apply in the folder `dir` of `tree`, including its own files.
 fn scope(tree: &TempDir, dir: &str) -> (Scope, String) {
     let dir = tree.path().join(dir);
     let home = tree.path().join("home");

@@ -10,18 +10,18 @@ pub struct Bmp<'a> {
     pub size: Size,
     bits: usize,
     top_down: bool,
-    /// Four bytes a color (three in the oldest form): blue, green, red.
+    /// Palette with four bytes a color (three in the oldest form): blue, green, red.
     palette: &'a [u8],
     palette_entry: usize,
-    /// Which bits of a pixel are red, green, blue and opacity.
+    /// Bit masks of red, green, blue and opacity in a pixel.
     masks: [u32; 4],
-    /// Bytes of a row, padded.
+    /// Bytes of a row, including padding.
     stride: usize,
     rows: &'a [u8],
 }
 
 impl<'a> Bmp<'a> {
-    /// None for the compressed forms. The error says what is wrong with the file.
+    /// `None` for compressed forms. The error describes the fault of the file.
     pub fn parse(file: &'a [u8]) -> Result<Option<Self>, &'static str> {
         let size = header::bmp(file)?;
         let header_length = le32(file, 14).ok_or(CUT)? as usize;

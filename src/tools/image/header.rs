@@ -1,9 +1,9 @@
-//! The size of an image and whether its file is whole, without decoding it.
+//! Checks the size and the completeness of an image file, without decoding it.
 //!
-//! For the kinds that are not decoded here (see [`super::png`] for the one that is). A file that is cut
-//! short or lies about its parts is told apart from a good one, so that it is never sent.
+//! For the formats that are not decoded here ([`super::png`] decodes PNG). A file that is truncated or has
+//! inconsistent parts is rejected, so that it is never sent.
 
-/// Pixels.
+/// Size in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     pub width: u32,
@@ -22,7 +22,7 @@ impl Size {
 const CUT: &str = "it is cut short";
 const WRONG: &str = "its parts are not where they should be";
 
-/// The size as it is shown, that is after the rotation that a camera noted in the file.
+/// The displayed size, after the rotation that a camera noted in the file.
 pub fn jpeg(file: &[u8]) -> Result<Size, &'static str> {
     let mut rest = file.get(2..).ok_or(CUT)?;
     let mut size = None;
@@ -68,7 +68,7 @@ pub fn jpeg(file: &[u8]) -> Result<Size, &'static str> {
     Size::new(width.into(), height.into())
 }
 
-/// True when a TIFF directory says that the image lies on its side.
+/// True if a TIFF directory says that the image is rotated by 90 degrees.
 fn is_turned(tiff: &[u8]) -> bool {
     let read: fn(&[u8], usize) -> Option<u16> = match tiff.get(..2) {
         Some(b"II") => le16,
@@ -115,7 +115,7 @@ pub fn gif(file: &[u8]) -> Result<Size, &'static str> {
     Size::new(width.into(), height.into())
 }
 
-/// What follows a list of blocks, each with its length before it, that ends in an empty one.
+/// The data after a list of length-prefixed blocks that ends with an empty one.
 fn skip_blocks(mut rest: &[u8]) -> Result<&[u8], &'static str> {
     loop {
         let (&length, after) = rest.split_first().ok_or(CUT)?;

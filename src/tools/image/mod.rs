@@ -1,9 +1,9 @@
-//! Images on their way to a model.
+//! Prepares images for a model.
 //!
-//! A provider refuses a whole conversation for one image that it cannot read or finds too large, and
-//! would do so again on every later turn. So an image is known by its first bytes, never by its name; its
-//! file is checked to the end; and one over the model's limits is scaled down or left out with the
-//! reason. PNG and BMP are scaled here, the other kinds by a program of the machine.
+//! A provider rejects a whole conversation because of one unreadable or too large image, again on every later
+//! turn. So an image is identified by its first bytes, never by its name; its file is checked to the end; and
+//! an image over the model's limits is scaled down or left out with the reason. PNG and BMP are scaled here,
+//! other formats by an installed program.
 
 mod bmp;
 mod header;
@@ -23,9 +23,9 @@ use png::{Png, Rgba, Sink};
 use png_writer::{Color, Writer};
 use scale::Scaler;
 
-/// Bytes from the start of a file that tell its kind.
+/// Bytes at the start of a file that identify its format.
 pub const SNIFF_BYTES: usize = 4100;
-/// Bytes of a file that is taken for an image at all.
+/// Maximum size of an image file, in bytes.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of image that a file with this start is. Animated PNG and lossless JPEG are none, since
-    /// providers do not take them.
+    /// The image format of a file with this start. Animated PNG and lossless JPEG are excluded, since
+    /// providers reject them.
     pub fn sniff(head: &[u8]) -> Option<Self> {
         if head.starts_with(b"\xff\xd8\xff") {
             return (head.get(3) != Some(&0xf7)).then_some(Self::Jpeg);
@@ -78,7 +78,7 @@ impl Kind {
     }
 }
 
-/// `BM` begins many texts too, so the whole header must make sense.
+/// Checks the whole header, since many texts also begin with `BM`.
 fn is_bmp(head: &[u8]) -> Option<bool> {
     let (file, pixels, header) = (le32(head, 2)?, le32(head, 10)?, le32(head, 14)?);
     let (planes, bits) = match header {
@@ -94,21 +94,21 @@ fn is_bmp(head: &[u8]) -> Option<bool> {
     )
 }
 
-/// The images that a model takes.
+/// A model's limits for images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The largest width, in pixels.
     pub width: u32,
     pub height: u32,
-    /// The length that the base64 text must stay below.
+    /// Limit that the length of the base64 text must stay below.
     pub bytes: u64,
-    /// Images over the limits are scaled down; otherwise they are left out, and the limit on pixels is
-    /// the one that providers have.
+    /// True to scale images down to the limits; otherwise they are left out, and the limit on pixels is that
+    /// of providers.
     pub resize: bool,
 }
 
 impl Limits {
-    /// The limits of `model`; where it has none, limits that every provider accepts.
+    /// The limits of `model`; if unknown, limits that every provider accepts.
     pub fn of(model: &Model, resize: bool) -> Self {
         let images = model.input_limits.as_ref().and_then(|limits| limits.images.as_ref());
         let own = images.and_then(|images| images.resize.as_ref());
@@ -129,7 +129,7 @@ impl Limits {
         (file.len() as u64).div_ceil(3) * 4 < self.bytes
     }
 
-    /// The largest size within the limits with the proportions of `size`.
+    /// The largest size within the limits, with the proportions of `size`.
     fn fit(&self, size: Size) -> Size {
         let scale = |side: u32, to: u32, of: u32| {
             let (side, to, of) = (u64::from(side), u64::from(to), u64::from(of));
@@ -146,18 +146,18 @@ impl Limits {
     }
 }
 
-/// An image as it goes into a message.
+/// An image ready for a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
-    /// Base64.
+    /// The file as base64.
     pub data: String,
     pub mime_type: &'static str,
-    /// Lines for the text beside the image: what was done to it.
+    /// Lines about changes of the image, for the text beside it.
     pub hints: Vec<String>,
 }
 
-/// Makes an image ready for a model; a program that helps runs in `sandbox`. The error is a note in brackets
-/// that takes the image's place.
+/// Prepares an image for a model; helper programs run in `sandbox`. The error is a note in brackets that
+/// replaces the image.
 pub fn prepare(
     file: &[u8],
     kind: Kind,
@@ -205,7 +205,7 @@ fn damaged(kind: Kind, why: &str) -> String {
     format!("[Image omitted: this {kind} file cannot be used, since {why}.]")
 }
 
-/// Width and height in pixels of an image in base64; none for what is no whole image.
+/// Width and height in pixels of an image in base64; `None` if it is not a complete image.
 pub fn size_of(base64: &str) -> Option<(u32, u32)> {
     let decode = |text: &str| BASE64_STANDARD.decode(text).ok();
     let head = decode(base64.get(..base64.len().min(SNIFF_BYTES) / 4 * 4)?)?;
@@ -227,7 +227,7 @@ fn measure(file: &[u8], kind: Kind) -> Result<Size, &'static str> {
     }
 }
 
-/// Scales until the image is within all limits.
+/// Scales down until the image is within all limits.
 fn shrink(
     file: &[u8],
     kind: Kind,
@@ -269,14 +269,14 @@ fn no_program(file: &[u8], kind: Kind, size: Size) -> String {
     )
 }
 
-/// An image that is decoded here.
+/// An image in a format that is decoded here.
 enum Pixels<'a> {
     Png(Png<'a>),
     Bmp(bmp::Bmp<'a>),
 }
 
 impl<'a> Pixels<'a> {
-    /// None for kinds and forms that are not.
+    /// `None` for other formats and variants.
     fn parse(file: &'a [u8], kind: Kind) -> Result<Option<Self>, &'static str> {
         match kind {
             Kind::Png => Png::parse(file).map(|png| Some(Self::Png(png))),
@@ -308,7 +308,7 @@ impl<'a> Pixels<'a> {
         }
     }
 
-    /// A PNG of this size.
+    /// The image as a PNG of the size `to`.
     fn scale(&self, to: Size, cancel: &CancelToken) -> Result<Vec<u8>, &'static str> {
         const UNWRITTEN: &str = "the new image could not be written";
         let mut writer = Writer::new(to.width, to.height, self.color());

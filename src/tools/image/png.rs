@@ -1,8 +1,8 @@
-//! PNG, read a row at a time.
+//! Reads PNG files a row at a time.
 //!
 //! Reading checks everything that a strict reader would stumble over: chunk lengths, checksums, header,
 //! palette, the compressed data to its end. A file that passes is one that a provider can decode. Memory
-//! is a few rows, whatever size the file claims.
+//! holds a few rows, whatever size the header claims.
 //!
 //! Writing is in [`super::png_writer`].
 
@@ -13,16 +13,16 @@ use std::io::Read;
 
 pub const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Pixels on a side, and in all, that are read: a small file can claim any size.
+/// Maximum pixels of a side, and in all: a small file can claim any size.
 const MAX_SIDE: u32 = 1 << 18;
 const MAX_PIXELS: u64 = 1 << 28;
 
 /// Red, green, blue, opacity.
 pub type Rgba = [u8; 4];
 
-/// Takes a row, or the part of one that a pass of an interlaced image has.
+/// Receives a row, or the part of a row in one pass of an interlaced image.
 pub trait Sink {
-    /// The first pixel is in column `x`, each further one `step` columns on.
+    /// The first pixel is in column `x`, each further one `step` columns to the right.
     fn row(&mut self, y: u32, x: u32, step: u32, pixels: &[Rgba]);
 }
 
@@ -31,7 +31,7 @@ pub struct Header {
     pub width: u32,
     pub height: u32,
     pub interlaced: bool,
-    /// Bits of a sample.
+    /// Bits per sample.
     depth: usize,
     color: Color,
 }
@@ -45,11 +45,11 @@ enum Color {
     Rgba,
 }
 
-/// A file whose chunks are as they should be. The pixels have not been looked at.
+/// A file with valid chunks. The pixels are not checked yet.
 pub struct Png<'a> {
     pub header: Header,
     palette: &'a [u8],
-    /// Opacity of the palette, or the one color that is transparent.
+    /// Opacity of the palette, or the one transparent color.
     transparency: &'a [u8],
     data: Vec<&'a [u8]>,
 }
@@ -94,7 +94,7 @@ impl Header {
         samples * self.depth
     }
 
-    /// Rows that follow each other in the data: all of them, or seven passes over the image.
+    /// The passes over the image: one, or seven if interlaced.
     fn passes(&self) -> &'static [Pass] {
         const WHOLE: &[Pass] = &[Pass::new(0, 0, 1, 1)];
         const ADAM7: &[Pass] = &[
@@ -124,7 +124,7 @@ impl Pass {
 }
 
 impl<'a> Png<'a> {
-    /// The error says what is wrong with the file.
+    /// The error describes the fault of the file.
     pub fn parse(file: &'a [u8]) -> Result<Self, &'static str> {
         let rest = file.strip_prefix(SIGNATURE);
         let (first, mut rest) = chunk(rest.ok_or("it has no PNG signature")?)?;
@@ -151,7 +151,7 @@ impl<'a> Png<'a> {
         Ok(png)
     }
 
-    /// True when a pixel may let the background through.
+    /// True if pixels may be transparent.
     pub fn has_opacity(&self) -> bool {
         matches!(self.header.color, Color::GrayAlpha | Color::Rgba) || !self.transparency.is_empty()
     }
@@ -160,7 +160,7 @@ impl<'a> Png<'a> {
         matches!(self.header.color, Color::Gray | Color::GrayAlpha)
     }
 
-    /// Reads all pixels, and gives them to `sink` if there is one. Ends early when cancelled.
+    /// Decodes all pixels, and passes them to `sink` if given. Ends early when cancelled.
     pub fn decode(&self, mut sink: Option<&mut dyn Sink>, cancel: &CancelToken) -> Result<(), &'static str> {
         const TRUNCATED: &str = "its pixels are cut short or damaged";
         let header = &self.header;
@@ -196,7 +196,7 @@ impl<'a> Png<'a> {
         rest.map(drop).map_err(|_| TRUNCATED)
     }
 
-    /// Turns one row of samples into pixels.
+    /// Converts a row of samples into pixels.
     fn convert(&self, row: &[u8], columns: usize, out: &mut Vec<Rgba>) {
         let depth = self.header.depth;
         let sample = |at: usize| -> u16 {
@@ -256,7 +256,7 @@ impl<'a> Png<'a> {
     }
 }
 
-/// True when the start of a PNG file says that more than one image follows.
+/// True if the start of a PNG file declares an animation.
 pub fn is_animated(head: &[u8]) -> bool {
     let mut at = SIGNATURE.len();
     while let Some(chunk) = head.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
@@ -276,7 +276,7 @@ struct Chunk<'a> {
     body: &'a [u8],
 }
 
-/// The next chunk, and what follows it.
+/// The next chunk, and the data after it.
 fn chunk(file: &[u8]) -> Result<(Chunk<'_>, &[u8]), &'static str> {
     const CUT: &str = "it is cut short";
     let (length, rest) = file.split_first_chunk::<4>().ok_or(CUT)?;
@@ -292,8 +292,8 @@ fn chunk(file: &[u8]) -> Result<(Chunk<'_>, &[u8]), &'static str> {
     Ok((Chunk { kind: *kind, body }, rest))
 }
 
-/// Takes back the filter of a row: each byte was stored as the difference from a guess that is made of
-/// the bytes to the left, above, and above to the left.
+/// Reverses the filter of a row: each byte was stored as the difference from a prediction made of the bytes
+/// to the left, above, and above left.
 fn unfilter(filter: u8, row: &mut [u8], above: &[u8], pixel: usize) -> Result<(), &'static str> {
     for at in 0..row.len() {
         let left_at = at.checked_sub(pixel);
@@ -312,7 +312,7 @@ fn unfilter(filter: u8, row: &mut [u8], above: &[u8], pixel: usize) -> Result<()
     Ok(())
 }
 
-/// The one of three neighbours that is nearest to what a slope through them gives.
+/// PNG's Paeth predictor: the neighbour nearest to `left + up - up_left`.
 pub fn paeth(left: u8, up: u8, up_left: u8) -> u8 {
     let [a, b, c] = [left, up, up_left].map(i16::from);
     let (by_left, by_up, by_corner) = ((b - c).abs(), (a - c).abs(), (a + b - 2 * c).abs());
@@ -325,7 +325,7 @@ pub fn paeth(left: u8, up: u8, up_left: u8) -> u8 {
     }
 }
 
-/// Slices read one after the other.
+/// Reads slices one after another.
 struct Slices<'a> {
     current: &'a [u8],
     rest: &'a [&'a [u8]],

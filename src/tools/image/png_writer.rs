@@ -32,12 +32,12 @@ impl Color {
 
 pub struct Writer {
     color: Color,
-    /// Signature and header; the pixels follow.
+    /// Signature, header, and the data written so far.
     file: Vec<u8>,
     data: ZlibEncoder<Vec<u8>>,
     row: Vec<u8>,
     above: Vec<u8>,
-    /// The row as each filter would store it.
+    /// The row as encoded by each filter.
     filtered: Vec<u8>,
     best: Vec<u8>,
 }
@@ -61,7 +61,7 @@ impl Writer {
         }
     }
 
-    /// Takes the next row, from the top.
+    /// Appends the next row, from the top.
     pub fn row(&mut self, pixels: &[Rgba]) -> io::Result<()> {
         self.row.clear();
         match self.color {

@@ -1,8 +1,8 @@
-//! Scales the kinds of image that are not decoded here, by a program that the machine has.
+//! Scales images in formats that are not decoded here, by an installed program.
 //!
-//! The program gets ten seconds, and is killed with everything it started when they are over or the call
-//! is aborted. Its exit status does not matter: what it wrote is checked like any other image. It runs away
-//! from the project, whose files could be its configuration, and in the sandbox if there is one.
+//! The program and its children are killed after ten seconds or on abort. Its exit status is ignored: its
+//! output is checked like any other image. It runs outside of the project, whose files could be its
+//! configuration, and in the sandbox if there is one.
 
 use super::Kind;
 use super::header::Size;
@@ -21,7 +21,7 @@ use std::time::Duration;
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 const MAX_OUTPUT: usize = 64 << 20;
 
-/// The programs that can do it, best first.
+/// Suitable programs, best first.
 const PROGRAMS: &[Program] = &[
     Program { name: "magick", arguments: imagemagick, files: false },
     Program { name: "sips", arguments: sips, files: true },
@@ -33,7 +33,7 @@ const PROGRAMS: &[Program] = &[
 struct Program {
     name: &'static str,
     arguments: fn(&Job<'_>) -> Vec<OsString>,
-    /// Works on files only, not on pipes.
+    /// True if the program needs files instead of pipes.
     files: bool,
 }
 
@@ -45,7 +45,7 @@ struct Job<'a> {
     output: &'a OsStr,
 }
 
-/// The image as `to`, no larger than `size`; None when no program of this machine can do it.
+/// The image in the format `to`, no larger than `size`; `None` if no installed program supports it.
 pub fn scale(
     image: &[u8],
     from: Kind,
@@ -141,7 +141,7 @@ fn sips(job: &Job<'_>) -> Vec<OsString> {
     arguments
 }
 
-/// Runs a program on a pipe, and gives what it writes.
+/// Runs a program on pipes, and returns its output.
 fn run(
     program: &Path,
     arguments: &[OsString],
@@ -193,7 +193,7 @@ mod tests {
     const GIF: &[u8] = b"GIF89a the picture";
     const SIZE: Size = Size { width: 20, height: 10 };
 
-    /// A folder of programs that are shell scripts.
+    /// A folder of shell scripts that act as programs.
     fn programs(scripts: &[(&str, &str)]) -> TempDir {
         let dir = TempDir::create();
         for (name, script) in scripts {

@@ -1,25 +1,25 @@
 //! Scales an image down: each new pixel is the mean of the area it covers.
 //!
-//! Source pixels may come in any order, a row or a part of one at a time. As long as they come from the
-//! top, finished rows leave at once, and memory is two rows.
+//! Source pixels may arrive in any order, a row or a part of one at a time. If they arrive from the top,
+//! finished rows are written immediately, and memory holds two rows.
 
 use super::png::{Rgba, Sink};
 
-/// Sums for one new pixel: red, green and blue times opacity, and opacity.
+/// Sums of a new pixel: red, green and blue times opacity, and opacity.
 type Sums = [f32; 4];
 
 pub struct Scaler<'a> {
     width: u32,
     height: u32,
-    /// For each source column the new column it begins in, and its share there; the rest goes to the
-    /// next one. Scaled so that the shares of one new pixel add up to one.
+    /// For each source column the new column in which it begins, and its share there; the rest belongs to the
+    /// next column. Scaled so that the shares of a new pixel add up to one.
     columns: Vec<Share>,
     rows: Vec<Share>,
-    /// New rows, each empty until a pixel falls into it and after it has left.
+    /// Sums of new rows, empty before their first pixel and after they are written.
     sums: Vec<Vec<Sums>>,
-    /// New rows that have left.
+    /// Number of new rows that were written.
     done: usize,
-    /// Rows come from the top, each whole.
+    /// True if rows arrive complete and from the top.
     in_order: bool,
     out: &'a mut dyn FnMut(&[Rgba]),
 }
@@ -32,7 +32,8 @@ struct Share {
 }
 
 impl<'a> Scaler<'a> {
-    /// From `(width, height)` to the size `to`, which is not greater on either side. New rows go to `out`.
+    /// Scales from `(width, height)` to the size `to`, which is not larger on either side. New rows go to
+    /// `out`.
     pub fn new(
         (width, height): (u32, u32),
         to: (u32, u32),
@@ -51,7 +52,7 @@ impl<'a> Scaler<'a> {
         }
     }
 
-    /// Gives the rows that are left.
+    /// Writes the remaining rows.
     pub fn finish(mut self) {
         self.leave(self.height as usize);
     }
@@ -77,7 +78,7 @@ impl<'a> Scaler<'a> {
         }
     }
 
-    /// Gives the rows before `end` out.
+    /// Writes the rows before `end`.
     fn leave(&mut self, end: usize) {
         while self.done < end {
             let mut sums = self.sums.get_mut(self.done).map(std::mem::take).unwrap_or_default();

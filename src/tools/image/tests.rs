@@ -1,4 +1,4 @@
-//! Tests of images, with PNGs made here in every form that there is.
+//! Tests of images, with generated PNGs in every form.
 
 use super::*;
 use flate2::Compression;
@@ -7,7 +7,7 @@ use png_writer::push_chunk;
 use proptest::prelude::*;
 use std::io::Write;
 
-/// A PNG in one of all forms, with samples made of `seed`.
+/// A form of PNG, with samples derived from `seed`.
 #[derive(Clone, Debug)]
 struct Form {
     width: u32,
@@ -19,7 +19,7 @@ struct Form {
     seed: u64,
 }
 
-/// Every color type with every depth it has.
+/// Every color type with each of its depths.
 const FORMS: &[(u8, u8)] = &[
     (0, 1),
     (0, 2),
@@ -43,7 +43,7 @@ impl Form {
         [1, 0, 3, 1, 2, 0, 4][usize::from(self.color)]
     }
 
-    /// The sample as it is stored.
+    /// The sample as stored.
     fn sample(&self, x: u32, y: u32, sample: u32) -> u16 {
         let at = u64::from(x) << 40 | u64::from(y) << 16 | u64::from(sample);
         let mixed = (at ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -57,7 +57,7 @@ impl Form {
             .collect()
     }
 
-    /// What a reader should make of a pixel.
+    /// The pixel that a reader should return.
     fn pixel(&self, x: u32, y: u32) -> Rgba {
         let value = |sample| self.sample(x, y, sample);
         let scale = |value: u16| match self.depth {
@@ -196,7 +196,7 @@ fn pixels(file: &[u8]) -> Vec<Rgba> {
     canvas.0.into_values().collect()
 }
 
-/// The mean of the area that each new pixel covers, as slowly and plainly as can be.
+/// Reference implementation: the mean of the area that each new pixel covers.
 fn scaled(form: &Form, to: Size) -> Vec<Rgba> {
     let overlap = |source: u32, from: u32, new: u32, to: u32| {
         let (source, new) = (f64::from(source), f64::from(new));
@@ -238,7 +238,7 @@ fn form() -> impl Strategy<Value = Form> {
     )
 }
 
-/// How files of each kind begin.
+/// The first bytes of files of each format.
 const STARTS: &[&[u8]] = &[
     b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR",
     b"\xff\xd8\xff\xe1\0\x20Exif\0\0II\x2a\0\x08\0\0\0\x01\0",

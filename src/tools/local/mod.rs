@@ -1,7 +1,7 @@
-//! Files of this machine.
+//! The backend for local files.
 //!
-//! Only regular files are opened: a device or a pipe could block for ever, or do something when read.
-//! How a file is replaced is in [`replace`].
+//! Only regular files are opened: opening a device or a pipe could block for ever, or have effects. Replacing
+//! a file is in [`replace`].
 
 mod replace;
 
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Local;
 
-/// Gives the file at `path` this content, as [`Local::write`] does, but never through a link at `path`.
+/// Writes a file like [`Local::write`], but never through a link at `path`.
 pub fn write_here(path: &Path, content: &[u8]) -> io::Result<()> {
     replace::replace_here(path, &|file: &mut File| io::Write::write_all(file, content))
 }

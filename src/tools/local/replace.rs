@@ -17,7 +17,7 @@ use std::io::{self, Seek};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// As many as Linux follows itself.
+/// Limit of links, equal to Linux's.
 const MAX_LINKS: usize = 40;
 
 /// Writes the new content into an empty file, or over the old content.
@@ -27,7 +27,7 @@ pub fn replace(path: &Path, fill: Fill<'_>) -> io::Result<()> {
     replace_here(&follow_links(path)?, fill)
 }
 
-/// Replaces the file at `target`, which is no link.
+/// Replaces the file at `target`, which must not be a link.
 pub fn replace_here(target: &Path, fill: Fill<'_>) -> io::Result<()> {
     let old = match fs::symlink_metadata(target) {
         Ok(old) => old,
@@ -50,7 +50,7 @@ pub fn replace_here(target: &Path, fill: Fill<'_>) -> io::Result<()> {
     }
 }
 
-/// The path at the end of a chain of symbolic links, whether or not something is there.
+/// The path at the end of a chain of symbolic links, whether or not it exists.
 pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -65,7 +65,7 @@ pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::from_raw_os_error(libc::ELOOP))
 }
 
-/// A file that its owner made read-only stays as it is, though a rename would get around that.
+/// Fails if the owner made the file read-only, which a rename would bypass.
 fn check_writable(target: &Path) -> io::Result<()> {
     let opened =
         OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(target);
@@ -78,11 +78,11 @@ fn check_writable(target: &Path) -> io::Result<()> {
 
 enum Swap {
     Done,
-    /// The file is untouched, and only writing in place can help.
+    /// The file is unchanged, and only writing in place is possible.
     Refused(io::Error),
 }
 
-/// Puts a new file in the place of `target`. An `Err` means that the content could not be written.
+/// Replaces `target` by a new file. An `Err` means that the content could not be written.
 fn swap(target: &Path, old: Option<&Metadata>, fill: Fill<'_>) -> io::Result<Swap> {
     let folder = target.parent().unwrap_or(Path::new("/"));
     // Nobody but the owner may look into the new content before it has the mode of the old.
@@ -110,7 +110,7 @@ fn swap(target: &Path, old: Option<&Metadata>, fill: Fill<'_>) -> io::Result<Swa
     }
 }
 
-/// Writes over the old content. When that fails the old content is put back.
+/// Overwrites the content. If that fails the old content is restored.
 fn in_place(target: &Path, fill: Fill<'_>) -> io::Result<()> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
     let mut file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(target)?;
@@ -155,7 +155,7 @@ fn save(file: &mut File, folder: &Path) -> io::Result<(File, PathBuf)> {
     copy_into(folder).or_else(|_| copy_into(&std::env::temp_dir()))
 }
 
-/// Cuts the file off where it was last written.
+/// Truncates the file at the current position.
 fn end_here(file: &mut File) -> io::Result<()> {
     let end = file.stream_position()?;
     file.set_len(end)
@@ -173,8 +173,8 @@ mod tests {
         Err(io::Error::from_raw_os_error(libc::ENOSPC))
     }
 
-    /// Replaces `name` once with a disk that is full and once with one that is not, and checks that
-    /// nothing else changes in the folder.
+    /// Replaces `name` with a full disk and with a normal one, and checks that nothing else changes in the
+    /// folder.
     #[track_caller]
     fn check(dir: &TempDir, name: &str) {
         let path = dir.path().join(name);

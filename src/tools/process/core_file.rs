@@ -1,12 +1,12 @@
-//! No core file of pi, which holds keys; commands may write theirs.
+//! Disables core files of pi, which hold keys; commands may write their own.
 
 use std::io;
 use std::sync::OnceLock;
 
-/// The limit that pi was started with.
+/// The limit with which pi was started.
 static BEFORE: OnceLock<libc::rlimit> = OnceLock::new();
 
-/// From now on a crash of this process leaves no core file. [`allow`] is for its children.
+/// Disables core files of this process. [`allow`] is for its children.
 pub fn forbid() {
     // SAFETY: all zeros are a valid value, which the first call fills in; it outlives both calls.
     unsafe {
@@ -18,7 +18,7 @@ pub fn forbid() {
     }
 }
 
-/// Gives this process the limit from before. Safe between fork and exec.
+/// Restores the original limit in this process. Safe between fork and exec.
 pub fn allow() -> io::Result<()> {
     let Some(limit) = BEFORE.get() else {
         return Ok(());

@@ -1,12 +1,11 @@
-//! Keeps descriptors that pi was started with from what pi starts: one may lead where a sandbox does not.
+//! Keeps inherited descriptors from child processes: one may lead outside of a sandbox.
 
 use std::io;
 
-/// The first one that is not an input or output.
+/// The first descriptor after stdin, stdout and stderr.
 const FIRST: libc::c_int = 3;
 
-/// Has all descriptors but input and output closed when this process becomes another program. Makes system
-/// calls only.
+/// Makes all descriptors but stdin, stdout and stderr close on exec. Makes system calls only.
 #[cfg(target_os = "linux")]
 pub fn keep_from_programs() -> io::Result<()> {
     // SAFETY: changes a flag of descriptors; no memory is involved.
@@ -23,8 +22,8 @@ pub fn keep_from_programs() -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Has the descriptors that this process was started with closed in all programs that it starts. Those
-/// that it opens itself are so anyway.
+/// Makes inherited descriptors close in all programs that this process starts. Its own descriptors close
+/// anyway.
 pub fn keep_inherited() {
     if keep_from_programs().is_ok() {
         return;

@@ -1,9 +1,8 @@
-//! Reads what survivors print, and drops it.
+//! Reads and discards the output of surviving processes.
 //!
-//! A server that was started in the background must not die of a closed pipe, nor stop at a full one.
-//! One thread serves all pipes; it is there only while there are any, and sleeps until one of them has
-//! something. After each look it pauses, so that a process which prints without end is slowed down to a
-//! few megabytes a second instead of keeping two processors busy.
+//! A background server must not die of a closed pipe, or block on a full one. One thread serves all pipes; it
+//! exists only while there are pipes, and sleeps until one is readable. It pauses after each read, so that
+//! endless output is slowed to a few megabytes a second instead of keeping two processors busy.
 
 use crate::base::poll;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -17,9 +16,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 static DRAIN: Mutex<Drain> = Mutex::new(Drain { new: Vec::new(), wake: None });
 
 struct Drain {
-    /// Not yet taken by the thread.
+    /// Pipes that the thread has not taken yet.
     new: Vec<PipeReader>,
-    /// The thread is there, and this wakes it.
+    /// Wakes the thread, if it is running.
     wake: Option<PipeWriter>,
 }
 
@@ -27,7 +26,7 @@ fn drain() -> MutexGuard<'static, Drain> {
     DRAIN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes a pipe over until all its writers are gone.
+/// Drains a pipe until all its writers have closed it.
 pub fn adopt(pipe: PipeReader) {
     let mut drain = drain();
     drain.new.push(pipe);
@@ -76,7 +75,7 @@ fn run(mut woken: PipeReader) {
     }
 }
 
-/// Reads once from a pipe that is ready.
+/// Reads once from a ready pipe. True at its end.
 fn is_over(pipe: &mut PipeReader, buffer: &mut [u8]) -> bool {
     match pipe.read(buffer) {
         Ok(count) => count == 0,

@@ -1,39 +1,39 @@
 //! The process group of one shell, which is also its session.
 //!
-//! A signal to a group needs care: once its leader is reaped and its last member gone, the system may
-//! give the number to a stranger. So the leader is reaped late, when all that needs the number is done,
-//! and reaping and signalling exclude each other.
+//! Signalling a group needs care: once its leader is reaped and its last member gone, the system may reuse
+//! the number. So the leader is reaped only when the number is no longer needed, and a lock excludes reaping
+//! while signalling.
 
 use crate::base::child;
 use std::io::{self, PipeWriter, Write};
 use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The number of a group, which is that of its session and its leader too.
+/// The number of a group, its session and its leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Number {
     pub id: libc::pid_t,
-    /// The leader does not hold it any more.
+    /// True once the leader is reaped.
     pub is_reaped: bool,
 }
 
 impl Number {
-    /// Stands for no group.
+    /// No group.
     pub const UNKNOWN: Self = Self { id: 0, is_reaped: true };
 
     pub fn new(id: libc::pid_t) -> Self {
         Self { id, is_reaped: false }
     }
 
-    /// Sends a signal to the group, if the number is still its own.
+    /// Sends a signal to the group, if the number still belongs to it.
     pub fn signal(self, signal: libc::c_int) {
         if !self.is_reaped || self.is_held_without_leader() {
             send(-self.id, signal);
         }
     }
 
-    /// Where members are not known one by one, a reaped leader's group counts while no process has its
-    /// number, which the system keeps for a group that has members.
+    /// Without `/proc`, a reaped leader's group counts as alive while no process has its number, which the
+    /// system reserves for a group with members.
     #[cfg(not(target_os = "linux"))]
     fn is_held_without_leader(self) -> bool {
         // SAFETY: no memory is involved, and signal 0 has no effect.
@@ -46,7 +46,7 @@ impl Number {
         false
     }
 
-    /// True if there is a process in the group, or may be.
+    /// True if the group has, or may have, processes.
     #[cfg(not(target_os = "linux"))]
     pub fn is_alive(self) -> bool {
         // SAFETY: no memory is involved, and signal 0 has no effect.
@@ -62,16 +62,16 @@ pub struct Group {
 
 #[derive(Debug)]
 struct State {
-    /// `None` when it is reaped.
+    /// `None` once reaped.
     leader: Option<Child>,
     ended: bool,
     killed: bool,
-    /// Wakes the thread in `next`. `None` when nobody waits any more.
+    /// Wakes the thread in `next`. `None` if no thread waits any more.
     wake: Option<PipeWriter>,
 }
 
 impl Group {
-    /// `leader` has made itself a session's leader.
+    /// `leader` must have made itself a session leader.
     pub fn new(leader: Child, wake: PipeWriter) -> Self {
         Self {
             id: libc::pid_t::try_from(leader.id()).unwrap_or(libc::pid_t::MAX),
@@ -87,7 +87,7 @@ impl Group {
         Number { id: self.id, is_reaped: state.leader.is_none() }
     }
 
-    /// Waits for the leader's end, and wakes who waits in `next`.
+    /// Waits for the leader's end, then wakes the thread in `next`.
     pub fn await_end(&self) {
         if let Ok(id) = libc::id_t::try_from(self.id) {
             child::await_end(id);
@@ -105,7 +105,7 @@ impl Group {
         self.number_in(&self.state()).signal(signal);
     }
 
-    /// Kills the group, and has the thread in `next` see to those that left it.
+    /// Kills the group, and wakes the thread in `next` to kill processes that left it.
     pub fn kill(&self) {
         let mut state = self.state();
         // In one step with the signal: who learns of the leader's end is to know its reason.
@@ -122,7 +122,7 @@ impl Group {
         self.state().killed
     }
 
-    /// Nobody waits any more: the leader is reaped, now or at its end. Its exit code, if it has ended.
+    /// Ends waiting: the leader is reaped, now or at its end. Returns its exit code, if it has ended.
     pub fn close(&self) -> Option<i32> {
         let mut state = self.state();
         state.wake = None;
@@ -142,7 +142,7 @@ impl State {
         }
     }
 
-    /// Does not wait, since the leader has ended.
+    /// Reaps the leader, which has ended, without blocking.
     fn reap(&mut self) -> Option<i32> {
         self.leader.take()?.wait().ok().and_then(code)
     }
@@ -153,8 +153,8 @@ fn code(status: ExitStatus) -> Option<i32> {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal))
 }
 
-/// Sends a signal to a process, or to a group by its negative number. True if it was not refused: a
-/// process that is gone takes any signal.
+/// Sends a signal to a process, or to a group by its negative number. True unless refused: signalling a
+/// process that is gone succeeds.
 pub fn send(pid: libc::pid_t, signal: libc::c_int) -> bool {
     // 0 and -1 mean whole sets of other processes, and 1 is never ours.
     if (-1..=1).contains(&pid) {

@@ -1,13 +1,13 @@
-//! Child processes: a shell, all that it starts, and how all of that ends.
+//! Child processes: a shell, its descendants, and their end.
 //!
 //! A shell gets a session of its own, so it has no terminal and signals reach it as a group. Its end is
-//! noticed by a thread that waits for it, never by the end of its output: a background process may hold
-//! the pipe for ever. `next` sleeps in `poll(2)` on two pipes, the output and one that the waiting
-//! thread and a killer write to.
+//! noticed by a thread that waits for it, never by the end of its output: a background process may hold the
+//! pipe for ever. `next` sleeps in `poll(2)` on two pipes, the output and a wake pipe of the waiting thread
+//! and the killer.
 //!
-//! What lives on after its shell is a survivor. It lives until pi ends: every way out calls
-//! [`shut_down`], which kills what is left; where pi itself is killed, [`lifeline`] does. Who belongs to a command is found in [`family`]; what
-//! survivors print is read and dropped in [`drain`].
+//! A process that outlives its shell is a survivor. It is killed when pi ends: every exit calls
+//! [`shut_down`]; if pi is killed, [`lifeline`] does it. [`family`] finds the processes of a command;
+//! [`drain`] discards the output of survivors.
 //!
 //! Not here: time limits, output, texts (`super::bash`).
 
@@ -35,14 +35,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// After the shell's end, output is read until the pipe has been silent for so long.
+/// Silence of the pipe after the shell's end that ends reading.
 const SILENCE: Duration = Duration::from_millis(100);
-/// Longest time that output is read after the shell's end, however much survivors print.
+/// Maximum time of reading after the shell's end, however much survivors print.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
-/// How long a killed process may take to go away before the call ends without it.
+/// Time limit for killed processes to disappear before the call ends without them.
 const KILL_MAX: Duration = Duration::from_secs(2);
 
-/// All commands that have processes left.
+/// All commands with living processes.
 static COMMANDS: Mutex<Commands> =
     Mutex::new(Commands { closed: false, next_id: 1, running: BTreeMap::new() });
 
@@ -54,7 +54,7 @@ struct Commands {
 
 struct Entry {
     family: Family,
-    /// The shell has ended: these are survivors.
+    /// True once the shell has ended: the processes are survivors.
     ended: bool,
     keep: bool,
 }
@@ -66,7 +66,7 @@ impl Commands {
     }
 }
 
-/// A number that no other command has.
+/// A unique number for a command.
 fn next_id() -> u64 {
     commands().take_id()
 }
@@ -75,8 +75,8 @@ fn commands() -> MutexGuard<'static, Commands> {
     COMMANDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Kills everything that was started and still runs, survivors included unless they are to be kept.
-/// For any thread, at any time; returns when they are gone or cannot be killed.
+/// Kills all started processes, including survivors unless they should be kept. Callable from any thread at
+/// any time; returns when they are gone or cannot be killed.
 pub fn kill_all() {
     let families = families(|entry| !(entry.ended && entry.keep));
     // All before waiting for any: this may be the last thing that pi gets to do.
@@ -90,14 +90,14 @@ pub fn kill_all() {
     }
 }
 
-/// [`kill_all`], and nothing can be started any more: for every way out of pi.
+/// Like [`kill_all`], and prevents further starts: for every exit of pi.
 pub fn shut_down() {
     commands().closed = true;
     kill_all();
     lifeline::end();
 }
 
-/// The processes that outlived their shell and still run.
+/// The running processes that outlived their shell.
 pub fn survivors() -> Vec<Survivor> {
     let mut all = Vec::new();
     for (id, family) in families(|entry| entry.ended) {
@@ -116,7 +116,7 @@ fn families(wanted: impl Fn(&Entry) -> bool) -> Vec<(u64, Family)> {
     entries.filter(|(_, entry)| wanted(entry)).map(|(&id, entry)| (id, entry.family.clone())).collect()
 }
 
-/// A command whose shell still runs is forgotten by the one who waits for it.
+/// Removes a command whose shell has ended; otherwise its waiting thread removes it.
 fn forget_if_ended(id: u64) {
     let mut commands = commands();
     if commands.running.get(&id).is_some_and(|entry| entry.ended) {
@@ -130,13 +130,13 @@ fn forget_if_ended(id: u64) {
 pub struct LocalChild {
     id: u64,
     family: Family,
-    /// `None` when all writers have closed it.
+    /// `None` once all writers have closed it.
     output: Option<PipeReader>,
     wake: PipeReader,
     phase: Phase,
     /// When the shell's end was noticed.
     ended_at: Option<Instant>,
-    /// Bytes that were in the pipe at the shell's end, and are not yet read.
+    /// Bytes that were in the pipe at the shell's end and are not read yet.
     backlog_bytes: usize,
     last_output_at: Instant,
 }
@@ -144,12 +144,12 @@ pub struct LocalChild {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// Asked to end. What is left is killed at `kill_at`.
+    /// Terminating. Remaining processes are killed at `kill_at`.
     Ending {
         kill_at: Instant,
         looked: bool,
     },
-    /// Killed. Whatever happens, `next` ends at `give_up_at`.
+    /// Killed. `next` ends at `give_up_at` in any case.
     Killed {
         give_up_at: Instant,
     },
@@ -239,8 +239,8 @@ fn start(command: &ShellCommand, shell: &Path, sandbox: Option<&Sandbox>) -> io:
     })
 }
 
-/// Has `process` begin a session of its own, and so a group: it has no terminal, no descriptors but its input
-/// and output, and may leave core files as far as pi itself was allowed to.
+/// Makes `process` begin a session of its own: without a terminal, without descriptors except input and
+/// output, and with core files as far as pi was allowed to write them.
 pub fn set_apart(process: &mut Command) {
     // SAFETY: all calls are async-signal-safe, and the closure only reads memory.
     unsafe {
@@ -255,7 +255,7 @@ pub fn set_apart(process: &mut Command) {
     }
 }
 
-/// A shell would take a command that begins with a dash for one of its options.
+/// Guards a command with a leading dash, which a shell would parse as an option.
 fn script(text: &str) -> String {
     match text.as_bytes().first() {
         Some(b'-' | b'+') => format!(" {text}"),
@@ -328,7 +328,7 @@ impl LocalChild {
         }
     }
 
-    /// True if the rest of the output is left unread: the process that prints it lives on, and could print for ever.
+    /// True if the rest of the output is ignored, since its process lives on and could print for ever.
     fn has_read_enough(&self, now: Instant) -> bool {
         match self.phase {
             // What was in the pipe at the shell's end is read in any case.
@@ -342,7 +342,7 @@ impl LocalChild {
         }
     }
 
-    /// True if nothing more is to come, when there is nothing to read.
+    /// True if no more output or processes are expected, when nothing is readable.
     fn is_over(&mut self, now: Instant) -> bool {
         let settled = self.settles_at().is_some_and(|at| at <= now);
         match &mut self.phase {
@@ -438,7 +438,7 @@ impl LocalChild {
 }
 
 impl LocalChild {
-    /// Before the leader is reaped: afterwards its number may become another's.
+    /// Tells the watcher before the leader is reaped, since its number may then be reused.
     fn tell_lifeline(&self, is_all_over: bool) {
         let is_kept = || {
             let commands = commands();

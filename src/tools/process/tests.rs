@@ -1,4 +1,4 @@
-//! A shell as its reader sees it, on real processes.
+//! A shell as seen by its reader, with real processes.
 
 use super::*;
 use crate::tools::testing::leak::{LeakGuard, processes};
@@ -14,7 +14,7 @@ fn start(text: &str) -> LocalChild {
     spawn(&command, None).unwrap()
 }
 
-/// Reads to the end in pieces of `size` bytes, and does `after` each of them.
+/// Reads to the end in pieces of `size` bytes, and calls `after` for each.
 fn read(child: &mut LocalChild, size: usize, mut after: impl FnMut()) -> (Vec<u8>, End) {
     let (mut all, mut buffer) = (Vec::new(), vec![0; size]);
     loop {

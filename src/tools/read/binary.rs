@@ -1,10 +1,10 @@
-//! What a file is that is not text, and what to do with it instead of reading it.
+//! Recognises binary files, with advice for reading them otherwise.
 
-/// The name of a kind, and a command that looks inside.
+/// The name of a format, and a command that shows its content.
 type Kind = (&'static str, &'static str);
 
-/// Names the kind of a file with this start, if it is one that is known. `%PDF` begins text as well as
-/// anything, yet such a file is never read as text.
+/// The format of a file with this start, if known. A file that begins with `%PDF` is never read as text, even
+/// if it is text.
 pub fn kind(head: &[u8]) -> Option<Kind> {
     let known = KINDS.iter().find(|(at, magic, _)| {
         let bytes = head.get(*at..);
@@ -15,7 +15,7 @@ pub fn kind(head: &[u8]) -> Option<Kind> {
 
 pub const UNKNOWN: Kind = ("binary data", "file, xxd PATH | head or strings");
 
-/// A signature: its place in the file, its bytes, and the kind of file that it means.
+/// A signature: offset in the file, bytes, and the format.
 const KINDS: &[(usize, &[u8], Kind)] = &[
     (0, b"%PDF-", ("a PDF document", "pdftotext PATH -")),
     (0, b"\x7fELF", ("an ELF program or library", "file, nm or objdump")),

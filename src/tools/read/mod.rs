@@ -21,9 +21,9 @@ use std::sync::Arc;
 use window::{Lines, Window};
 
 const CHUNK_BYTES: usize = 256 * 1024;
-/// Bytes after the lines shown in which further lines are counted.
+/// Bytes after the shown lines in which further lines are counted.
 const MAX_COUNTED: u64 = 1 << 30;
-/// Bytes read of a file that says it is empty: those of the kernel make up their content when read.
+/// Bytes read of a file with size 0: kernel files generate their content when read.
 const MAX_OF_KERNEL: u64 = 16 << 20;
 
 pub fn tool(workspace: Arc<Workspace>) -> Arc<dyn Tool> {
@@ -126,7 +126,7 @@ impl Tool for ReadTool {
 }
 
 impl ReadTool {
-    /// The whole output of this number.
+    /// The file of the complete output with this number.
     fn kept(&self, number: &str) -> Result<PathBuf, ToolError> {
         let number = number.trim_end_matches('/');
         let found = number.parse().ok().and_then(|number| artifact::find(&*self.workspace.outputs, number));
@@ -186,7 +186,7 @@ impl ReadTool {
 struct File<'a> {
     source: Box<dyn Source>,
     path: &'a Path,
-    /// The length that the system says; more or less may come.
+    /// The size reported by the system; the actual length may differ.
     length: u64,
 }
 
@@ -231,7 +231,7 @@ fn stop_if_cancelled(call: &Invocation<'_>) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// The lines that the call asks for, given the first bytes of the file.
+/// The requested lines, given the first bytes of the file.
 fn lines(
     call: &Invocation<'_>,
     given: &str,
@@ -269,7 +269,7 @@ fn lines(
     Ok(answer(given, skip + 1, &lines, encoding, complete))
 }
 
-/// The lines with the notices that belong to them. `first` is the number of the first line.
+/// The result: lines and notices. `first` is the number of the first line.
 fn answer(given: &str, first: u64, lines: &Lines, encoding: Encoding, complete: bool) -> ToolOutput {
     let limits = truncate::Limits::DEFAULT;
     let truncation = truncate::head_of(&lines.text, lines.totals, limits);
@@ -321,7 +321,7 @@ fn answer(given: &str, first: u64, lines: &Lines, encoding: Encoding, complete: 
     if truncation.truncated { output.with_details(json!({ "truncation": truncation })) } else { output }
 }
 
-/// A path as a shell takes it.
+/// A path quoted for a shell.
 fn quoted(path: &str) -> String {
     let plain = |char: char| char.is_alphanumeric() || "._-+/@%:,=~".contains(char);
     if path.chars().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }

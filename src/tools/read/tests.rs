@@ -7,7 +7,7 @@ use crate::tools::testing::{TempDir, call, call_with, text};
 use std::fs;
 use std::os::unix::fs::symlink;
 
-/// Content as pieces with their counts, offset, limit, and what the reference answers.
+/// Content as pieces with their counts, offset, limit, and the reference's result.
 type Row = (Vec<(String, usize)>, Option<f64>, Option<f64>, String, Option<Value>);
 
 #[test]
@@ -31,7 +31,7 @@ fn lines_and_notices_are_those_of_the_reference() {
     }
 }
 
-/// Reads a file and gives the answer, with the folder written as `CWD`.
+/// Reads a file and returns the result, with the folder written as `CWD`.
 fn read(dir: &TempDir, arguments: Value) -> String {
     let tool = tool(Arc::new(dir.workspace()));
     let result = call(tool.as_ref(), arguments);

@@ -1,34 +1,34 @@
-//! The lines of a file that a call asks for, found in one pass and little memory.
+//! Extracts the requested lines of a file in one pass and bounded memory.
 //!
-//! Bytes before the lines are only counted, those after them too, so that the answer can say how many
-//! lines there are. What is kept is a little more than a result can show, even of one endless line.
+//! Bytes before and after the lines are only counted, so that the result can tell the number of lines.
+//! Slightly more than a result can show is kept, even of one endless line.
 
 use crate::llm::secret::Hider;
 use crate::tools::text::{Decoder, Encoding};
 use crate::tools::truncate::{MAX_BYTES, Totals};
 use memchr::{memchr, memchr_iter};
 
-/// More than can be shown, so that too much is told from just enough.
+/// Slightly more than can be shown, to distinguish too much from just enough.
 const MAX_KEPT: usize = MAX_BYTES + 4;
 
 pub struct Window {
-    /// Decodes as bytes come; none for UTF-8, of which the lines kept are checked in the end.
+    /// Decodes bytes as they arrive; `None` for UTF-8, which is checked at the end.
     decoder: Option<Decoder>,
-    /// Lines before the first one that is asked for.
+    /// Lines before the first requested one.
     skip: u64,
-    /// Lines asked for.
+    /// Number of requested lines.
     limit: Option<u64>,
     /// Newlines seen in the whole file.
     newlines: u64,
-    /// Newlines seen in the lines asked for, and their bytes.
+    /// Newlines in the requested lines, and their bytes.
     inner_newlines: u64,
     inner_bytes: u64,
     ends_in_newline: bool,
-    /// Bytes of the first line asked for.
+    /// Bytes of the first requested line.
     first_line: u64,
     kept: Vec<u8>,
     place: Place,
-    /// Sees the text before it is cut.
+    /// Hides secrets before the text is cut.
     hider: Hider,
 }
 
@@ -39,19 +39,19 @@ enum Place {
     After,
 }
 
-/// The lines that were found, and how many there are.
+/// The lines that were found, and their number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lines {
-    /// The start of the lines asked for: all of them, or more than can be shown.
+    /// The start of the requested lines: all, or more than can be shown.
     pub text: String,
-    /// Size of all lines asked for.
+    /// Size of all requested lines.
     pub totals: Totals,
     pub first_line_bytes: u64,
-    /// Some bytes are not what the encoding allows.
+    /// True if bytes are invalid in the encoding.
     pub damaged: bool,
-    /// Lines asked for that are there, the empty piece after a final newline included.
+    /// Number of requested lines that exist, including the empty one after a final newline.
     pub count: u64,
-    /// Lines of the file, the empty piece after a final newline included.
+    /// Number of lines in the file, including the empty one after a final newline.
     pub file_lines: u64,
 }
 
@@ -74,7 +74,7 @@ impl Window {
         window
     }
 
-    /// True when the rest of the file is only counted.
+    /// True if the rest of the file only has to be counted.
     pub fn is_filled(&self) -> bool {
         self.place == Place::After || self.kept.len() >= MAX_KEPT
     }
@@ -101,7 +101,7 @@ impl Window {
         self.scan(&hidden);
     }
 
-    /// The lines, or the number of lines of a file that ends before them.
+    /// The lines; if the file ends before them, its number of lines.
     pub fn finish(mut self) -> Result<Lines, u64> {
         if let Some(mut decoder) = self.decoder.take() {
             let mut text = String::new();
@@ -131,7 +131,7 @@ impl Window {
         })
     }
 
-    /// Goes on to the next place if this line is its first.
+    /// Enters the next phase if the current line is its first.
     fn enter(&mut self) {
         if self.place == Place::Before && self.newlines == self.skip {
             self.place = Place::Inside;
@@ -184,8 +184,8 @@ impl Window {
     }
 }
 
-/// The text of the bytes kept, and whether some were invalid. Unless they are the whole, the last
-/// character may be cut off; then it is dropped.
+/// The text of the kept bytes, and whether some were invalid. Unless `whole`, an incomplete last character is
+/// dropped.
 fn decode(kept: &[u8], whole: bool) -> (String, bool) {
     let mut text = String::new();
     let mut decoder = Decoder::new(Encoding::Utf8);

@@ -1,4 +1,4 @@
-//! A build without a sandbox: none can be made.
+//! A build without a sandbox: creating one fails.
 
 use super::{Policy, Sandbox};
 use std::io;
@@ -15,7 +15,7 @@ pub fn open(path: &Path) -> io::Result<(PathBuf, Root)> {
     Ok((path.to_owned(), path.to_owned()))
 }
 
-/// There are no rules that could be enforced, and so no sandbox that has some.
+/// Uninhabited: no sandbox has rules.
 #[derive(Debug)]
 pub enum Rules {}
 

@@ -1,8 +1,8 @@
-//! Takes away from root what reaches past files: devices, mounts, clocks, modules, other processes.
+//! Drops root's capabilities beyond files: devices, mounts, clocks, modules, other processes.
 //!
-//! Landlock and the filter of system calls hold for root too, but they do not know of all that
-//! capabilities allow. The ones that are left are those that let root treat files of any owner as its own
-//! and become another user, as builds in containers do; Landlock limits where they have an effect.
+//! Landlock and the system call filter also apply to root, but do not cover all that capabilities allow. The
+//! kept ones let root access files of any owner and become another user, as builds in containers do; Landlock
+//! limits where they take effect.
 
 use super::platform::check;
 use std::io;
@@ -28,8 +28,8 @@ struct Sets {
     inheritable: u32,
 }
 
-/// For this thread and all that it starts, for ever. Makes system calls only. The thread must not be able
-/// to gain privileges any more: then no program that it starts gets back what it has given up.
+/// Drops capabilities of this thread and its children permanently. Makes system calls only. The thread must
+/// have `no_new_privs`, so that no program regains them.
 pub fn drop_all_but_files() -> io::Result<()> {
     for number in 0..64 {
         // SAFETY: asks for a number and changes a flag of this thread; the other arguments must be zero.

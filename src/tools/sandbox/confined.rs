@@ -1,4 +1,4 @@
-//! This machine, as far as a sandbox allows it.
+//! The local backend inside a sandbox.
 
 use super::super::backend::{Backend, Child, DirEntry, ShellCommand, Source, Stat};
 use super::super::local::Local;
@@ -15,7 +15,7 @@ pub struct Confined {
 }
 
 impl Confined {
-    /// The error that says why. Enforced is it by the kernel, whatever the path has become meanwhile.
+    /// Returns the error with the reason. The kernel enforces the rule, whatever the path becomes meanwhile.
     fn check(&self, path: &Path) -> io::Result<()> {
         if self.sandbox.allows(&Local.canonical(path)?) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Landlock: what a thread and all that it starts may write, and that cannot be undone.
+//! Landlock: irrevocably limits where a thread and its children may write.
 //!
 //! The calls and structures are those of `linux/landlock.h`. Handled are writing, and reading so far as it
 //! needs a file to be opened; running programs stays as it is. The kernel also keeps a confined process from
@@ -12,10 +12,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 const CREATE_RULESET_VERSION: libc::c_ulong = 1;
 const RULE_PATH_BENEATH: libc::c_int = 1;
 
-/// Rights on what is below a folder, by the version that brought them.
+/// Rights below a folder, by the version of Landlock that introduced them.
 const WRITE_FILE: u64 = 1 << 1;
 const READ_FILE: u64 = 1 << 2;
-/// Removing, and making anything: from `REMOVE_DIR` to `MAKE_SYM`.
+/// Removing and creating anything: from `REMOVE_DIR` to `MAKE_SYM`.
 const CHANGE_FOLDER: u64 = 0b1_1111_1111 << 4;
 const MAKE_CHAR: u64 = 1 << 6;
 const MAKE_BLOCK: u64 = 1 << 11;
@@ -28,7 +28,7 @@ const IOCTL_DEV: u64 = 1 << 15;
 
 /// Rights on a writable folder: everything except making devices or using existing ones.
 const IN_FOLDER: u64 = READ_FILE | WRITE_FILE | CHANGE_FOLDER & !(MAKE_CHAR | MAKE_BLOCK) | REFER | TRUNCATE;
-/// Rights on a file that may be written.
+/// Rights on a writable file.
 const ON_FILE: u64 = READ_FILE | WRITE_FILE | TRUNCATE;
 
 /// Version 4: binding and connecting.
@@ -49,7 +49,7 @@ struct PathBeneathAttr {
     parent_fd: libc::c_int,
 }
 
-/// The kernel's version of Landlock, if it has it and it is on.
+/// The kernel's version of Landlock; `None` if missing or disabled.
 pub fn abi() -> Option<u32> {
     // SAFETY: with this flag the call takes no structure and gives a number.
     let abi = unsafe {
@@ -63,7 +63,7 @@ pub fn abi() -> Option<u32> {
     u32::try_from(abi).ok().filter(|&abi| abi > 0)
 }
 
-/// Rules that can be put on any number of threads.
+/// Rules that can be applied to any number of threads.
 #[derive(Debug)]
 pub struct Ruleset {
     fd: OwnedFd,
@@ -71,7 +71,7 @@ pub struct Ruleset {
 }
 
 impl Ruleset {
-    /// Allows nothing but TCP if `network`.
+    /// Denies everything; TCP is allowed if `network`.
     pub fn new(network: bool) -> io::Result<Self> {
         let abi = abi().ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSYS))?;
         let since = |version, rights| if abi >= version { rights } else { 0 };
@@ -100,17 +100,17 @@ impl Ruleset {
         Ok(Self { fd, handled })
     }
 
-    /// Writing and reading at and below `root`, and making anything but devices.
+    /// Allows writing and reading at and below `root`, and creating anything except devices.
     pub fn allow_writing(&self, root: &File) -> io::Result<()> {
         self.allow(root, if root.metadata()?.is_dir() { IN_FOLDER } else { ON_FILE })
     }
 
-    /// All that can be done with a device.
+    /// Allows all uses of a device.
     pub fn allow_device(&self, device: &impl AsRawFd) -> io::Result<()> {
         self.allow(device, ON_FILE | IOCTL_DEV)
     }
 
-    /// Reading at and below `place`.
+    /// Allows reading at and below `place`.
     pub fn allow_reading(&self, place: &File) -> io::Result<()> {
         self.allow(place, READ_FILE)
     }
@@ -130,7 +130,7 @@ impl Ruleset {
         check(result)
     }
 
-    /// For this thread and all that it starts, for ever. Makes system calls only.
+    /// Restricts this thread and its children permanently. Makes system calls only.
     pub fn restrict_this_thread(&self) -> io::Result<()> {
         // SAFETY: sets a flag of this thread; the other arguments must be zero.
         check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())?;

@@ -1,6 +1,5 @@
-//! How the sandbox is enforced on Linux: Landlock for files ([`landlock`]), a system call filter for what
-//! Landlock does not cover ([`seccomp`], [`supervisor`]), and no capabilities but those on files
-//! ([`capability`]).
+//! Enforces the sandbox on Linux: Landlock for files ([`landlock`]), a system call filter for what Landlock
+//! does not cover ([`seccomp`], [`supervisor`]), and no capabilities but those on files ([`capability`]).
 
 use super::{DEVICES, Policy, Sandbox, capability, landlock, seccomp, supervisor};
 use crate::tools::process::descriptor;
@@ -32,27 +31,27 @@ pub fn gaps() -> Result<Vec<&'static str>, &'static str> {
     Ok(gaps)
 }
 
-/// A folder or a file that is held open by nothing but its name.
+/// A folder or file opened with `O_PATH`.
 pub type Root = File;
 
-/// Opens what is at `path`, and gives its name without links.
+/// Opens `path`, and returns its name without links.
 pub fn open(path: &Path) -> io::Result<(PathBuf, Root)> {
     let root = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)?;
     Ok((name_of(&root)?, root))
 }
 
-/// The present path of an open file.
+/// The current path of an open file.
 pub fn name_of(file: &File) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// The confinement of every command. Made once: what a name leads to later does not matter.
+/// The confinement of every command. Created once, so that later changes of names have no effect.
 #[derive(Debug)]
 pub struct Rules {
-    /// The working folder, and how the policy named it.
+    /// The working folder, and its name in the policy.
     cwd: Root,
     cwd_name: PathBuf,
-    /// Folders below which modes, owners and times may be changed; none where nothing may be written.
+    /// Folders below which modes, owners and times may be changed; empty if nothing is writable.
     roots: Arc<Vec<Root>>,
     ruleset: landlock::Ruleset,
     filter: seccomp::Filter,
@@ -88,7 +87,7 @@ impl Rules {
     }
 }
 
-/// Everything may be read, except what is in `/dev`: keys typed in another terminal, disks.
+/// Allows reading everything, except in `/dev`: keys typed in other terminals, disks.
 fn allow_reading(ruleset: &landlock::Ruleset) -> io::Result<()> {
     let mut places = vec![PathBuf::from("/dev/shm")];
     for entry in fs::read_dir("/")? {
@@ -104,10 +103,10 @@ fn allow_reading(ruleset: &landlock::Ruleset) -> io::Result<()> {
     Ok(())
 }
 
-/// The confinement of a command until it has been started. Dropped then.
+/// The confinement of a command, kept until the command is started.
 #[derive(Debug, Default)]
 pub struct Confinement {
-    /// The child's end of the channel that its listener comes over.
+    /// The child's end of the channel for sending its listener.
     _channel: Option<OwnedFd>,
 }
 
@@ -156,7 +155,7 @@ pub fn run<T: Send>(sandbox: &Sandbox, work: impl FnOnce() -> io::Result<T> + Se
     })
 }
 
-/// The result of a system call, from what it returned.
+/// Converts the return value of a system call to a result.
 pub fn check(result: libc::c_long) -> io::Result<()> {
     match result {
         0 => Ok(()),

@@ -1,4 +1,4 @@
-//! How the sandbox is enforced on macOS: by a profile for `sandbox-exec`.
+//! Enforces the sandbox on macOS by a profile for `sandbox-exec`.
 
 use super::{DEVICES, Policy, Sandbox};
 use std::fmt::Write;
@@ -15,16 +15,16 @@ pub fn gaps() -> Result<Vec<&'static str>, &'static str> {
     }
 }
 
-/// A profile names folders.
+/// A folder by name, since profiles contain names.
 pub type Root = PathBuf;
 
-/// The name without links of what is at `path`.
+/// The name of `path` without links.
 pub fn open(path: &Path) -> io::Result<(PathBuf, Root)> {
     let real = path.canonicalize()?;
     Ok((real.clone(), real))
 }
 
-/// A profile that every command gets.
+/// The profile for every command.
 #[derive(Debug)]
 pub struct Rules(String);
 
@@ -35,7 +35,7 @@ impl Rules {
     }
 }
 
-/// The confinement of a command until it has been started: nothing on macOS.
+/// The confinement of a command until it is started: empty on macOS.
 #[derive(Debug, Default)]
 pub struct Confinement;
 
@@ -49,7 +49,7 @@ pub fn run<T: Send>(_: &Sandbox, work: impl FnOnce() -> io::Result<T> + Send) ->
     work()
 }
 
-/// Everything but writing elsewhere and, unless `network`, sockets.
+/// Allows everything except writing elsewhere and, unless `network`, sockets.
 fn profile(writable: &[PathBuf], network: bool) -> String {
     let mut profile = String::from("(version 1)\n(allow default)\n(deny file-write*)\n");
     let devices = DEVICES.iter().map(PathBuf::from);

@@ -1,13 +1,13 @@
-//! Keeps what tools start, and what they write, inside a workspace.
+//! Confines commands and file changes of tools to a workspace.
 //!
-//! Off by default. `workspace` allows writing below the working folder, the folder for temporary files
-//! and listed paths; `read-only` nowhere. Neither opens the network unless told. Reading is not limited.
+//! Off by default. `workspace` allows writing below the working folder, the folder for temporary files and
+//! listed paths; `read-only` nowhere. The network is closed unless enabled. Reading is not limited.
 //!
 //! The kernel enforces it, in the child before it becomes the command, and for file tools on a thread of
-//! their own: a path that changes between a check and its use gains nothing. Folders are opened once, at
-//! the start: a name that leads elsewhere later gains nothing either. How it is done is in `platform`, one
-//! for Linux, one for macOS, and one for a build without a sandbox. What this kernel cannot enforce is an error where it is all of it, and
-//! else a gap that the user is told of.
+//! their own: a path that changes between a check and its use has no effect. Folders are opened once, at the
+//! start, so that a later change of their names has no effect either. `platform` implements it for Linux, for
+//! macOS, and for a build without a sandbox. If this kernel can enforce nothing, creation fails; otherwise
+//! missing parts are reported to the user as gaps.
 
 #[cfg(all(feature = "sandbox", target_os = "linux"))]
 mod capability;
@@ -38,20 +38,20 @@ pub enum Mode {
     Workspace,
 }
 
-/// What tools and commands may do.
+/// Rights of tools and commands.
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub mode: Mode,
-    /// The working folder. In a workspace it may be written in, with all below.
+    /// The working folder. In `workspace` mode it is writable with everything below.
     pub cwd: PathBuf,
-    /// Other folders that may be written in. Without effect when nothing may be written.
+    /// Other writable folders. Ignored if nothing is writable.
     pub writable: Vec<PathBuf>,
     pub network: bool,
-    /// A command may open the terminals that are pi's input and output.
+    /// True if commands may open the terminals that are pi's input and output.
     pub terminal: bool,
 }
 
-/// Devices that keep nothing and reach nobody. The last one is a command's own terminal, if it has one.
+/// Devices that store nothing and reach nobody. The last one is a command's own terminal, if it has one.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 /// A policy that this machine can enforce.
@@ -59,19 +59,19 @@ const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 pub struct Sandbox {
     mode: Mode,
     network: bool,
-    /// Names of the folders that may be written in, without links, as they were when pi started.
+    /// Names of the writable folders without links, as at the start of pi.
     writable: Vec<PathBuf>,
     gaps: Vec<&'static str>,
     rules: Arc<Rules>,
 }
 
 impl Sandbox {
-    /// An error says why nothing can be enforced here, or which path is not there.
+    /// The error tells why nothing can be enforced here, or which path is missing.
     pub fn new(policy: Policy) -> Result<Self, String> {
         Self::with_passing(policy, &[std::env::temp_dir(), "/dev/shm".into()])
     }
 
-    /// `passing` are folders for temporary files, as far as they are there.
+    /// `passing` are folders for temporary files, if they exist.
     fn with_passing(policy: Policy, passing: &[PathBuf]) -> Result<Self, String> {
         let cannot = |reason: &dyn fmt::Display| {
             format!(
@@ -101,22 +101,23 @@ impl Sandbox {
         &self.gaps
     }
 
-    /// True if `path`, with its links resolved, may be written.
+    /// True if `path`, with its links resolved, is writable.
     pub fn allows(&self, path: &Path) -> bool {
         self.writable.iter().any(|root| path.starts_with(root))
     }
 
-    /// A command that runs `program` in `cwd`, confined, and what must live until it has been started.
+    /// A confined command that runs `program` in `cwd`, and a value that must live until the command is
+    /// started.
     pub fn command(&self, program: &Path, cwd: &Path) -> io::Result<(Command, Confinement)> {
         platform::command(self, program, cwd)
     }
 
-    /// Does `work` where it can write no more than a command could.
+    /// Runs `work` on a thread with the write restrictions of a command.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         platform::run(self, work)
     }
 
-    /// For the model, when a command has failed and its output reads as if this was the reason.
+    /// A hint for the model, if the output of a failed command suggests that the sandbox was the reason.
     pub fn explain(&self, output: &str) -> Option<String> {
         const SIGNS: [&str; 12] = [
             "Permission denied",

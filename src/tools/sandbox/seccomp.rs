@@ -1,4 +1,4 @@
-//! A filter of system calls, for what Landlock leaves open.
+//! A system call filter for what Landlock does not cover.
 //!
 //! Refused are sockets (all of them without network; those of Unix always, since one may lead to a
 //! service that writes for others), shared memory and queues that have no path, changes to other processes,
@@ -17,7 +17,7 @@ const ARCH: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const ARCH: u32 = 0xc000_00b7;
 
-/// Calls that change what belongs to a file but its content: mode, owner, times.
+/// Calls that change metadata of a file: mode, owner, times.
 #[cfg(target_arch = "x86_64")]
 const SUPERVISED_HERE: &[libc::c_long] = &[
     libc::SYS_chmod,
@@ -39,7 +39,7 @@ const SUPERVISED: &[libc::c_long] = &[
     libc::SYS_utimensat,
 ];
 
-/// Programs do without these where a file system does not have them.
+/// Extended attributes, which programs can do without, since some file systems lack them.
 const ATTRIBUTES: &[libc::c_long] = &[
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
@@ -49,9 +49,9 @@ const ATTRIBUTES: &[libc::c_long] = &[
     libc::SYS_fremovexattr,
 ];
 
-/// Refused as if the kernel did not have them: io_uring, `setxattrat`, `removexattrat`, `file_setattr`,
-/// whose numbers are the same everywhere; opening by handle, which asks for no path; keys, which belong to
-/// the user and may be asked of a program outside.
+/// Calls that fail as if unsupported: io_uring, `setxattrat`, `removexattrat`, `file_setattr`, whose numbers
+/// are the same everywhere; opening by handle, which needs no path; keys, which belong to the user and can be
+/// requested from programs outside.
 const UNKNOWN: &[libc::c_long] = &[
     libc::SYS_io_uring_setup,
     463,
@@ -63,8 +63,8 @@ const UNKNOWN: &[libc::c_long] = &[
     libc::SYS_keyctl,
 ];
 
-/// Memory, semaphores and queues that other processes find by a number, or by a name that is no path of a
-/// file system. What is shared by a file, or by a parent with its children, is not affected.
+/// Memory, semaphores and queues that other processes find by a number, or by a name outside of the file
+/// system. Sharing by a file, or between parent and children, is not affected.
 const SHARED: &[libc::c_long] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -81,8 +81,8 @@ const SHARED: &[libc::c_long] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// What a system is managed with. Some of it works without privileges in a namespace of the command's own:
-/// a mount that is made there gives files names that they do not have.
+/// System management. Some calls work without privileges in a namespace of the command's own: a mount made
+/// there gives files other names.
 const MANAGING: &[libc::c_long] = &[
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -125,13 +125,13 @@ const MANAGING_HERE: &[libc::c_long] = &[];
 
 /// Number of `open_tree_attr`, which is the same on every architecture.
 const OPEN_TREE_ATTR: libc::c_long = 467;
-/// Not in all versions of the C library.
+/// Number of `kexec_file_load`, which some versions of the C library lack.
 #[cfg(target_arch = "x86_64")]
 const KEXEC_FILE_LOAD: libc::c_long = 320;
 #[cfg(target_arch = "aarch64")]
 const KEXEC_FILE_LOAD: libc::c_long = 294;
 
-/// Calls on a process that is named by the first argument; zero is the caller itself.
+/// Calls on the process in the first argument; zero is the caller.
 const SCHEDULING: &[libc::c_long] = &[
     libc::SYS_sched_setparam,
     libc::SYS_sched_setscheduler,
@@ -147,12 +147,12 @@ const IOPRIO_PROCESS: u32 = 1;
 /// `TIOCSTI`, `TIOCLINUX`, `FAT_IOCTL_SET_ATTRIBUTES`.
 const IOCTLS: &[u32] = &[0x5412, 0x541c, 0x4004_7211];
 
-/// The letters of ioctls on files, folders and file systems: `f` and `v` of ext2 and its kin, `X` of XFS,
-/// those of Btrfs, F2FS, Ceph and bcachefs. Many of these change what is open for reading only.
+/// Type letters of ioctls on files, folders and file systems: `f` and `v` of ext2 and its successors, `X` of
+/// XFS, those of Btrfs, F2FS, Ceph and bcachefs. Many of them change files that are open for reading only.
 const FILE_SYSTEMS: &[u32] = &[0x66, 0x76, 0x58, 0x94, 0xf5, 0x97, 0xbc];
 
-/// Those that only ask, or that write to a file which is open for writing: flags and version, extents,
-/// `FICLONE`, `FICLONERANGE`, `FIDEDUPERANGE`, the label, and facts of a Btrfs.
+/// Allowed ioctls, which only query, or write to a file that is open for writing: flags and version, extents,
+/// `FICLONE`, `FICLONERANGE`, `FIDEDUPERANGE`, the label, and information about a Btrfs.
 const ASKING: &[u32] = &[
     0x8008_6601,
     0x8008_6603,
@@ -182,12 +182,13 @@ impl Filter {
         }
     }
 
-    /// For this thread and all that it starts. Makes system calls only, as the next one.
+    /// Installs the filter for this thread and its children. Makes system calls only.
     pub fn install(&self) -> io::Result<()> {
         load(&self.strict, 0).map(drop)
     }
 
-    /// Installs the filter with a supervisor at the other end of `channel`, which decides on modes, owners and times.
+    /// Installs the filter with a supervisor at the other end of `channel`, which decides on modes, owners
+    /// and times. Makes system calls only.
     pub fn install_supervised(&self, channel: RawFd) -> io::Result<()> {
         match load(&self.supervised, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER) {
             Ok(listener) => supervisor::send(channel, listener),
@@ -279,7 +280,7 @@ fn socket(network: bool) -> Vec<libc::sock_filter> {
     }
 }
 
-/// A pair of datagram sockets can send to any other by its path; the other kinds are bound to each other.
+/// Refuses datagram pairs, which can send to any socket by path; other pairs are connected to each other.
 fn socketpair() -> Vec<libc::sock_filter> {
     const KIND: u32 = 0xf;
     let kinds = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET];
@@ -289,7 +290,7 @@ fn socketpair() -> Vec<libc::sock_filter> {
     code
 }
 
-/// `mode` is the number of the argument that says what is made.
+/// Refuses device nodes. `mode` is the index of the mode argument.
 fn mknod(mode: usize) -> Vec<libc::sock_filter> {
     let mut code = vec![load_argument(mode), compute(libc::BPF_AND, libc::S_IFMT)];
     let devices = [libc::S_IFCHR, libc::S_IFBLK];
@@ -297,21 +298,21 @@ fn mknod(mode: usize) -> Vec<libc::sock_filter> {
     code
 }
 
-/// Only for a process (`kind`), not for a group or a user, and only for the caller.
+/// Allows only the calling process itself, with `kind` as first argument: no group or user.
 fn process_itself(kind: u32) -> Vec<libc::sock_filter> {
     let mut code = vec![load_argument(0), jump_if(kind, 1), answer(refusal(libc::EPERM))];
     code.extend(unless_zero(load_argument(1)));
     code
 }
 
-/// Limits of another process may be asked for, not set.
+/// Allows querying, but not setting, limits of another process.
 fn prlimit() -> Vec<libc::sock_filter> {
     let new_limit = [unless_zero(load_argument(2)), unless_zero(load_upper(2))].concat();
     let skip = u8::try_from(new_limit.len()).unwrap_or(u8::MAX);
     [vec![load_argument(0), jump_if(0, skip)], new_limit].concat()
 }
 
-/// Refuses if what `load` loads is not zero.
+/// Refuses if the value loaded by `load` is not zero.
 fn unless_zero(load: libc::sock_filter) -> [libc::sock_filter; 3] {
     [load, jump_if(0, 1), answer(refusal(libc::EPERM))]
 }
@@ -320,7 +321,7 @@ fn answer_if(value: u32, action: u32) -> [libc::sock_filter; 2] {
     [jump_unless(libc::BPF_JEQ, value, 1), answer(action)]
 }
 
-/// Does `then` for the call `nr`, and allows it at the end.
+/// Appends `then` for the system call `nr`, followed by allowing it.
 fn when(code: &mut Vec<libc::sock_filter>, nr: libc::c_long, then: Vec<libc::sock_filter>) {
     let skip = u8::try_from(then.len() + 1).unwrap_or(u8::MAX);
     code.push(jump_unless(libc::BPF_JEQ, number(nr), skip));
@@ -346,17 +347,17 @@ fn load_word(offset: usize) -> libc::sock_filter {
     instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset, 0, 0)
 }
 
-/// Goes on when the comparison holds, else leaves out `skip` instructions.
+/// Continues if the comparison holds, otherwise skips `skip` instructions.
 fn jump_unless(comparison: u32, value: u32, skip: u8) -> libc::sock_filter {
     instruction(libc::BPF_JMP | comparison | libc::BPF_K, value, 0, skip)
 }
 
-/// Leaves out `skip` instructions when what is loaded is `value`.
+/// Skips `skip` instructions if the loaded value is `value`.
 fn jump_if(value: u32, skip: u8) -> libc::sock_filter {
     instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, value, skip, 0)
 }
 
-/// Changes what is loaded.
+/// Modifies the loaded value.
 fn compute(operation: u32, value: u32) -> libc::sock_filter {
     instruction(libc::BPF_ALU | operation | libc::BPF_K, value, 0, 0)
 }

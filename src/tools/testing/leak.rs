@@ -1,4 +1,4 @@
-//! Finds what a test with processes leaves behind: descriptors, threads, processes.
+//! Finds leaks of tests with processes: descriptors, threads, processes.
 //!
 //! Other tests run in the same process meanwhile, so only what can be told apart counts: pipes and
 //! output files among the descriptors, threads by their names, processes by their mark or as children.
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// To be made first in a test with processes: it makes these tests wait for each other, kills what is
-/// left at the end, and fails when something stays.
+/// Must be created first in a test with processes: serialises these tests, kills remaining processes at the
+/// end, and fails on leaks.
 pub struct LeakGuard {
     before: BTreeSet<String>,
     _alone: MutexGuard<'static, ()>,
@@ -28,7 +28,7 @@ impl LeakGuard {
         Self { before: traces(), _alone: alone }
     }
 
-    /// Waits until nothing is left.
+    /// Waits until no leak is left.
     #[track_caller]
     pub fn check(&self) {
         let started = Instant::now();
@@ -50,7 +50,7 @@ impl Drop for LeakGuard {
     }
 }
 
-/// The processes that this test run has started and that live, or wait to be reaped, by their mark.
+/// Processes started by this test run that are alive or zombies, found by their mark.
 pub fn processes() -> BTreeSet<String> {
     let mark = format!("{}={}-", process::MARKER, std::process::id());
     let is_ours = |pid: &String| {

@@ -1,4 +1,4 @@
-//! A workspace in a temporary folder, and a tool called in it.
+//! A workspace in a temporary folder, and calls of tools in it.
 
 pub mod leak;
 
@@ -45,7 +45,7 @@ impl OutputDir for Outputs {
     }
 }
 
-/// Calls a tool as the agent does, but for the validation.
+/// Calls a tool like the agent, but without validation.
 pub fn call(tool: &dyn Tool, arguments: Value) -> Result<ToolOutput, ToolError> {
     call_with(tool, arguments, &CancelToken::new(), &Model::default())
 }

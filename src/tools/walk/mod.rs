@@ -1,9 +1,8 @@
-//! Walks a tree with several threads, and hands over what is found in path order.
+//! Walks a tree with several threads, and returns results in path order.
 //!
-//! The tree is cut into tasks: a folder to list, or a batch of files to look into. Links are never
-//! followed, ignored folders are not entered, and `.git` is entered only by a walk that starts in it.
-//! Kernel file systems are entered only by a walk that starts in one: reading a file of theirs may
-//! wait for ever.
+//! The tree is split into tasks: a folder to list, or a batch of files to search. Links are never followed,
+//! ignored folders are not entered, and `.git` is entered only by a walk that starts in it. Kernel file
+//! systems are entered only by a walk that starts in one: reading a file of theirs may wait for ever.
 //!
 //! Path order is that of names, folder by folder: `a/b` comes before `a.b`.
 
@@ -28,20 +27,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// A search that takes longer gives what it has.
+/// Time limit of a search, which then returns partial results.
 pub const SEARCH_TIME: Duration = Duration::from_secs(60);
 
 const MAX_THREADS: usize = 8;
 
 pub struct Walk<'a> {
     backend: &'a dyn Backend,
-    /// Absolute and free of links.
+    /// Absolute path, free of links.
     root: PathBuf,
-    /// None for a walk in a `.git`, where nothing is ignored.
+    /// `None` for a walk in a `.git`, where nothing is ignored.
     scope: Option<Scope>,
     cancel: &'a CancelToken,
     deadline: Instant,
-    /// The count of finds at which the walk ends.
+    /// The count of results at which the walk ends.
     limit: usize,
 }
 
@@ -50,15 +49,15 @@ pub trait Search: Sync {
     /// The state of one thread.
     type Worker;
     type Found: Send;
-    /// Entries that a thread looks at in one task.
+    /// Entries that a thread searches in one task.
     const BATCH: usize;
 
     fn worker(&self) -> Self::Worker;
-    /// True if a folder that is not ignored is to be entered.
+    /// True if a folder that is not ignored should be entered.
     fn enters(&self, worker: &mut Self::Worker, folder: &Entry<'_>) -> bool;
-    /// True if an entry with this path and kind is to be looked at.
+    /// True if an entry with this path and kind should be searched.
     fn wants(&self, worker: &mut Self::Worker, entry: &Entry<'_>) -> bool;
-    /// Looks at an entry. More than `limit` finds are not needed, nor any when `stop` says so.
+    /// Searches an entry. May return after `limit` results, and when `stop` is set.
     fn look(
         &self,
         worker: &mut Self::Worker,
@@ -66,9 +65,9 @@ pub trait Search: Sync {
         limit: usize,
         stop: &Stop,
     ) -> io::Result<Option<Self::Found>>;
-    /// How much a find counts towards the limit.
+    /// Number of results that count towards the limit.
     fn count(found: &Self::Found) -> usize;
-    /// The memory that a find holds, in bytes.
+    /// Memory of a result, in bytes.
     fn bytes(found: &Self::Found) -> usize;
 }
 
@@ -85,7 +84,7 @@ impl Entry<'_> {
         Path::new(OsStr::from_bytes(self.full))
     }
 
-    /// From the root of the walk, without a leading slash.
+    /// Path relative to the root of the walk.
     pub fn relative(&self) -> &[u8] {
         self.full.get(self.relative_at..).unwrap_or_default()
     }
@@ -95,16 +94,16 @@ impl Entry<'_> {
     }
 }
 
-/// How a walk ended.
+/// The outcome of a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Files and folders that could not be read.
+    /// Number of files and folders that could not be read.
     pub unreadable: usize,
     pub timed_out: bool,
 }
 
 impl Summary {
-    /// Says in a result what was not searched.
+    /// Adds a notice to a result about what was not searched.
     pub fn note(&self, listing: &mut Listing, time: Duration) {
         if self.unreadable > 0 {
             let paths = if self.unreadable == 1 { "path" } else { "paths" };
@@ -122,7 +121,7 @@ impl Summary {
     }
 }
 
-/// Tells long work when nobody needs it any more.
+/// Tells long work to stop.
 pub struct Stop {
     stopped: Arc<AtomicBool>,
     late: AtomicBool,
@@ -130,7 +129,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Does work that stops on a cancel and at a deadline.
+    /// Runs work that stops on cancellation and at a deadline.
     pub fn during<R>(cancel: &CancelToken, deadline: Instant, work: impl FnOnce(&Self) -> R) -> R {
         let stop = Self { stopped: Arc::new(AtomicBool::new(false)), late: AtomicBool::new(false), deadline };
         let stopped = stop.stopped.clone();
@@ -150,7 +149,7 @@ impl Stop {
         late
     }
 
-    /// For work without a walk.
+    /// The summary of work without a walk.
     pub fn summary(&self) -> Summary {
         Summary { timed_out: self.late.load(Relaxed), ..Summary::default() }
     }
@@ -161,8 +160,7 @@ impl Stop {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk below a folder, with the ignore rules that hold there. It ends at the deadline with what
-    /// it has.
+    /// A walk below a folder, with its ignore rules. At the deadline it ends with partial results.
     pub fn new(
         workspace: &'a Workspace,
         folder: &Path,
@@ -187,7 +185,7 @@ impl<'a> Walk<'a> {
         Self { backend, root, scope, cancel, deadline: Instant::now() + time, limit }
     }
 
-    /// Calls `commit` with what is found, in path order. An error is one of listing the root.
+    /// Calls `commit` with results in path order. An error is that of listing the root.
     pub fn run<S: Search>(
         &self,
         search: &S,

@@ -1,4 +1,4 @@
-//! What the threads of a walk do: list a folder, leave out what is ignored, look at the rest.
+//! The work of a walk's threads: list a folder, drop ignored entries, search the rest.
 
 use super::schedule::{Part, Schedule};
 use super::{Entry, Search, Stop, Walk};
@@ -17,7 +17,7 @@ pub(super) struct Run<'a, S: Search> {
     pub walk: &'a Walk<'a>,
     pub search: &'a S,
     pub stop: &'a Stop,
-    /// Finds handed over. They come before all that is still looked at.
+    /// Results already committed, which precede all pending ones.
     pub committed: &'a AtomicUsize,
     pub schedule: Schedule<'a, Task, Outcome<S::Found>>,
 }
@@ -29,13 +29,13 @@ pub(super) enum Outcome<F> {
 }
 
 pub(super) struct Task {
-    /// The path from the root: of the folder, or of the first of the files.
+    /// Path relative to the root: of the folder, or of the first of the files.
     pub path: Vec<u8>,
     pub work: Work,
 }
 
 pub(super) enum Work {
-    /// A folder, with the ignore rules of the folder above.
+    /// A folder, with the ignore rules of its parent.
     Folder(Option<Scope>),
     Files(Vec<Item>),
 }
@@ -47,16 +47,16 @@ pub(super) struct Item {
     entered: bool,
 }
 
-/// What is done with an entry of a folder, or with several; steps keep the order of entries.
+/// A step for one or several entries of a folder; steps are in the order of entries.
 enum Step {
     Look(Item),
     Task(u64),
 }
 
-/// A thread's own things.
+/// State of one thread.
 struct Own<W> {
     worker: W,
-    /// An absolute path; its start, up to the root, is fixed.
+    /// An absolute path; its prefix up to the root is fixed.
     path: Vec<u8>,
     root_len: usize,
 }
@@ -71,7 +71,7 @@ impl<W> Own<W> {
         }
     }
 
-    /// Calls `f` with an entry of the folder that the path is set to.
+    /// Calls `f` with an entry of the current folder.
     fn with_entry<R>(&mut self, name: &OsStr, kind: Kind, f: impl FnOnce(&mut W, &Entry<'_>) -> R) -> R {
         let folder_len = self.path.len();
         self.path.push(b'/');
@@ -84,7 +84,7 @@ impl<W> Own<W> {
 }
 
 impl<S: Search> Run<'_, S> {
-    /// Works until there is nothing left to do.
+    /// Works until no task is left.
     pub fn work(&self) {
         let root = path_bytes(&self.walk.root);
         let mut own = Own { worker: self.search.worker(), path: root.to_vec(), root_len: root.len() };
@@ -158,7 +158,7 @@ impl<S: Search> Run<'_, S> {
         (entries, marks, result)
     }
 
-    /// Leaves out what is ignored or of no interest, and sorts the rest.
+    /// Drops entries that are ignored or not wanted, and sorts the rest.
     fn judge(&self, own: &mut Own<S::Worker>, entries: Vec<DirEntry>, scope: Option<&Scope>) -> Vec<Item> {
         let mut items: Vec<Item> = Vec::new();
         for DirEntry { name, kind } in entries {
@@ -178,7 +178,7 @@ impl<S: Search> Run<'_, S> {
         items
     }
 
-    /// Makes tasks of the folders, and of the entries that are too many for this task.
+    /// Creates tasks for folders, and for entries beyond this task's share.
     fn plan(&self, folder: &[u8], items: Vec<Item>, scope: Option<Scope>) -> Vec<Step> {
         let below = |name: &OsStr| {
             let mut path = folder.to_vec();
@@ -261,7 +261,7 @@ impl<S: Search> Run<'_, S> {
 }
 
 impl Ord for Task {
-    /// The order of the walk: the files of a folder come before those of its longer-named brothers.
+    /// Path order with `/` as the lowest character: files in the folder `a` come before `a.b`.
     fn cmp(&self, other: &Self) -> Ordering {
         let (a, b) = (self.path.as_slice(), other.path.as_slice());
         let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();

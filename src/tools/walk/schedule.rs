@@ -1,9 +1,8 @@
-//! Runs tasks on several threads and puts what they give back into order.
+//! Runs tasks on several threads and returns their results in order.
 //!
-//! A task may give rise to further tasks, which take a place among the parts of its result. Threads
-//! always take the first waiting task, so that little is done beyond the point where a limit ends it
-//! all; a result is kept until everything before it is known. A thread that is far ahead pauses while
-//! another one works on what is due.
+//! A task may add further tasks, which take a place among the parts of its result. Threads always take the
+//! first waiting task, so that little work is done beyond a limit; a result is kept until everything before
+//! it is known. A thread that is far ahead pauses while another works on earlier tasks.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -14,7 +13,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// Bytes of results that wait for earlier ones before threads pause.
 const MAX_AHEAD_BYTES: usize = 16 << 20;
 
-/// `T` is ordered as the results are to be.
+/// `T` must be ordered like the results.
 pub(super) struct Schedule<'a, T, F> {
     state: Mutex<State<'a, T, F>>,
     changed: Condvar,
@@ -24,11 +23,11 @@ pub(super) struct Schedule<'a, T, F> {
 /// A piece of a task's result.
 pub(super) enum Part<F> {
     Found(F),
-    /// The place for the results of this task.
+    /// The place of another task's results.
     Task(u64),
 }
 
-/// A result's size in memory, and where results go one by one.
+/// Receives results one by one, with their size in memory.
 pub(super) struct Sink<'a, F> {
     pub bytes: fn(&F) -> usize,
     pub put: &'a mut (dyn FnMut(F) -> ControlFlow<()> + Send),
@@ -39,10 +38,10 @@ struct State<'a, T, F> {
     running: usize,
     idle: usize,
     ended: bool,
-    /// Results whose turn has not come.
+    /// Results that are not due yet.
     done: HashMap<u64, Vec<Part<F>>>,
     ahead_bytes: usize,
-    /// The rest of the results of each task from the first one to the task that is due.
+    /// The remaining results of each task, from the first one to the task that is due.
     open: Vec<std::vec::IntoIter<Part<F>>>,
     due: u64,
     sink: Sink<'a, F>,
@@ -70,7 +69,7 @@ impl<'a, T: Ord, F> Schedule<'a, T, F> {
         Self { state: Mutex::new(state), changed: Condvar::new(), next_id: AtomicU64::new(1) }
     }
 
-    /// A place among the parts of a result, for a task that is about to be added.
+    /// Reserves a place among the parts of a result, for a task that is about to be added.
     pub fn reserve(&self) -> u64 {
         self.next_id.fetch_add(1, Relaxed)
     }
@@ -82,8 +81,8 @@ impl<'a, T: Ord, F> Schedule<'a, T, F> {
         self.wake(&state);
     }
 
-    /// Runs tasks on this thread until none is left, the sink has enough, or `stop` says so. What a
-    /// task gives after `stop` is dropped, since it may be incomplete.
+    /// Runs tasks on this thread until none is left, the sink is full, or `stop` returns true. Results of a
+    /// task after `stop` are dropped, since they may be incomplete.
     pub fn work(&self, stop: impl Fn() -> bool, mut run: impl FnMut(T) -> Vec<Part<F>>) {
         let _guard = EndOnPanic(self);
         let mut state = self.lock();
@@ -167,7 +166,7 @@ impl<T, F> State<'_, T, F> {
     }
 }
 
-/// Lets the other threads end when this one cannot go on.
+/// Ends the other threads if this one panics.
 struct EndOnPanic<'s, 'a, T: Ord, F>(&'s Schedule<'a, T, F>);
 
 impl<T: Ord, F> Drop for EndOnPanic<'_, '_, T, F> {
@@ -184,7 +183,7 @@ impl<T: Ord, F> Drop for EndOnPanic<'_, '_, T, F> {
 mod tests {
     use super::*;
 
-    /// Runs a tree of `width` children per task, `depth` deep, and gives the leaves in order.
+    /// Runs a tree of tasks with `width` children each, `depth` deep, and returns the leaves in order.
     fn leaves(width: usize, depth: usize, threads: usize, limit: usize) -> Vec<Vec<usize>> {
         let mut out = Vec::new();
         let mut put = |leaf: Vec<usize>| {

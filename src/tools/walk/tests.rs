@@ -1,4 +1,4 @@
-//! Walks of trees on the disk, and what git says about the same trees.
+//! Walks of real trees, compared with git.
 
 use super::*;
 use crate::tools::backend::{Child, DirEntry, ShellCommand, Source, Stat};
@@ -44,7 +44,7 @@ impl Search for All {
     }
 }
 
-/// The disk, or what `listing` has in its place.
+/// The disk, or the replacement of `listing`.
 struct Disk<'a> {
     listing: &'a (dyn Fn(&Path) -> Option<io::Result<Vec<DirEntry>>> + Sync),
 }
@@ -95,7 +95,7 @@ fn walk<'a>(backend: &'a dyn Backend, root: &Path, cancel: &'a CancelToken) -> W
     }
 }
 
-/// All that a walk gives.
+/// All results of a walk.
 fn all(root: &Path) -> Vec<String> {
     let cancel = CancelToken::new();
     let mut found = Vec::new();
@@ -303,7 +303,7 @@ fn kernel_file_systems_are_entered_by_name_only() {
     }
 }
 
-/// A generator of its own, so that a seed means the same tree for ever.
+/// A deterministic generator, so that a seed always makes one tree.
 struct Random(u64);
 
 impl Random {
@@ -396,7 +396,7 @@ impl Random {
     }
 }
 
-/// Git's own word on which of some paths are ignored; None when there is no git.
+/// The paths that git ignores; `None` if git is not installed.
 fn ignored_by_git(root: &Path, home: &Path, paths: &[PathBuf]) -> Option<BTreeSet<PathBuf>> {
     let mut git = Command::new("git")
         .args(["check-ignore", "--no-index", "-z", "--stdin"])

@@ -488,9 +488,7 @@ impl Decoder {
     }
 }
 
-/// Converts line ends to `
-///
-/// `, including those that tmux encodes as keys.
+/// Converts line ends to `\n`, including those that tmux encodes as keys.
 fn pasted(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     if !text.contains('\x1b') {

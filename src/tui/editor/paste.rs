@@ -69,9 +69,7 @@ impl Pastes {
     }
 }
 
-/// Normalises text for the editor: line ends become `
-///
-/// `, tabs spaces, other control characters are removed.
+/// Normalises text for the editor: line ends become `\n`, tabs spaces, other control characters are removed.
 pub fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();

@@ -23,7 +23,7 @@ pub struct Theme {
 
 macro_rules! roles {
     ($($role:ident $name:literal,)*) => {
-        /// What a colour is for.
+        /// The use of a colour.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Role {
             $($role,)*

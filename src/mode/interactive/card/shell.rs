@@ -36,7 +36,7 @@ struct Ended {
     /// Path of the full output, if it was truncated.
     full: Option<String>,
     took: Option<Duration>,
-    /// Why there is no result.
+    /// Why the command could not run.
     failure: Option<String>,
 }
 

@@ -109,13 +109,13 @@ fn first_of(tools: &[Tool], input: &[u8], is_read: bool, cancel: &CancelToken) -
     })
 }
 
-/// What asks the terminal to copy; none for a text that is too long for it.
+/// Sequence that asks the terminal to copy a text; `None` if the text is too long.
 fn sequence(text: &str) -> Option<String> {
     let encoded_len = text.len().div_ceil(3).checked_mul(4)?;
     (encoded_len <= SEQUENCE_MAX).then(|| format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text)))
 }
 
-/// Puts a text into the clipboard, and says `done` then.
+/// Copies a text to the clipboard, then shows the notice `done`.
 pub fn copy(app: &mut App, text: String, done: &'static str) {
     let desktop = Desktop::of_process();
     let (feed, cancel) = (app.threads.feed.clone(), app.threads.cancel.clone());
@@ -140,7 +140,7 @@ pub fn copy(app: &mut App, text: String, done: &'static str) {
     });
 }
 
-/// Puts the clipboard's image into the editor, as the path of a file; or else its text.
+/// Pastes the clipboard's image as the path of a file, otherwise the clipboard's text.
 pub fn paste(app: &mut App) {
     let desktop = Desktop::of_process();
     let cancel = app.threads.cancel.clone();

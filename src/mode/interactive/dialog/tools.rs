@@ -12,7 +12,7 @@ use crate::tui::line::Line;
 use crate::tui::select::{Item, List};
 use crate::tui::theme::Role;
 
-/// A tool that a session has.
+/// A tool in the list, and whether it is active.
 pub struct Tool {
     pub name: String,
     pub about: String,

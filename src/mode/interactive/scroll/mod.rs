@@ -35,7 +35,7 @@ pub struct Scroll {
     pub search: Option<Search>,
 }
 
-/// What the topmost row shows.
+/// Position of the topmost row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Top {
     /// The line that makes the end visible.
@@ -248,7 +248,7 @@ impl Scroll {
         seen
     }
 
-    /// At most `rows` lines.
+    /// The visible rows and the search row, at most `rows` lines.
     pub fn frame(&mut self, pages: &Pages<'_>, rows: usize) -> Vec<Line> {
         self.rows = rows;
         if let Some(mut search) = self.search.take() {

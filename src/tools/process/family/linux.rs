@@ -1,12 +1,12 @@
-//! Members of a command, as `/proc` shows them.
+//! Finds the processes of a command in `/proc`.
 //!
-//! A process leaves its session by `setsid` and loses its parent by a double fork, but it keeps its
-//! environment: each command's has a variable of its own, which `/proc/PID/environ` shows. Children of
-//! those found belong too, should they have dropped the variable. What escapes is a process that has
-//! done all of this: left the session, lost its parent, and wiped or overwritten its environment.
+//! A process leaves its session by `setsid` and loses its parent by a double fork, but keeps its environment,
+//! which has a variable unique to the command, visible in `/proc/PID/environ`. Children of members also
+//! count, in case they dropped the variable. A process escapes only if it has left the session, lost its
+//! parent, and wiped or overwritten its environment.
 //!
-//! Numbers of processes and sessions are given out again. A process is known by its number and start
-//! time; a session whose leader is reaped counts only while one who is known to be of it is in it.
+//! Process and session ids are reused. A process is identified by id and start time; a session whose leader
+//! is reaped counts only while it has a known member.
 
 use super::super::group::Number;
 use super::MARKER;
@@ -18,17 +18,16 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-/// Members by number, each with its start time.
+/// Members by process id, with their start times.
 pub type Known = BTreeMap<i32, String>;
 
-/// How long an `execve` may take before its process counts as a stranger's: looks, and the pause
-/// between them.
+/// Checks before a process in `execve` counts as foreign, and the pause between them.
 const EXEC_LOOKS_MAX: u32 = 500;
 const EXEC_PAUSE: Duration = Duration::from_millis(1);
-/// Looks at an environment that seems to be empty.
+/// Checks of an environment that seems empty.
 const EMPTY_LOOKS: u32 = 3;
 
-/// Those that live now; `known` are those of the last look, and then of this one.
+/// The living members; `known` are those of the last call, and is updated.
 pub fn members(marker: &str, group: Number, known: &mut Known) -> Vec<Survivor> {
     let mark = format!("{MARKER}={marker}\0");
     let own = std::process::id().cast_signed();
@@ -101,7 +100,7 @@ fn is_marked(pid: i32, mark: &str) -> bool {
     false
 }
 
-/// Empty where the kernel does not list children.
+/// Child processes; empty if the kernel does not list them.
 fn children(pid: i32) -> Vec<i32> {
     let tasks = format!("/proc/{pid}/task");
     let mut children = Vec::new();
@@ -119,9 +118,9 @@ fn numbers(folder: &Path) -> impl Iterator<Item = i32> {
 
 /// A line of `/proc/PID/stat`.
 struct Facts {
-    /// The name as plain text.
+    /// The name as text.
     name: String,
-    /// The fields after the name, of which proc(5) numbers the first as the third.
+    /// The fields after the name; proc(5) numbers the first of them 3.
     rest: Vec<String>,
 }
 
@@ -131,7 +130,7 @@ impl Facts {
         Self::parse(&String::from_utf8_lossy(&stat))
     }
 
-    /// `PID (NAME) STATE …`, where the name may hold anything.
+    /// Parses `PID (NAME) STATE …`; the name may contain any character.
     fn parse(stat: &str) -> Option<Self> {
         let (start, rest) = stat.rsplit_once(") ")?;
         let (_, name) = start.split_once(" (")?;
@@ -146,17 +145,17 @@ impl Facts {
         fact.map_or("", String::as_str)
     }
 
-    /// Only waits to be reaped.
+    /// True for a zombie.
     fn has_ended(&self) -> bool {
         matches!(self.number(3), "Z" | "X")
     }
 
-    /// In clock ticks since the machine's start.
+    /// Start time in clock ticks since boot.
     fn start_time(&self) -> &str {
         self.number(22)
     }
 
-    /// Neither a thread of the kernel nor a process at its end.
+    /// True unless it is a kernel thread or a dying process.
     fn has_program(&self) -> bool {
         const EXITING: u32 = 0x4;
         const KERNEL_THREAD: u32 = 0x20_0000;
@@ -164,8 +163,8 @@ impl Facts {
         flags & (EXITING | KERNEL_THREAD) == 0
     }
 
-    /// True if this may be the middle of an `execve`, where the environment is already the new one but
-    /// cannot be seen yet: the process is at work, and has no place for variables.
+    /// True if the process may be inside `execve`, when the new environment is not visible yet: it is
+    /// running, and has no memory for variables.
     fn may_be_starting(&self) -> bool {
         let at_work = matches!(self.number(3), "R" | "D");
         at_work && self.has_program() && self.number(50) == self.number(51)

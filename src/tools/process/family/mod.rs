@@ -1,6 +1,6 @@
-//! Who belongs to a command: the shell's session, and on Linux also what has left it.
+//! Processes of a command: the shell's session, and on Linux also processes that have left it.
 //!
-//! How the members are found is in `look`, one for Linux and one for the rest.
+//! The members are found in `look`, one implementation for Linux and one for other systems.
 
 #[cfg_attr(target_os = "linux", path = "linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "other.rs")]
@@ -13,27 +13,27 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The environment variable that marks all that pi starts: `PID-TIME.COMMAND`.
+/// The environment variable that marks every process started by pi: `PID-TIME.COMMAND`.
 pub const MARKER: &str = "PI_SPAWN_ID";
 
-/// A killed process is gone when the system gets round to it, which takes a while on a busy machine.
+/// Time limit for killed processes to disappear, which may be slow on a busy machine.
 const KILL_TIME_MAX: Duration = Duration::from_secs(1);
-/// How long an editor may take to save what it holds when its terminal and pi are gone.
+/// Time for an editor to save its content after pi and the terminal are gone.
 const HANG_UP_TIME_MAX: Duration = Duration::from_millis(300);
-/// Between two looks at first; doubled each time.
+/// First pause between two checks; doubled each time.
 const KILL_PAUSE: Duration = Duration::from_millis(1);
 
-/// The value of [`MARKER`] for one command, unlike that of any other command of any pi.
+/// The value of [`MARKER`] for one command, unique among all processes of pi.
 pub fn marker(id: u64) -> String {
     marker_of(process_mark(), id)
 }
 
-/// The value of [`MARKER`] for a command of the pi with this `process_mark`.
+/// The value of [`MARKER`] for a command of the pi process with this `process_mark`.
 pub fn marker_of(process_mark: &str, id: u64) -> String {
     format!("{process_mark}.{id}")
 }
 
-/// The beginning of all markers of this process.
+/// The common prefix of all markers of this process.
 pub fn process_mark() -> &'static str {
     static MARK: OnceLock<String> = OnceLock::new();
     MARK.get_or_init(|| {
@@ -43,12 +43,12 @@ pub fn process_mark() -> &'static str {
     })
 }
 
-/// All processes of one command. Clones stand for one family.
+/// All processes of one command. Clones refer to one family.
 #[derive(Clone, Debug)]
 pub struct Family {
     id: u64,
     group: Arc<Group>,
-    /// The processes that were found last.
+    /// The processes found by the last check.
     known: Arc<Mutex<Known>>,
 }
 
@@ -61,19 +61,19 @@ impl Family {
         &self.group
     }
 
-    /// A way to kill the group from any thread.
+    /// Returns a function that kills the group from any thread.
     pub fn killer(&self) -> Arc<dyn Fn() + Send + Sync> {
         let group = self.group.clone();
         Arc::new(move || group.kill())
     }
 
-    /// The processes that live now.
+    /// The living processes.
     pub fn members(&self) -> Vec<Survivor> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         look::members(&marker(self.id), self.group.number(), &mut known)
     }
 
-    /// Asks all processes to end. A stopped process is continued first, so that it notices.
+    /// Sends TERM to all processes. Stopped processes are continued, so that they receive it.
     pub fn terminate(&self) {
         let members = self.members();
         let number = self.group.number();
@@ -87,13 +87,13 @@ impl Family {
         }
     }
 
-    /// Kills all processes. True when nothing is left that can be killed, false when that takes too long.
+    /// Kills all processes. True if none is left that can be killed, false at the time limit.
     pub fn kill(&self) -> bool {
         until_none(KILL_TIME_MAX, || self.strike())
     }
 
-    /// Kills the processes that are there, without waiting. Gives their number; another user's process (`sudo`)
-    /// refuses.
+    /// Kills the living processes without waiting. Returns their number, without those of other users
+    /// (`sudo`).
     pub fn strike(&self) -> usize {
         // Looked up first: a parent that is gone leads to nobody any more.
         let members = self.members();
@@ -114,19 +114,19 @@ impl Orphans {
         Self { marker, number, known: Known::default() }
     }
 
-    /// Kills all processes, as [`Family::kill`] does.
+    /// Kills all processes, like [`Family::kill`].
     pub fn kill(&mut self) -> bool {
         until_none(KILL_TIME_MAX, || self.strike())
     }
 
-    /// Kills the processes that are there, as [`Family::strike`] does.
+    /// Kills the living processes, like [`Family::strike`].
     pub fn strike(&mut self) -> usize {
         let members = self.members();
         self.number.signal(libc::SIGKILL);
         kill_each(&members)
     }
 
-    /// Tells all that their terminal is gone, and gives them a moment to end by themselves.
+    /// Sends HUP to all, and gives them a moment to end.
     pub fn hang_up(all: &mut [Self]) {
         for orphans in &mut *all {
             for member in orphans.members() {
@@ -143,7 +143,7 @@ impl Orphans {
     }
 }
 
-/// Strikes again and again, with pauses. False if something is left after `time_max`.
+/// Calls `strike` repeatedly, with pauses. False if processes are left after `time_max`.
 fn until_none(time_max: Duration, mut strike: impl FnMut() -> usize) -> bool {
     let until = Instant::now() + time_max;
     let mut pause = KILL_PAUSE;
@@ -159,7 +159,7 @@ fn until_none(time_max: Duration, mut strike: impl FnMut() -> usize) -> bool {
     }
 }
 
-/// How many did not refuse.
+/// Kills processes; returns how many could be signalled.
 fn kill_each(members: &[Survivor]) -> usize {
     let struck = members.iter().filter(|member| send(member.pid, libc::SIGKILL));
     struck.count()

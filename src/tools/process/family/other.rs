@@ -1,9 +1,9 @@
-//! Members of a command where there is no `/proc`: the shell's group, as one.
+//! Processes of a command without `/proc`: the shell's group as a whole.
 
 use super::super::group::Number;
 use crate::tools::backend::Survivor;
 
-/// Nothing: the group has a number, and that is all.
+/// Empty, since a group has only a number.
 pub type Known = ();
 
 pub fn members(_: &str, group: Number, _: &mut Known) -> Vec<Survivor> {
@@ -11,7 +11,7 @@ pub fn members(_: &str, group: Number, _: &mut Known) -> Vec<Survivor> {
     group.into_iter().collect()
 }
 
-/// A signal to the group has reached all that are known.
+/// True, since a signal to the group reaches all known processes.
 pub fn is_in(_: i32, _: Number) -> bool {
     true
 }

@@ -1,15 +1,15 @@
-//! Has the commands killed when pi is: a signal that cannot be caught ends pi, but not what it started.
+//! Kills the commands if pi is killed: an uncatchable signal ends pi, but not its children.
 //!
-//! With the first command, or with a terminal that is put into raw mode, comes a second process of this program,
-//! the watcher, at the other end of a pipe that only pi can write to. It is told of each command that begins and
-//! ends, and of how the terminal was. When the pipe ends, however that came about, it kills what has not ended,
-//! restores the terminal, and goes. After an orderly end nothing is left to do.
+//! With the first command, or with a terminal that is put into raw mode, comes a second process of this
+//! program, the watcher, at the other end of a pipe that only pi can write to. It is told of each command's
+//! start and end, and of the terminal's original state. When the pipe closes, for whatever reason, it kills
+//! the remaining commands, restores the terminal, and exits. After an orderly end nothing is left to do.
 //!
-//! No command waits for it: the pipe is there at once, and the watcher is started beside the command. If
-//! it cannot be started, or is killed, or does not read, all goes on without it.
+//! No command waits for the watcher: the pipe exists immediately, and the watcher is started in parallel. If
+//! it cannot be started, is killed, or does not read, pi works without it.
 //!
-//! It is the program itself, not a fork of it: a fork would hold all the memory that pi had then. So
-//! there is one only where [`enable`] was called, by a `main` that begins with [`watch_if_asked`].
+//! The watcher is this program, executed again: a fork would hold a copy of pi's memory. So there is one only
+//! if [`enable`] was called, by a `main` that begins with [`watch_if_asked`].
 
 mod terminal;
 mod watcher;
@@ -27,30 +27,30 @@ use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The name that the watcher is started by.
+/// Process name of the watcher.
 const NAME: &str = "pi-lifeline";
 
-/// How long the end of pi waits for the watcher's.
+/// Time that the end of pi waits for the watcher.
 const END_MAX: Duration = Duration::from_millis(200);
 
 static LIFELINE: Mutex<Lifeline> = Mutex::new(Lifeline::Disabled);
 
 enum Lifeline {
     Disabled,
-    /// There was no command yet, and no terminal.
+    /// No command or terminal needed the watcher yet.
     Ready,
     Open {
         wire: PipeWriter,
-        /// `None` while it is being started.
+        /// `None` while the watcher is being started.
         watcher: Option<Watcher>,
     },
-    /// pi ends, or the watcher did.
+    /// Pi is ending, or the watcher has ended.
     Over,
 }
 
 struct Watcher {
     process: Child,
-    /// Closed by its end.
+    /// Closed when the watcher ends.
     alive: PipeReader,
 }
 
@@ -58,7 +58,7 @@ fn lifeline() -> MutexGuard<'static, Lifeline> {
     LIFELINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The whole program, if it was started as the watcher: to be called before anything else.
+/// Runs as the watcher, if started as one. Must be called before anything else.
 pub fn watch_if_asked() -> bool {
     let mut words = std::env::args_os();
     let is_asked = words.next().is_some_and(|name| name == NAME);
@@ -76,14 +76,14 @@ pub fn enable() {
     }
 }
 
-/// The means to start a watcher.
+/// The parts needed to start a watcher.
 #[must_use]
 pub struct Start {
     wire: PipeReader,
     terminal: Option<OwnedFd>,
 }
 
-/// Tells the watcher that a command is about to run. The first command gets the means to start the watcher.
+/// Tells the watcher that a command is about to start. The first command gets the parts to start the watcher.
 pub fn begins(id: u64) -> Option<Start> {
     let mut lifeline = lifeline();
     let start = lifeline.open(None);
@@ -91,7 +91,7 @@ pub fn begins(id: u64) -> Option<Start> {
     start
 }
 
-/// Says what is to be done to the terminal on `tty` if pi is killed; `None`: it is as it was.
+/// Sets how the terminal on `tty` is restored if pi is killed; `None` if it is already restored.
 ///
 /// A watcher that was started without a terminal restores none.
 pub fn hold_terminal(tty: BorrowedFd<'_>, lost: Option<&Lost<'_>>) {
@@ -108,22 +108,22 @@ pub fn hold_terminal(tty: BorrowedFd<'_>, lost: Option<&Lost<'_>>) {
     }
 }
 
-/// Tells the watcher that the command runs, in this group.
+/// Tells the watcher the process group of a started command.
 pub fn began(id: u64, group: libc::pid_t) {
     lifeline().say(format_args!("+{id} {group}\n"));
 }
 
-/// Tells the watcher that the number of the command's group is about to be given back, and survivors are left.
+/// Tells the watcher that the group's number is about to be released while survivors are left.
 pub fn outlived(id: u64) {
     lifeline().say(format_args!("~{id}\n"));
 }
 
-/// Tells the watcher that nothing is left of the command, or that it is to be kept.
+/// Tells the watcher that no process of the command is left, or that they should be kept.
 pub fn ended(id: u64) {
     lifeline().say(format_args!("-{id}\n"));
 }
 
-/// A program in the foreground, killed when pi is. Known by its mark alone, which it must carry in its
+/// A foreground program that is killed if pi is killed. Identified only by a mark, which must be in its
 /// environment.
 pub struct Guarded(u64);
 
@@ -136,7 +136,7 @@ impl Guarded {
         Self(id)
     }
 
-    /// The name and value of the variable that it is known by.
+    /// Name and value of the environment variable that marks the program.
     pub fn mark(&self) -> (&'static str, String) {
         (family::MARKER, family::marker(self.0))
     }
@@ -154,7 +154,7 @@ impl Drop for Guarded {
     }
 }
 
-/// Ends the watcher. Returns when it is gone, unless that takes long.
+/// Ends the watcher. Waits for it, with a limit.
 pub fn end() {
     let over = {
         let mut lifeline = lifeline();
@@ -181,7 +181,7 @@ fn open(terminal: Option<OwnedFd>) -> io::Result<(PipeWriter, Start)> {
 }
 
 impl Lifeline {
-    /// Makes the pipe, if there is none yet, and gives the means to start the watcher.
+    /// Creates the pipe, if missing, and returns the parts to start the watcher.
     fn open(&mut self, terminal: Option<OwnedFd>) -> Option<Start> {
         if !matches!(self, Self::Ready) {
             return None;
@@ -198,7 +198,7 @@ impl Lifeline {
         }
     }
 
-    /// In one write, which a pipe takes whole or not at all.
+    /// Writes a line in one call, which a pipe accepts completely or not at all.
     fn say(&mut self, line: impl Display) {
         let Self::Open { wire, watcher } = self else {
             return;
@@ -217,7 +217,7 @@ impl Lifeline {
 }
 
 impl Start {
-    /// Starts the watcher. Without success the pipe ends, and with it the lifeline.
+    /// Starts the watcher. On failure the pipe is closed, and the lifeline ends.
     pub fn launch(self) {
         let Ok(mut watcher) = self.spawn() else {
             return;
@@ -247,7 +247,7 @@ impl Start {
     }
 }
 
-/// This program, even when its file has been replaced.
+/// Path of this program, even if its file was replaced.
 fn program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") {
         return Ok("/proc/self/exe".into());

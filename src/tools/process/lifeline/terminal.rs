@@ -1,4 +1,4 @@
-//! The terminal that pi has put into raw mode, and how it becomes what it was without pi.
+//! Restores a terminal in raw mode after pi was killed.
 
 use std::fmt;
 use std::io;
@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 
 use crate::base::poll;
 
-/// How a terminal is restored if pi is killed.
+/// State for restoring a terminal if pi is killed.
 #[derive(Clone, Copy)]
 pub struct Lost<'a> {
-    /// The settings from before pi changed them.
+    /// Terminal attributes before pi changed them.
     pub before: &'a libc::termios,
-    /// The text that switches off the modes which are on. Without line breaks.
+    /// Sequences that switch off the active modes. Without line breaks.
     pub off: &'a str,
-    /// Another program uses the terminal.
+    /// True while another program uses the terminal.
     pub is_lent: bool,
 }
 
-/// The line that tells the watcher of it: a sign, four sets of flags, the control characters, the text.
+/// Writes the line for the watcher: a sign, four sets of flags, the control characters, the text.
 impl fmt::Display for Lost<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { before, off, is_lent } = self;
@@ -31,7 +31,7 @@ impl fmt::Display for Lost<'_> {
     }
 }
 
-/// How long a terminal that takes nothing is waited for.
+/// Time limit for writing to a blocked terminal.
 const WRITE: Duration = Duration::from_secs(1);
 
 /// The watcher's terminal.
@@ -51,7 +51,7 @@ struct Noted {
 }
 
 impl Terminal {
-    /// The terminal on stderr. To be called while this process is still in pi's group.
+    /// The terminal on stderr. Must be called while this process is still in pi's group.
     pub fn of_stderr() -> Option<Self> {
         let fd = io::stderr().as_raw_fd();
         // SAFETY: neither call involves memory.
@@ -59,7 +59,7 @@ impl Terminal {
         is_terminal.then_some(Self { fd, group, lost: None })
     }
 
-    /// Takes a line of pi's. False if it is not about the terminal.
+    /// Handles a line from pi. False if it is not about the terminal.
     pub fn note(&mut self, line: &[u8]) -> bool {
         let is_lent = match line.first() {
             Some(b'=') => false,
@@ -75,7 +75,7 @@ impl Terminal {
         self.lost.as_ref().is_some_and(|lost| lost.is_lent)
     }
 
-    /// Makes the terminal what it was, unless pi had done so.
+    /// Restores the terminal, unless pi has done so.
     pub fn restore(&self) {
         let Some(lost) = &self.lost else {
             return;
@@ -111,7 +111,7 @@ impl Terminal {
         }
     }
 
-    /// Gives up on a terminal that takes nothing.
+    /// Writes until a blocked terminal reaches the time limit.
     fn write(&self, mut bytes: &[u8]) {
         let until = Instant::now() + WRITE;
         while !bytes.is_empty() && Instant::now() < until {

@@ -1,10 +1,10 @@
-//! What the watcher makes of what it is told. That it acts on it is seen end to end.
+//! The watcher's state after messages. Its actions are tested end to end.
 
 use super::watcher::Running;
 use crate::tools::process::group::Number;
 use proptest::prelude::*;
 
-/// Checks which commands run after `lines`: number, group, and whether its leader is reaped.
+/// Checks the commands that are running after `lines`: number, group, and whether its leader is reaped.
 #[track_caller]
 fn check(lines: &[&str], expected: &[(u64, i32, bool)]) {
     let mut running = Running::default();

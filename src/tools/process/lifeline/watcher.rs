@@ -1,4 +1,4 @@
-//! The process that outlives pi for a moment.
+//! The process that outlives pi briefly.
 
 use super::super::family::{self, Orphans};
 use super::super::group::Number;
@@ -6,7 +6,7 @@ use super::terminal::Terminal;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
-/// Listens until pi is gone, and kills what it leaves.
+/// Listens until pi is gone, then kills its remaining commands.
 pub fn run(process_mark: &str) {
     let mut terminal = Terminal::of_stderr();
     detach(terminal.is_some());
@@ -46,7 +46,7 @@ pub fn run(process_mark: &str) {
 pub struct Running(pub BTreeMap<u64, Number>);
 
 impl Running {
-    /// Takes a line of pi's; one that is none is left out.
+    /// Handles a line from pi; an invalid one is ignored.
     pub fn note(&mut self, line: &[u8]) {
         let Some((sign, rest)) = std::str::from_utf8(line).ok().and_then(|line| line.split_at_checked(1))
         else {
@@ -77,9 +77,9 @@ impl Running {
     }
 }
 
-/// Away from what could end this process before its time, or be held up by it.
+/// Detaches this process from signals and resources that could end or block it early.
 ///
-/// The terminal's foreground group is told only to who stays in the terminal's session.
+/// The foreground group of a terminal is visible only inside the terminal's session.
 fn detach(has_terminal: bool) {
     // SAFETY: no memory is involved in any of these calls. Descriptors from 3 on belong to nobody in
     // this process, which has only begun.

@@ -1,10 +1,10 @@
 //! Decides on changes of mode, owner and times, by the path of the file.
 //!
-//! A confined process that asks for one is held by the kernel until this thread has answered. The thread
-//! reads the arguments out of the process, opens the file without following anything twice, looks where it
-//! really lies, and makes the change itself on what it has opened: nothing that the process does meanwhile
-//! can point it elsewhere. Where a file lies is compared with where the folders that may be written lie now,
-//! by their descriptors. It ends with the last process that the filter is on.
+//! The kernel suspends a confined process that makes such a call until this thread has decided. The thread
+//! reads the arguments from the process, opens the file without resolving any name twice, determines its real
+//! path, and changes the opened file itself: nothing that the process does meanwhile can redirect it. The
+//! path is compared with the current paths of the writable folders, by their descriptors. The thread ends
+//! with the last filtered process.
 
 use super::platform::{Root, name_of};
 use std::ffi::{CStr, CString, OsStr};
@@ -22,11 +22,11 @@ pub const SYS_FCHMODAT2: libc::c_long = 452;
 
 const PATH_BYTES_MAX: usize = 4096;
 
-/// Room for one descriptor in a message.
+/// Buffer for one descriptor in a message.
 const CONTROL_BYTES: usize = 64;
 
-/// Starts a supervisor, which allows changes at and below `roots`. Gives the end of the channel over which a child sends its listener; when all copies
-/// of that end are closed and nothing came, the supervisor ends.
+/// Starts a supervisor that allows changes at and below `roots`. Returns the channel over which a child sends
+/// its listener; if all copies of the channel are closed without one, the supervisor ends.
 pub fn start(roots: Arc<Vec<Root>>) -> io::Result<OwnedFd> {
     let mut ends = [0; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
@@ -45,7 +45,7 @@ pub fn start(roots: Arc<Vec<Root>>) -> io::Result<OwnedFd> {
     Ok(child)
 }
 
-/// Hands the listener over. Makes system calls only.
+/// Sends the listener. Makes system calls only.
 pub fn send(channel: RawFd, listener: RawFd) -> io::Result<()> {
     let mut byte = [0u8];
     let mut control = Control([0; CONTROL_BYTES]);
@@ -67,7 +67,7 @@ pub fn send(channel: RawFd, listener: RawFd) -> io::Result<()> {
     }
 }
 
-/// The listener, or `None` when the channel is closed without one.
+/// Receives the listener; `None` if the channel is closed without one.
 fn receive(channel: &OwnedFd) -> io::Result<Option<OwnedFd>> {
     let mut byte = [0u8];
     let mut control = Control([0; CONTROL_BYTES]);
@@ -133,7 +133,7 @@ fn serve(listener: &OwnedFd, roots: &[Root]) {
     }
 }
 
-/// Waits for a call. False when no process is left that could make one.
+/// Waits for a call. False if no process is left that could make one.
 fn is_ready(listener: &OwnedFd) -> bool {
     loop {
         let mut polled = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -156,9 +156,9 @@ fn ioctl<T>(listener: &OwnedFd, request: libc::Ioctl, value: &mut T) -> io::Resu
     }
 }
 
-/// The file that a system call is about.
+/// The file that a system call changes.
 enum Target {
-    /// An empty path stands for the folder itself, if it `may_be_empty`.
+    /// An empty path means the folder itself, if `may_be_empty`.
     Path {
         folder: libc::c_int,
         address: u64,
@@ -171,7 +171,7 @@ enum Target {
 enum Change {
     Mode(libc::mode_t),
     Owner(libc::uid_t, libc::gid_t),
-    /// The address of the times in the memory of the process, and their form; address 0 means now.
+    /// Address of the times in the memory of the process, and their form; address 0 means now.
     Times(u64, TimeForm),
 }
 
@@ -184,7 +184,7 @@ enum TimeForm {
     Seconds,
 }
 
-/// Makes the change, if it may be made.
+/// Makes the change, if it is allowed.
 fn decide(listener: &OwnedFd, asked: &libc::seccomp_notif, roots: &[Root]) -> io::Result<()> {
     let denied = || io::Error::from_raw_os_error(libc::EACCES);
     let (target, change) = parse(&asked.data).ok_or_else(denied)?;
@@ -221,7 +221,7 @@ fn decide(listener: &OwnedFd, asked: &libc::seccomp_notif, roots: &[Root]) -> io
     }
 }
 
-/// True if a file lies at or below one of the roots.
+/// True if a file is at or below one of the roots.
 fn is_below(file: &File, roots: &[Root]) -> io::Result<bool> {
     let place = name_of(file)?;
     for root in roots {
@@ -234,8 +234,8 @@ fn is_below(file: &File, roots: &[Root]) -> io::Result<bool> {
     Ok(false)
 }
 
-/// True if `name` leads to `file` without any link. The name that the kernel gives for a file begins where
-/// its mount does: in a mount that hangs nowhere, or under another one, it is the name of another file.
+/// True if `name` leads to `file` without any link. The kernel's name of a file begins at its mount: in a
+/// detached mount, or one mounted elsewhere, that is the name of another file.
 fn is_named(file: &File, name: &Path) -> io::Result<bool> {
     let name = CString::new(name.as_os_str().as_bytes())?;
     // SAFETY: all zero is a valid structure: no flags.
@@ -262,14 +262,14 @@ fn is_named(file: &File, name: &Path) -> io::Result<bool> {
     Ok(is_same && mount_of(file)? == mount_of(&found)?)
 }
 
-/// The number of the mount that a file was opened in. No other mount has it while the file is open.
+/// Id of the mount in which a file was opened, unique while the file is open.
 fn mount_of(file: &File) -> io::Result<u64> {
     let facts = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
     let number = facts.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
     number.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// The arguments of a call; registers are cut to what the call takes of them.
+/// The arguments of a call; registers are truncated to the call's types.
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 fn parse(data: &libc::seccomp_data) -> Option<(Target, Change)> {
     let arg = data.args;
@@ -318,7 +318,7 @@ fn parse(data: &libc::seccomp_data) -> Option<(Target, Change)> {
     })
 }
 
-/// The process that asks.
+/// The calling process.
 struct Process {
     folder: PathBuf,
     memory: File,
@@ -337,7 +337,7 @@ impl Process {
         Ok(Self { folder, memory })
     }
 
-    /// The path as the process gave it; empty for a descriptor.
+    /// The path as the process passed it; empty for a descriptor.
     fn path(&self, target: &Target) -> io::Result<PathBuf> {
         let Target::Path { address, .. } = target else {
             return Ok(PathBuf::new());
@@ -387,7 +387,7 @@ impl Process {
         self.memory.read_at(bytes, address).map_err(fault)
     }
 
-    /// Opens the file itself, with no right but to name it.
+    /// Opens the file with `O_PATH`.
     fn find(&self, target: &Target, path: &Path) -> io::Result<File> {
         let (folder, follow, may_be_empty) = match target {
             Target::Open(fd) => return open(&self.folder.join(format!("fd/{fd}")), true),
@@ -414,7 +414,7 @@ impl Process {
     }
 }
 
-/// The user that a process has on file systems: usually its effective one, but it can be set alone.
+/// The user that a process has on file systems: usually its effective one, but it can be set separately.
 fn user_for_files(process: &Path) -> io::Result<libc::uid_t> {
     let facts = fs::read_to_string(process.join("status"))?;
     let users = facts.lines().find_map(|line| line.strip_prefix("Uid:"));

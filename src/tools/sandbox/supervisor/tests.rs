@@ -1,4 +1,4 @@
-//! Where files lie.
+//! Tests of the location of files.
 
 use super::*;
 use crate::tools::testing::TempDir;
@@ -6,7 +6,7 @@ use crate::tools::testing::TempDir;
 /// `OPEN_TREE_CLONE`.
 const CLONE: libc::c_uint = 1;
 
-/// A copy of the mount at `folder` that hangs nowhere; none without the right to make one.
+/// A detached copy of the mount at `folder`; `None` without the right to make one.
 fn detached(folder: &Path) -> Option<OwnedFd> {
     let folder = CString::new(folder.as_os_str().as_bytes()).unwrap();
     let flags = CLONE | libc::O_CLOEXEC.cast_unsigned();

@@ -1,4 +1,4 @@
-//! Commands that try something, and what became of it.
+//! Commands that try to break out, and the results.
 
 #[cfg(target_os = "linux")]
 mod probe;
@@ -12,18 +12,18 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::Arc;
 
-/// A folder that may be written, `in`, and one that may not, `out`.
+/// A writable folder `in`, and a protected one `out`.
 struct World {
     folder: TempDir,
     backend: Confined,
-    /// The working folder, in `folder`.
+    /// Name of the working folder, in `folder`.
     cwd: &'static str,
-    /// Other tests end all processes.
+    /// Excludes other tests, which end all processes.
     _alone: LeakGuard,
 }
 
 impl World {
-    /// `None` where the kernel cannot confine: the user is told of that, and nothing runs.
+    /// `None` if the kernel cannot confine; nothing is tested then.
     fn new(mode: Mode, network: bool) -> Option<Self> {
         Self::working_in("in", mode, network)
     }
@@ -45,7 +45,7 @@ impl World {
         self.folder.path().join(name)
     }
 
-    /// Runs a command in the working folder. Gives whether it went well, and what it printed.
+    /// Runs a command in the working folder. Returns whether it succeeded, and its output.
     fn sh(&self, text: &str) -> (bool, String) {
         let command = ShellCommand {
             shell: None,
@@ -75,7 +75,7 @@ impl World {
     }
 }
 
-/// Needs no program but a shell and the usual ones.
+/// Attempts that need only a shell and common programs.
 const ESCAPES: &[&str] = &[
     "echo x > ../out/file",
     "echo x >> ../out/file",
@@ -217,7 +217,7 @@ fn file_tools_write_inside_only() {
     assert_eq!(fs::read_dir(world.path("out")).unwrap().count(), 1);
 }
 
-/// The check of the path is for the words of the error; this is what holds.
+/// The check of the path only improves the error text; the kernel enforces the rule.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_kernel_holds_file_tools_too() {
@@ -231,7 +231,7 @@ fn the_kernel_holds_file_tools_too() {
     fs::write(world.path("out/other"), "x").unwrap();
 }
 
-/// One folder that may be written lies in another, so that a command can put something else in its place.
+/// A writable folder inside another one, which a command could replace.
 #[test]
 fn a_folder_is_the_one_that_was_there_at_the_start() {
     let Some(world) = World::working_in("in/a", Mode::Workspace, false) else {

@@ -1,16 +1,16 @@
-//! System calls that a command could make, tried from inside a sandbox in a process of their own.
+//! System calls tried inside a sandbox, in a separate process.
 
 use super::*;
 use std::ffi::{CStr, CString};
 use std::process::{Child, Command, Stdio};
 
-/// Has the process make the calls; names a process outside.
+/// Variable that makes the process run the calls; its value is the id of a process outside.
 const VICTIM: &str = "PI_TEST_VICTIM";
 
-/// A call, by the number of the victim, and the error that it must give; zero where it must go well.
+/// A call, which gets the victim's process id, and its expected error; zero for success.
 type Probe = (&'static str, fn(libc::c_int) -> libc::c_long, libc::c_int);
 
-/// Fails like a system call.
+/// A system call that returns -1 with `errno` on failure.
 fn call(number: libc::c_long, args: [usize; 5]) -> libc::c_long {
     let [a, b, c, d, e] = args;
     // SAFETY: each argument is a number or a pointer to what lives through the call; where a pointer is
@@ -32,7 +32,7 @@ fn number(pid: libc::c_int) -> usize {
     usize::try_from(pid).expect("a process")
 }
 
-/// An ioctl on something outside that is open for reading only.
+/// An ioctl on a file outside that is open for reading only.
 fn ioctl(name: &CStr, request: usize) -> libc::c_long {
     let fd = call(libc::SYS_openat, [HERE, text(name), 0, 0, 0]);
     let bytes = [0u64; 512];
@@ -42,7 +42,7 @@ fn ioctl(name: &CStr, request: usize) -> libc::c_long {
 const FILE: &CStr = c"../out/file";
 const FOLDER: &CStr = c"../out";
 
-/// No arguments make sense here: what is not refused at once says what is wrong with them.
+/// Calls with meaningless arguments: unless refused by the filter, they fail with another error.
 macro_rules! refused {
     ($($name:ident => $errno:ident),* $(,)?) => {
         &[$((stringify!($name), |_| call(libc::$name, [0, 1, 1, 0, 0]), libc::$errno)),*]
@@ -154,7 +154,7 @@ fn prlimit(pid: libc::c_int, is_new: bool) -> libc::c_long {
     call(libc::SYS_prlimit64, [number(pid), libc::RLIMIT_NOFILE as usize, new, old, 0])
 }
 
-/// The best of the usual ones.
+/// Sets the best of the normal I/O priorities.
 fn ioprio(kind: usize, pid: libc::c_int) -> libc::c_long {
     call(libc::SYS_ioprio_set, [kind, number(pid), 2 << 13, 0, 0])
 }
@@ -166,7 +166,7 @@ fn affinity(pid: libc::c_int) -> libc::c_long {
     call(libc::SYS_sched_setaffinity, [number(pid), bytes, at(&mask), 0, 0])
 }
 
-/// As a batch job.
+/// Arguments for scheduling as a batch job.
 fn scheduling(pid: libc::c_int) -> [usize; 5] {
     static PARAMETERS: [u32; 32] = [0; 32];
     [number(pid), libc::SCHED_BATCH as usize, at(&PARAMETERS), 0, 0]
@@ -202,7 +202,7 @@ fn mode_of(name: &CStr) -> libc::c_long {
     call(libc::SYS_fchmodat, [HERE, text(name), 0o700, 0, 0])
 }
 
-/// Fails with `errno` also where modes are refused before anything is looked at.
+/// Expects `errno` also if modes are refused before the arguments are checked.
 fn refused_or(result: libc::c_long, errno: libc::c_int) -> libc::c_long {
     if result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EACCES) {
         // SAFETY: the number is this thread's own.
@@ -211,7 +211,7 @@ fn refused_or(result: libc::c_long, errno: libc::c_int) -> libc::c_long {
     result
 }
 
-/// Root can take another user for files alone; others cannot, and are refused a device.
+/// Root can change the user for file access alone; other users cannot, and try to make a device.
 fn mode_for_another_user() -> libc::c_long {
     // SAFETY: asks for a number.
     if unsafe { libc::geteuid() } != 0 {
@@ -223,7 +223,7 @@ fn mode_for_another_user() -> libc::c_long {
     result
 }
 
-/// Not every file system has flags, but none forbids to ask.
+/// Some file systems have no flags, but none forbids the query.
 fn flags_can_be_asked_for() -> libc::c_long {
     let result = ioctl(FILE, 0x8008_6601);
     match io::Error::last_os_error().raw_os_error() {
@@ -232,7 +232,7 @@ fn flags_can_be_asked_for() -> libc::c_long {
     }
 }
 
-/// Says what became of each, with the error's number.
+/// Runs the calls, and prints each result with the error's number.
 fn make(probes: &[Probe], victim: libc::c_int) {
     for (name, probe, _) in probes {
         let errno = match probe(victim) {
@@ -257,7 +257,7 @@ fn calls() {
     make(CALLS, victim);
 }
 
-/// A process outside; ended when dropped.
+/// A process outside; killed on drop.
 struct Victim(Child);
 
 impl Victim {
