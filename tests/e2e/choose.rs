@@ -117,7 +117,7 @@ fn settings_are_looked_at_and_changed() {
     screen.type_keys(ESCAPE);
     screen.wait_until_gone("Type to search");
     screen.quit();
-    let saved = json!({"quietStartup": true, "defaultModel": "m2"});
+    let saved = json!({"quietStartup": "header", "defaultModel": "m2"});
     assert_eq!(settings(&world), saved);
 }
 

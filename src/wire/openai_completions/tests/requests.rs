@@ -361,7 +361,7 @@ fn switches_of_models_json_are_sent() {
         (json!({"promptCacheKeyMode": "enabled"}), "/prompt_cache_key", Some(json!("session"))),
         (json!({"promptCacheKeyMode": "auto"}), "/prompt_cache_key", None),
     ];
-    let options = StreamOptions { session_id: Some("session".into()), ..StreamOptions::default() };
+    let options = StreamOptions { session_id: Some("session".into()), ..options() };
     for (compat, place, expected) in rows {
         let body = sent(&model(json!({"compat": compat})), &messages, &options);
         assert_eq!(body.pointer(place), expected.as_ref(), "{compat} {place}");
@@ -379,7 +379,7 @@ fn sampling_parameters_of_the_thinking_level_go_over_those_of_the_model() {
     for (thinking, expected) in
         [(ThinkingLevel::Off, 0.1), (ThinkingLevel::High, 0.9), (ThinkingLevel::Low, 0.5)]
     {
-        let options = StreamOptions { thinking, ..StreamOptions::default() };
+        let options = StreamOptions { thinking, ..options() };
         let body = sent(&m, &messages, &options);
         assert_eq!((&body["top_p"], &body["min_p"]), (&json!(expected), &json!(0.1)), "{thinking:?}");
     }
